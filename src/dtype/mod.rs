@@ -1,0 +1,61 @@
+//! Data types: how wide an element is, and what its bytes are made of.
+//!
+//! A [`DataType`] is version-neutral: the v2 typestring `>i4` and the v3 name `int32` give the
+//! same type, and the byte order of stored bytes stands beside it, in the codec chain.
+//! `decoded` bytes are little-endian, except that structured types keep each field's stored
+//! order.
+//!
+//! Sources: Zarr v2, section "Data type encoding"; Zarr v3 core, section "Data types".
+
+mod fill_value;
+mod typestr;
+mod v3_name;
+
+pub use fill_value::FillValue;
+
+/// Order of the bytes of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant first.
+    Little,
+    /// Most significant first.
+    Big,
+}
+
+/// The type of an element of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataType {
+    /// Spelled as the document spells it, for messages and `--info`.
+    pub name: String,
+    /// Bytes of one element, at least 1.
+    pub item_size: u64,
+    /// What the bytes are made of.
+    pub layout: ItemLayout,
+}
+
+/// What the bytes of an element are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ItemLayout {
+    /// Numbers of `unit` bytes each (1, 2, 4 or 8), `item_size / unit` of them: `complex128`
+    /// is two of 8, `<U5` five of 4. A unit of 1 has no byte order.
+    Numbers {
+        /// Bytes of one number.
+        unit: usize,
+    },
+    /// Fields with a byte order each; never swapped. `multi_byte` says whether any leaf has
+    /// more than one byte, so that a document must name an order.
+    Structured {
+        /// Whether any leaf has more than one byte.
+        multi_byte: bool,
+    },
+}
+
+impl DataType {
+    /// Bytes that change places between big and little endian, per number; 1 when none do.
+    pub fn swap_unit(&self) -> usize {
+        match self.layout {
+            ItemLayout::Numbers { unit } => unit,
+            ItemLayout::Structured { .. } => 1,
+        }
+    }
+}

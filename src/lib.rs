@@ -1,0 +1,60 @@
+//! Zarr stores as files: the house behind the `zarr-mount` command.
+//!
+//! # Layers
+//!
+//! A module knows the rows above its own and nothing below (`tests/layers.rs` checks it).
+//!
+//! | module | knows | must not know |
+//! |---|---|---|
+//! | [`store`] | bytes by key: directory, memory | Zarr |
+//! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
+//! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
+//! | [`metadata`] | documents of every Zarr version: one array model, and their edits | I/O |
+//! | [`error`] | the crate's errors | |
+//! | [`hierarchy`] | which node lives at a prefix (reads documents, remembers them) | chunks |
+//! | [`chunk`] | one chunk by its indices: locate, fetch, decode, cache | file names |
+//! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
+//! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
+//! | [`cli`] | flags to a checked configuration to a stack of the above | |
+//!
+//! # One read(2), from the kernel to the bytes
+//!
+//! `fuse::ZarrFs::read` finds the handle, which holds an opened file of the view. What the view
+//! can answer without I/O (`view::OpenFile::try_read`) is answered on the spot, straight out of
+//! the cache entry. Anything else takes request and reply to a bounded pool
+//! (`fuse::pool`), where `chunk::ChunkReader` locates the chunk (a key, or a shard and the range
+//! that its index gives), `chunk::Cache` makes room and lets one caller load while the others
+//! wait, `store::Object::read_at` fetches and `codec::CodecChain::decode` decodes into the entry.
+//!
+//! # Identity and freshness
+//!
+//! * A *vnode* is a path of the view. Its number is arithmetic where there are many of them: an
+//!   array takes a contiguous range, directories of partial indices first, then chunks, so that
+//!   ten million files cost no memory. Other paths are interned until the kernel forgets them.
+//! * An *inode number* stands for one version of a vnode. The first version is shown under the
+//!   vnode's own number; a later one, while the kernel still holds the old one, under a fresh
+//!   number. `open` compares the version that the kernel knows with the one in the store: the
+//!   same keeps the kernel's pages, another answers `ESTALE`, and the kernel looks the name up
+//!   again. What the kernel knows is remembered in a bounded table; where it was forgotten, the
+//!   pages and attributes are dropped, which is always right.
+//! * A handle pins one [`store::Object`]: index and chunk come from one version. A version
+//!   younger than the clock's grain is waited for before it is trusted.
+//!
+//! # Memory
+//!
+//! One budget (`chunk::Budget`) holds decoded chunks, pages of shard indices, documents and
+//! every buffer on the way. A load reserves all it needs at once, before it allocates and while
+//! it holds nothing, so that loads cannot wait for each other; what does not fit the budget at
+//! all is let through one at a time.
+
+pub mod chunk;
+pub mod cli;
+pub mod codec;
+pub mod dtype;
+pub mod error;
+pub mod fuse;
+pub mod grid;
+pub mod hierarchy;
+pub mod metadata;
+pub mod store;
+pub mod view;

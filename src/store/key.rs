@@ -1,0 +1,181 @@
+//! Names within a store.
+//!
+//! A [`Key`] is bytes: relative, segments separated by `/`, no empty, `.` or `..` segment, no
+//! NUL. It is checked once, at the door, and passed on as this type. A [`Prefix`] is the root
+//! or a key that other keys lie below; it is written without the trailing `/`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::StoreError;
+
+/// Name of an object. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(Arc<[u8]>);
+
+/// The root, or a key that other keys lie below. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Prefix(Arc<[u8]>);
+
+fn is_segment(segment: &[u8]) -> bool {
+    !segment.is_empty() && segment != b"." && segment != b".." && !segment.contains(&0)
+}
+
+impl Key {
+    /// Checks `bytes`.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidKey`] for anything but relative, non-empty segments.
+    pub fn parse(bytes: &[u8]) -> Result<Key, StoreError> {
+        if bytes.split(|&b| b == b'/').all(is_segment) {
+            Ok(Key(bytes.into()))
+        } else {
+            Err(StoreError::InvalidKey(
+                String::from_utf8_lossy(bytes).into_owned(),
+            ))
+        }
+    }
+
+    /// The bytes of the key.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The last segment.
+    pub fn name(&self) -> &[u8] {
+        self.0.rsplit(|&b| b == b'/').next().unwrap_or(&self.0)
+    }
+
+    /// What the key lies in.
+    pub fn parent(&self) -> Prefix {
+        let end = self.0.iter().rposition(|&b| b == b'/').unwrap_or(0);
+        Prefix(self.0.get(..end).unwrap_or_default().into())
+    }
+
+    /// The same name, as a prefix.
+    pub fn to_prefix(&self) -> Prefix {
+        Prefix(self.0.clone())
+    }
+}
+
+impl Prefix {
+    /// The prefix of every key.
+    pub fn root() -> Prefix {
+        Prefix(Arc::from([].as_slice()))
+    }
+
+    /// Checks `bytes`; slashes at either end are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidKey`] for an empty, `.` or `..` segment.
+    pub fn parse(bytes: &[u8]) -> Result<Prefix, StoreError> {
+        let mut trimmed = bytes;
+        while let Some(rest) = trimmed.strip_prefix(b"/") {
+            trimmed = rest;
+        }
+        while let Some(rest) = trimmed.strip_suffix(b"/") {
+            trimmed = rest;
+        }
+        if trimmed.is_empty() {
+            return Ok(Prefix::root());
+        }
+        Key::parse(trimmed).map(|key| key.to_prefix())
+    }
+
+    /// Whether this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes, without a trailing `/`.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The prefix as a key; `None` for the root.
+    pub fn to_key(&self) -> Option<Key> {
+        (!self.is_root()).then(|| Key(self.0.clone()))
+    }
+
+    /// The key `name` (one or more segments) below this prefix.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidKey`] as [`Key::parse`].
+    pub fn key(&self, name: &[u8]) -> Result<Key, StoreError> {
+        if self.is_root() {
+            return Key::parse(name);
+        }
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
+        bytes.extend_from_slice(&self.0);
+        bytes.push(b'/');
+        bytes.extend_from_slice(name);
+        Key::parse(&bytes)
+    }
+
+    /// The part of `key` below this prefix, or `None` when it lies elsewhere.
+    pub fn strip<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        if self.is_root() {
+            return Some(key);
+        }
+        key.strip_prefix(self.as_bytes())?.strip_prefix(b"/")
+    }
+}
+
+fn write_lossy(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    // Control characters would let a key forge lines of the log.
+    write!(f, "{}", String::from_utf8_lossy(bytes).escape_debug())
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_lossy(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() {
+            return f.write_str("/");
+        }
+        write_lossy(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prefix({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_relative_segments_are_keys() {
+        for good in ["a", "a/b", "c/0/1", ".zarray", "a/...", "..a", "\u{e9}"] {
+            assert!(Key::parse(good.as_bytes()).is_ok(), "{good}");
+        }
+        for bad in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a/.", "a\0b"] {
+            assert!(Key::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+        assert!(Key::parse(b"latin\xe9").is_ok(), "keys are bytes");
+    }
+
+    #[test]
+    fn prefixes_and_keys_take_each_other_apart() {
+        let key = Key::parse(b"a/b/c").unwrap();
+        assert_eq!(key.name(), b"c");
+        assert_eq!(key.parent().as_bytes(), b"a/b");
+        assert_eq!(key.parent().key(b"c").unwrap(), key);
+        assert_eq!(Key::parse(b"c").unwrap().parent(), Prefix::root());
+        assert_eq!(Prefix::parse(b"/a/").unwrap().strip(b"a/b").unwrap(), b"b");
+        assert_eq!(Prefix::parse(b"a").unwrap().strip(b"ab"), None);
+    }
+}

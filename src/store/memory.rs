@@ -1,0 +1,4 @@
+//! stub
+/// A store in memory.
+#[derive(Debug)]
+pub struct MemoryStore;

@@ -1,0 +1,76 @@
+//! Attributes and versions of objects.
+//!
+//! A [`Version`] stands for the bytes of an object: two equal versions of a settled object
+//! have the same bytes. It is made of what a store tells without reading: size, time of last
+//! modification, inode number. A clock ticks every few milliseconds, so a version whose time
+//! is younger than [`GRAIN`] could still change without a trace: it is not *settled*, and
+//! readers wait for it before they trust it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
+
+/// How long after a modification a version may still change without showing it. File times
+/// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
+pub const GRAIN: Duration = Duration::from_millis(20);
+
+/// What a store says of an object (or prefix) without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Which bytes these are.
+    pub version: Version,
+    /// When they were accessed and changed.
+    pub times: Times,
+    /// Permission bits (`0o777`), of the file type nothing.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl ObjectMeta {
+    /// Length of the object in bytes.
+    pub fn size(&self) -> u64 {
+        self.version.size
+    }
+
+    /// How long to wait until the version can be trusted; `None` when it can be now. A time
+    /// in the future was set by hand and says nothing about now: trusted.
+    pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
+        let age = now.duration_since(self.version.mtime).ok()?;
+        GRAIN.checked_sub(age).filter(|wait| !wait.is_zero())
+    }
+}
+
+/// Times of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Last access.
+    pub atime: SystemTime,
+    /// Last change of the bytes.
+    pub mtime: SystemTime,
+    /// Last change of the attributes.
+    pub ctime: SystemTime,
+}
+
+/// Identity of the bytes of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// Length in bytes.
+    pub size: u64,
+    /// Last change of the bytes.
+    pub mtime: SystemTime,
+    /// Number of the file, or another number that a replacement changes.
+    pub inode: u64,
+    /// Device of the file, or a hash of an `ETag`.
+    pub tag: u64,
+}
+
+impl Version {
+    /// 64 bits that stand for this version within this process.
+    pub fn fingerprint(&self) -> u64 {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        KEYS.hash_one(self)
+    }
+}

@@ -1,0 +1,243 @@
+//! A store: bytes by key, in one place with one address.
+//!
+//! The traits here are what the rest of the house knows of storage. They are made for a
+//! directory today and suit a zip file or an object store tomorrow:
+//!
+//! * An [`Object`] is one *version* of the bytes of a key. It is opened once, and everything
+//!   that must agree (a shard's index and its chunks) is read through it; when the version is
+//!   gone, reads fail with [`StoreError::Changed`] and never mix.
+//! * Listing streams, carries what the store knows anyway (sizes and times), and resumes at a
+//!   [`Cursor`], so that a directory of any size costs no memory.
+//! * Nothing here knows Zarr.
+//!
+//! Absence is `Ok(None)`. Everything else that keeps bytes away is an error, because a Zarr
+//! reader takes absence for the fill value.
+
+mod demo;
+mod dir;
+mod key;
+mod location;
+mod memory;
+mod meta;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+pub use dir::{DirStore, Symlinks};
+pub use key::{Key, Prefix};
+pub use location::{Location, open_store};
+pub use memory::MemoryStore;
+pub use meta::{ObjectMeta, Times, Version};
+
+/// Bytes by key. Shared by every thread; an implementation locks as little as it can.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// What is at `key`, without opening it. `None` when nothing is.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] when the store refuses to say or a link leaves the store,
+    /// [`StoreError::NotAnObject`] for a FIFO, socket or device, [`StoreError::Io`] otherwise.
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError>;
+
+    /// The attributes of the root prefix.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the store has gone away.
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError>;
+
+    /// Opens the current version of the object at `key`. `None` when nothing is there.
+    ///
+    /// # Errors
+    /// As [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
+
+    /// Lists one level below `prefix`, in any order that stays the same while nothing changes.
+    /// `after` is [`Cursor::START`] or the cursor of the last entry already seen. `None` when
+    /// there is no such prefix.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError>;
+
+    /// Size and free space of what holds the store, if it can say.
+    fn capacity(&self) -> Option<Capacity> {
+        None
+    }
+}
+
+/// One version of the bytes of a key, held open.
+pub trait Object: Send + Sync + fmt::Debug {
+    /// Attributes of this version.
+    fn meta(&self) -> &ObjectMeta;
+
+    /// Fills `buf` from `offset_bytes`. Checks after reading that the version is still this
+    /// one, so that bytes of two versions are never handed out as one.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when the version is gone, [`StoreError::Short`] when the range
+    /// passes the end, [`StoreError::Io`] otherwise.
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError>;
+
+    /// The open file behind this object, where there is one (for FUSE passthrough).
+    fn as_file(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// Entries of one prefix, one at a time.
+pub trait Listing: Send {
+    /// The next entry, or `None` after the last.
+    ///
+    /// # Errors
+    /// As [`Store::stat`] of the prefix. An entry that cannot be examined is not an error: it
+    /// comes with [`EntryKind::Unreadable`].
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError>;
+}
+
+/// What [`Store::stat`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// An object or a prefix.
+    pub kind: StatKind,
+    /// Its attributes.
+    pub meta: ObjectMeta,
+}
+
+/// The two things that a key can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatKind {
+    /// The key holds bytes.
+    Object,
+    /// Other keys begin with it.
+    Prefix,
+}
+
+/// How much a listing finds out about each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Names and kinds.
+    Names,
+    /// Attributes too.
+    Attributes,
+}
+
+/// One name below a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListEntry {
+    /// The last segment of the key: not empty, no `/`, any other bytes.
+    pub name: Vec<u8>,
+    /// What it names.
+    pub kind: EntryKind,
+    /// Attributes, when [`Detail::Attributes`] was asked for and they could be read.
+    pub meta: Option<ObjectMeta>,
+    /// Where to go on after this entry.
+    pub cursor: Cursor,
+}
+
+/// What a listed name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// Bytes.
+    Object,
+    /// A prefix of further keys.
+    Prefix,
+    /// Something that cannot be read: a FIFO, a link that leaves the store, a denied file.
+    Unreadable,
+}
+
+/// A place in a listing, meaningful to the store that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub u64);
+
+impl Cursor {
+    /// Before the first entry.
+    pub const START: Cursor = Cursor(0);
+}
+
+/// What holds the store: in bytes, as `statvfs` tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Total size.
+    pub total_bytes: u64,
+    /// Free, for anyone.
+    pub free_bytes: u64,
+    /// Whether the file system below is mounted read-only, so that nothing changes in place.
+    pub read_only: bool,
+}
+
+/// Why bytes could not be had. Says the key; whoever knows more adds it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Not a key: absolute, empty, or with an empty, `.` or `..` segment.
+    #[error("{0:?} is not a valid key")]
+    InvalidKey(String),
+    /// The store denies access, or a symbolic link leaves the store.
+    #[error("{key}: access denied: {reason}")]
+    Denied {
+        /// The key asked for.
+        key: String,
+        /// What denied it.
+        reason: String,
+    },
+    /// Not a sequence of bytes: a FIFO, a socket, a device, or a prefix.
+    #[error("{key}: {found}, expected an object")]
+    NotAnObject {
+        /// The key asked for.
+        key: String,
+        /// What is there instead.
+        found: &'static str,
+    },
+    /// The version that was opened is no longer there.
+    #[error("{key}: changed while it was read")]
+    Changed {
+        /// The key asked for.
+        key: String,
+    },
+    /// The object ends before the range does.
+    #[error("{key}: {len} bytes at {offset} asked for, the object has {size}")]
+    Short {
+        /// The key asked for.
+        key: String,
+        /// First byte asked for.
+        offset: u64,
+        /// Bytes asked for.
+        len: u64,
+        /// Bytes that the object has.
+        size: u64,
+    },
+    /// A symbolic link leads back to a prefix that contains it.
+    #[error("{key}: symbolic links form a loop")]
+    Loop {
+        /// The key asked for.
+        key: String,
+    },
+    /// The system failed.
+    #[error("{key}: {message}")]
+    Io {
+        /// The key asked for.
+        key: String,
+        /// The system's words.
+        message: String,
+        /// The system's number, where there is one.
+        errno: Option<i32>,
+    },
+    /// STORE names something that this build cannot open.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl StoreError {
+    /// An I/O error at `key`.
+    pub fn io(key: impl fmt::Display, error: &std::io::Error) -> Self {
+        StoreError::Io {
+            key: key.to_string(),
+            message: error.to_string(),
+            errno: error.raw_os_error(),
+        }
+    }
+}
