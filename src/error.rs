@@ -142,6 +142,12 @@ pub enum Error {
         /// What may be used.
         limit: u64,
     },
+    /// The budget had no room for too long.
+    #[error(transparent)]
+    Memory(#[from] crate::budget::OutOfBudget),
+    /// A mistake of this program, confined to one request.
+    #[error("internal error; please report it with the log")]
+    Panicked,
     /// A number that the file system gave back is no longer known here.
     #[error("no longer what it was")]
     Stale,

@@ -1,1 +1,274 @@
-//! stub
+//! Which node lives at a prefix.
+//!
+//! Documents are read when a prefix is first asked for, parsed into the version-neutral model,
+//! and remembered: a bounded number of them, each checked against the store again when it is
+//! older than the time to live. Nothing is scanned.
+//!
+//! Detection follows the order of the Zarr libraries: `zarr.json`, then `.zarray`, then
+//! `.zgroup`; where v3 and v2 documents stand side by side, v3 is the one.
+
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use lru::LruCache;
+
+use crate::budget::{Budget, Holding};
+use crate::error::{Error, FormatError};
+use crate::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, names, v2, v3};
+use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
+
+/// Nodes remembered; each is a few kilobytes at most.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+
+/// Largest metadata document that is read; a consolidated one of a million nodes fits.
+pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
+
+/// When a remembered document is checked against the store again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recheck {
+    /// When it is older than this.
+    After(Duration),
+    /// Never: the store does not change.
+    Never,
+}
+
+/// What lives at a prefix.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// An array.
+    Array(Arc<ArrayNode>),
+    /// A group with a document of its own.
+    Group(ZarrFormat),
+    /// A prefix without a metadata document: an implicit group, or a plain directory.
+    Implicit,
+    /// A document that is no metadata, or asks for what must be understood and is not.
+    Broken(Arc<BrokenNode>),
+}
+
+/// An array and the document that says so.
+#[derive(Debug)]
+pub struct ArrayNode {
+    /// Where it lives.
+    pub prefix: Prefix,
+    /// Its metadata document.
+    pub document: Document,
+    /// What the document says.
+    pub metadata: ArrayMetadata,
+    /// Stands for the prefix and all of `metadata`; attributes do not change it.
+    pub identity: u64,
+}
+
+/// A node whose document cannot be used.
+#[derive(Debug)]
+pub struct BrokenNode {
+    /// The document.
+    pub document: Document,
+    /// What is wrong with it.
+    pub error: FormatError,
+}
+
+/// A metadata document as it was when it was read.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Its key.
+    pub key: Key,
+    /// Its attributes.
+    pub meta: ObjectMeta,
+}
+
+/// The nodes of a store.
+#[derive(Debug)]
+pub struct Hierarchy {
+    store: Arc<dyn Store>,
+    budget: Arc<Budget>,
+    recheck: Recheck,
+    remembered: Mutex<LruCache<Prefix, Remembered>>,
+}
+
+#[derive(Debug, Clone)]
+struct Remembered {
+    node: Node,
+    /// Versions of the documents that decided, as they were found.
+    found: [Option<Version>; 3],
+    /// Whether those versions were old enough to be told from later ones.
+    settled: bool,
+    checked: Instant,
+}
+
+impl Hierarchy {
+    /// The hierarchy of `store`.
+    pub fn new(store: Arc<dyn Store>, budget: Arc<Budget>, recheck: Recheck) -> Hierarchy {
+        Hierarchy {
+            store,
+            budget,
+            recheck,
+            remembered: Mutex::new(LruCache::new(REMEMBERED)),
+        }
+    }
+
+    /// The node at `prefix`; [`Node::Implicit`] where there is no document, or nothing at all.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when a document cannot be read.
+    pub fn node(&self, prefix: &Prefix) -> Result<Node, Error> {
+        let known = self.lock().get(prefix).cloned();
+        if let Some(known) = known {
+            if self.is_fresh(&known) {
+                return Ok(known.node);
+            }
+            if known.settled && self.versions(prefix)? == known.found {
+                let node = known.node.clone();
+                let checked = Instant::now();
+                self.lock().put(prefix.clone(), Remembered { checked, ..known });
+                return Ok(node);
+            }
+        }
+        let loaded = self.load(prefix)?;
+        let node = loaded.node.clone();
+        if let (Node::Broken(broken), checked) = (&node, loaded.checked) {
+            log::debug!("{}: {} ({checked:?})", broken.document.key, broken.error);
+        }
+        self.lock().put(prefix.clone(), loaded);
+        Ok(node)
+    }
+
+    fn is_fresh(&self, known: &Remembered) -> bool {
+        match self.recheck {
+            Recheck::Never => true,
+            Recheck::After(ttl) => known.checked.elapsed() < ttl,
+        }
+    }
+
+    fn load(&self, prefix: &Prefix) -> Result<Remembered, Error> {
+        let checked = Instant::now();
+        let now = SystemTime::now();
+        let mut found = [None; 3];
+        let mut settled = true;
+        let mut node = Node::Implicit;
+        for (place, name) in found.iter_mut().zip(DECIDING) {
+            let key = prefix.key(name.as_bytes())?;
+            let Some(text) = self.read(&key)? else {
+                continue;
+            };
+            *place = Some(text.document.meta.version);
+            settled &= text.document.meta.settles_in(now).is_none();
+            node = parse(prefix, name, text);
+            break;
+        }
+        Ok(Remembered {
+            node,
+            found,
+            settled,
+            checked,
+        })
+    }
+
+    /// The versions that [`Hierarchy::load`] would find, without reading.
+    fn versions(&self, prefix: &Prefix) -> Result<[Option<Version>; 3], Error> {
+        let mut found = [None; 3];
+        for (place, name) in found.iter_mut().zip(DECIDING) {
+            let stat = self.store.stat(&prefix.key(name.as_bytes())?)?;
+            if let Some(stat) = stat {
+                *place = Some(stat.meta.version);
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the document at `key`; `None` when it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Metadata`] when it is larger than [`MAX_DOCUMENT_BYTES`].
+    pub fn read(&self, key: &Key) -> Result<Option<Text>, Error> {
+        // A directory where a document should be is not a document: the libraries look on.
+        match self.store.stat(key)? {
+            Some(stat) if stat.kind == StatKind::Object => {}
+            Some(_) => {
+                return Err(Error::Store(StoreError::NotAnObject {
+                    key: key.to_string(),
+                    found: "a directory",
+                }));
+            }
+            None => return Ok(None),
+        }
+        let Some(object) = self.store.open(key)? else {
+            return Ok(None);
+        };
+        let meta = *object.meta();
+        if meta.size() > MAX_DOCUMENT_BYTES {
+            return Err(Error::Metadata {
+                key: key.to_string(),
+                error: FormatError::TooLarge {
+                    what: "the size of the document",
+                    found: meta.size().to_string(),
+                    limit: MAX_DOCUMENT_BYTES,
+                },
+            });
+        }
+        // Twice: parsing may mask a copy.
+        let reservation = self
+            .budget
+            .reserve(meta.size().saturating_mul(2), Holding::Nothing)?;
+        let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
+        let mut bytes = vec![0; len];
+        object.read_at(0, &mut bytes)?;
+        Ok(Some(Text {
+            document: Document {
+                key: key.clone(),
+                meta,
+            },
+            bytes,
+            _reservation: reservation,
+        }))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Prefix, Remembered>> {
+        self.remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The documents that make a prefix a node, in the order in which they are looked for.
+const DECIDING: [&str; 3] = [names::ZARR_JSON, names::ZARRAY, names::ZGROUP];
+
+/// A document that was read, within the budget while it is held.
+#[derive(Debug)]
+pub struct Text {
+    /// Where it came from.
+    pub document: Document,
+    /// What it says.
+    pub bytes: Vec<u8>,
+    _reservation: crate::budget::Reservation,
+}
+
+fn parse(prefix: &Prefix, name: &str, text: Text) -> Node {
+    let parsed = match name {
+        names::ZARRAY => v2::parse_array(&text.bytes).map(|m| NodeMetadata::Array(Box::new(m))),
+        names::ZGROUP => v2::parse_group(&text.bytes).map(NodeMetadata::Group),
+        _ => v3::parse(&text.bytes),
+    };
+    match parsed {
+        Ok(NodeMetadata::Array(metadata)) => Node::Array(Arc::new(ArrayNode {
+            identity: identity(prefix, &metadata),
+            prefix: prefix.clone(),
+            document: text.document,
+            metadata: *metadata,
+        })),
+        Ok(NodeMetadata::Group(_)) if name == names::ZGROUP => Node::Group(ZarrFormat::V2),
+        Ok(NodeMetadata::Group(_)) => Node::Group(ZarrFormat::V3),
+        Err(error) => Node::Broken(Arc::new(BrokenNode {
+            document: text.document,
+            error,
+        })),
+    }
+}
+
+fn identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    // The model has no attributes in it; its debug form shows all that it has.
+    KEYS.hash_one((prefix, format!("{metadata:?}")))
+}

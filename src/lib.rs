@@ -7,6 +7,7 @@
 //! | module | knows | must not know |
 //! |---|---|---|
 //! | [`store`] | bytes by key: directory, memory | Zarr |
+//! | [`budget`] | bytes of memory | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, and their edits | I/O |
@@ -42,11 +43,12 @@
 //!
 //! # Memory
 //!
-//! One budget (`chunk::Budget`) holds decoded chunks, pages of shard indices, documents and
+//! One budget ([`budget::Budget`]) holds decoded chunks, pages of shard indices, documents and
 //! every buffer on the way. A load reserves all it needs at once, before it allocates and while
 //! it holds nothing, so that loads cannot wait for each other; what does not fit the budget at
 //! all is let through one at a time.
 
+pub mod budget;
 pub mod chunk;
 pub mod cli;
 pub mod codec;

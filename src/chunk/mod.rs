@@ -1,1 +1,19 @@
-//! stub
+//! One chunk by its indices: locate, fetch, decode, cache.
+//!
+//! [`ChunkLayout`] is the arithmetic, [`Sources`] opens stored objects, [`ArrayReader`] finds a
+//! chunk in one of them and decodes it into the [`Cache`].
+
+mod cache;
+mod counters;
+mod index;
+mod layout;
+mod reader;
+mod slice;
+mod sources;
+
+pub use cache::{Block, BlockKey, Cache, Continuation, Part};
+pub use counters::Counters;
+pub use layout::{ChunkLayout, Shards};
+pub use reader::{ArrayReader, LocatedChunk, Locator, Shared, shown_indices};
+pub use slice::Slice;
+pub use sources::{Freshness, Sources};

@@ -1,0 +1,278 @@
+//! Memory: one budget in bytes that everything large is reserved from before it is allocated.
+//!
+//! A [`Reservation`] is held by what it was made for and gives the bytes back when that is
+//! dropped, so that an evicted entry that a reader still holds still counts. When the budget is
+//! full, [`Budget::reserve`] evicts through the one [`Evict`] that was registered (the cache),
+//! then waits for others to finish.
+//!
+//! Waiting cannot deadlock: a load asks once, for all that it needs. Two cases may pass the
+//! limit, one holder at a time: what is larger than the whole budget (an oversize chunk), and a
+//! load that already holds a part of the cache that it decodes from ([`Holding::Source`]).
+
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// What can give memory back.
+pub trait Evict: Send + Sync {
+    /// Drops the entry used longest ago; `false` when there is none.
+    fn evict_one(&self) -> bool;
+}
+
+/// Whether the caller already holds something that was reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// Nothing: it may wait for as long as others need.
+    Nothing,
+    /// A cached block that it decodes from: others may wait for it in turn.
+    Source,
+}
+
+/// The budget was full for longer than a request may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no memory within the budget for {needed} bytes after waiting {waited_seconds} s; --cache-size raises it")]
+pub struct OutOfBudget {
+    /// Bytes asked for.
+    pub needed: u64,
+    /// How long it waited.
+    pub waited_seconds: u64,
+}
+
+/// Longest wait for room, well under the minute after which the kernel complains.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A number of bytes that must not be passed.
+pub struct Budget {
+    limit: u64,
+    state: Mutex<State>,
+    freed: Condvar,
+    evict: OnceLock<Weak<dyn Evict>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: u64,
+    peak: u64,
+    overdrawn: bool,
+    waits: u64,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: u64) -> Arc<Budget> {
+        Arc::new(Budget {
+            limit,
+            state: Mutex::default(),
+            freed: Condvar::new(),
+            evict: OnceLock::new(),
+        })
+    }
+
+    /// Says what to evict from; the first call counts.
+    pub fn evict_from(&self, evict: Weak<dyn Evict>) {
+        // A second cache would be a mistake of the program, not of its user; the first stays.
+        let _ = self.evict.set(evict);
+    }
+
+    /// The limit in bytes.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes reserved now, and at most so far.
+    pub fn used_and_peak(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.used, state.peak)
+    }
+
+    /// How often a reservation had to wait.
+    pub fn waits(&self) -> u64 {
+        self.lock().waits
+    }
+
+    /// Reserves `bytes`, evicting and then waiting as needed.
+    ///
+    /// # Errors
+    /// [`OutOfBudget`] when others held the memory for too long.
+    pub fn reserve(
+        self: &Arc<Self>,
+        bytes: u64,
+        holding: Holding,
+    ) -> Result<Reservation, OutOfBudget> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(reservation) = self.try_reserve(bytes) {
+                return Ok(reservation);
+            }
+            let evicted = self
+                .evict
+                .get()
+                .and_then(Weak::upgrade)
+                .is_some_and(|cache| cache.evict_one());
+            if evicted {
+                continue;
+            }
+            if let Some(reservation) = self.try_overdraw(bytes, holding) {
+                return Ok(reservation);
+            }
+            self.wait(bytes, deadline)?;
+        }
+    }
+
+    fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+        let mut state = self.lock();
+        let used = state.used.checked_add(bytes)?;
+        (used <= self.limit).then(|| self.grant(&mut state, bytes, Overdraft::No))
+    }
+
+    /// Only when nothing is left to evict: one holder passes the limit.
+    fn try_overdraw(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
+        let mut state = self.lock();
+        let allowed = bytes > self.limit || holding == Holding::Source;
+        (allowed && !state.overdrawn).then(|| {
+            state.overdrawn = true;
+            self.grant(&mut state, bytes, Overdraft::Yes)
+        })
+    }
+
+    fn grant(self: &Arc<Self>, state: &mut State, bytes: u64, overdraft: Overdraft) -> Reservation {
+        state.used = state.used.saturating_add(bytes);
+        state.peak = state.peak.max(state.used);
+        Reservation {
+            budget: Arc::clone(self),
+            bytes,
+            overdraft,
+        }
+    }
+
+    fn wait(&self, needed: u64, deadline: Instant) -> Result<(), OutOfBudget> {
+        let mut state = self.lock();
+        state.waits += 1;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(OutOfBudget {
+                needed,
+                waited_seconds: PATIENCE.as_secs(),
+            });
+        }
+        // A block that was evicted while someone read it frees memory when it is dropped;
+        // the cap covers a release between the attempt above and this lock.
+        let _unused = self
+            .freed
+            .wait_timeout(state, left.min(Duration::from_millis(20)))
+            .unwrap_or_else(PoisonError::into_inner);
+        Ok(())
+    }
+
+    fn release(&self, bytes: u64, overdraft: Overdraft) {
+        let mut state = self.lock();
+        state.used = state.used.saturating_sub(bytes);
+        if overdraft == Overdraft::Yes {
+            state.overdrawn = false;
+        }
+        drop(state);
+        self.freed.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (used, _) = self.used_and_peak();
+        write!(f, "Budget({used} of {})", self.limit)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overdraft {
+    No,
+    Yes,
+}
+
+/// Bytes taken from a budget until this is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    bytes: u64,
+    overdraft: Overdraft,
+}
+
+impl Reservation {
+    /// Gives back all but `bytes`, when the rest is not needed any more.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        if surplus > 0 {
+            self.bytes -= surplus;
+            self.budget.release(surplus, Overdraft::No);
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.release(self.bytes, self.overdraft);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    struct Shelf(Mutex<Vec<Reservation>>);
+
+    impl Evict for Shelf {
+        fn evict_one(&self) -> bool {
+            self.0.lock().unwrap().pop().is_some()
+        }
+    }
+
+    #[test]
+    fn a_full_budget_evicts_before_it_refuses() {
+        let budget = Budget::new(100);
+        let shelf = Arc::new(Shelf(Mutex::default()));
+        let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(&shelf) as Arc<dyn Evict>));
+        budget.evict_from(weak);
+        for _ in 0..10 {
+            let kept = budget.reserve(40, Holding::Nothing).unwrap();
+            shelf.0.lock().unwrap().push(kept);
+        }
+        assert!(budget.used_and_peak().1 <= 100);
+    }
+
+    #[test]
+    fn the_oversize_pass_one_at_a_time() {
+        let budget = Budget::new(100);
+        let first = budget.reserve(1000, Holding::Nothing).unwrap();
+        let waiting = {
+            let budget = Arc::clone(&budget);
+            thread::spawn(move || budget.reserve(500, Holding::Nothing).map(drop))
+        };
+        while budget.waits() == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(budget.used_and_peak().1, 1000, "the second waits");
+        drop(first);
+        assert!(waiting.join().unwrap().is_ok());
+        assert_eq!(budget.used_and_peak(), (0, 1000));
+    }
+
+    #[test]
+    fn a_holder_of_its_source_is_not_kept_waiting() {
+        let budget = Budget::new(100);
+        let _source = budget.reserve(90, Holding::Nothing).unwrap();
+        assert!(budget.reserve(20, Holding::Source).is_ok());
+    }
+
+    #[test]
+    fn shrinking_gives_back_the_rest() {
+        let budget = Budget::new(100);
+        let mut reservation = budget.reserve(80, Holding::Nothing).unwrap();
+        reservation.shrink_to(10);
+        assert_eq!(budget.used_and_peak().0, 10);
+        drop(reservation);
+        assert_eq!(budget.used_and_peak().0, 0);
+    }
+}

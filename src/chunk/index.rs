@@ -1,0 +1,195 @@
+//! Shard indices: verified once per version in one streamed pass, then read page by page.
+//!
+//! An index may be larger than the whole budget (16 bytes a chunk), so it is never held at
+//! once. The verdict and the pages are blocks of the cache like any other.
+
+use std::sync::Arc;
+
+use super::cache::{Block, BlockKey, Cache, Part};
+use super::layout::ShardLevel;
+use super::reader::ArrayReader;
+use super::slice::Slice;
+use super::Counters;
+use crate::budget::Holding;
+use crate::codec::EntryState;
+use crate::error::{Error, FormatError};
+use crate::store::Version;
+
+/// Bytes of a page: 4096 entries.
+const PAGE_BYTES: u64 = 64 << 10;
+/// Bytes read at a time while verifying.
+const VERIFY_BYTES: u64 = 256 << 10;
+
+/// The index of one shard (or nested shard) of one version.
+#[derive(Debug)]
+pub(super) struct ShardIndex {
+    reader: Arc<ArrayReader>,
+    version: Version,
+    shard: u64,
+    level: u8,
+    /// The encoded shard, bytes-to-bytes codecs undone.
+    body: Slice,
+    /// Where the index begins in the body.
+    position: u64,
+    /// The page used last: neighbours are asked for in turn.
+    page: Option<(u64, Arc<Block>)>,
+}
+
+impl ShardIndex {
+    /// The index, verified, of the shard of nesting `level` that `body` is.
+    pub(super) fn open(
+        reader: Arc<ArrayReader>,
+        version: Version,
+        shard: u64,
+        level: u8,
+        body: Slice,
+    ) -> Result<ShardIndex, Error> {
+        let mut index = ShardIndex {
+            reader,
+            version,
+            shard,
+            level,
+            body,
+            position: 0,
+            page: None,
+        };
+        index.verify()?;
+        let here = index.level()?;
+        index.position = here
+            .index
+            .position(index.body.len(), here.location)
+            .map_err(|error| index.body.error(error))?;
+        Ok(index)
+    }
+
+    /// The shard that entries lie in.
+    pub(super) fn body(&self) -> &Slice {
+        &self.body
+    }
+
+    fn level(&self) -> Result<&ShardLevel, Error> {
+        let levels = self.reader.layout().levels();
+        levels.get(usize::from(self.level)).ok_or(Error::Panicked)
+    }
+
+    fn cache(&self) -> &Cache {
+        self.reader.cache()
+    }
+
+    /// Checks the whole index, once per version.
+    fn verify(&self) -> Result<(), Error> {
+        let key = self.key(Part::IndexVerdict {
+            shard: self.shard,
+            level: self.level,
+            at: self.body.offset(),
+        });
+        let verdict = self.cache().get_or_load(key, || {
+            // What is wrong with these bytes stays wrong for this version, and is worth
+            // remembering; what kept us from reading them is not.
+            let verdict = match self.check() {
+                Ok(()) => Vec::new(),
+                Err(Error::Chunk { error, .. }) => error.to_string().into_bytes(),
+                Err(other) => return Err(other),
+            };
+            let reservation = self.cache().reserve(verdict.len() as u64, self.holding())?;
+            Ok(Block::new(verdict, reservation))
+        })?;
+        if verdict.is_empty() {
+            return Ok(());
+        }
+        Err(self.error(FormatError::encoded(
+            "sharding_indexed",
+            String::from_utf8_lossy(&verdict).into_owned(),
+        )))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        Counters::add(&self.cache().counters().index_verifications);
+        let level = self.level()?;
+        let start = level
+            .index
+            .position(self.body.len(), level.location)
+            .map_err(|error| self.error(error))?;
+        let len = level.index.encoded_len();
+        let _reservation = self
+            .cache()
+            .reserve(VERIFY_BYTES.min(len), self.holding())?;
+        let mut verifier = level.index.verifier(self.body.len());
+        let mut buffer = vec![0; to_usize(VERIFY_BYTES.min(len))?];
+        let mut done = 0;
+        while done < len {
+            let step = to_usize((len - done).min(VERIFY_BYTES))?;
+            let piece = buffer.get_mut(..step).ok_or(Error::Panicked)?;
+            self.body.read_at(start + done, piece)?;
+            verifier.feed(piece).map_err(|error| self.error(error))?;
+            done += step as u64;
+        }
+        verifier.finish().map_err(|error| self.error(error))
+    }
+
+    /// What the index says of `slot`.
+    pub(super) fn entry(&mut self, slot: u64) -> Result<EntryState, Error> {
+        let (offset_at, nbytes_at) = self.level()?.index.words(slot);
+        let offset = self.word(offset_at)?;
+        let nbytes = self.word(nbytes_at)?;
+        self.level()?
+            .index
+            .entry(offset, nbytes, self.body.len())
+            .map_err(|error| self.error(error))
+    }
+
+    fn word(&mut self, at: u64) -> Result<u64, Error> {
+        let page_at = at - at % PAGE_BYTES;
+        if self.page.as_ref().is_none_or(|(held, _)| *held != page_at) {
+            self.page = Some((page_at, self.load_page(page_at)?));
+        }
+        let within = to_usize(at - page_at)?;
+        let bytes = self
+            .page
+            .as_ref()
+            .and_then(|(_, page)| page.get(within..)?.first_chunk::<8>())
+            .ok_or(Error::Panicked)?;
+        Ok(self.level()?.index.word(*bytes))
+    }
+
+    fn load_page(&self, page_at: u64) -> Result<Arc<Block>, Error> {
+        let start = self.position;
+        let len = self.level()?.index.encoded_len();
+        let key = self.key(Part::IndexPage {
+            shard: self.shard,
+            level: self.level,
+            at: self.body.offset() + start + page_at,
+        });
+        self.cache().get_or_load(key, || {
+            let size = (len - page_at).min(PAGE_BYTES);
+            let reservation = self.cache().reserve(size, self.holding())?;
+            let mut bytes = vec![0; to_usize(size)?];
+            self.body.read_at(start + page_at, &mut bytes)?;
+            Ok(Block::new(bytes, reservation))
+        })
+    }
+
+    fn holding(&self) -> Holding {
+        self.body.holding()
+    }
+
+    fn key(&self, part: Part) -> BlockKey {
+        BlockKey {
+            array: self.reader.identity(),
+            version: self.version,
+            part,
+        }
+    }
+
+    fn error(&self, error: FormatError) -> Error {
+        self.body.error(error)
+    }
+}
+
+pub(super) fn to_usize(n: u64) -> Result<usize, Error> {
+    usize::try_from(n).map_err(|_| Error::TooLarge {
+        what: "a block".to_owned(),
+        needed: n,
+        limit: usize::MAX as u64,
+    })
+}

@@ -1,0 +1,362 @@
+//! One chunk by its indices: which object holds it, which bytes of that, and what they decode to.
+
+use std::sync::Arc;
+
+use super::cache::{Block, BlockKey, Cache, Continuation, Part};
+use super::index::{ShardIndex, to_usize};
+use super::layout::ChunkLayout;
+use super::slice::Slice;
+use super::{Counters, Sources};
+use crate::codec::{ChunkSpec, EntryState};
+use crate::error::{Error, FormatError};
+use crate::grid::{Dims, rank_of};
+use crate::metadata::ChunkKeyEncoding;
+use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
+
+/// What every array of a mount shares.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// Opened objects.
+    pub sources: Arc<Sources>,
+    /// Blocks in memory.
+    pub cache: Arc<Cache>,
+    /// Most bytes of a decoded chunk (`--max-chunk`).
+    pub max_chunk_bytes: u64,
+}
+
+/// Reads the chunks of one array.
+#[derive(Debug)]
+pub struct ArrayReader {
+    shared: Shared,
+    prefix: Prefix,
+    chunk_keys: ChunkKeyEncoding,
+    layout: ChunkLayout,
+    identity: u64,
+}
+
+/// A shown chunk within one version of its stored object.
+#[derive(Debug, Clone)]
+pub struct LocatedChunk {
+    /// Its encoded bytes.
+    pub encoded: Slice,
+    version: Version,
+    rank: u64,
+}
+
+impl ArrayReader {
+    /// A reader of the array at `prefix`. `identity` differs between arrays, and between two
+    /// layouts of one.
+    pub fn new(
+        shared: Shared,
+        prefix: Prefix,
+        chunk_keys: ChunkKeyEncoding,
+        layout: ChunkLayout,
+        identity: u64,
+    ) -> ArrayReader {
+        ArrayReader {
+            shared,
+            prefix,
+            chunk_keys,
+            layout,
+            identity,
+        }
+    }
+
+    /// How chunks lie in objects.
+    pub fn layout(&self) -> &ChunkLayout {
+        &self.layout
+    }
+
+    /// Stands for this array and this way to read it.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    pub(super) fn cache(&self) -> &Cache {
+        &self.shared.cache
+    }
+
+    /// The key of the object that holds the shown chunk `indices`.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidKey`], which no chunk key is.
+    pub fn stored_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
+        let stored = self.layout.stored_indices(indices);
+        self.prefix.key(&self.chunk_keys.encode(&stored))
+    }
+
+    /// Attributes of the object that holds the shown chunk `indices`; `None` when it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn stat_stored(&self, indices: &[u64]) -> Result<Option<ObjectMeta>, Error> {
+        Ok(self.shared.sources.stat(&self.stored_key(indices)?)?)
+    }
+
+    /// Opens the current version of the object that holds the shown chunk `indices`.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn open_stored(&self, indices: &[u64]) -> Result<Option<Arc<dyn Object>>, Error> {
+        let key = self.stored_key(indices)?;
+        Ok(if self.layout.is_sharded() {
+            self.shared.sources.open_shared(&key)?
+        } else {
+            self.shared.sources.open(&key)?
+        })
+    }
+
+    /// Finds the shown chunk `indices` in `object`, which [`ArrayReader::open_stored`] gave.
+    /// `None` when the object, a shard, holds none there.
+    ///
+    /// # Errors
+    /// [`Error::Chunk`] when a shard index is false, [`Error::Store`] when it cannot be read.
+    pub fn locate(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Option<LocatedChunk>, Error> {
+        self.locator(object, indices)?.locate(indices)
+    }
+
+    /// Finds many chunks in one object, index pages at hand.
+    ///
+    /// # Errors
+    /// As [`ArrayReader::locate`].
+    pub fn locator(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Locator, Error> {
+        let key = self.stored_key(indices)?;
+        let stored = self.layout.stored_indices(indices);
+        let shard =
+            rank_of(&stored, self.layout.stored_grid().counts()).ok_or(Error::Panicked)?;
+        Ok(Locator {
+            reader: Arc::clone(self),
+            whole: Slice::of_object(Arc::clone(object), key.to_string().into()),
+            version: object.meta().version,
+            shard,
+            outermost: None,
+        })
+    }
+
+    /// The decoded chunk, if it is in the cache.
+    pub fn cached(&self, chunk: &LocatedChunk) -> Option<Arc<Block>> {
+        self.shared.cache.get(&self.decoded_key(chunk))
+    }
+
+    /// Decodes `chunk` on this thread, or waits for who does: calls `then` with the block.
+    pub fn decode_then(&self, chunk: &LocatedChunk, then: Continuation) {
+        self.shared
+            .cache
+            .get_or_then(self.decoded_key(chunk), || self.decode(chunk), then);
+    }
+
+    fn decoded_key(&self, chunk: &LocatedChunk) -> BlockKey {
+        BlockKey {
+            array: self.identity,
+            version: chunk.version,
+            part: Part::Chunk { rank: chunk.rank },
+        }
+    }
+
+    fn decode(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
+        let counters = self.shared.cache.counters();
+        let decoded_len = self.layout.decoded_len();
+        self.check_limit(decoded_len, "a decoded chunk")?;
+        let encoded_len = chunk.encoded.len();
+        self.check_encoded_len(chunk, decoded_len)?;
+        let in_memory = chunk.encoded.in_memory();
+        let buffers = if in_memory.is_some() { 0 } else { encoded_len };
+        let scratch = self.layout.chain().scratch_bytes(decoded_len);
+        let reservation = self.shared.cache.reserve(
+            decoded_len.saturating_add(buffers).saturating_add(scratch),
+            chunk.encoded.holding(),
+        )?;
+        let fetched;
+        let encoded = if let Some(bytes) = in_memory {
+            bytes
+        } else {
+            fetched = chunk.encoded.read_all()?;
+            Counters::add_n(&counters.fetched_bytes, encoded_len);
+            &fetched
+        };
+        let mut out = vec![0; to_usize(decoded_len)?];
+        let spec = ChunkSpec {
+            shape: self.layout.shown_grid().chunk_shape(),
+            dtype: self.layout.data_type(),
+            fill: self.layout.fill_value(),
+        };
+        Counters::add(&counters.decodes);
+        self.layout
+            .chain()
+            .decode(&spec, encoded, &mut out)
+            .map_err(|error| {
+                Counters::add(&counters.decode_errors);
+                chunk.encoded.error(error)
+            })?;
+        Ok(Block::new(out, reservation))
+    }
+
+    fn check_limit(&self, len: u64, what: &str) -> Result<(), Error> {
+        let limit = self.shared.max_chunk_bytes;
+        if len <= limit {
+            return Ok(());
+        }
+        Err(Error::TooLarge {
+            what: format!("{}: {what}", self.prefix),
+            needed: len,
+            limit,
+        })
+    }
+
+    /// No codec doubles what it encodes: a longer chunk is damaged, and not worth its memory.
+    fn check_encoded_len(&self, chunk: &LocatedChunk, decoded_len: u64) -> Result<(), Error> {
+        let slots = match self.layout.chain().sharding() {
+            Some(sharding) => sharding.index.encoded_len().saturating_mul(4),
+            None => 0,
+        };
+        let most = decoded_len
+            .saturating_mul(2)
+            .saturating_add(slots)
+            .saturating_add(1 << 20);
+        if chunk.encoded.len() <= most {
+            return Ok(());
+        }
+        Err(chunk.encoded.error(FormatError::TooLarge {
+            what: "the length of an encoded chunk",
+            found: chunk.encoded.len().to_string(),
+            limit: most,
+        }))
+    }
+}
+
+/// Finds chunks in one version of one stored object.
+#[derive(Debug)]
+pub struct Locator {
+    reader: Arc<ArrayReader>,
+    whole: Slice,
+    version: Version,
+    shard: u64,
+    outermost: Option<ShardIndex>,
+}
+
+impl Locator {
+    /// As [`ArrayReader::locate`].
+    ///
+    /// # Errors
+    /// As [`ArrayReader::locate`].
+    pub fn locate(&mut self, indices: &[u64]) -> Result<Option<LocatedChunk>, Error> {
+        let layout = &self.reader.layout;
+        let rank = rank_of(indices, layout.shown_grid().counts()).ok_or(Error::Panicked)?;
+        let mut encoded = self.whole.clone();
+        for number in 0..layout.levels().len() {
+            let Some(part) = self.descend(number, encoded, indices)? else {
+                return Ok(None);
+            };
+            encoded = part;
+        }
+        Ok(Some(LocatedChunk {
+            encoded,
+            version: self.version,
+            rank,
+        }))
+    }
+
+    /// Checks the index of the stored shard, without looking for a chunk.
+    ///
+    /// # Errors
+    /// As [`ArrayReader::locate`].
+    pub fn verify(&mut self) -> Result<(), Error> {
+        if self.outermost.is_none() && self.reader.layout.is_sharded() {
+            self.outermost = Some(self.index(0, self.whole.clone())?);
+        }
+        Ok(())
+    }
+
+    /// The part of `encoded`, a shard of nesting level `number`, that holds `indices`.
+    fn descend(
+        &mut self,
+        number: usize,
+        encoded: Slice,
+        indices: &[u64],
+    ) -> Result<Option<Slice>, Error> {
+        let layout = &self.reader.layout;
+        let level = layout.levels().get(number).ok_or(Error::Panicked)?;
+        let slot = layout.slot(level, indices).ok_or(Error::Panicked)?;
+        let mut nested;
+        let index = if number == 0 {
+            self.verify()?;
+            self.outermost.as_mut().ok_or(Error::Panicked)?
+        } else {
+            nested = self.index(number, encoded)?;
+            &mut nested
+        };
+        match index.entry(slot)? {
+            EntryState::Empty => Ok(None),
+            EntryState::Present(entry) => index
+                .body()
+                .part(entry.offset, entry.nbytes)
+                .map(Some)
+                .ok_or(Error::Panicked),
+        }
+    }
+
+    /// The index, verified, of the shard at nesting level `number` that `encoded` holds.
+    fn index(&self, number: usize, encoded: Slice) -> Result<ShardIndex, Error> {
+        let level = self.reader.layout.levels().get(number).ok_or(Error::Panicked)?;
+        let body = if level.bytes_to_bytes.is_empty() {
+            encoded
+        } else {
+            self.undo(number, &encoded)?
+        };
+        let number = u8::try_from(number).map_err(|_| Error::Panicked)?;
+        ShardIndex::open(Arc::clone(&self.reader), self.version, self.shard, number, body)
+    }
+
+    /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
+    fn undo(&self, number: usize, encoded: &Slice) -> Result<Slice, Error> {
+        let reader = &self.reader;
+        let level = reader.layout.levels().get(number).ok_or(Error::Panicked)?;
+        let key = BlockKey {
+            array: reader.identity,
+            version: self.version,
+            part: Part::ShardBody {
+                shard: self.shard,
+                level: u8::try_from(number).map_err(|_| Error::Panicked)?,
+                at: encoded.offset(),
+            },
+        };
+        let limit = level.body_limit.min(reader.shared.max_chunk_bytes);
+        let cache = &reader.shared.cache;
+        let block = cache.get_or_load(key, || {
+            if encoded.len() > limit.saturating_mul(2) {
+                return Err(encoded.error(FormatError::TooLarge {
+                    what: "the length of an encoded shard",
+                    found: encoded.len().to_string(),
+                    limit: limit.saturating_mul(2),
+                }));
+            }
+            // The decoded length is stored nowhere: room for the most that it can be, twice,
+            // because a growing buffer holds its old self while it moves.
+            let reservation = cache.reserve(
+                limit.saturating_mul(2).saturating_add(encoded.len()),
+                encoded.holding(),
+            )?;
+            let bytes = encoded.read_all()?;
+            Counters::add(&cache.counters().decodes);
+            let body = level
+                .chain
+                .undo_bytes_to_bytes(&bytes, limit)
+                .map_err(|error| encoded.error(error))?;
+            Ok(Block::new(body, reservation))
+        })?;
+        Ok(encoded.replaced_by(block))
+    }
+}
+
+/// Indices of the shown chunk of `rank`.
+pub fn shown_indices(layout: &ChunkLayout, rank: u64) -> Option<Dims> {
+    crate::grid::indices_of(rank, layout.shown_grid().counts())
+}

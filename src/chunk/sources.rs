@@ -1,0 +1,125 @@
+//! Stored objects, opened: one descriptor per shard for many readers, and versions that can be
+//! trusted.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use lru::LruCache;
+
+use super::Counters;
+use crate::store::{Key, Object, ObjectMeta, StatKind, Store, StoreError};
+
+/// Descriptors kept after their last reader; shards are few and each serves many chunks.
+const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+
+/// An object that keeps changing is not waited for longer than this.
+const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// Whether a kept object may be used without asking the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// The store is asked each time.
+    Checked,
+    /// Nothing in the store changes (`--immutable`).
+    Immutable,
+}
+
+/// Opens stored objects and remembers a few.
+#[derive(Debug)]
+pub struct Sources {
+    store: Arc<dyn Store>,
+    freshness: Freshness,
+    counters: Arc<Counters>,
+    kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
+}
+
+impl Sources {
+    /// Sources of `store`.
+    pub fn new(store: Arc<dyn Store>, freshness: Freshness, counters: Arc<Counters>) -> Sources {
+        Sources {
+            store,
+            freshness,
+            counters,
+            kept: Mutex::new(LruCache::new(KEPT_OPEN)),
+        }
+    }
+
+    /// The store that objects are opened in.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The current attributes of the object at `key`; `None` when it is absent.
+    ///
+    /// # Errors
+    /// As [`Store::stat`]; [`StoreError::NotAnObject`] when `key` is a prefix.
+    pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        if self.freshness == Freshness::Immutable
+            && let Some(object) = self.lock().get(key)
+        {
+            return Ok(Some(*object.meta()));
+        }
+        match self.store.stat(key)? {
+            None => Ok(None),
+            Some(stat) if stat.kind == StatKind::Object => Ok(Some(stat.meta)),
+            Some(_) => Err(StoreError::NotAnObject {
+                key: key.to_string(),
+                found: "a directory",
+            }),
+        }
+    }
+
+    /// The current version of the object at `key`, settled: a version younger than the clock's
+    /// grain is waited for. `None` when it is absent.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let patience = Instant::now() + SETTLE_PATIENCE;
+        loop {
+            let Some(object) = self.store.open(key)? else {
+                return Ok(None);
+            };
+            let wait = object.meta().settles_in(SystemTime::now());
+            match wait {
+                Some(wait) if self.freshness == Freshness::Checked && Instant::now() < patience => {
+                    thread::sleep(wait);
+                }
+                _ => {
+                    Counters::add(&self.counters.fetches);
+                    return Ok(Some(object));
+                }
+            }
+        }
+    }
+
+    /// As [`Sources::open`], sharing one descriptor among those who ask for the same version.
+    /// For shards, which are asked for again and again.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_shared(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let kept = self.lock().get(key).cloned();
+        if let Some(object) = kept {
+            if self.freshness == Freshness::Immutable {
+                return Ok(Some(object));
+            }
+            if self.stat(key)?.is_some_and(|now| now.version == object.meta().version) {
+                return Ok(Some(object));
+            }
+        }
+        let object = self.open(key)?;
+        let mut kept = self.lock();
+        match &object {
+            Some(object) => drop(kept.push(key.clone(), Arc::clone(object))),
+            None => drop(kept.pop(key)),
+        }
+        Ok(object)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Arc<dyn Object>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,286 @@
+//! Numbers of vnodes, and back.
+//!
+//! ```text
+//!  1                  the root
+//!  2^16 .. 2^61       ranges, one per shown array: directories of partial indices, level by
+//!                     level, then chunks in C order
+//!  2^61 .. 2^62       everything else: a hash of the vnode, so that a listing can tell the
+//!                     number of an entry without keeping it; kept while the kernel knows it
+//!  2^62 .. 2^63       inode numbers of later versions (see `fuse`)
+//! ```
+//!
+//! A chunk costs no memory, however many the kernel knows; an array costs its range.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::options::ViewKind;
+use super::vnode::{ChunkPlace, Vnode, VnodeId};
+use crate::grid::{Dims, indices_of, product, rank_of};
+use crate::store::Prefix;
+
+const FIRST_RANGE: u64 = 1 << 16;
+const FIRST_INTERNED: u64 = 1 << 61;
+/// One array may take a 64th of the space; a larger one has its chunks interned.
+const LONGEST_RANGE: u64 = 1 << 55;
+
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    hasher: RandomState,
+    interned: Mutex<Interned>,
+    ranges: RwLock<Ranges>,
+}
+
+#[derive(Debug, Default)]
+struct Interned {
+    vnodes: HashMap<u64, (Vnode, u64)>,
+}
+
+#[derive(Debug)]
+struct Ranges {
+    next: u64,
+    by_base: BTreeMap<u64, Range>,
+    by_array: HashMap<(ViewKind, u64), Option<u64>>,
+}
+
+impl Default for Ranges {
+    fn default() -> Self {
+        Ranges {
+            next: FIRST_RANGE,
+            by_base: BTreeMap::new(),
+            by_array: HashMap::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Range {
+    view: ViewKind,
+    prefix: Prefix,
+    identity: u64,
+    counts: Dims,
+    len: u64,
+}
+
+impl Numbers {
+    /// Makes room for the chunks of an array; once per array and layout.
+    pub(super) fn add_array(&self, view: ViewKind, prefix: &Prefix, identity: u64, counts: &[u64]) {
+        let known = |ranges: &Ranges| ranges.by_array.contains_key(&(view, identity));
+        if known(&self.ranges.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        if known(&ranges) {
+            return;
+        }
+        let base = range_len(counts)
+            .filter(|&len| len <= LONGEST_RANGE && len <= FIRST_INTERNED - ranges.next)
+            .map(|len| {
+                let base = ranges.next;
+                ranges.next += len;
+                let range = Range {
+                    view,
+                    prefix: prefix.clone(),
+                    identity,
+                    counts: counts.into(),
+                    len,
+                };
+                ranges.by_base.insert(base, range);
+                base
+            });
+        ranges.by_array.insert((view, identity), base);
+    }
+
+    /// The number of `vnode`, whether or not it is kept.
+    pub(super) fn of(&self, vnode: &Vnode) -> VnodeId {
+        match vnode {
+            Vnode::ChunkDirectory(place) | Vnode::Chunk(place) => self.of_chunk(vnode, place),
+            _ => self.interned_number(vnode, &self.lock()),
+        }
+    }
+
+    fn of_chunk(&self, vnode: &Vnode, place: &ChunkPlace) -> VnodeId {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let in_range = ranges
+            .by_array
+            .get(&(place.view, place.identity))
+            .copied()
+            .flatten()
+            .and_then(|base| Some((base, ranges.by_base.get(&base)?)))
+            .and_then(|(base, range)| Some(VnodeId(base + range.place(&place.indices)?)));
+        drop(ranges);
+        in_range.unwrap_or_else(|| self.interned_number(vnode, &self.lock()))
+    }
+
+    fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
+        let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
+        // Another vnode with the same hash holds the number: the next one is free or ours.
+        while interned.vnodes.get(&number).is_some_and(|(held, _)| held != vnode) {
+            number = FIRST_INTERNED | ((number + 1) & (FIRST_INTERNED - 1));
+        }
+        VnodeId(number)
+    }
+
+    /// The number of `vnode`, kept until [`Numbers::forget`] was called as often as this.
+    pub(super) fn refer(&self, vnode: &Vnode) -> VnodeId {
+        if let Vnode::ChunkDirectory(place) | Vnode::Chunk(place) = vnode {
+            let id = self.of_chunk(vnode, place);
+            if id.0 < FIRST_INTERNED {
+                return id;
+            }
+        }
+        let mut interned = self.lock();
+        let id = self.interned_number(vnode, &interned);
+        interned
+            .vnodes
+            .entry(id.0)
+            .or_insert_with(|| (vnode.clone(), 0))
+            .1 += 1;
+        id
+    }
+
+    /// Lets go of `times` references.
+    pub(super) fn forget(&self, id: VnodeId, times: u64) {
+        let mut interned = self.lock();
+        if let Some((_, references)) = interned.vnodes.get_mut(&id.0) {
+            *references = references.saturating_sub(times);
+            if *references == 0 {
+                interned.vnodes.remove(&id.0);
+            }
+        }
+    }
+
+    /// The vnode of `id`; `None` when it is not known (any more).
+    pub(super) fn vnode(&self, id: VnodeId) -> Option<Vnode> {
+        if id.0 >= FIRST_INTERNED {
+            return self.lock().vnodes.get(&id.0).map(|(vnode, _)| vnode.clone());
+        }
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let (base, range) = ranges.by_base.range(..=id.0).next_back()?;
+        range.vnode(id.0 - base)
+    }
+
+    /// Vnodes kept for the kernel.
+    pub(super) fn n_interned(&self) -> usize {
+        self.lock().vnodes.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Interned> {
+        self.interned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Directories of 0, 1, … rank - 1 indices, then chunks.
+fn range_len(counts: &[u64]) -> Option<u64> {
+    (0..=counts.len()).try_fold(0_u64, |len, level| {
+        len.checked_add(product(counts.get(..level)?)?)
+    })
+}
+
+impl Range {
+    /// Place within the range of the directory or chunk of `indices`.
+    fn place(&self, indices: &[u64]) -> Option<u64> {
+        let before = match indices.len() {
+            0 => 0,
+            n => range_len(self.counts.get(..n - 1)?)?,
+        };
+        let counts = self.counts.get(..indices.len())?;
+        before.checked_add(rank_of(indices, counts)?)
+    }
+
+    fn vnode(&self, place: u64) -> Option<Vnode> {
+        if place >= self.len {
+            return None;
+        }
+        let mut rest = place;
+        for level in 0..=self.counts.len() {
+            let counts = self.counts.get(..level)?;
+            let here = product(counts)?;
+            if rest < here {
+                let place = ChunkPlace {
+                    view: self.view,
+                    prefix: self.prefix.clone(),
+                    identity: self.identity,
+                    indices: indices_of(rest, counts)?,
+                };
+                return Some(if level == self.counts.len() {
+                    Vnode::Chunk(place)
+                } else {
+                    Vnode::ChunkDirectory(place)
+                });
+            }
+            rest -= here;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Key;
+
+    fn chunk(indices: &[u64], identity: u64) -> Vnode {
+        let place = ChunkPlace {
+            view: ViewKind::Keys,
+            prefix: Prefix::root(),
+            identity,
+            indices: indices.into(),
+        };
+        if indices.len() == 2 {
+            Vnode::Chunk(place)
+        } else {
+            Vnode::ChunkDirectory(place)
+        }
+    }
+
+    #[test]
+    fn chunks_are_numbered_by_arithmetic_and_cost_nothing() {
+        let numbers = Numbers::default();
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), 8, &[2, 2]);
+        let mut seen = std::collections::HashSet::new();
+        for identity in [7, 8] {
+            let (rows, columns) = if identity == 7 { (3, 4) } else { (2, 2) };
+            let mut all = vec![chunk(&[], identity)];
+            for i in 0..rows {
+                all.push(chunk(&[i], identity));
+                all.extend((0..columns).map(|j| chunk(&[i, j], identity)));
+            }
+            for vnode in all {
+                let id = numbers.refer(&vnode);
+                assert!(seen.insert(id), "{vnode:?} shares its number");
+                assert_eq!(numbers.vnode(id), Some(vnode.clone()));
+                assert_eq!(numbers.of(&vnode), id);
+            }
+        }
+        assert_eq!(numbers.n_interned(), 0);
+    }
+
+    #[test]
+    fn other_vnodes_are_kept_until_forgotten() {
+        let numbers = Numbers::default();
+        let vnode = Vnode::Object {
+            view: ViewKind::Keys,
+            key: Key::parse(b"a").unwrap(),
+        };
+        let listed = numbers.of(&vnode);
+        assert_eq!(numbers.vnode(listed), None, "listing keeps nothing");
+        assert_eq!(numbers.refer(&vnode), listed);
+        assert_eq!(numbers.refer(&vnode), listed);
+        numbers.forget(listed, 1);
+        assert_eq!(numbers.vnode(listed), Some(vnode.clone()));
+        numbers.forget(listed, 1);
+        assert_eq!(numbers.vnode(listed), None);
+    }
+
+    #[test]
+    fn a_grid_too_large_for_a_range_is_interned() {
+        let numbers = Numbers::default();
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), 9, &[1 << 30, 1 << 30]);
+        let id = numbers.refer(&chunk(&[5, 6], 9));
+        assert!(id.0 >= FIRST_INTERNED);
+        assert_eq!(numbers.vnode(id), Some(chunk(&[5, 6], 9)));
+    }
+}
