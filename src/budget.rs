@@ -5,9 +5,10 @@
 //! full, [`Budget::reserve`] evicts through the one [`Evict`] that was registered (the cache),
 //! then waits for others to finish.
 //!
-//! Waiting cannot deadlock: a load asks once, for all that it needs. Two cases may pass the
-//! limit, one holder at a time: what is larger than the whole budget (an oversize chunk), and a
-//! load that already holds a part of the cache that it decodes from ([`Holding::Source`]).
+//! A load asks once, for all that it needs, so that waiting is rare. Three cases may pass the
+//! limit, one holder at a time: what is larger than the whole budget (an oversize chunk), a
+//! load that already holds a part of the cache that it decodes from ([`Holding::Source`]), and
+//! one that waited for `FAIR_WAIT`, because those it waits for may be waiting for it.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -39,6 +40,9 @@ pub struct OutOfBudget {
 
 /// Longest wait for room, well under the minute after which the kernel complains.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Wait after which one may pass the limit, to break a ring of those who wait for each other.
+const FAIR_WAIT: Duration = Duration::from_secs(2);
 
 /// A number of bytes that must not be passed.
 pub struct Budget {
@@ -98,7 +102,7 @@ impl Budget {
         bytes: u64,
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
-        let deadline = Instant::now() + PATIENCE;
+        let asked = Instant::now();
         loop {
             if let Some(reservation) = self.try_reserve(bytes) {
                 return Ok(reservation);
@@ -111,10 +115,13 @@ impl Budget {
             if evicted {
                 continue;
             }
-            if let Some(reservation) = self.try_overdraw(bytes, holding) {
+            let allowed = bytes > self.limit
+                || holding == Holding::Source
+                || asked.elapsed() > FAIR_WAIT;
+            if allowed && let Some(reservation) = self.try_overdraw(bytes) {
                 return Ok(reservation);
             }
-            self.wait(bytes, deadline)?;
+            self.wait(bytes, asked + PATIENCE)?;
         }
     }
 
@@ -125,10 +132,9 @@ impl Budget {
     }
 
     /// Only when nothing is left to evict: one holder passes the limit.
-    fn try_overdraw(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
+    fn try_overdraw(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         let mut state = self.lock();
-        let allowed = bytes > self.limit || holding == Holding::Source;
-        (allowed && !state.overdrawn).then(|| {
+        (!state.overdrawn).then(|| {
             state.overdrawn = true;
             self.grant(&mut state, bytes, Overdraft::Yes)
         })

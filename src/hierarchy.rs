@@ -17,7 +17,7 @@ use lru::LruCache;
 use crate::budget::{Budget, Holding};
 use crate::error::{Error, FormatError};
 use crate::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, names, v2, v3};
-use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
+use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 
 /// Nodes remembered; each is a few kilobytes at most.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
@@ -58,6 +58,8 @@ pub struct ArrayNode {
     pub metadata: ArrayMetadata,
     /// Stands for the prefix and all of `metadata`; attributes do not change it.
     pub identity: u64,
+    /// As `identity`, without the shape: an array that grows keeps its chunks.
+    pub chunk_identity: u64,
 }
 
 /// A node whose document cannot be used.
@@ -127,9 +129,6 @@ impl Hierarchy {
         }
         let loaded = self.load(prefix)?;
         let node = loaded.node.clone();
-        if let (Node::Broken(broken), checked) = (&node, loaded.checked) {
-            log::debug!("{}: {} ({checked:?})", broken.document.key, broken.error);
-        }
         self.lock().put(prefix.clone(), loaded);
         Ok(node)
     }
@@ -170,7 +169,7 @@ impl Hierarchy {
         let mut found = [None; 3];
         for (place, name) in found.iter_mut().zip(DECIDING) {
             let stat = self.store.stat(&prefix.key(name.as_bytes())?)?;
-            if let Some(stat) = stat {
+            if let Some(stat) = stat.filter(|stat| stat.kind == StatKind::Object) {
                 *place = Some(stat.meta.version);
                 break;
             }
@@ -186,13 +185,7 @@ impl Hierarchy {
         // A directory where a document should be is not a document: the libraries look on.
         match self.store.stat(key)? {
             Some(stat) if stat.kind == StatKind::Object => {}
-            Some(_) => {
-                return Err(Error::Store(StoreError::NotAnObject {
-                    key: key.to_string(),
-                    found: "a directory",
-                }));
-            }
-            None => return Ok(None),
+            Some(_) | None => return Ok(None),
         }
         let Some(object) = self.store.open(key)? else {
             return Ok(None);
@@ -253,7 +246,8 @@ fn parse(prefix: &Prefix, name: &str, text: Text) -> Node {
     };
     match parsed {
         Ok(NodeMetadata::Array(metadata)) => Node::Array(Arc::new(ArrayNode {
-            identity: identity(prefix, &metadata),
+            identity: hash(prefix, &metadata),
+            chunk_identity: chunk_identity(prefix, &metadata),
             prefix: prefix.clone(),
             document: text.document,
             metadata: *metadata,
@@ -267,8 +261,16 @@ fn parse(prefix: &Prefix, name: &str, text: Text) -> Node {
     }
 }
 
-fn identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
+fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     // The model has no attributes in it; its debug form shows all that it has.
     KEYS.hash_one((prefix, format!("{metadata:?}")))
+}
+
+/// As `hash`, of what decides names and bytes of chunks: all but the shape and names of dimensions.
+pub(crate) fn chunk_identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
+    let mut chunks = metadata.clone();
+    chunks.shape.fill(0);
+    chunks.dimension_names = None;
+    hash(prefix, &chunks)
 }

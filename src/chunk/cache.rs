@@ -52,6 +52,11 @@ pub enum Part {
         /// Where the encoded shard begins in what holds it.
         at: u64,
     },
+    /// A metadata document as a view shows it; consolidated ones are made anew now and then.
+    Document {
+        /// Counts the times that it was made anew.
+        epoch: u64,
+    },
     /// Whether a shard index is true: empty when it is, else why it is not.
     IndexVerdict {
         /// Rank of the stored shard.

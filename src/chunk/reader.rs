@@ -39,8 +39,6 @@ pub struct ArrayReader {
 pub struct LocatedChunk {
     /// Its encoded bytes.
     pub encoded: Slice,
-    version: Version,
-    rank: u64,
 }
 
 impl ArrayReader {
@@ -135,30 +133,54 @@ impl ArrayReader {
         Ok(Locator {
             reader: Arc::clone(self),
             whole: Slice::of_object(Arc::clone(object), key.to_string().into()),
-            version: object.meta().version,
+            meta: *object.meta(),
             shard,
             outermost: None,
         })
     }
 
-    /// The decoded chunk, if it is in the cache.
-    pub fn cached(&self, chunk: &LocatedChunk) -> Option<Arc<Block>> {
-        self.shared.cache.get(&self.decoded_key(chunk))
-    }
-
-    /// Decodes `chunk` on this thread, or waits for who does: calls `then` with the block.
-    pub fn decode_then(&self, chunk: &LocatedChunk, then: Continuation) {
-        self.shared
-            .cache
-            .get_or_then(self.decoded_key(chunk), || self.decode(chunk), then);
-    }
-
-    fn decoded_key(&self, chunk: &LocatedChunk) -> BlockKey {
-        BlockKey {
+    /// Names the decoded chunk `indices` of one version of its object; `None` outside the grid.
+    pub fn block_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
+        let rank = rank_of(indices, self.layout.shown_grid().counts())?;
+        Some(BlockKey {
             array: self.identity,
-            version: chunk.version,
-            part: Part::Chunk { rank: chunk.rank },
-        }
+            version,
+            part: Part::Chunk { rank },
+        })
+    }
+
+    /// Decodes the chunk `indices` of `object` on this thread, or waits for who does: calls
+    /// `then` with the block.
+    pub fn decode_then(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+        then: Continuation,
+    ) {
+        let Some(key) = self.block_key(object.meta().version, indices) else {
+            return then(Err(Error::Stale));
+        };
+        let load = || match self.locate(object, indices)? {
+            Some(chunk) => self.decode(&chunk),
+            // It was there when this version was opened.
+            None => Err(Error::Stale),
+        };
+        self.shared.cache.get_or_then(key, load, then);
+    }
+
+    /// The encoded chunk `indices` of `object`, in memory of its own.
+    ///
+    /// # Errors
+    /// As [`ArrayReader::locate`].
+    pub fn encoded(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Block, Error> {
+        let chunk = self.locate(object, indices)?.ok_or(Error::Stale)?;
+        let holding = chunk.encoded.holding();
+        let reservation = self.shared.cache.reserve(chunk.encoded.len(), holding)?;
+        Ok(Block::new(chunk.encoded.read_all()?, reservation))
     }
 
     fn decode(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
@@ -237,31 +259,30 @@ impl ArrayReader {
 pub struct Locator {
     reader: Arc<ArrayReader>,
     whole: Slice,
-    version: Version,
+    meta: ObjectMeta,
     shard: u64,
     outermost: Option<ShardIndex>,
 }
 
 impl Locator {
+    /// Attributes of the object that chunks are found in.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
     /// As [`ArrayReader::locate`].
     ///
     /// # Errors
     /// As [`ArrayReader::locate`].
     pub fn locate(&mut self, indices: &[u64]) -> Result<Option<LocatedChunk>, Error> {
-        let layout = &self.reader.layout;
-        let rank = rank_of(indices, layout.shown_grid().counts()).ok_or(Error::Panicked)?;
         let mut encoded = self.whole.clone();
-        for number in 0..layout.levels().len() {
+        for number in 0..self.reader.layout.levels().len() {
             let Some(part) = self.descend(number, encoded, indices)? else {
                 return Ok(None);
             };
             encoded = part;
         }
-        Ok(Some(LocatedChunk {
-            encoded,
-            version: self.version,
-            rank,
-        }))
+        Ok(Some(LocatedChunk { encoded }))
     }
 
     /// Checks the index of the stored shard, without looking for a chunk.
@@ -312,7 +333,7 @@ impl Locator {
             self.undo(number, &encoded)?
         };
         let number = u8::try_from(number).map_err(|_| Error::Panicked)?;
-        ShardIndex::open(Arc::clone(&self.reader), self.version, self.shard, number, body)
+        ShardIndex::open(Arc::clone(&self.reader), self.meta.version, self.shard, number, body)
     }
 
     /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
@@ -321,7 +342,7 @@ impl Locator {
         let level = reader.layout.levels().get(number).ok_or(Error::Panicked)?;
         let key = BlockKey {
             array: reader.identity,
-            version: self.version,
+            version: self.meta.version,
             part: Part::ShardBody {
                 shard: self.shard,
                 level: u8::try_from(number).map_err(|_| Error::Panicked)?,

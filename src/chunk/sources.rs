@@ -71,26 +71,43 @@ impl Sources {
         }
     }
 
+    /// As [`Sources::stat`], of a version that is settled.
+    ///
+    /// # Errors
+    /// As [`Sources::stat`].
+    pub fn stat_settled(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        self.settled(|| self.stat(key), |meta| *meta)
+    }
+
     /// The current version of the object at `key`, settled: a version younger than the clock's
     /// grain is waited for. `None` when it is absent.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let object = self.settled(|| self.store.open(key), |object| *object.meta())?;
+        if object.is_some() {
+            Counters::add(&self.counters.fetches);
+        }
+        Ok(object)
+    }
+
+    /// Asks again until what is found is old enough to be told from a later version.
+    fn settled<T>(
+        &self,
+        ask: impl Fn() -> Result<Option<T>, StoreError>,
+        meta: impl Fn(&T) -> ObjectMeta,
+    ) -> Result<Option<T>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
-            let Some(object) = self.store.open(key)? else {
+            let Some(found) = ask()? else {
                 return Ok(None);
             };
-            let wait = object.meta().settles_in(SystemTime::now());
-            match wait {
+            match meta(&found).settles_in(SystemTime::now()) {
                 Some(wait) if self.freshness == Freshness::Checked && Instant::now() < patience => {
                     thread::sleep(wait);
                 }
-                _ => {
-                    Counters::add(&self.counters.fetches);
-                    return Ok(Some(object));
-                }
+                _ => return Ok(Some(found)),
             }
         }
     }

@@ -36,9 +36,12 @@ impl ObjectMeta {
     }
 
     /// How long to wait until the version can be trusted; `None` when it can be now. A time
-    /// in the future was set by hand and says nothing about now: trusted.
+    /// in the future was set by hand and says nothing about now: trusted. `ctime` counts too,
+    /// because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
-        let age = now.duration_since(self.version.mtime).ok()?;
+        let age = now
+            .duration_since(self.version.mtime.max(self.times.ctime))
+            .ok()?;
         GRAIN.checked_sub(age).filter(|wait| !wait.is_zero())
     }
 }

@@ -1,1 +1,218 @@
-//! stub
+//! What a mount shows: a tree of vnodes, their attributes and their bytes.
+//!
+//! A view is pure translation over a store and knows nothing of FUSE. Names become vnodes
+//! (`find`), vnodes become attributes (`attributes`) and opened files (`file`), directories are
+//! listed as streams (`listing`), metadata documents are edited (`documents`). The contract is
+//! the section "Views" of the README.
+
+mod attributes;
+mod chunk_listing;
+mod documents;
+mod file;
+mod find;
+mod listing;
+mod names;
+mod numbers;
+mod options;
+mod shown;
+mod statistics;
+mod vnode;
+mod xattr;
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use lru::LruCache;
+
+pub use file::{Data, OpenFile, Opened};
+pub use listing::{Directory, DirectoryEntry, Position};
+pub use options::{Missing, Shards, ViewKind, ViewOptions};
+pub use vnode::{Attributes, VnodeId, VnodeKind};
+
+use crate::budget::Budget;
+use crate::chunk::{Cache, Counters, Freshness, Shared, Sources};
+use crate::error::Error;
+use crate::hierarchy::{Hierarchy, Node, Recheck};
+use crate::store::{Capacity, ObjectMeta, Prefix, Store, StoreError};
+use numbers::Numbers;
+use shown::{Shown, ShownArray, Unusable};
+use vnode::{ChunkPlace, Vnode};
+
+/// Arrays whose layout is kept at hand.
+const SHOWN_ARRAYS: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+
+/// A store as files.
+#[derive(Debug)]
+pub struct View {
+    options: ViewOptions,
+    hierarchy: Hierarchy,
+    shared: Shared,
+    counters: Arc<Counters>,
+    numbers: Numbers,
+    shown: Mutex<LruCache<(ViewKind, Prefix), Shown>>,
+    root: ObjectMeta,
+    started: Instant,
+}
+
+/// A name that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub id: VnodeId,
+    /// What `stat` shows.
+    pub attributes: Attributes,
+}
+
+impl View {
+    /// The view of `store` that `options` ask for. Reads the root's attributes, nothing else.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the root cannot be examined.
+    pub fn new(store: Arc<dyn Store>, options: ViewOptions) -> Result<View, StoreError> {
+        let counters = Arc::new(Counters::default());
+        let budget = Budget::new(options.cache_budget_bytes);
+        let (freshness, recheck) = if options.immutable {
+            (Freshness::Immutable, Recheck::Never)
+        } else {
+            (Freshness::Checked, Recheck::After(options.ttl))
+        };
+        let root = store.stat_root()?;
+        Ok(View {
+            hierarchy: Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck),
+            shared: Shared {
+                sources: Arc::new(Sources::new(store, freshness, Arc::clone(&counters))),
+                cache: Cache::new(budget, Arc::clone(&counters)),
+                max_chunk_bytes: options.max_chunk_bytes,
+            },
+            counters,
+            numbers: Numbers::default(),
+            shown: Mutex::new(LruCache::new(SHOWN_ARRAYS)),
+            root,
+            started: Instant::now(),
+            options,
+        })
+    }
+
+    /// The vnode called `name` in `parent`, with a reference that [`View::forget`] gives back.
+    /// `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error`], also when something is there but cannot be examined.
+    pub fn lookup(&self, parent: VnodeId, name: &[u8]) -> Result<Option<Found>, Error> {
+        let parent = self.vnode(parent)?;
+        let Some((vnode, attributes)) = self.find(&parent, name)? else {
+            return Ok(None);
+        };
+        let id = self.numbers.refer(&vnode);
+        Ok(Some(Found { id, attributes }))
+    }
+
+    /// Gives back `times` references to `id`.
+    pub fn forget(&self, id: VnodeId, times: u64) {
+        self.numbers.forget(id, times);
+    }
+
+    /// Takes a reference to a listed entry, as [`View::lookup`] does.
+    pub fn refer(&self, entry: &DirectoryEntry) -> VnodeId {
+        self.numbers.refer(&entry.vnode)
+    }
+
+    /// What `stat` shows of `id`; `None` when it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when `id` is not known or of another layout of its array.
+    pub fn attributes(&self, id: VnodeId) -> Result<Option<Attributes>, Error> {
+        self.attributes_of(&self.vnode(id)?)
+    }
+
+    /// Opens the current version of the bytes of `id`; `None` when it is gone.
+    ///
+    /// # Errors
+    /// [`Error`]. Waits for a version that is too young to be trusted.
+    pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<Opened>, Error> {
+        self.open_vnode(&self.vnode(id)?)
+    }
+
+    /// Opens the directory `id`; `None` when it is gone.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn open_directory(self: &Arc<Self>, id: VnodeId) -> Result<Option<Directory>, Error> {
+        self.list(&self.vnode(id)?)
+    }
+
+    /// Size and free space of what holds the store, if it can say.
+    pub fn capacity(&self) -> Option<Capacity> {
+        self.shared.sources.store().capacity()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn vnode(&self, id: VnodeId) -> Result<Vnode, Error> {
+        if id != VnodeId::ROOT {
+            return self.numbers.vnode(id).ok_or(Error::Stale);
+        }
+        Ok(match self.options.views.as_slice() {
+            [view] => Vnode::Prefix {
+                view: *view,
+                prefix: Prefix::root(),
+            },
+            _ => Vnode::Views,
+        })
+    }
+
+    /// What lives at `prefix`, as `view` shows it.
+    fn shown(&self, view: ViewKind, prefix: &Prefix) -> Result<Shown, Error> {
+        let node = match self.hierarchy.node(prefix)? {
+            Node::Group(_) | Node::Implicit => return Ok(Shown::Plain),
+            Node::Broken(_) if view == ViewKind::Keys => return Ok(Shown::Plain),
+            Node::Broken(broken) => {
+                return Ok(Shown::Unusable(Arc::new(Unusable::broken(&broken))));
+            }
+            Node::Array(node) => node,
+        };
+        let key = (view, prefix.clone());
+        let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&key) {
+            Some(Shown::Array(array)) if Arc::ptr_eq(&array.node, &node) => {
+                return Ok(Shown::Array(Arc::clone(array)));
+            }
+            Some(Shown::Unusable(unusable)) if unusable.identity == node.identity => {
+                return Ok(Shown::Unusable(Arc::clone(unusable)));
+            }
+            _ => {}
+        }
+        drop(known);
+        let shared = self.shared.clone();
+        let shown = match ShownArray::new(Arc::clone(&node), view, &self.options, shared) {
+            Ok(array) => {
+                let counts = array.grid().counts();
+                self.numbers
+                    .add_array(view, prefix, node.chunk_identity, counts);
+                Shown::Array(Arc::new(array))
+            }
+            Err(error) => {
+                log::warn!("{}: {error}", node.document.key);
+                Shown::Unusable(Arc::new(Unusable::array(&node, &error)))
+            }
+        };
+        known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        known.put(key, shown.clone());
+        Ok(shown)
+    }
+
+    /// The array that `place` is a chunk of.
+    fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
+        match self.shown(place.view, &place.prefix)? {
+            Shown::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
+            _ => Err(Error::Stale),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,8 @@ struct Interned {
 struct Ranges {
     next: u64,
     by_base: BTreeMap<u64, Range>,
-    by_array: HashMap<(ViewKind, u64), Option<u64>>,
+    /// Bases of an array's ranges, oldest first: one that grew keeps its numbers.
+    by_array: HashMap<(ViewKind, u64), Vec<(u64, Dims)>>,
 }
 
 impl Default for Ranges {
@@ -64,9 +65,12 @@ struct Range {
 }
 
 impl Numbers {
-    /// Makes room for the chunks of an array; once per array and layout.
+    /// Makes room for the chunks of an array; once per array and grid.
     pub(super) fn add_array(&self, view: ViewKind, prefix: &Prefix, identity: u64, counts: &[u64]) {
-        let known = |ranges: &Ranges| ranges.by_array.contains_key(&(view, identity));
+        let known = |ranges: &Ranges| {
+            let bases = ranges.by_array.get(&(view, identity));
+            bases.is_some_and(|bases| bases.iter().any(|(_, held)| held.as_slice() == counts))
+        };
         if known(&self.ranges.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
@@ -74,22 +78,22 @@ impl Numbers {
         if known(&ranges) {
             return;
         }
-        let base = range_len(counts)
-            .filter(|&len| len <= LONGEST_RANGE && len <= FIRST_INTERNED - ranges.next)
-            .map(|len| {
-                let base = ranges.next;
-                ranges.next += len;
-                let range = Range {
-                    view,
-                    prefix: prefix.clone(),
-                    identity,
-                    counts: counts.into(),
-                    len,
-                };
-                ranges.by_base.insert(base, range);
-                base
-            });
-        ranges.by_array.insert((view, identity), base);
+        let room = FIRST_INTERNED - ranges.next;
+        let Some(len) = range_len(counts).filter(|&len| len <= LONGEST_RANGE && len <= room) else {
+            return;
+        };
+        let base = ranges.next;
+        ranges.next += len;
+        let range = Range {
+            view,
+            prefix: prefix.clone(),
+            identity,
+            counts: counts.into(),
+            len,
+        };
+        ranges.by_base.insert(base, range);
+        let bases = ranges.by_array.entry((view, identity)).or_default();
+        bases.push((base, counts.into()));
     }
 
     /// The number of `vnode`, whether or not it is kept.
@@ -105,10 +109,12 @@ impl Numbers {
         let in_range = ranges
             .by_array
             .get(&(place.view, place.identity))
-            .copied()
-            .flatten()
-            .and_then(|base| Some((base, ranges.by_base.get(&base)?)))
-            .and_then(|(base, range)| Some(VnodeId(base + range.place(&place.indices)?)));
+            .and_then(|bases| {
+                let mut places = bases.iter().filter_map(|(base, counts)| {
+                    base.checked_add(place_in_range(counts, &place.indices)?)
+                });
+                places.next().map(VnodeId)
+            });
         drop(ranges);
         in_range.unwrap_or_else(|| self.interned_number(vnode, &self.lock()))
     }
@@ -178,17 +184,16 @@ fn range_len(counts: &[u64]) -> Option<u64> {
     })
 }
 
-impl Range {
-    /// Place within the range of the directory or chunk of `indices`.
-    fn place(&self, indices: &[u64]) -> Option<u64> {
-        let before = match indices.len() {
-            0 => 0,
-            n => range_len(self.counts.get(..n - 1)?)?,
-        };
-        let counts = self.counts.get(..indices.len())?;
-        before.checked_add(rank_of(indices, counts)?)
-    }
+/// Place within a range of the directory or chunk of `indices`.
+fn place_in_range(counts: &[u64], indices: &[u64]) -> Option<u64> {
+    let before = match indices.len() {
+        0 => 0,
+        n => range_len(counts.get(..n - 1)?)?,
+    };
+    before.checked_add(rank_of(indices, counts.get(..indices.len())?)?)
+}
 
+impl Range {
     fn vnode(&self, place: u64) -> Option<Vnode> {
         if place >= self.len {
             return None;
@@ -256,6 +261,17 @@ mod tests {
             }
         }
         assert_eq!(numbers.n_interned(), 0);
+    }
+
+    #[test]
+    fn an_array_that_grows_keeps_the_numbers_of_its_chunks() {
+        let numbers = Numbers::default();
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
+        let before = numbers.of(&chunk(&[2, 3], 7));
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[5, 4]);
+        assert_eq!(numbers.of(&chunk(&[2, 3], 7)), before);
+        let new = numbers.of(&chunk(&[4, 0], 7));
+        assert_eq!(numbers.vnode(new), Some(chunk(&[4, 0], 7)));
     }
 
     #[test]

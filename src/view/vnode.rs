@@ -48,7 +48,7 @@ pub(super) struct ChunkPlace {
     pub(super) view: ViewKind,
     /// Where the array lives.
     pub(super) prefix: Prefix,
-    /// Which layout of it the indices are of.
+    /// Which array: `ArrayNode::chunk_identity`.
     pub(super) identity: u64,
     /// In the shown grid; fewer than the rank for a directory.
     pub(super) indices: Dims,

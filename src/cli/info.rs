@@ -1,0 +1,305 @@
+//! `--info STORE [PATH]`: the hierarchy and what each array is, without a mount.
+//!
+//! One line a node for people, one JSON document for programs (`--json`). `--sizes` walks the
+//! stored chunks as well, and says on standard error how far it got.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::budget::Budget;
+use crate::chunk::{ChunkLayout, Shards};
+use crate::error::Error;
+use crate::grid::product;
+use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
+use crate::metadata::ZarrFormat;
+use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
+
+/// Memory for documents; nothing is cached.
+const BUDGET_BYTES: u64 = 64 << 20;
+/// Time between two lines of progress.
+const PROGRESS: Duration = Duration::from_millis(500);
+
+/// What to tell, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InfoOptions {
+    /// Add up what is stored.
+    pub sizes: bool,
+    /// JSON instead of lines.
+    pub json: bool,
+}
+
+/// Writes what is at and below `start` to `out`. `true` when there was a node.
+///
+/// # Errors
+/// [`io::Error`] of `out`; [`Error`] of the store, wrapped.
+pub fn report(
+    store: Arc<dyn Store>,
+    start: &Prefix,
+    options: InfoOptions,
+    out: &mut impl Write,
+) -> io::Result<bool> {
+    let hierarchy = Hierarchy::new(
+        Arc::clone(&store),
+        Budget::new(BUDGET_BYTES),
+        Recheck::Never,
+    );
+    let mut report = Report {
+        store,
+        hierarchy,
+        options,
+        progress: Progress::new(),
+        found: Vec::new(),
+        any: false,
+    };
+    report.visit(start, out)?;
+    report.progress.clear();
+    if options.json {
+        serde_json::to_writer_pretty(&mut *out, &Value::Array(report.found))?;
+        writeln!(out)?;
+    }
+    Ok(report.any)
+}
+
+struct Report {
+    store: Arc<dyn Store>,
+    hierarchy: Hierarchy,
+    options: InfoOptions,
+    progress: Progress,
+    found: Vec<Value>,
+    any: bool,
+}
+
+impl Report {
+    fn visit(&mut self, start: &Prefix, out: &mut impl Write) -> io::Result<()> {
+        // Depth first, names sorted within one prefix; deep trees cost no stack.
+        let mut pending = vec![start.clone()];
+        while let Some(prefix) = pending.pop() {
+            let node = self.hierarchy.node(&prefix).map_err(io::Error::other)?;
+            let is_array = matches!(node, Node::Array(_));
+            self.tell(&prefix, &node, out)?;
+            if !is_array {
+                let mut children = self.children(&prefix).map_err(io::Error::other)?;
+                children.sort_unstable();
+                pending.extend(children.into_iter().rev());
+            }
+        }
+        Ok(())
+    }
+
+    fn children(&self, prefix: &Prefix) -> Result<Vec<Prefix>, Error> {
+        let mut children = Vec::new();
+        let Some(mut listing) = self.store.list(prefix, Cursor::START, Detail::Names)? else {
+            return Ok(children);
+        };
+        while let Some(entry) = listing.next_entry()? {
+            if entry.kind == EntryKind::Prefix {
+                children.push(prefix.key(&entry.name)?.to_prefix());
+            }
+        }
+        Ok(children)
+    }
+
+    fn tell(&mut self, prefix: &Prefix, node: &Node, out: &mut impl Write) -> io::Result<()> {
+        let mut facts = match node {
+            Node::Implicit => return Ok(()),
+            Node::Group(format) => facts_of_group(*format),
+            Node::Broken(broken) => json!({
+                "node_type": "unknown",
+                "document": broken.document.key.to_string(),
+                "error": broken.error.to_string(),
+            }),
+            Node::Array(array) => facts_of_array(array),
+        };
+        self.any = true;
+        if let (Node::Array(array), true) = (node, self.options.sizes) {
+            let (objects, bytes) = self.stored(array).map_err(io::Error::other)?;
+            insert(&mut facts, "stored_objects", objects.into());
+            insert(&mut facts, "stored_bytes", bytes.into());
+        }
+        if self.options.json {
+            insert(&mut facts, "path", prefix.to_string().into());
+            self.found.push(facts);
+            return Ok(());
+        }
+        self.progress.clear();
+        writeln!(out, "{}", line(prefix, &facts))
+    }
+
+    /// Objects below an array that are chunks or shards of its grid, and their bytes.
+    fn stored(&mut self, array: &ArrayNode) -> Result<(u64, u64), Error> {
+        let rank = array.metadata.shape.len();
+        let (mut objects, mut bytes) = (0_u64, 0_u64);
+        let mut pending = vec![array.prefix.clone()];
+        while let Some(prefix) = pending.pop() {
+            let Some(mut listing) = self.store.list(&prefix, Cursor::START, Detail::Attributes)?
+            else {
+                continue;
+            };
+            while let Some(entry) = listing.next_entry()? {
+                let key = prefix.key(&entry.name)?;
+                if entry.kind == EntryKind::Prefix {
+                    pending.push(key.to_prefix());
+                    continue;
+                }
+                let relative = array.prefix.strip(key.as_bytes()).unwrap_or_default();
+                if array.metadata.chunk_keys.decode(relative, rank).is_some() {
+                    objects += 1;
+                    bytes = bytes.saturating_add(entry.meta.map_or(0, |meta| meta.size()));
+                    self.progress.show(|| format!("{}: {objects} objects", array.prefix));
+                }
+            }
+        }
+        Ok((objects, bytes))
+    }
+}
+
+fn insert(facts: &mut Value, name: &str, value: Value) {
+    facts
+        .as_object_mut()
+        .unwrap_or(&mut Map::new())
+        .insert(name.to_owned(), value);
+}
+
+fn number(format: ZarrFormat) -> u8 {
+    match format {
+        ZarrFormat::V2 => 2,
+        ZarrFormat::V3 => 3,
+    }
+}
+
+fn facts_of_group(format: ZarrFormat) -> Value {
+    json!({ "node_type": "group", "zarr_format": number(format) })
+}
+
+fn facts_of_array(array: &ArrayNode) -> Value {
+    let metadata = &array.metadata;
+    let mut facts = json!({
+        "node_type": "array",
+        "zarr_format": number(metadata.zarr_format),
+        "shape": metadata.shape.as_slice(),
+        "data_type": metadata.data_type,
+        "chunk_shape": metadata.chunk_shape.as_slice(),
+        "codecs": metadata.codecs,
+        "dimension_names": metadata.dimension_names,
+    });
+    match ChunkLayout::new(metadata, Shards::Expand) {
+        Ok(layout) => {
+            if layout.is_sharded() {
+                insert(&mut facts, "shard_shape", metadata.chunk_shape.as_slice().into());
+                let inner = layout.shown_grid().chunk_shape();
+                insert(&mut facts, "chunk_shape", inner.into());
+            }
+            insert(&mut facts, "chunks", layout.shown_grid().n_chunks().into());
+            insert(&mut facts, "decoded_chunk_bytes", layout.decoded_len().into());
+            let decoded = metadata.decoding.as_ref().ok().and_then(|decoding| {
+                product(&metadata.shape)?.checked_mul(decoding.data_type.item_size)
+            });
+            insert(&mut facts, "decoded_bytes", decoded.into());
+        }
+        Err(error) => insert(&mut facts, "error", error.to_string().into()),
+    }
+    facts
+}
+
+/// One node for people.
+fn line(prefix: &Prefix, facts: &Value) -> String {
+    let text = |name: &str| facts.get(name).and_then(Value::as_str).unwrap_or_default();
+    let list = |name: &str| {
+        let items = facts.get(name).and_then(Value::as_array);
+        let items: Vec<String> = items.into_iter().flatten().map(Value::to_string).collect();
+        format!("({})", items.join(", "))
+    };
+    let mut words = vec![prefix.to_string()];
+    if let Some(format) = facts.get("zarr_format") {
+        words.push(format!("v{format} {}", text("node_type")));
+    }
+    if facts.get("shape").is_some() {
+        words.push(format!("{} {}", text("data_type"), list("shape")));
+        words.push(match facts.get("shard_shape") {
+            Some(_) => format!("chunks {} in shards {}", list("chunk_shape"), list("shard_shape")),
+            None => format!("chunks {}", list("chunk_shape")),
+        });
+        words.push(list("codecs").replace('"', ""));
+    }
+    if let Some(bytes) = facts.get("decoded_bytes").and_then(Value::as_u64) {
+        words.push(format!("{} decoded", human(bytes)));
+    }
+    if let Some(bytes) = facts.get("stored_bytes").and_then(Value::as_u64) {
+        let objects = facts.get("stored_objects").map_or_else(String::new, Value::to_string);
+        words.push(format!("{} stored in {objects} objects", human(bytes)));
+    }
+    if facts.get("error").is_some() {
+        words.push(format!("cannot be decoded: {}", text("error")));
+    }
+    words.join("  ")
+}
+
+/// A size in binary units with one digit after the point.
+fn human(bytes: u64) -> String {
+    let mut rest = bytes;
+    let mut below = 0;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+        if rest < 1024 {
+            break;
+        }
+        below = rest % 1024;
+        rest /= 1024;
+        unit = larger;
+    }
+    if unit == "B" {
+        return format!("{rest} B");
+    }
+    format!("{rest}.{} {unit}", below * 10 / 1024)
+}
+
+/// A line on standard error that is written over, when someone is there to see it.
+struct Progress {
+    shown: Option<Instant>,
+    wanted: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress {
+            shown: None,
+            wanted: io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&mut self, text: impl FnOnce() -> String) {
+        if self.wanted && self.shown.is_none_or(|last| last.elapsed() > PROGRESS) {
+            let mut stderr = io::stderr().lock();
+            // Progress that cannot be shown is not worth an error.
+            let _ = write!(stderr, "\r\x1b[K{}", text());
+            self.shown = Some(Instant::now());
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.shown.take().is_some() {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_binary_units() {
+        for (bytes, told) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (1 << 30, "1.0 GiB"),
+            (u64::MAX, "15.9 EiB"),
+        ] {
+            assert_eq!(human(bytes), told);
+        }
+    }
+}

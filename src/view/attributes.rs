@@ -1,0 +1,216 @@
+//! What `stat` shows of a vnode: sizes and times come from the store's own attributes and from
+//! shard indices, so that none costs a read of its bytes.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
+
+use super::View;
+use super::shown::{Form, Shown, ShownArray};
+use super::statistics;
+use super::vnode::{Attributes, Vnode, VnodeKind};
+use crate::error::Error;
+use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind};
+
+impl View {
+    /// The attributes of `vnode`; `None` when it is gone.
+    pub(super) fn attributes_of(&self, vnode: &Vnode) -> Result<Option<Attributes>, Error> {
+        match vnode {
+            Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root))),
+            Vnode::Statistics => Ok(Some(self.file(&self.root, statistics::SIZE, 0))),
+            Vnode::Prefix { prefix, .. } => Ok(self.stat_prefix(prefix)?.map(|m| self.directory(&m))),
+            Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
+                Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
+            }
+            Vnode::Document { view, key } => {
+                let document = self.document(*view, key)?;
+                Ok(document.map(|(meta, text)| self.text(&meta, &text)))
+            }
+            Vnode::ErrorNote { view, prefix } => match self.shown(*view, prefix)? {
+                Shown::Unusable(unusable) => {
+                    Ok(Some(self.text(&unusable.document.meta, &unusable.note())))
+                }
+                _ => Ok(None),
+            },
+            Vnode::ChunkDirectory(place) => {
+                let array = self.array_of(place)?;
+                self.chunk_directory(&array, &place.indices)
+            }
+            Vnode::Chunk(place) => {
+                let array = self.array_of(place)?;
+                if !array.grid().contains(&place.indices) {
+                    return Ok(None);
+                }
+                let stored = array.reader.stat_stored(&place.indices)?;
+                self.chunk(&array, &place.indices, stored)
+            }
+        }
+    }
+
+    /// The attributes of the directory of the chunks that begin with `first`; `None` when no
+    /// stored chunk can lie in it.
+    pub(super) fn chunk_directory(
+        &self,
+        array: &ShownArray,
+        first: &[u64],
+    ) -> Result<Option<Attributes>, Error> {
+        if !array.has_directory(first) {
+            return Ok(None);
+        }
+        let stored = self.stored_directory(array, first)?;
+        let stat = match stored {
+            Some(key) => self.stat(&key)?.filter(|stat| stat.kind == StatKind::Prefix),
+            None => None,
+        };
+        match stat {
+            Some(stat) => Ok(Some(self.directory(&stat.meta))),
+            None if array.fills => {
+                let meta = self.stat_prefix(&array.node.prefix)?;
+                Ok(meta.map(|meta| self.directory(&meta)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The store's directory of the stored chunks below the shown directory `first`.
+    pub(super) fn stored_directory(
+        &self,
+        array: &ShownArray,
+        first: &[u64],
+    ) -> Result<Option<Key>, Error> {
+        let layout = array.reader.layout();
+        let stored: Vec<u64> = layout
+            .shown_per_stored()
+            .zip(first)
+            .map(|(per_stored, &index)| index / per_stored)
+            .collect();
+        let relative = array.names.directory_key(&stored);
+        if relative.is_empty() {
+            return Ok(array.node.prefix.to_key());
+        }
+        Ok(Some(array.node.prefix.key(&relative)?))
+    }
+
+    /// The attributes of a chunk of the grid, given those of the object that would hold it.
+    pub(super) fn chunk(
+        &self,
+        array: &ShownArray,
+        indices: &[u64],
+        stored: Option<ObjectMeta>,
+    ) -> Result<Option<Attributes>, Error> {
+        let Some(meta) = stored else {
+            return Ok(array.fills.then(|| self.absent_chunk(array)));
+        };
+        let reader = &array.reader;
+        if array.form == Form::Stored {
+            return Ok(Some(self.object(&meta)));
+        }
+        if !reader.layout().is_sharded() {
+            return Ok(Some(self.decoded_chunk(array, &meta)));
+        }
+        // Index and attributes must be of one version: that of the object that is opened.
+        let Some(object) = reader.open_stored(indices)? else {
+            return Ok(array.fills.then(|| self.absent_chunk(array)));
+        };
+        let mut locator = reader.locator(&object, indices)?;
+        if array.fills {
+            locator.verify()?;
+            return Ok(Some(self.decoded_chunk(array, object.meta())));
+        }
+        Ok(locator.locate(indices)?.map(|chunk| match array.form {
+            Form::Decoded => self.decoded_chunk(array, object.meta()),
+            _ => self.encoded_chunk(object.meta(), chunk.encoded.len()),
+        }))
+    }
+
+    /// A decoded chunk of a stored object with the attributes `meta`.
+    pub(super) fn decoded_chunk(&self, array: &ShownArray, meta: &ObjectMeta) -> Attributes {
+        self.file(meta, array.reader.layout().decoded_len(), meta.version.fingerprint())
+    }
+
+    /// An encoded inner chunk of a shard with the attributes `meta`.
+    pub(super) fn encoded_chunk(&self, meta: &ObjectMeta, nbytes: u64) -> Attributes {
+        self.file(meta, nbytes, meta.version.fingerprint())
+    }
+
+    /// A chunk that the store lacks, as a file of fill value.
+    pub(super) fn absent_chunk(&self, array: &ShownArray) -> Attributes {
+        let fingerprint = hash(&("absent", array.node.chunk_identity));
+        let len = array.reader.layout().decoded_len();
+        self.file(&array.node.document.meta, len, fingerprint)
+    }
+
+    /// An object as it is stored.
+    pub(super) fn object(&self, meta: &ObjectMeta) -> Attributes {
+        self.file(meta, meta.size(), meta.version.fingerprint())
+    }
+
+    /// Generated or edited text; its version is what it says.
+    pub(super) fn text(&self, meta: &ObjectMeta, text: &[u8]) -> Attributes {
+        self.file(meta, text.len() as u64, hash(&text))
+    }
+
+    /// What a store's stat or listing says of a key that nothing owns.
+    pub(super) fn plain(&self, stat: &Stat) -> Attributes {
+        match stat.kind {
+            StatKind::Object => self.object(&stat.meta),
+            StatKind::Prefix => self.directory(&stat.meta),
+        }
+    }
+
+    pub(super) fn directory(&self, meta: &ObjectMeta) -> Attributes {
+        self.show(meta, VnodeKind::Directory, 0, 0o555, 0)
+    }
+
+    fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> Attributes {
+        self.show(meta, VnodeKind::File, size, 0o444, fingerprint)
+    }
+
+    fn show(
+        &self,
+        meta: &ObjectMeta,
+        kind: VnodeKind,
+        size: u64,
+        most: u32,
+        fingerprint: u64,
+    ) -> Attributes {
+        Attributes {
+            kind,
+            size,
+            times: meta.times,
+            // Never more than the backing object: a daemon run by root must not publish.
+            mode: meta.mode & most & !self.options.umask,
+            uid: self.options.uid.unwrap_or(meta.uid),
+            gid: self.options.gid.unwrap_or(meta.gid),
+            fingerprint,
+        }
+    }
+
+    pub(super) fn stat(&self, key: &Key) -> Result<Option<Stat>, Error> {
+        Ok(self.shared.sources.store().stat(key)?)
+    }
+
+    /// The attributes of a prefix; `None` when it is none.
+    pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
+        let Some(key) = prefix.to_key() else {
+            return Ok(Some(self.shared.sources.store().stat_root()?));
+        };
+        let stat = self.stat(&key)?;
+        Ok(stat
+            .filter(|stat| stat.kind == StatKind::Prefix)
+            .map(|stat| stat.meta))
+    }
+}
+
+/// 64 bits that stand for a value within this process; never 0, which means "no version".
+pub(super) fn hash<T: std::hash::Hash>(value: &T) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYS.hash_one(value).max(1)
+}
+
+/// The array of `shown`, if it is one.
+pub(super) fn array_in(shown: Shown) -> Option<Arc<ShownArray>> {
+    match shown {
+        Shown::Array(array) => Some(array),
+        _ => None,
+    }
+}

@@ -1,0 +1,250 @@
+//! Chunks listed by what is stored: object by object, and slot by slot of each shard.
+//!
+//! A stored chunk covers a box of shown chunks; within one directory, boxes do not overlap, so
+//! that streaming over stored names needs no order and no memory.
+
+use std::sync::Arc;
+
+use super::View;
+use super::find::chunk_place;
+use super::listing::Item;
+use super::names::Name;
+use super::options::ViewKind;
+use super::shown::{Form, ShownArray};
+use super::vnode::{Attributes, Vnode};
+use crate::chunk::Locator;
+use crate::error::Error;
+use crate::grid::{Dims, indices_of, product};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
+
+/// The chunks that begin with `first` and are stored, or the directories of those.
+pub(super) struct StoredChunks {
+    view: ViewKind,
+    array: Arc<ShownArray>,
+    first: Dims,
+    /// Before the stored name that `current` is of.
+    cursor: Cursor,
+    listing: Option<Box<dyn Listing>>,
+    current: Option<StoredChunk>,
+}
+
+/// One stored name, and the box of shown chunks (or directories) that it stands for.
+struct StoredChunk {
+    lower: Dims,
+    lengths: Dims,
+    total: u64,
+    next: u64,
+    after: Cursor,
+    meta: Option<ObjectMeta>,
+    contents: Contents,
+}
+
+enum Contents {
+    /// Directories, or one chunk: what is stored is there.
+    All,
+    /// A shard, found by its index.
+    Shard(Locator),
+    /// Removed since it was listed.
+    Gone,
+    /// A shard whose index is false: its slots are named, and errors when they are looked up.
+    Unknown,
+}
+
+impl StoredChunks {
+    pub(super) fn new(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> StoredChunks {
+        StoredChunks {
+            view,
+            array,
+            first,
+            cursor: Cursor::START,
+            listing: None,
+            current: None,
+        }
+    }
+
+    pub(super) fn rewind(&mut self) {
+        self.cursor = Cursor::START;
+        self.listing = None;
+        self.current = None;
+    }
+
+    pub(super) fn position(&self) -> (Cursor, u64) {
+        (self.cursor, self.current.as_ref().map_or(0, |current| current.next))
+    }
+
+    pub(super) fn seek(&mut self, view: &View, cursor: Cursor, sub: u64) -> Result<(), Error> {
+        self.rewind();
+        self.cursor = cursor;
+        if sub > 0 && self.advance(view)?
+            && let Some(current) = &mut self.current
+        {
+            current.next = sub;
+        }
+        Ok(())
+    }
+
+    pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+        loop {
+            if self.current.is_none() && !self.advance(view)? {
+                return Ok(None);
+            }
+            let Some(current) = &mut self.current else {
+                return Ok(None);
+            };
+            while current.next < current.total {
+                let here = current.next;
+                current.next += 1;
+                if let Some(item) = show(view, self.view, &self.array, &self.first, current, here, detail)
+                {
+                    return Ok(Some(item));
+                }
+            }
+            self.cursor = current.after;
+            self.current = None;
+        }
+    }
+
+    /// Goes to the next stored name that stands for anything; `false` at the end.
+    fn advance(&mut self, view: &View) -> Result<bool, Error> {
+        if self.listing.is_none() {
+            let prefix = match view.stored_directory(&self.array, &self.first)? {
+                Some(key) if self.array.names.is_nested() => key.to_prefix(),
+                _ => self.array.node.prefix.clone(),
+            };
+            self.listing = self.open(view, &prefix)?;
+        }
+        let Some(listing) = &mut self.listing else {
+            return Ok(false);
+        };
+        while let Some(entry) = listing.next_entry()? {
+            if let Some(current) = stored_chunk(&self.array, &self.first, &entry) {
+                self.current = Some(current);
+                return Ok(true);
+            }
+            self.cursor = entry.cursor;
+        }
+        Ok(false)
+    }
+
+    fn open(&self, view: &View, prefix: &Prefix) -> Result<Option<Box<dyn Listing>>, Error> {
+        let store = view.shared.sources.store();
+        Ok(store.list(prefix, self.cursor, Detail::Attributes)?)
+    }
+}
+
+/// What the stored name `entry` stands for in a directory; `None` for no part of the array.
+fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Option<StoredChunk> {
+    let layout = array.reader.layout();
+    let (stored, is_directory) = if array.names.is_nested() {
+        match array.names.in_directory(first, &entry.name) {
+            Name::Directory(indices) => (indices, true),
+            Name::Chunk(indices) => (indices, false),
+            Name::Other => return None,
+        }
+    } else {
+        match array.names.in_array(&entry.name) {
+            Name::Chunk(indices) => (indices, false),
+            _ => return None,
+        }
+    };
+    if is_directory != (entry.kind == EntryKind::Prefix) {
+        return None;
+    }
+    // In a directory only the last index is this name's own.
+    let own = if array.names.is_nested() { stored.len() - 1 } else { 0 };
+    let per_stored: Dims = layout.shown_per_stored().collect();
+    let mut lower = Dims::new();
+    let mut lengths = Dims::new();
+    for axis in own..stored.len() {
+        let per = *per_stored.get(axis)?;
+        let start = stored.get(axis)?.checked_mul(per)?;
+        let count = *layout.shown_grid().counts().get(axis)?;
+        // A stored chunk outside the grid is left over from a resize.
+        let length = count.checked_sub(start).filter(|&rest| rest > 0)?.min(per);
+        lower.push(start);
+        lengths.push(length);
+    }
+    Some(StoredChunk {
+        total: product(&lengths)?,
+        contents: if is_directory || !layout.is_sharded() {
+            Contents::All
+        } else {
+            shard(array, first, &lower)
+        },
+        lower,
+        lengths,
+        next: 0,
+        after: entry.cursor,
+        meta: entry.meta,
+    })
+}
+
+fn shard(array: &Arc<ShownArray>, first: &[u64], lower: &[u64]) -> Contents {
+    let indices = child(array, first, lower);
+    let open = || -> Result<Option<Locator>, Error> {
+        let Some(object) = array.reader.open_stored(&indices)? else {
+            return Ok(None);
+        };
+        let mut locator = array.reader.locator(&object, &indices)?;
+        locator.verify()?;
+        Ok(Some(locator))
+    };
+    match open() {
+        Ok(Some(locator)) => Contents::Shard(locator),
+        Ok(None) => Contents::Gone,
+        Err(error) => {
+            log::warn!("{error}");
+            Contents::Unknown
+        }
+    }
+}
+
+/// The indices of a chunk (or directory) whose own part is `own`.
+fn child(array: &ShownArray, first: &[u64], own: &[u64]) -> Dims {
+    if array.names.is_nested() {
+        first.iter().chain(own).copied().collect()
+    } else {
+        own.into()
+    }
+}
+
+fn show(
+    view: &View,
+    kind: ViewKind,
+    array: &Arc<ShownArray>,
+    first: &[u64],
+    current: &mut StoredChunk,
+    here: u64,
+    detail: Detail,
+) -> Option<Item> {
+    let offset = indices_of(here, &current.lengths)?;
+    let own: Dims = current.lower.iter().zip(&offset).map(|(l, o)| l + o).collect();
+    let indices = child(array, first, &own);
+    let is_chunk = indices.len() == array.grid().rank();
+    let attributes = match (&mut current.contents, current.meta) {
+        (Contents::Shard(locator), _) => match locator.locate(&indices) {
+            Ok(None) => return None,
+            Ok(Some(chunk)) => {
+                let meta = *locator.meta();
+                Some(match array.form {
+                    Form::Decoded => view.decoded_chunk(array, &meta),
+                    _ => view.encoded_chunk(&meta, chunk.encoded.len()),
+                })
+            }
+            Err(_) => None,
+        },
+        (Contents::Gone, _) => return None,
+        (Contents::Unknown, _) | (Contents::All, None) => None,
+        (Contents::All, Some(meta)) if is_chunk => Some(view.decoded_chunk(array, &meta)),
+        (Contents::All, Some(meta)) => Some(view.directory(&meta)),
+    };
+    let name = array.names.name_of(&indices);
+    let place = chunk_place(kind, array, indices);
+    let vnode = if is_chunk {
+        Vnode::Chunk(place)
+    } else {
+        Vnode::ChunkDirectory(place)
+    };
+    let attributes: Option<Attributes> = attributes.filter(|_| detail == Detail::Attributes);
+    Some((name, vnode, attributes))
+}

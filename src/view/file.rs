@@ -1,0 +1,316 @@
+//! Opened files: the bytes of one version of a vnode.
+//!
+//! What is at hand or a plain positional read is answered on the spot ([`OpenFile::try_read`]);
+//! what must be decoded is loaded by a worker ([`OpenFile::load`]). A handle pins an object of
+//! the store, never memory of the cache, so that idle handles do not starve the others.
+
+use std::ops::{Deref, Range};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Weak};
+
+use super::View;
+use super::options::ViewKind;
+use super::shown::{Form, Shown, ShownArray};
+use super::vnode::{Attributes, Vnode};
+use crate::chunk::{Block, Continuation, Slice};
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::store::{Key, Object};
+
+/// A file that was opened, and its attributes at that moment.
+#[derive(Debug)]
+pub struct Opened {
+    /// Of the version that `file` holds.
+    pub attributes: Attributes,
+    /// Its bytes.
+    pub file: OpenFile,
+}
+
+/// One version of the bytes of a vnode.
+#[derive(Debug)]
+pub struct OpenFile {
+    view: Arc<View>,
+    len: u64,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Bytes of a stored object, as they are.
+    Stored(Slice),
+    /// Fill value.
+    Absent(Arc<ShownArray>),
+    /// A chunk that has to be decoded, or taken out of a shard that had to be.
+    Chunk(ChunkFile),
+    /// A metadata document, edited.
+    Document {
+        view: ViewKind,
+        key: Key,
+        fingerprint: u64,
+        /// Gone when the cache evicted it; then it is made again.
+        text: Weak<Block>,
+    },
+    /// A short generated text.
+    Generated(Vec<u8>),
+    /// Counters, as they were when the file was opened.
+    Statistics(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct ChunkFile {
+    array: Arc<ShownArray>,
+    object: Arc<dyn Object>,
+    indices: Dims,
+}
+
+/// Bytes that answer a read.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// Part of a block of the cache.
+    Block(Arc<Block>, Range<usize>),
+    /// Bytes at hand, or read into the caller's buffer.
+    Bytes(&'a [u8]),
+}
+
+impl Deref for Data<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Data::Block(block, range) => block.get(range.clone()).unwrap_or_default(),
+            Data::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl View {
+    pub(super) fn open_vnode(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<Opened>, Error> {
+        match vnode {
+            Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
+                let object = self.shared.sources.open(key)?;
+                Ok(object.map(|object| self.open_object(object, key)))
+            }
+            Vnode::Document { view, key } => {
+                let document = self.document(*view, key)?;
+                Ok(document.map(|(meta, text)| {
+                    let attributes = self.text(&meta, &text);
+                    let content = Content::Document {
+                        view: *view,
+                        key: key.clone(),
+                        fingerprint: attributes.fingerprint,
+                        text: Arc::downgrade(&text),
+                    };
+                    self.opened(attributes, content)
+                }))
+            }
+            Vnode::ErrorNote { view, prefix } => match self.shown(*view, prefix)? {
+                Shown::Unusable(unusable) => {
+                    let note = unusable.note();
+                    let attributes = self.text(&unusable.document.meta, &note);
+                    Ok(Some(self.opened(attributes, Content::Generated(note))))
+                }
+                _ => Ok(None),
+            },
+            Vnode::Statistics => {
+                let attributes = self.attributes_of(vnode)?;
+                let text = self.statistics();
+                Ok(attributes.map(|found| self.opened(found, Content::Statistics(text))))
+            }
+            Vnode::Chunk(place) => {
+                let array = self.array_of(place)?;
+                if !array.grid().contains(&place.indices) {
+                    return Ok(None);
+                }
+                self.open_chunk(array, &place.indices)
+            }
+            Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {
+                Ok(None)
+            }
+        }
+    }
+
+    fn open_chunk(
+        self: &Arc<Self>,
+        array: Arc<ShownArray>,
+        indices: &[u64],
+    ) -> Result<Option<Opened>, Error> {
+        let reader = &array.reader;
+        let absent = |array: Arc<ShownArray>, attributes: Attributes| {
+            let fills = array.fills;
+            fills.then(|| self.opened(attributes, Content::Absent(array)))
+        };
+        let Some(object) = reader.open_stored(indices)? else {
+            let attributes = self.absent_chunk(&array);
+            return Ok(absent(array, attributes));
+        };
+        let meta = *object.meta();
+        if array.form == Form::Stored {
+            return Ok(Some(self.open_object(object, &reader.stored_key(indices)?)));
+        }
+        let Some(chunk) = reader.locate(&object, indices)? else {
+            let attributes = self.decoded_chunk(&array, &meta);
+            return Ok(absent(array, attributes));
+        };
+        let encoded_len = chunk.encoded.len();
+        let (attributes, as_stored) = match array.form {
+            Form::Decoded => {
+                let attributes = self.decoded_chunk(&array, &meta);
+                // Stored bytes that are decoded bytes need no decoder, if the length is right.
+                let same = reader.layout().is_identity() && encoded_len == attributes.size;
+                (attributes, same)
+            }
+            Form::Expanded | Form::Stored => (self.encoded_chunk(&meta, encoded_len), true),
+        };
+        // A slice of a shard's body would pin it.
+        let content = if as_stored && chunk.encoded.in_memory().is_none() {
+            Content::Stored(chunk.encoded)
+        } else {
+            Content::Chunk(ChunkFile {
+                object,
+                indices: indices.into(),
+                array,
+            })
+        };
+        Ok(Some(self.opened(attributes, content)))
+    }
+
+    fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> Opened {
+        let attributes = self.object(object.meta());
+        let slice = Slice::of_object(object, key.to_string().into());
+        self.opened(attributes, Content::Stored(slice))
+    }
+
+    fn opened(self: &Arc<Self>, attributes: Attributes, content: Content) -> Opened {
+        Opened {
+            attributes,
+            file: OpenFile {
+                view: Arc::clone(self),
+                len: attributes.size,
+                content,
+            },
+        }
+    }
+}
+
+impl OpenFile {
+    /// Bytes in the file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether each open shows other bytes, so that nobody may keep them.
+    pub fn is_uncached(&self) -> bool {
+        matches!(self.content, Content::Statistics(_))
+    }
+
+    /// The file of the store whose bytes these are, when they are all of it.
+    pub fn backing(&self) -> Option<BorrowedFd<'_>> {
+        match &self.content {
+            Content::Stored(slice) => slice.whole_object()?.as_file(),
+            _ => None,
+        }
+    }
+
+    /// Answers a read of `len` bytes at `offset` when that takes no decoding; `None` when
+    /// [`OpenFile::load`] must be asked. The answer is cut at the end of the file, and only
+    /// there.
+    pub fn try_read<'a>(
+        &'a self,
+        offset: u64,
+        len: usize,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<Result<Data<'a>, Error>> {
+        let range = self.range(offset, len);
+        let len = range.len();
+        match &self.content {
+            Content::Stored(slice) => Some(fill(scratch, len, |buf| slice.read_at(offset, buf))),
+            Content::Absent(array) => Some(fill(scratch, len, |buf| {
+                array.reader.layout().fill_value().fill(offset, buf);
+                Ok(())
+            })),
+            Content::Generated(text) | Content::Statistics(text) => {
+                Some(Ok(Data::Bytes(text.get(range).unwrap_or_default())))
+            }
+            Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
+            Content::Chunk(chunk) => Some(Ok(Data::Block(chunk.cached(&self.view)?, range))),
+        }
+    }
+
+    /// Calls `then` with a block of all bytes of the file, on this thread or, when another one
+    /// loads it already, on that.
+    pub fn load(&self, then: Continuation) {
+        match &self.content {
+            Content::Chunk(chunk) => chunk.load(then),
+            Content::Document {
+                view,
+                key,
+                fingerprint,
+                ..
+            } => then(self.document(*view, key, *fingerprint)),
+            // Those that `try_read` always answers.
+            Content::Stored(_)
+            | Content::Absent(_)
+            | Content::Generated(_)
+            | Content::Statistics(_) => then(Err(Error::Panicked)),
+        }
+    }
+
+    /// The document again, if it still says what it said.
+    fn document(&self, view: ViewKind, key: &Key, fingerprint: u64) -> Result<Arc<Block>, Error> {
+        let (meta, text) = self.view.document(view, key)?.ok_or(Error::Stale)?;
+        if self.view.text(&meta, &text).fingerprint != fingerprint {
+            return Err(Error::Stale);
+        }
+        Ok(text)
+    }
+
+    /// `len` bytes at `offset`, cut at the end of the file, as a range of a block.
+    fn range(&self, offset: u64, len: usize) -> Range<usize> {
+        let start = offset.min(self.len);
+        let end = start.saturating_add(len as u64).min(self.len);
+        // A file longer than memory has no block, and its ranges are not used as such.
+        let start = usize::try_from(start).unwrap_or(usize::MAX - len);
+        let cut = usize::try_from(end.saturating_sub(offset.min(self.len))).unwrap_or(len);
+        start..start.saturating_add(cut)
+    }
+}
+
+impl ChunkFile {
+    fn cached(&self, view: &View) -> Option<Arc<Block>> {
+        if self.array.form != Form::Decoded {
+            return None;
+        }
+        let version = self.object.meta().version;
+        let key = self.array.reader.block_key(version, &self.indices)?;
+        view.shared.cache.get(&key)
+    }
+
+    fn load(&self, then: Continuation) {
+        let reader = &self.array.reader;
+        match self.array.form {
+            Form::Decoded => reader.decode_then(&self.object, &self.indices, then),
+            Form::Expanded | Form::Stored => {
+                then(reader.encoded(&self.object, &self.indices).map(Arc::new));
+            }
+        }
+    }
+}
+
+/// Makes `read` fill the first `len` bytes of `scratch`.
+fn fill(
+    scratch: &mut Vec<u8>,
+    len: usize,
+    read: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+) -> Result<Data<'_>, Error> {
+    if scratch.len() < len {
+        scratch.resize(len, 0);
+    }
+    let buffer = scratch.get_mut(..len).ok_or(Error::Panicked)?;
+    read(buffer)?;
+    Ok(Data::Bytes(buffer))
+}

@@ -1,0 +1,313 @@
+//! Names to vnodes: what a name in a directory means.
+
+use super::View;
+use super::names::Name;
+use super::options::ViewKind;
+use super::shown::{Form, Shown, ShownArray, Unusable};
+use super::vnode::{Attributes, ChunkPlace, Vnode};
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::hierarchy::Node;
+use crate::metadata::{ZarrFormat, names};
+use crate::store::{Key, Prefix, StatKind};
+
+/// The hidden directory at the root of a mount.
+pub(super) const CONTROL: &[u8] = b".zarr-mount";
+/// What is in it.
+pub(super) const STATISTICS: &[u8] = b"stats.json";
+
+pub(super) type FoundVnode = (Vnode, Attributes);
+
+impl View {
+    /// The vnode called `name` in `parent`.
+    pub(super) fn find(&self, parent: &Vnode, name: &[u8]) -> Result<Option<FoundVnode>, Error> {
+        match parent {
+            Vnode::Views if name == CONTROL => self.with_attributes(Vnode::Control),
+            Vnode::Views => {
+                let mut views = self.options.views.iter();
+                match views.find(|view| view.name().as_bytes() == name) {
+                    Some(&view) => self.with_attributes(Vnode::Prefix {
+                        view,
+                        prefix: Prefix::root(),
+                    }),
+                    None => Ok(None),
+                }
+            }
+            Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
+            Vnode::Prefix { view, prefix } => {
+                if name == CONTROL && prefix.is_root() && self.options.views.len() == 1 {
+                    return self.with_attributes(Vnode::Control);
+                }
+                match self.shown(*view, prefix)? {
+                    Shown::Plain => self.find_plain(*view, prefix, name),
+                    Shown::Array(array) => self.find_in_array(*view, &array, name),
+                    Shown::Unusable(unusable) => {
+                        self.find_in_unusable(*view, prefix, &unusable, name)
+                    }
+                }
+            }
+            Vnode::ChunkDirectory(place) => {
+                let array = self.array_of(place)?;
+                let found = array.names.in_directory(&place.indices, name);
+                match found {
+                    Name::Other => {
+                        let key = array.names.directory_key(&place.indices);
+                        let prefix = array.node.prefix.key(&key)?.to_prefix();
+                        self.find_stored(place.view, &prefix, name)
+                    }
+                    chunk => self.find_chunk(place.view, &array, chunk, name),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
+        let attributes = self.attributes_of(&vnode)?;
+        Ok(attributes.map(|attributes| (vnode, attributes)))
+    }
+
+    /// A name in a group, or in a directory that is no node.
+    fn find_plain(
+        &self,
+        view: ViewKind,
+        prefix: &Prefix,
+        name: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        if self.is_edited(prefix, name)? {
+            let key = prefix.key(name)?;
+            return self.with_attributes(Vnode::Document { view, key });
+        }
+        self.find_stored(view, prefix, name)
+    }
+
+    /// Whether `name` in a group is a document that may hold copies of others.
+    pub(super) fn is_edited(&self, prefix: &Prefix, name: &[u8]) -> Result<bool, Error> {
+        if name == names::ZMETADATA.as_bytes() {
+            return Ok(true);
+        }
+        Ok(name == names::ZARR_JSON.as_bytes()
+            && matches!(self.hierarchy.node(prefix)?, Node::Group(ZarrFormat::V3)))
+    }
+
+    /// A key that nothing owns, as it is stored.
+    fn find_stored(
+        &self,
+        view: ViewKind,
+        prefix: &Prefix,
+        name: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        let key = prefix.key(name)?;
+        let Some(stat) = self.stat(&key)? else {
+            return Ok(None);
+        };
+        let vnode = match stat.kind {
+            StatKind::Object => Vnode::Object { view, key },
+            StatKind::Prefix => Vnode::Prefix {
+                view,
+                prefix: key.to_prefix(),
+            },
+        };
+        Ok(Some((vnode, self.plain(&stat))))
+    }
+
+    fn find_in_array(
+        &self,
+        view: ViewKind,
+        array: &ShownArray,
+        name: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        match self.document_in_array(array, name)? {
+            Some(Role::Hidden) => return Ok(None),
+            Some(Role::Edited(key)) => return self.with_attributes(Vnode::Document { view, key }),
+            None => {}
+        }
+        match array.names.in_array(name) {
+            Name::Other => self.find_stored(view, &array.node.prefix, name),
+            chunk => self.find_chunk(view, array, chunk, name),
+        }
+    }
+
+    /// What a view makes of a metadata document beside an array's chunks.
+    pub(super) fn document_in_array(
+        &self,
+        array: &ShownArray,
+        name: &[u8],
+    ) -> Result<Option<Role>, Error> {
+        if name == names::ZMETADATA.as_bytes() {
+            return Ok(Some(Role::Edited(array.node.prefix.key(name)?)));
+        }
+        if array.form == Form::Stored {
+            return Ok(None);
+        }
+        let own = &array.node.document.key;
+        if name == own.name() {
+            return Ok(Some(Role::Edited(own.clone())));
+        }
+        // A document of another version describes the stored chunks, which are not shown.
+        let describes = name == names::ZARR_JSON.as_bytes() || name == names::ZARRAY.as_bytes();
+        Ok(describes.then_some(Role::Hidden))
+    }
+
+    /// A directory of chunks, or a chunk.
+    fn find_chunk(
+        &self,
+        view: ViewKind,
+        array: &ShownArray,
+        name: Name,
+        spelled: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        if array.form == Form::Stored {
+            return self.find_stored_chunk(view, array, name, spelled);
+        }
+        match name {
+            Name::Directory(first) => {
+                let attributes = self.chunk_directory(array, &first)?;
+                let place = chunk_place(view, array, first);
+                Ok(attributes.map(|attributes| (Vnode::ChunkDirectory(place), attributes)))
+            }
+            // Leftovers of a resize are owned by the array, and not shown.
+            Name::Chunk(indices) if array.grid().contains(&indices) => {
+                let stored = array.reader.stat_stored(&indices)?;
+                let attributes = self.chunk(array, &indices, stored)?;
+                let place = chunk_place(view, array, indices);
+                Ok(attributes.map(|attributes| (Vnode::Chunk(place), attributes)))
+            }
+            Name::Chunk(_) | Name::Other => Ok(None),
+        }
+    }
+
+    /// As [`View::find_chunk`], of an array that is shown as stored: whatever is there, but a
+    /// chunk of the grid has its number by arithmetic.
+    fn find_stored_chunk(
+        &self,
+        view: ViewKind,
+        array: &ShownArray,
+        name: Name,
+        spelled: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        let directory = match &name {
+            Name::Directory(first) | Name::Chunk(first) if !first.is_empty() => {
+                let parent = first.get(..first.len() - 1).unwrap_or_default();
+                if array.names.is_nested() {
+                    array.names.directory_key(parent)
+                } else {
+                    Vec::new()
+                }
+            }
+            _ => Vec::new(),
+        };
+        let prefix = if directory.is_empty() {
+            array.node.prefix.clone()
+        } else {
+            array.node.prefix.key(&directory)?.to_prefix()
+        };
+        let found = self.find_stored(view, &prefix, spelled)?;
+        Ok(found.map(|(vnode, attributes)| (stored_vnode(view, array, name, vnode), attributes)))
+    }
+
+    fn find_in_unusable(
+        &self,
+        view: ViewKind,
+        prefix: &Prefix,
+        unusable: &Unusable,
+        name: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        if let Some(vnode) = self.generated(view, prefix, unusable, name)? {
+            return self.with_attributes(vnode);
+        }
+        if unusable.hides(name) {
+            return Ok(None);
+        }
+        self.find_plain(view, prefix, name)
+    }
+
+    /// The generated file called `name` beside what cannot be shown.
+    fn generated(
+        &self,
+        view: ViewKind,
+        prefix: &Prefix,
+        unusable: &Unusable,
+        name: &[u8],
+    ) -> Result<Option<Vnode>, Error> {
+        for (generated, vnode) in self.generated_names(view, prefix, unusable)? {
+            if generated == name {
+                return Ok(Some(vnode));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The names of `ERROR.txt` and of the renamed document; neither hides a stored key.
+    pub(super) fn generated_names(
+        &self,
+        view: ViewKind,
+        prefix: &Prefix,
+        unusable: &Unusable,
+    ) -> Result<[(Vec<u8>, Vnode); 2], Error> {
+        let note = Vnode::ErrorNote {
+            view,
+            prefix: prefix.clone(),
+        };
+        let key = unusable.document.key.clone();
+        let renamed = [key.name(), b".unsupported"].concat();
+        Ok([
+            (self.free_name(prefix, b"ERROR.txt".to_vec())?, note),
+            (self.free_name(prefix, renamed)?, Vnode::Unsupported { view, key }),
+        ])
+    }
+
+    /// `name`, or `name` with as many `~` behind it as keep it from hiding a stored key.
+    fn free_name(&self, prefix: &Prefix, mut name: Vec<u8>) -> Result<Vec<u8>, Error> {
+        while self.stat(&prefix.key(&name)?)?.is_some() {
+            name.push(b'~');
+        }
+        Ok(name)
+    }
+}
+
+/// What becomes of a metadata document in an array's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is shown edited.
+    Edited(Key),
+    /// It would describe files that are not there.
+    Hidden,
+}
+
+impl Unusable {
+    /// Whether the stored `name` is left out beside what cannot be shown.
+    pub(super) fn hides(&self, name: &[u8]) -> bool {
+        // No reader may take this for an array: no document, and no chunks without one.
+        if name == names::ZARR_JSON.as_bytes() || name == names::ZARRAY.as_bytes() {
+            return true;
+        }
+        name == self.document.key.name()
+            || self
+                .names
+                .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
+    }
+}
+
+/// The place of a chunk or of a directory of chunks.
+pub(super) fn chunk_place(view: ViewKind, array: &ShownArray, indices: Dims) -> ChunkPlace {
+    ChunkPlace {
+        view,
+        prefix: array.node.prefix.clone(),
+        identity: array.node.chunk_identity,
+        indices,
+    }
+}
+
+/// `found` in an array that is shown as stored, as a chunk where it is one of the grid.
+pub(super) fn stored_vnode(view: ViewKind, array: &ShownArray, name: Name, found: Vnode) -> Vnode {
+    match (name, &found) {
+        (Name::Directory(first), Vnode::Prefix { .. }) if array.has_directory(&first) => {
+            Vnode::ChunkDirectory(chunk_place(view, array, first))
+        }
+        (Name::Chunk(indices), Vnode::Object { .. }) if array.grid().contains(&indices) => {
+            Vnode::Chunk(chunk_place(view, array, indices))
+        }
+        _ => found,
+    }
+}

@@ -1,0 +1,78 @@
+//! Extended attributes (`-o xattr`): what an array is, and where a chunk lies.
+
+use super::View;
+use super::attributes::array_in;
+use super::shown::ShownArray;
+use super::vnode::{ChunkPlace, Vnode, VnodeId};
+use crate::error::Error;
+
+impl View {
+    /// Names (`user.zarr.…`) and values of the extended attributes of `id`.
+    ///
+    /// # Errors
+    /// As [`View::attributes`].
+    pub fn extended_attributes(&self, id: VnodeId) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+        match self.vnode(id)? {
+            Vnode::Prefix { view, prefix } => {
+                let array = array_in(self.shown(view, &prefix)?);
+                Ok(array.map(|array| of_array(&array)).unwrap_or_default())
+            }
+            Vnode::Chunk(place) => {
+                let array = self.array_of(&place)?;
+                of_chunk(&array, &place)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn of_array(array: &ShownArray) -> Vec<(&'static str, Vec<u8>)> {
+    let metadata = &array.node.metadata;
+    vec![
+        ("user.zarr.shape", list(&metadata.shape)),
+        ("user.zarr.data_type", metadata.data_type.clone().into_bytes()),
+        ("user.zarr.chunk_shape", list(array.grid().chunk_shape())),
+        ("user.zarr.codecs", metadata.codecs.join(",").into_bytes()),
+    ]
+}
+
+fn of_chunk(
+    array: &ShownArray,
+    place: &ChunkPlace,
+) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+    let reader = &array.reader;
+    let mut found = vec![("user.zarr.region", region(array, &place.indices))];
+    let Some(object) = reader.open_stored(&place.indices)? else {
+        return Ok(found);
+    };
+    if let Some(chunk) = reader.locate(&object, &place.indices)? {
+        let key = reader.stored_key(&place.indices)?;
+        found.push(("user.zarr.key", key.as_bytes().to_vec()));
+        found.push(("user.zarr.nbytes", chunk.encoded.len().to_string().into()));
+        // Within a shard whose bytes had to be decoded, a place says nothing of the store.
+        if chunk.encoded.in_memory().is_none() {
+            found.push(("user.zarr.offset", chunk.encoded.offset().to_string().into()));
+        }
+    }
+    Ok(found)
+}
+
+fn list(lengths: &[u64]) -> Vec<u8> {
+    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
+    lengths.join(",").into_bytes()
+}
+
+/// The elements that a chunk covers, cut at the array's end: `0:4,8:12`.
+fn region(array: &ShownArray, indices: &[u64]) -> Vec<u8> {
+    let grid = array.grid();
+    let lengths = grid.chunk_shape().iter().zip(grid.shape());
+    let ranges: Vec<String> = indices
+        .iter()
+        .zip(lengths)
+        .map(|(&index, (&chunk, &shape))| {
+            let start = index.saturating_mul(chunk);
+            format!("{start}:{}", start.saturating_add(chunk).min(shape))
+        })
+        .collect();
+    ranges.join(",").into_bytes()
+}
