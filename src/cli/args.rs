@@ -14,6 +14,7 @@ use super::options::MountOptions;
 
 /// Mount a Zarr store: its keys, with shards expanded, or its decoded chunks, as plain files
 #[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed")]
 #[command(
     name = "zarr-mount",
     version,
@@ -145,10 +146,8 @@ A comma in a value is written \\, and a backslash \\\\.";
 impl Args {
     /// Parses a command line, program name first. An option given by `-o` counts as if it were
     /// typed first, so that its long form overrides it.
-    pub(crate) fn parse_from(
-        command_line: Vec<OsString>,
-    ) -> Result<(Self, MountOptions), CliError> {
-        let typed = Args::try_parse_from(&command_line)?;
+    pub(crate) fn parse_from(command_line: &[OsString]) -> Result<(Self, MountOptions), CliError> {
+        let typed = Args::try_parse_from(command_line)?;
         let options = MountOptions::parse(&typed.options)?;
         if options.flags.is_empty() {
             return Ok((typed, options));

@@ -277,7 +277,7 @@ mod tests {
 
     fn task(words: &[&str]) -> Result<Task, CliError> {
         let words = ["zarr-mount"].iter().chain(words).map(OsString::from);
-        let (args, options) = Args::parse_from(words.collect())?;
+        let (args, options) = Args::parse_from(&words.collect::<Vec<_>>())?;
         Task::new(args, options)
     }
 

@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus};
 
 /// Which of the two processes this is.
 #[derive(Debug)]
@@ -130,18 +130,23 @@ impl Verdict {
         });
         match read {
             Ok(()) if first == [0] => Ok(()),
-            Ok(()) => Err(String::from_utf8_lossy(&message).into_owned()),
+            Ok(()) => {
+                // When this process has ended, so has the other.
+                self.end_of_daemon();
+                Err(String::from_utf8_lossy(&message).into_owned())
+            }
             Err(_) => Err(self.cause_of_death()),
         }
     }
 
+    fn end_of_daemon(&self) -> Option<WaitStatus> {
+        let ended = rustix::process::waitpid(Some(self.daemon), WaitOptions::empty());
+        ended.ok().flatten().map(|(_, status)| status)
+    }
+
     fn cause_of_death(&self) -> String {
-        let status = rustix::process::waitpid(Some(self.daemon), WaitOptions::empty());
-        let signal = match status {
-            Ok(Some((_, status))) => status.terminating_signal(),
-            _ => None,
-        };
-        match signal {
+        let status = self.end_of_daemon();
+        match status.and_then(WaitStatus::terminating_signal) {
             Some(signal) => format!("the daemon was killed by signal {signal} before it mounted"),
             None => "the daemon ended before it mounted; try -f to see why".to_owned(),
         }

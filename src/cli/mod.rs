@@ -3,8 +3,8 @@
 //! 1. `args`, `options`: the command line as typed, `-o` included.
 //! 2. `config`: as meant, with absolute paths.
 //! 3. `daemon`: into the background, before anything is opened.
-//! 4. `logging`, `mountpoint`, then the file system itself, then
-//!    [`Session`](crate::fuse::session::Session): any of them may fail, and the line that says
+//! 4. `logging`, the file system itself, `mountpoint`, then
+//!    [`Session`]: any of them may fail, and the line that says
 //!    so reaches the user through `daemon`'s pipe.
 
 mod args;
@@ -37,12 +37,13 @@ use crate::fuse::session::Session;
 ///
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    run_with(args.collect(), placeholder::build)
+    let command_line: Vec<_> = args.collect();
+    run_with(&command_line, placeholder::build)
 }
 
 /// As [`run`], on the file system that `build` makes. It is called in the process that serves.
 fn run_with<F: Filesystem, E: Display>(
-    command_line: Vec<OsString>,
+    command_line: &[OsString],
     build: impl FnOnce(&MountConfig) -> Result<F, E>,
 ) -> ExitCode {
     let Err(error) = execute(command_line, build) else {
@@ -57,7 +58,7 @@ fn run_with<F: Filesystem, E: Display>(
 }
 
 fn execute<F: Filesystem, E: Display>(
-    command_line: Vec<OsString>,
+    command_line: &[OsString],
     build: impl FnOnce(&MountConfig) -> Result<F, E>,
 ) -> Result<(), CliError> {
     let (args, options) = Args::parse_from(command_line)?;
@@ -113,8 +114,9 @@ fn start<F: Filesystem, E: Display>(
         CliError::Failed(format!("log file {}: {error}", path.display()))
     })?;
     daemon::raise_descriptor_limit();
-    let mountpoint = Mountpoint::prepare(config).map_err(CliError::failed)?;
     let filesystem = build(config).map_err(CliError::failed)?;
+    // Last, so that a slow store can be given up without leaving a directory behind.
+    let mountpoint = Mountpoint::prepare(config).map_err(CliError::failed)?;
     let session =
         Session::mount(filesystem, mountpoint.path(), &config.session).map_err(CliError::failed)?;
     Ok((session, mountpoint))

@@ -48,6 +48,8 @@ pub(crate) enum MountpointError {
     NotMounted(PathBuf),
     #[error("{} is a mount of type {kind}, not of zarr-mount; use umount", path.display())]
     NotOurs { path: PathBuf, kind: String },
+    #[error("{} was mounted by another user; unmount it as that user, or as root", .0.display())]
+    NotYours(PathBuf),
     #[error("{path} is busy; close the programs that use it (fuser -vm {path} lists them), or detach it with umount -l {path}", path = .0.display())]
     Busy(PathBuf),
     #[error("cannot unmount {}: {error}", path.display())]
@@ -125,9 +127,15 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), MountpointError> {
     match unmount(&path, Unmount::WhenIdle) {
         Ok(()) => Ok(()),
         Err(UnmountError::Busy) => Err(MountpointError::Busy(path)),
+        // It was there a moment ago; what fusermount3 does not find is another user's.
+        Err(UnmountError::NotMounted) if is_mounted(&path) => Err(MountpointError::NotYours(path)),
         Err(UnmountError::NotMounted) => Err(MountpointError::NotMounted(path)),
         Err(error) => Err(MountpointError::Refused { path, error }),
     }
+}
+
+fn is_mounted(path: &Path) -> bool {
+    MountTable::read().is_ok_and(|table| table.at(path).is_some())
 }
 
 /// The path that the mount table shows. The last name need not exist, and may be a dead mount,

@@ -124,15 +124,12 @@ fn unescape(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((first, tail)) = rest.split_first() {
-        match octal_escape(rest) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[4..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
+        if let Some(byte) = octal_escape(rest) {
+            bytes.push(byte);
+            rest = &rest[4..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
         }
     }
     OsString::from_vec(bytes)

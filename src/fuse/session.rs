@@ -158,9 +158,14 @@ impl Session {
             }
             Err(error) => {
                 log_failure(mountpoint, unmount(mountpoint, Unmount::Detach));
+                // The thread that serves knows better why than whoever got no answer.
+                let cause = match events.recv_timeout(FAREWELL) {
+                    Ok(Event::Ended(Err(cause))) => cause,
+                    _ => error,
+                };
                 Err(SessionError::Silent {
                     mountpoint: mountpoint.to_owned(),
-                    problem: error.to_string(),
+                    problem: cause.to_string(),
                 })
             }
         }
@@ -268,13 +273,16 @@ enum Place {
 }
 
 /// Whether a FUSE mount is left at `mountpoint` whose daemon is gone: "Transport endpoint is
-/// not connected".
+/// not connected". `stat` does not tell: the kernel answers it from its cache.
 pub fn is_dead(mountpoint: &Path) -> bool {
-    matches!(rustix::fs::stat(mountpoint), Err(Errno::NOTCONN))
+    matches!(rustix::fs::statvfs(mountpoint), Err(Errno::NOTCONN))
 }
 
 fn listen_to_signals(events: Sender<Event>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !hangup_is_ignored() {
+        signals.add_signal(SIGHUP)?;
+    }
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -285,6 +293,17 @@ fn listen_to_signals(events: Sender<Event>) -> io::Result<()> {
             }
         })?;
     Ok(())
+}
+
+/// Whether this was started by nohup(1), which wants a hangup to change nothing.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    // One bit a signal, the lowest for signal 1, which is SIGHUP.
+    let bits = lines
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & 1 != 0)
 }
 
 fn acl(access: Access) -> fuser::SessionACL {

@@ -4,7 +4,7 @@ use super::*;
 
 fn parse(words: &[&str]) -> Result<(Args, MountOptions), CliError> {
     let words = ["zarr-mount"].iter().chain(words);
-    Args::parse_from(words.map(OsString::from).collect())
+    Args::parse_from(&words.map(OsString::from).collect::<Vec<_>>())
 }
 
 fn parsed(words: &[&str]) -> Args {
