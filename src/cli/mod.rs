@@ -1,4 +1,123 @@
-//! stub
+//! The command: flags to a checked configuration to a mount that answers.
+//!
+//! 1. `args`, `options`: the command line as typed, `-o` included.
+//! 2. `config`: as meant, with absolute paths.
+//! 3. `daemon`: into the background, before anything is opened.
+//! 4. `logging`, the file system itself, `mountpoint`, then
+//!    [`Session`]: any of them may fail, and the line that says
+//!    so reaches the user through `daemon`'s pipe.
+
+mod args;
+pub mod config;
+mod daemon;
+mod error;
+mod logging;
+mod memory_limit;
+mod mountpoint;
+mod options;
+mod placeholder;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
-/// stub
-pub fn run(_args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode { ExitCode::FAILURE }
+
+use fuser::Filesystem;
+
+use self::args::Args;
+use self::config::{MountConfig, Task};
+use self::daemon::{Forked, Report};
+use self::error::CliError;
+use self::logging::Audience;
+use self::mountpoint::Mountpoint;
+use crate::fuse::session::Session;
+
+/// Runs the command with its arguments, the program's name first, and gives its status: 0 when
+/// it did what was asked, 1 when it could not, 2 when it was not understood.
+///
+/// To be called once, first thing in a process: it may fork and close descriptors.
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let command_line: Vec<_> = args.collect();
+    run_with(&command_line, placeholder::build)
+}
+
+/// As [`run`], on the file system that `build` makes. It is called in the process that serves.
+fn run_with<F: Filesystem, E: Display>(
+    command_line: &[OsString],
+    build: impl FnOnce(&MountConfig) -> Result<F, E>,
+) -> ExitCode {
+    let Err(error) = execute(command_line, build) else {
+        return ExitCode::SUCCESS;
+    };
+    // Standard output may be closed, and then there is nobody to tell.
+    match &error {
+        CliError::Print(text) => text.print().ok(),
+        _ => writeln!(std::io::stderr(), "zarr-mount: {error}").ok(),
+    };
+    error.status()
+}
+
+fn execute<F: Filesystem, E: Display>(
+    command_line: &[OsString],
+    build: impl FnOnce(&MountConfig) -> Result<F, E>,
+) -> Result<(), CliError> {
+    let (args, options) = Args::parse_from(command_line)?;
+    match Task::new(args, options)? {
+        Task::Mount(config) => mount(&config, build),
+        Task::Unmount(mountpoint) => {
+            mountpoint::unmount_ours(&mountpoint).map_err(CliError::failed)
+        }
+        Task::Info(_) => Err(CliError::failed("--info is not part of this version")),
+    }
+}
+
+fn mount<F: Filesystem, E: Display>(
+    config: &MountConfig,
+    build: impl FnOnce(&MountConfig) -> Result<F, E>,
+) -> Result<(), CliError> {
+    let (report, audience) = if config.foreground {
+        (Report::to_nobody(), Audience::Terminal)
+    } else {
+        match daemon::fork().map_err(CliError::failed)? {
+            Forked::Parent(verdict) => return verdict.wait().map_err(CliError::Failed),
+            Forked::Daemon(report) => (report, Audience::Nobody),
+        }
+    };
+    match start(config, audience, build) {
+        Ok((session, mountpoint)) => {
+            let end = match report.ready() {
+                Ok(()) => session.wait(),
+                Err(_) => session.end(),
+            };
+            drop(mountpoint);
+            end.map_err(CliError::failed)
+        }
+        Err(error) => {
+            report.failed(&error.to_string());
+            Err(error)
+        }
+    }
+}
+
+/// Everything up to a mount that answers.
+fn start<F: Filesystem, E: Display>(
+    config: &MountConfig,
+    audience: Audience,
+    build: impl FnOnce(&MountConfig) -> Result<F, E>,
+) -> Result<(Session, Mountpoint), CliError> {
+    logging::start(&config.log, audience).map_err(|error| {
+        let path = config
+            .log
+            .file
+            .as_deref()
+            .unwrap_or("standard error".as_ref());
+        CliError::Failed(format!("log file {}: {error}", path.display()))
+    })?;
+    daemon::raise_descriptor_limit();
+    let filesystem = build(config).map_err(CliError::failed)?;
+    // Last, so that a slow store can be given up without leaving a directory behind.
+    let mountpoint = Mountpoint::prepare(config).map_err(CliError::failed)?;
+    let session =
+        Session::mount(filesystem, mountpoint.path(), &config.session).map_err(CliError::failed)?;
+    Ok((session, mountpoint))
+}

@@ -1,0 +1,265 @@
+//! The command line as typed. What it means is decided in `config`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Parser};
+use log::LevelFilter;
+
+use super::config::{Missing, Passthrough, Shards, ViewKind};
+use super::error::CliError;
+use super::options::MountOptions;
+
+/// Mount a Zarr store: its keys, with shards expanded, or its decoded chunks, as plain files
+#[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed")]
+#[command(
+    name = "zarr-mount",
+    version,
+    override_usage = USAGE,
+    after_help = EXAMPLES,
+    args_override_self = true,
+    max_term_width = 100
+)]
+pub(crate) struct Args {
+    /// A directory with a Zarr hierarchy, or `demo:` for a small built-in one
+    #[arg(value_name = "STORE")]
+    pub(crate) store: Option<OsString>,
+
+    /// Where to mount; created when missing. With --info, the path of a node in the store
+    #[arg(value_name = "MOUNTPOINT")]
+    pub(crate) target: Option<OsString>,
+
+    /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded)
+    #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = view_kind,
+          action = ArgAction::Set, num_args = 1, default_value = "keys")]
+    pub(crate) view: Vec<ViewKind>,
+
+    /// Shards: one file per inner chunk, or one per shard
+    #[arg(long, value_name = "HOW", value_parser = shards(), default_value = "expand")]
+    pub(crate) shards: Shards,
+
+    /// Chunks that the store lacks, in the chunks view: files of fill value, or no files
+    #[arg(long, value_name = "HOW", value_parser = missing(), default_value = "fill")]
+    pub(crate) missing: Missing,
+
+    /// Memory for decoded chunks, shard indices and buffers [default: a quarter of the memory
+    /// that this process may use, at most 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    pub(crate) cache_size: Option<u64>,
+
+    /// Refuse chunks larger than this when decoded
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes, default_value = "1GiB")]
+    pub(crate) max_chunk: u64,
+
+    /// Check again after this time whether metadata changed
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    pub(crate) ttl: Duration,
+
+    /// The store never changes: check nothing again
+    #[arg(long)]
+    pub(crate) immutable: bool,
+
+    /// Follow symbolic links that lead out of the store
+    #[arg(long)]
+    pub(crate) follow_symlinks: bool,
+
+    /// Hand plain files of the store to the kernel, for reads at its own speed
+    #[arg(long, value_name = "WHEN", value_parser = passthrough(), default_value = "auto")]
+    pub(crate) passthrough: Passthrough,
+
+    /// Show every file as this user's
+    #[arg(long, value_name = "UID")]
+    pub(crate) uid: Option<u32>,
+
+    /// Show every file as this group's
+    #[arg(long, value_name = "GID")]
+    pub(crate) gid: Option<u32>,
+
+    /// Permission bits to take away from every file, in octal
+    #[arg(long, value_name = "OCTAL", value_parser = permission_bits)]
+    pub(crate) umask: Option<u32>,
+
+    /// Mount options, as mount(8) and fstab pass them; the long options above by their names too
+    #[arg(short = 'o', value_name = "OPTS", action = ArgAction::Append)]
+    pub(crate) options: Vec<OsString>,
+
+    /// Stay in front, with the log on standard error
+    #[arg(short, long)]
+    pub(crate) foreground: bool,
+
+    /// How much to log [default: warn]
+    #[arg(long, value_name = "LEVEL", value_parser = log_level())]
+    pub(crate) log_level: Option<LevelFilter>,
+
+    /// Append the log to this file; without it, a mount in the background logs nothing
+    #[arg(long, value_name = "PATH")]
+    pub(crate) log_file: Option<PathBuf>,
+
+    /// Log more: -v info, -vv debug, -vvv trace
+    #[arg(short, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Unmount what zarr-mount mounted at MOUNTPOINT
+    #[arg(long, value_name = "MOUNTPOINT", conflicts_with_all = ["store", "target", "info"])]
+    pub(crate) unmount: Option<PathBuf>,
+
+    /// Describe the hierarchy of STORE, or the node at a path in it, without mounting
+    #[arg(long)]
+    pub(crate) info: bool,
+
+    /// With --info: add the stored sizes, which lists every chunk
+    #[arg(long, requires = "info")]
+    pub(crate) sizes: bool,
+
+    /// With --info: print JSON
+    #[arg(long, requires = "info")]
+    pub(crate) json: bool,
+}
+
+const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
+       zarr-mount --unmount MOUNTPOINT
+       zarr-mount --info [--sizes] [--json] STORE [PATH]";
+
+const EXAMPLES: &str = "\
+Examples:
+  zarr-mount data.zarr /mnt/z                  every inner chunk of a sharded store as a file
+  zarr-mount --view chunks data.zarr /mnt/z    decoded chunks: C order, little-endian
+  zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
+  zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
+  zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
+  mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
+
+A line of /etc/fstab:
+  /data/a.zarr  /mnt/z  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
+
+The mount options (-o) are those of mount(8), and
+  allow_other, allow_root   let everyone, or root, look into the mount
+  nonempty                  mount over a directory that is not empty
+  noexec                    run no programs from the mount
+  fsname=NAME               the source that df and findmnt show [default: STORE]
+  xattr                     extended attributes user.zarr.*, at the price of slower listings
+A comma in a value is written \\, and a backslash \\\\.";
+
+impl Args {
+    /// Parses a command line, program name first. An option given by `-o` counts as if it were
+    /// typed first, so that its long form overrides it.
+    pub(crate) fn parse_from(command_line: &[OsString]) -> Result<(Self, MountOptions), CliError> {
+        let typed = Args::try_parse_from(command_line)?;
+        let options = MountOptions::parse(&typed.options)?;
+        if options.flags.is_empty() {
+            return Ok((typed, options));
+        }
+        let program = command_line.iter().take(1);
+        let rest = command_line.iter().skip(1);
+        let all = program.chain(&options.flags).chain(rest);
+        Ok((Args::try_parse_from(all)?, options))
+    }
+}
+
+fn shards() -> impl TypedValueParser<Value = Shards> {
+    PossibleValuesParser::new(["expand", "keep"]).map(|name| match name.as_str() {
+        "keep" => Shards::Keep,
+        _ => Shards::Expand,
+    })
+}
+
+fn missing() -> impl TypedValueParser<Value = Missing> {
+    PossibleValuesParser::new(["fill", "hide"]).map(|name| match name.as_str() {
+        "hide" => Missing::Hide,
+        _ => Missing::Fill,
+    })
+}
+
+fn passthrough() -> impl TypedValueParser<Value = Passthrough> {
+    PossibleValuesParser::new(["auto", "always", "never"]).map(|name| match name.as_str() {
+        "always" => Passthrough::Always,
+        "never" => Passthrough::Never,
+        _ => Passthrough::Auto,
+    })
+}
+
+fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
+    PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
+        .map(|name| name.parse().unwrap_or(LevelFilter::Warn))
+}
+
+fn view_kind(name: &str) -> Result<ViewKind, String> {
+    match name {
+        "keys" => Ok(ViewKind::Keys),
+        "chunks" => Ok(ViewKind::Chunks),
+        "arrays" => Err("this version has no `arrays` view yet; use keys or chunks".to_owned()),
+        _ => Err("expected keys or chunks".to_owned()),
+    }
+}
+
+/// `1048576`, `64M`, `64MiB` (1024 each), `64MB` (1000 each), as the core utilities have it.
+fn size_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = text[digits.len()..].to_ascii_uppercase();
+    let (prefix, base) = match unit.strip_suffix("IB") {
+        Some(prefix) => (prefix, 1024),
+        None => match unit.strip_suffix('B') {
+            Some("") => ("", 1),
+            Some(prefix) => (prefix, 1000),
+            None => (unit.as_str(), 1024),
+        },
+    };
+    let power = match prefix {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return Err("expected a size such as 64M, 1GiB or 1000000".to_owned()),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "expected a size such as 64M, 1GiB or 1000000".to_owned())?;
+    number
+        .checked_mul(u64::pow(base, power))
+        .ok_or_else(|| "more than 64 bits hold".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text
+        .parse()
+        .map_err(|_| "expected seconds, such as 0.5 or 60".to_owned())?;
+    Duration::try_from_secs_f64(number)
+        .map_err(|_| "expected seconds, such as 0.5 or 60".to_owned())
+}
+
+fn permission_bits(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(bits) if bits <= 0o777 => Ok(bits),
+        _ => Err("expected up to three octal digits, such as 022".to_owned()),
+    }
+}
+
+/// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
+pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
+    const NAMES: [&str; 15] = [
+        "view",
+        "shards",
+        "missing",
+        "cache-size",
+        "max-chunk",
+        "ttl",
+        "immutable",
+        "follow-symlinks",
+        "passthrough",
+        "uid",
+        "gid",
+        "umask",
+        "foreground",
+        "log-level",
+        "log-file",
+    ];
+    let name = name.to_str()?.replace('_', "-");
+    NAMES.into_iter().find(|known| *known == name)
+}
+
+#[cfg(test)]
+mod tests;

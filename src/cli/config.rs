@@ -1,0 +1,350 @@
+//! The command line as meant: plain data, checked, with absolute paths and defaults filled in.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use log::LevelFilter;
+
+use super::args::Args;
+use super::error::CliError;
+use super::memory_limit::default_cache_bytes;
+use super::options::MountOptions;
+use crate::fuse::session::SessionOptions;
+
+/// What to show, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewConfig {
+    /// The views: at least one, none twice, in the order given. One alone is the root.
+    pub views: Vec<ViewKind>,
+    /// What becomes of shards.
+    pub shards: Shards,
+    /// What becomes of chunks that the store lacks, in the chunks view.
+    pub missing: Missing,
+    /// Whether extended attributes are answered.
+    pub xattr: bool,
+    /// The owner to show instead of the backing object's.
+    pub uid: Option<u32>,
+    /// The group to show instead of the backing object's.
+    pub gid: Option<u32>,
+    /// Permission bits to take away; at most `0o777`.
+    pub umask: Option<u32>,
+    /// How long a document counts as unchanged.
+    pub ttl: Duration,
+    /// The store was promised never to change.
+    pub immutable: bool,
+    /// Whether the kernel reads plain files of the store by itself.
+    pub passthrough: Passthrough,
+    /// The memory budget.
+    pub cache_budget_bytes: u64,
+    /// The largest chunk to load, decoded.
+    pub max_chunk_bytes: u64,
+}
+
+/// A way to show a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ViewKind {
+    /// Keys and encoded bytes.
+    Keys,
+    /// Decoded chunks.
+    Chunks,
+}
+
+/// What becomes of shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shards {
+    /// One file for each inner chunk.
+    Expand,
+    /// One file for each shard.
+    Keep,
+}
+
+/// What becomes of chunks that the store lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// They are files of fill value.
+    Fill,
+    /// They are left out.
+    Hide,
+}
+
+/// Whether the kernel reads plain files of the store by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passthrough {
+    /// Where kernel, file system and privileges allow it.
+    Auto,
+    /// Everywhere, and an error where it cannot be.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// What the command was asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// `zarr-mount STORE MOUNTPOINT`
+    Mount(Box<MountConfig>),
+    /// `zarr-mount --unmount MOUNTPOINT`
+    Unmount(PathBuf),
+    /// `zarr-mount --info STORE [PATH]`
+    Info(InfoConfig),
+}
+
+/// Everything about one mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountConfig {
+    /// What to mount.
+    pub store: StoreArgument,
+    /// Whether symbolic links may lead out of the store.
+    pub follow_symlinks: bool,
+    /// What to show of it.
+    pub view: ViewConfig,
+    /// Where to mount; absolute, not yet looked at.
+    pub mountpoint: PathBuf,
+    /// Whether a directory with entries may be mounted over.
+    pub nonempty: bool,
+    /// How to mount.
+    pub session: SessionOptions,
+    /// Whether to stay in front.
+    pub foreground: bool,
+    /// What to log, and where.
+    pub log: LogConfig,
+}
+
+/// What to print without mounting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InfoConfig {
+    /// The store to describe.
+    pub store: StoreArgument,
+    /// Whether symbolic links may lead out of the store.
+    pub follow_symlinks: bool,
+    /// The node to describe, as typed; `None` is the root.
+    pub path: Option<OsString>,
+    /// Whether to add up stored sizes.
+    pub sizes: bool,
+    /// Whether to print JSON.
+    pub json: bool,
+    /// What to log, to standard error unless a file is named.
+    pub log: LogConfig,
+}
+
+/// STORE, independent of the working directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreArgument {
+    /// Something in the file system: absolute, free of links, present.
+    Path(PathBuf),
+    /// `demo:` or a URL, as typed.
+    Name(OsString),
+}
+
+/// What to log, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// The least level that is logged.
+    pub level: LevelFilter,
+    /// The file to append to, absolute.
+    pub file: Option<PathBuf>,
+}
+
+impl Task {
+    /// Decides what was meant.
+    ///
+    /// # Errors
+    /// When an argument is missing, or STORE is.
+    pub(crate) fn new(args: Args, options: MountOptions) -> Result<Self, CliError> {
+        if let Some(mountpoint) = &args.unmount {
+            return Ok(Task::Unmount(absolute(mountpoint)?));
+        }
+        let Some(store) = &args.store else {
+            let what = if args.info {
+                "STORE"
+            } else {
+                "STORE and MOUNTPOINT"
+            };
+            return Err(CliError::Usage(format!("{what} missing")));
+        };
+        let log = log_config(&args)?;
+        if args.info {
+            return Ok(Task::Info(InfoConfig {
+                store: StoreArgument::resolve(store)?,
+                follow_symlinks: args.follow_symlinks,
+                path: args.target,
+                sizes: args.sizes,
+                json: args.json,
+                log,
+            }));
+        }
+        let Some(target) = &args.target else {
+            return Err(CliError::Usage(format!(
+                "MOUNTPOINT missing: where is {} to be mounted",
+                Path::new(store).display()
+            )));
+        };
+        let store = StoreArgument::resolve(store)?;
+        Ok(Task::Mount(Box::new(MountConfig {
+            follow_symlinks: args.follow_symlinks,
+            mountpoint: absolute(Path::new(target))?,
+            nonempty: options.nonempty,
+            foreground: args.foreground,
+            view: view_config(&args, &options),
+            session: session_options(&store, options),
+            store,
+            log,
+        })))
+    }
+}
+
+impl StoreArgument {
+    /// The path, of a store in the file system.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            StoreArgument::Path(path) => Some(path),
+            StoreArgument::Name(_) => None,
+        }
+    }
+
+    fn resolve(typed: &OsString) -> Result<Self, CliError> {
+        let bytes = typed.as_bytes();
+        if bytes.starts_with(b"demo:") || bytes.windows(3).any(|part| part == b"://") {
+            return Ok(StoreArgument::Name(typed.clone()));
+        }
+        match std::fs::canonicalize(typed) {
+            Ok(path) => Ok(StoreArgument::Path(path)),
+            Err(error) => Err(CliError::Failed(format!(
+                "STORE {}: {error}",
+                Path::new(typed).display()
+            ))),
+        }
+    }
+}
+
+fn view_config(args: &Args, options: &MountOptions) -> ViewConfig {
+    let mut views = Vec::new();
+    for view in &args.view {
+        if !views.contains(view) {
+            views.push(*view);
+        }
+    }
+    ViewConfig {
+        views,
+        shards: args.shards,
+        missing: args.missing,
+        xattr: options.xattr,
+        uid: args.uid,
+        gid: args.gid,
+        umask: args.umask,
+        ttl: args.ttl,
+        immutable: args.immutable,
+        passthrough: args.passthrough,
+        cache_budget_bytes: args.cache_size.unwrap_or_else(default_cache_bytes),
+        max_chunk_bytes: args.max_chunk,
+    }
+}
+
+fn session_options(store: &StoreArgument, options: MountOptions) -> SessionOptions {
+    let source = match store {
+        StoreArgument::Path(path) => path.clone().into_os_string(),
+        StoreArgument::Name(name) => name.clone(),
+    };
+    SessionOptions {
+        fsname: options.fsname.unwrap_or(source),
+        access: options.access,
+        execution: options.execution,
+        n_threads: std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+fn log_config(args: &Args) -> Result<LogConfig, CliError> {
+    let level = args.log_level.unwrap_or(match args.verbose {
+        0 => LevelFilter::Warn,
+        1 => LevelFilter::Info,
+        2 => LevelFilter::Debug,
+        _ => LevelFilter::Trace,
+    });
+    let file = args.log_file.as_deref().map(absolute).transpose()?;
+    Ok(LogConfig { level, file })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path)
+        .map_err(|error| CliError::Failed(format!("{:?}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(words: &[&str]) -> Result<Task, CliError> {
+        let words = ["zarr-mount"].iter().chain(words).map(OsString::from);
+        let (args, options) = Args::parse_from(&words.collect::<Vec<_>>())?;
+        Task::new(args, options)
+    }
+
+    fn mount(words: &[&str]) -> MountConfig {
+        match task(words).unwrap() {
+            Task::Mount(config) => *config,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_mount_with_its_defaults() {
+        let config = mount(&["demo:", "m"]);
+        assert_eq!(config.store, StoreArgument::Name("demo:".into()));
+        assert!(config.mountpoint.is_absolute());
+        assert_eq!(config.session.fsname, "demo:");
+        assert!(config.session.n_threads >= 1);
+        assert_eq!(config.view.views, [ViewKind::Keys]);
+        assert!(config.view.cache_budget_bytes > 0);
+        assert_eq!(config.log.level, LevelFilter::Warn);
+    }
+
+    #[test]
+    fn paths_are_resolved_now() {
+        let config = mount(&["src", "m", "-o", "fsname=x", "--log-file", "l"]);
+        let source = std::env::current_dir().unwrap().join("src");
+        assert_eq!(config.store.path(), Some(&*source.canonicalize().unwrap()));
+        assert_eq!(config.session.fsname, "x");
+        assert!(config.log.file.unwrap().is_absolute());
+    }
+
+    #[test]
+    fn a_view_named_twice_is_one() {
+        let config = mount(&["demo:", "m", "--view", "chunks,keys,chunks", "-vv"]);
+        assert_eq!(config.view.views, [ViewKind::Chunks, ViewKind::Keys]);
+        assert_eq!(config.log.level, LevelFilter::Debug);
+    }
+
+    #[test]
+    fn missing_arguments_are_named() {
+        let cases: [(&[&str], &str); 4] = [
+            (&[], "STORE and MOUNTPOINT missing"),
+            (&["demo:"], "MOUNTPOINT missing"),
+            (&["--info"], "STORE missing"),
+            (
+                &["/no/such/store", "m"],
+                "STORE /no/such/store: No such file",
+            ),
+        ];
+        for (words, part) in cases {
+            let message = task(words).unwrap_err().to_string();
+            assert!(message.starts_with(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_other_tasks() {
+        assert!(matches!(task(&["--unmount", "m"]), Ok(Task::Unmount(path)) if path.is_absolute()));
+        let info = task(&["--info", "https://host/a.zarr", "b", "--json"]);
+        let Ok(Task::Info(info)) = info else {
+            panic!("{info:?}");
+        };
+        assert_eq!(
+            info.store,
+            StoreArgument::Name("https://host/a.zarr".into())
+        );
+        assert_eq!(info.path.unwrap(), "b");
+        assert!(info.json && !info.sizes);
+    }
+}

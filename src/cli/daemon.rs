@@ -1,0 +1,207 @@
+//! Going into the background.
+//!
+//! The process forks while it has one thread. The child becomes the daemon; the parent waits at
+//! a pipe for one of three things and ends with it:
+//!
+//! ```text
+//! 0                  the mount answers: status 0
+//! 1, then a line     it failed: the line goes to our standard error, status 1
+//! end of file        the daemon died without a word: status 1
+//! ```
+//!
+//! The daemon keeps nothing of its parent's: not the terminal (`setsid`), not the descriptors
+//! (whoever waits for the end of a pipe, as `$(zarr-mount …)` does, would wait for the unmount),
+//! not the working directory (it would keep that file system busy).
+
+#![expect(unsafe_code, reason = "fork(2) and close_range(2) have no safe form")]
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus};
+
+/// Which of the two processes this is.
+#[derive(Debug)]
+pub(crate) enum Forked {
+    /// The one that was started, and that someone waits for.
+    Parent(Verdict),
+    /// The daemon.
+    Daemon(Report),
+}
+
+/// The parent's end of the pipe.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pipe: File,
+    daemon: Pid,
+}
+
+/// Where the outcome of mounting is told.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// `None` in the foreground, where nobody waits.
+    pipe: Option<File>,
+}
+
+/// Forks. To be called before anything is opened and before any thread exists.
+///
+/// # Errors
+/// When the system has no process, pipe or session left.
+pub(crate) fn fork() -> io::Result<Forked> {
+    close_inherited()?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: this process has one thread, so that the child finds no lock held and no data
+    // half changed; either process goes on as if alone.
+    let pid = unsafe { libc::fork() };
+    match Pid::from_raw(pid) {
+        _ if pid < 0 => Err(io::Error::last_os_error()),
+        Some(daemon) => Ok(Forked::Parent(Verdict {
+            pipe: File::from(reader),
+            daemon,
+        })),
+        None => {
+            drop(reader);
+            leave_the_terminal(&null)?;
+            Ok(Forked::Daemon(Report {
+                pipe: Some(File::from(writer)),
+            }))
+        }
+    }
+}
+
+fn leave_the_terminal(null: &File) -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::chdir("/")?;
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
+    rustix::stdio::dup2_stderr(null)?;
+    Ok(())
+}
+
+/// Closes every descriptor but the three standard ones.
+fn close_inherited() -> io::Result<()> {
+    let (first, last, flags) = (3_u32, u32::MAX, 0_u32);
+    // SAFETY: the command has opened nothing yet, so that no value of this program owns a
+    // descriptor above 2; those that exist came with exec(2).
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+    if result == 0 {
+        return Ok(());
+    }
+    // Linux before 5.9.
+    let names = std::fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|descriptor| *descriptor > 2);
+    for descriptor in names.collect::<Vec<_>>() {
+        // SAFETY: as above; the directory that listed them is closed again, and closing its
+        // number a second time is an error without effect.
+        unsafe { libc::close(descriptor) };
+    }
+    Ok(())
+}
+
+/// Allows as many descriptors as the system lets us: each open file of the mount may need one.
+pub(crate) fn raise_descriptor_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
+        log::info!(
+            "the limit of open files stays at {:?}: {error}",
+            limit.current
+        );
+    }
+}
+
+impl Verdict {
+    /// Waits until the mount answers.
+    ///
+    /// # Errors
+    /// The line that the daemon left.
+    pub(crate) fn wait(mut self) -> Result<(), String> {
+        let mut message = Vec::new();
+        let mut first = [0];
+        let read = self.pipe.read_exact(&mut first).and_then(|()| match first {
+            [0] => Ok(()),
+            _ => self.pipe.read_to_end(&mut message).map(|_| ()),
+        });
+        match read {
+            Ok(()) if first == [0] => Ok(()),
+            Ok(()) => {
+                // When this process has ended, so has the other.
+                self.end_of_daemon();
+                Err(String::from_utf8_lossy(&message).into_owned())
+            }
+            Err(_) => Err(self.cause_of_death()),
+        }
+    }
+
+    fn end_of_daemon(&self) -> Option<WaitStatus> {
+        let ended = rustix::process::waitpid(Some(self.daemon), WaitOptions::empty());
+        ended.ok().flatten().map(|(_, status)| status)
+    }
+
+    fn cause_of_death(&self) -> String {
+        let status = self.end_of_daemon();
+        match status.and_then(WaitStatus::terminating_signal) {
+            Some(signal) => format!("the daemon was killed by signal {signal} before it mounted"),
+            None => "the daemon ended before it mounted; try -f to see why".to_owned(),
+        }
+    }
+}
+
+impl Report {
+    /// For the foreground: nobody waits.
+    pub(crate) fn to_nobody() -> Self {
+        Report { pipe: None }
+    }
+
+    /// Says that the mount answers.
+    ///
+    /// # Errors
+    /// When the parent is gone: interrupted, it is not to leave a mount behind.
+    pub(crate) fn ready(self) -> io::Result<()> {
+        self.tell(&[0])
+    }
+
+    /// Says what went wrong.
+    pub(crate) fn failed(self, line: &str) {
+        // With the parent gone there is nobody to tell.
+        self.tell(&[&[1], line.as_bytes()].concat()).ok();
+    }
+
+    fn tell(self, message: &[u8]) -> io::Result<()> {
+        match self.pipe {
+            Some(mut pipe) => pipe.write_all(message),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(tell: impl FnOnce(Report)) -> Result<(), String> {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        tell(Report {
+            pipe: Some(File::from(writer)),
+        });
+        let verdict = Verdict {
+            pipe: File::from(reader),
+            daemon: Pid::INIT, // nobody's child here
+        };
+        verdict.wait()
+    }
+
+    #[test]
+    fn the_three_outcomes() {
+        assert_eq!(told(|report| report.ready().unwrap()), Ok(()));
+        assert_eq!(told(|report| report.failed("no")), Err("no".to_owned()));
+        let silent = told(drop).unwrap_err();
+        assert!(silent.contains("ended before"), "{silent}");
+    }
+}

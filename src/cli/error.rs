@@ -1,0 +1,68 @@
+//! What the command says when it fails: one line, and a status.
+
+use std::process::ExitCode;
+
+/// Why the command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// Not an error to the user: `--help` and `--version` print and end.
+    #[error("{0}")]
+    Print(clap::Error),
+    /// The command line cannot be understood.
+    #[error("{0}; see zarr-mount --help")]
+    Usage(String),
+    /// It was understood, and could not be done.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl CliError {
+    pub(crate) fn failed(error: impl std::fmt::Display) -> Self {
+        CliError::Failed(error.to_string())
+    }
+
+    pub(crate) fn status(&self) -> ExitCode {
+        match self {
+            CliError::Print(_) => ExitCode::SUCCESS,
+            CliError::Failed(_) => ExitCode::FAILURE,
+            CliError::Usage(_) => ExitCode::from(2),
+        }
+    }
+}
+
+impl From<clap::Error> for CliError {
+    fn from(error: clap::Error) -> Self {
+        if error.use_stderr() {
+            CliError::Usage(one_line(&error.render().to_string()))
+        } else {
+            CliError::Print(error)
+        }
+    }
+}
+
+/// clap's message without its label, its usage and its pointer to the help.
+fn one_line(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let lines = message.lines().map(str::trim);
+    let lines =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("; ").replace(":;", ":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_clap_becomes_one_line() {
+        let message = "error: unexpected argument '--wiew' found\n\n  \
+                       tip: a similar argument exists: '--view'\n\n\
+                       Usage: zarr-mount a\n       zarr-mount b\n\n\
+                       For more information, try '--help'.\n";
+        assert_eq!(
+            one_line(message),
+            "unexpected argument '--wiew' found; tip: a similar argument exists: '--view'"
+        );
+    }
+}

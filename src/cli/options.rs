@@ -1,0 +1,243 @@
+//! The value of `-o`: what mount(8), `mount.fuse3` and `/etc/fstab` pass, and our own long
+//! options by name.
+//!
+//! `mount -t fuse.zarr-mount STORE DIR -o OPTS` ends in `zarr-mount STORE DIR -o rw,dev,suid,OPTS`:
+//! the defaults of mount(8) are spelled out, so `rw`, `dev` and `suid` cannot be refused. The
+//! mount is read-only, without devices and set-uid files all the same.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::args::by_mount_option;
+use super::error::CliError;
+use crate::fuse::session::{Access, Execution};
+
+/// Everything that `-o` said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct MountOptions {
+    pub(crate) access: Access,
+    pub(crate) execution: Execution,
+    /// Mount over a directory that is not empty.
+    pub(crate) nonempty: bool,
+    /// Answer extended attributes.
+    pub(crate) xattr: bool,
+    /// The source that the mount table is to show.
+    pub(crate) fsname: Option<OsString>,
+    /// Our long options, as they would be typed: `--ttl=5`.
+    pub(crate) flags: Vec<OsString>,
+}
+
+/// Defaults, what only mount(8) itself needs, and what has no meaning where nothing is written.
+const IGNORED: &[&str] = &[
+    "defaults",
+    "ro",
+    "rw",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "atime",
+    "noatime",
+    "diratime",
+    "nodiratime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "lazytime",
+    "nolazytime",
+    "sync",
+    "async",
+    "dirsync",
+    "mand",
+    "nomand",
+    "iversion",
+    "noiversion",
+    "silent",
+    "loud",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "_netdev",
+    "nofail",
+    "default_permissions",
+    "subtype",
+    "comment",
+];
+
+impl MountOptions {
+    /// Parses the values of every `-o`, in their order; a later one overrides.
+    pub(crate) fn parse(values: &[OsString]) -> Result<Self, CliError> {
+        let mut options = MountOptions::default();
+        for value in values {
+            for option in split(value) {
+                options.add(&option)?;
+            }
+        }
+        Ok(options)
+    }
+
+    fn add(&mut self, option: &[u8]) -> Result<(), CliError> {
+        let (name, value) = match option.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&option[..at], Some(OsStr::from_bytes(&option[at + 1..]))),
+            None => (option, None),
+        };
+        let name = OsStr::from_bytes(name);
+        if let Some(known) = by_mount_option(name) {
+            self.flags.push(flag(known, value));
+            return Ok(());
+        }
+        match (name.to_str(), value) {
+            (Some(""), None) => {}
+            (Some("allow_other"), None) => self.access = Access::Everyone,
+            (Some("allow_root"), None) => self.access = Access::OwnerAndRoot,
+            (Some("exec"), None) => self.execution = Execution::Allowed,
+            (Some("noexec"), None) => self.execution = Execution::Denied,
+            (Some("nonempty"), None) => self.nonempty = true,
+            (Some("xattr"), None) => self.xattr = true,
+            (Some("fsname"), Some(value)) => self.fsname = Some(value.to_owned()),
+            (Some(name), _) if IGNORED.contains(&name) => {}
+            (Some(name), _) if name.starts_with("x-") || name.starts_with("X-") => {}
+            _ => {
+                let shown = String::from_utf8_lossy(option);
+                let name = name.to_string_lossy();
+                let problem = if takes_no_value(&name) {
+                    format!("mount option `{name}` takes no value")
+                } else if name == "fsname" {
+                    "mount option `fsname` needs a value".to_owned()
+                } else {
+                    format!("unknown mount option `{name}` (-o {shown})")
+                };
+                return Err(CliError::Usage(problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn takes_no_value(name: &str) -> bool {
+    [
+        "allow_other",
+        "allow_root",
+        "exec",
+        "noexec",
+        "nonempty",
+        "xattr",
+    ]
+    .contains(&name)
+}
+
+fn flag(name: &str, value: Option<&OsStr>) -> OsString {
+    let mut flag = OsString::from(format!("--{name}"));
+    if let Some(value) = value {
+        flag.push("=");
+        flag.push(value);
+    }
+    flag
+}
+
+/// Splits at commas. A backslash makes the byte after it an ordinary one, and goes.
+fn split(text: &OsStr) -> Vec<Vec<u8>> {
+    let mut options = vec![Vec::new()];
+    let mut bytes = text.as_bytes().iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' => options.push(Vec::new()),
+            byte => {
+                let literal = if byte == b'\\' {
+                    bytes.next()
+                } else {
+                    Some(byte)
+                };
+                if let Some(option) = options.last_mut() {
+                    option.push(literal.unwrap_or(b'\\'));
+                }
+            }
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn parse(values: &[&str]) -> Result<MountOptions, CliError> {
+        MountOptions::parse(&values.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_mount_and_fstab_pass_changes_nothing() {
+        let cases = [
+            "rw,dev,suid",
+            "defaults",
+            "ro,nosuid,nodev,relatime,user,_netdev,nofail,noauto",
+            "x-systemd.automount,x-gvfs-show,X-mount.mkdir=0755,comment=my data",
+            "default_permissions,subtype=zarr",
+            "",
+            ",,",
+        ];
+        for case in cases {
+            assert_eq!(parse(&[case]).unwrap(), MountOptions::default(), "{case}");
+        }
+    }
+
+    #[test]
+    fn options_of_the_mount() {
+        let options = parse(&["allow_other,noexec", "nonempty,xattr,fsname=a\\,b\\\\c"]).unwrap();
+        let expected = MountOptions {
+            access: Access::Everyone,
+            execution: Execution::Denied,
+            nonempty: true,
+            xattr: true,
+            fsname: Some(OsString::from("a,b\\c")),
+            flags: Vec::new(),
+        };
+        assert_eq!(options, expected);
+        assert_eq!(parse(&["allow_root"]).unwrap().access, Access::OwnerAndRoot);
+    }
+
+    #[test]
+    fn our_options_become_flags() {
+        let options = parse(&["cache_size=64M,immutable,log-file=/a\\,b"]).unwrap();
+        assert_eq!(
+            options.flags,
+            ["--cache-size=64M", "--immutable", "--log-file=/a,b"]
+        );
+    }
+
+    #[test]
+    fn unknown_ones_are_refused_by_name() {
+        let cases = [
+            ("ro,remount", "`remount`"),
+            ("kernel_cache=1", "`kernel_cache`"),
+            ("store=x", "`store`"),
+            ("fsname", "`fsname`"),
+            ("nonempty=1", "takes no value"),
+        ];
+        for (case, part) in cases {
+            let message = parse(&[case]).unwrap_err().to_string();
+            assert!(message.contains(part), "{case}: {message}");
+        }
+    }
+
+    #[test]
+    fn names_need_not_be_text() {
+        let value = OsString::from_vec(b"fsname=\xff".to_vec());
+        let options = MountOptions::parse(&[value]).unwrap();
+        assert_eq!(options.fsname.unwrap().as_bytes(), b"\xff");
+        let value = OsString::from_vec(b"\xff".to_vec());
+        assert!(MountOptions::parse(&[value]).is_err());
+    }
+
+    #[test]
+    fn a_backslash_at_the_end_stays() {
+        assert_eq!(split(OsStr::new("a,b\\")), [b"a".to_vec(), b"b\\".to_vec()]);
+    }
+}

@@ -1,0 +1,212 @@
+//! The kernel's mount table, as this process sees it: `/proc/self/mountinfo`.
+//!
+//! One line a mount, the newest last (`man 5 proc_pid_mountinfo`):
+//!
+//! ```text
+//! 36 35 0:48 / /mnt/my\040store ro,nosuid - fuse.zarr-mount /data/a.zarr ro,user_id=0
+//! |  |  |    | |                |         | |               |
+//! id |  |    | mountpoint       options   | type            source
+//!    |  |    root of the mount in its file system
+//!    |  device, major:minor     (optional fields end with the lone hyphen)
+//!    parent
+//! ```
+//!
+//! Space, tab, newline, `#` and backslash are written as a backslash and three octal digits.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// The type of a mount made here, as `mount`, `df -T` and `findmnt` print it.
+pub const FILE_SYSTEM_TYPE: &str = "fuse.zarr-mount";
+
+/// One look at the mount table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MountTable {
+    entries: Vec<MountEntry>,
+}
+
+/// One line of the mount table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountEntry {
+    /// The device number that `stat` gives for files of the mount.
+    pub device: Device,
+    /// Where it is mounted, absolute and free of links.
+    pub mountpoint: PathBuf,
+    /// The file system's type, with its subtype: `ext4`, `fuse.sshfs`.
+    pub file_system_type: OsString,
+    /// What is mounted: a device, a host, or the store.
+    pub source: OsString,
+}
+
+/// The device number of a mounted file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Device {
+    /// The class; 0 for what has no block device.
+    pub major: u32,
+    /// The number within the class.
+    pub minor: u32,
+}
+
+impl MountTable {
+    /// Reads the table of this process.
+    ///
+    /// # Errors
+    /// When `/proc` is not mounted or cannot be read.
+    pub fn read() -> io::Result<Self> {
+        Ok(Self::parse(&std::fs::read("/proc/self/mountinfo")?))
+    }
+
+    /// Parses the text of a `mountinfo` file. A line of another form is left out.
+    pub fn parse(text: &[u8]) -> Self {
+        let lines = text.split(|byte| *byte == b'\n');
+        MountTable {
+            entries: lines.filter_map(MountEntry::parse).collect(),
+        }
+    }
+
+    /// What a path walk finds at `mountpoint`: the newest of the mounts stacked there.
+    pub fn at(&self, mountpoint: &Path) -> Option<&MountEntry> {
+        self.entries
+            .iter()
+            .rev()
+            .find(|entry| entry.mountpoint == mountpoint)
+    }
+
+    /// Every place where `device` is mounted, newest first.
+    pub fn of_device(&self, device: Device) -> impl Iterator<Item = &MountEntry> {
+        self.entries
+            .iter()
+            .rev()
+            .filter(move |entry| entry.device == device)
+    }
+}
+
+impl MountEntry {
+    /// Whether a `zarr-mount` made this mount.
+    pub fn is_ours(&self) -> bool {
+        self.file_system_type == FILE_SYSTEM_TYPE
+    }
+
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let device = Device::parse(fields.nth(2)?)?;
+        let mountpoint = PathBuf::from(unescape(fields.nth(1)?));
+        let mut after_hyphen = fields.skip_while(|field| *field != b"-").skip(1);
+        Some(MountEntry {
+            device,
+            mountpoint,
+            file_system_type: unescape(after_hyphen.next()?),
+            source: after_hyphen.next().map(unescape).unwrap_or_default(),
+        })
+    }
+}
+
+impl Device {
+    fn parse(field: &[u8]) -> Option<Self> {
+        let (major, minor) = std::str::from_utf8(field).ok()?.split_once(':')?;
+        Some(Device {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// `\040` to a space, and so on; a backslash before anything else stays.
+fn unescape(field: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, tail)) = rest.split_first() {
+        if let Some(byte) = octal_escape(rest) {
+            bytes.push(byte);
+            rest = &rest[4..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+fn octal_escape(text: &[u8]) -> Option<u8> {
+    let digits = text.strip_prefix(b"\\")?.get(..3)?;
+    let digits = OsStr::from_bytes(digits).to_str()?;
+    if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    u8::from_str_radix(digits, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[u8] = b"\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+36 22 0:48 / /mnt/my\\040store ro,nosuid shared:7 master:1 - fuse.zarr-mount /a\\134b\\011c ro
+37 22 0:49 / /mnt/x rw - tmpfs tmpfs rw
+38 37 0:50 / /mnt/x ro - fuse.zarr-mount demo: ro
+39 22 0:50 /sub /mnt/bound ro - fuse.zarr-mount  ro
+nonsense
+40 22 0:x / /mnt/y rw - tmpfs tmpfs rw
+";
+
+    #[test]
+    fn fields_are_found_and_unescaped() {
+        let table = MountTable::parse(TABLE);
+        assert_eq!(table.entries.len(), 5, "lines of another form are left out");
+        let entry = table.at(Path::new("/mnt/my store")).unwrap();
+        assert!(entry.is_ours());
+        assert_eq!(entry.source, OsStr::new("/a\\b\tc"));
+        let (major, minor) = (0, 48);
+        assert_eq!(entry.device, Device { major, minor });
+        let bound = table.at(Path::new("/mnt/bound")).unwrap();
+        assert_eq!(bound.source, OsStr::new(""), "a source may be empty");
+    }
+
+    #[test]
+    fn the_newest_mount_at_a_place_counts() {
+        let table = MountTable::parse(TABLE);
+        assert!(table.at(Path::new("/mnt/x")).unwrap().is_ours());
+        assert!(!table.at(Path::new("/")).unwrap().is_ours());
+        assert_eq!(table.at(Path::new("/mnt")), None);
+    }
+
+    #[test]
+    fn a_device_is_found_wherever_it_is_mounted() {
+        let table = MountTable::parse(TABLE);
+        let (major, minor) = (0, 50);
+        let places: Vec<_> = table
+            .of_device(Device { major, minor })
+            .map(|entry| entry.mountpoint.as_path())
+            .collect();
+        assert_eq!(places, [Path::new("/mnt/bound"), Path::new("/mnt/x")]);
+    }
+
+    #[test]
+    fn escapes() {
+        let cases: [(&[u8], &[u8]); 5] = [
+            (b"a\\040b", b"a b"),
+            (b"\\134040", b"\\040"), // an escaped backslash starts nothing
+            (b"\\9", b"\\9"),
+            (b"\\777", b"\\777"), // more than a byte
+            (b"\xff\\012", b"\xff\n"),
+        ];
+        for (escaped, plain) in cases {
+            assert_eq!(unescape(escaped).as_bytes(), plain);
+        }
+    }
+
+    #[test]
+    fn the_table_of_this_process_has_a_root() {
+        let table = MountTable::read().unwrap();
+        assert!(table.at(Path::new("/")).is_some());
+    }
+}

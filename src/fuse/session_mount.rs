@@ -1,0 +1,198 @@
+//! Mounting: mount(2) for who may, `fusermount3` for everyone else. Either way the result is an
+//! open `/dev/fuse` on which the kernel waits for answers.
+//!
+//! fuser 0.18 can mount as well. It is not asked to, because then it also unmounts: its mount
+//! handle, when dropped, takes an ended mount for a live one (`is_mounted` in its `mnt/mod.rs`
+//! reads `POLLERR` the wrong way round) and unmounts whatever is at that path by then, perhaps
+//! another mount. It also hides the subtype from mount(2), and passes a comma in the name of
+//! the source to `fusermount3` unescaped, which takes what follows for an option.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::mount::MountFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+
+use super::mount_table::FILE_SYSTEM_TYPE;
+use super::session::{Access, Execution, SessionError, SessionOptions};
+use super::session_unmount::FUSERMOUNT;
+
+const DEVICE: &str = "/dev/fuse";
+
+/// Mounts at `mountpoint`, an absolute path free of links, and gives the kernel's end.
+pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedFd, SessionError> {
+    if !Path::new(DEVICE).exists() {
+        return Err(SessionError::NoDevice);
+    }
+    match mount_directly(mountpoint, options) {
+        Ok(device) => Ok(device),
+        // No right to mount, or none to the device.
+        Err(Errno::PERM | Errno::ACCESS) => mount_by_helper(mountpoint, options),
+        Err(errno) => Err(SessionError::Mount {
+            mountpoint: mountpoint.to_owned(),
+            problem: io::Error::from(errno).to_string(),
+        }),
+    }
+}
+
+/// Whether each thread can have a device of its own, which needs the right to open it.
+pub(super) fn device_can_be_opened() -> bool {
+    open_device().is_ok()
+}
+
+fn open_device() -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn mount_directly(mountpoint: &Path, options: &SessionOptions) -> rustix::io::Result<OwnedFd> {
+    let device = open_device()?;
+    let mut flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    if options.execution == Execution::Denied {
+        flags |= MountFlags::NOEXEC;
+    }
+    let mut data = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        device.as_raw_fd(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    );
+    if options.access != Access::Owner {
+        data.push_str(",allow_other");
+    }
+    let data = CString::new(data).map_err(|_| Errno::INVAL)?;
+    // The source is an argument of its own here, and needs no escape.
+    rustix::mount::mount(
+        &options.fsname,
+        mountpoint,
+        FILE_SYSTEM_TYPE,
+        flags,
+        data.as_c_str(),
+    )?;
+    Ok(device)
+}
+
+/// `fusermount3` mounts, and sends the device through the socket that `_FUSE_COMMFD` names.
+/// Standard input serves as that socket: it is the one descriptor that a child inherits
+/// without more ado.
+fn mount_by_helper(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedFd, SessionError> {
+    let refused = |problem: String| SessionError::Mount {
+        mountpoint: mountpoint.to_owned(),
+        problem,
+    };
+    for helper in FUSERMOUNT {
+        let (ours, theirs) = UnixStream::pair().map_err(|error| refused(error.to_string()))?;
+        let mut command = Command::new(helper);
+        command.arg("-o").arg(helper_options(options)).arg("--");
+        command.arg(mountpoint);
+        command.env("_FUSE_COMMFD", "0").env("LC_ALL", "C");
+        command.stdin(Stdio::from(OwnedFd::from(theirs)));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(refused(format!("{helper}: {error}"))),
+        };
+        // The command holds our copy of its end; without it gone, a failure never ends the wait.
+        drop(command);
+        let device = receive_device(&ours);
+        let output = child
+            .wait_with_output()
+            .map_err(|error| refused(format!("{helper}: {error}")))?;
+        return device.ok_or_else(|| {
+            let words = String::from_utf8_lossy(&output.stderr);
+            refused(words.trim().lines().collect::<Vec<_>>().join("; "))
+        });
+    }
+    Err(SessionError::NoHelper)
+}
+
+fn helper_options(options: &SessionOptions) -> OsString {
+    let mut text = OsString::from("ro,nosuid,nodev,default_permissions");
+    if options.execution == Execution::Denied {
+        text.push(",noexec");
+    }
+    if options.access != Access::Owner {
+        text.push(",allow_other");
+    }
+    text.push(",subtype=zarr-mount,fsname=");
+    text.push(escaped(&options.fsname));
+    text
+}
+
+/// `fusermount3` ends an option at a comma, unless a backslash precedes it.
+fn escaped(fsname: &OsStr) -> OsString {
+    let mut bytes = Vec::with_capacity(fsname.len());
+    for byte in fsname.as_bytes() {
+        if matches!(byte, b',' | b'\\') {
+            bytes.push(b'\\');
+        }
+        bytes.push(*byte);
+    }
+    OsString::from_vec(bytes)
+}
+
+/// One byte with one descriptor; `None` when the helper ends without.
+fn receive_device(socket: &UnixStream) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut byte)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })
+    .ok()?;
+    let mut messages = control.drain();
+    messages.find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    })
+}
+
+/// Lets the kernel read ahead 1 MiB, where FUSE itself stops at 128 KiB. Needs root; without,
+/// only large sequential reads are slower.
+pub(super) fn widen_read_ahead(device: super::mount_table::Device) {
+    use std::io::Write;
+    let path = format!("/sys/class/bdi/{device}/read_ahead_kb");
+    let written = File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"1024"));
+    if let Err(error) = written {
+        log::debug!("{path}: {error}; read-ahead stays as it is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_injects_no_options() {
+        let options = SessionOptions {
+            fsname: OsString::from("/a,suid\\,dev"),
+            access: Access::Everyone,
+            execution: Execution::Denied,
+            n_threads: 1,
+        };
+        assert_eq!(
+            helper_options(&options),
+            OsStr::new(
+                "ro,nosuid,nodev,default_permissions,noexec,allow_other,subtype=zarr-mount,\
+                 fsname=/a\\,suid\\\\\\,dev"
+            )
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! The command itself: what it refuses, and the life of a mount from the outside.
+//!
+//! The tests that mount need `/dev/fuse`. Where there is none they fail and say so;
+//! `ZARR_MOUNT_TEST_NO_FUSE=1` leaves them out.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "cli/place.rs"]
+mod place;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use self::place::{
+    NOBODY, PROGRAM, Place, as_nobody, eventually, has_ended, leave, occupy, place_of_nobody, run,
+    signal, zarr_mount,
+};
+
+#[test]
+fn help_and_version() {
+    let help = zarr_mount(["--help"]);
+    help.succeeds();
+    for part in [
+        "Examples:",
+        "--cache-size",
+        "/etc/fstab",
+        "allow_other",
+        "-f -v",
+    ] {
+        assert!(help.stdout.contains(part), "{part}");
+    }
+    let version = zarr_mount(["--version"]);
+    version.succeeds();
+    assert!(version.stdout.starts_with("zarr-mount "));
+}
+
+#[test]
+fn a_wrong_command_line_is_status_2() {
+    let cases: [(&[&str], &str); 6] = [
+        (&[], "STORE and MOUNTPOINT missing"),
+        (&["demo:"], "MOUNTPOINT missing"),
+        (&["--frobnicate"], "--frobnicate"),
+        (&["demo:", "m", "-o", "ro,frobnicate"], "`frobnicate`"),
+        (&["demo:", "m", "--view", "arrays"], "no `arrays` view yet"),
+        (&["demo:", "m", "--cache-size", "x"], "64M, 1GiB"),
+    ];
+    for (words, part) in cases {
+        zarr_mount(words).fails(2, part);
+    }
+}
+
+#[test]
+fn mountpoints_that_are_refused() {
+    let place = Place::without_fuse();
+    fs::write(place.path("file"), "").unwrap();
+    fs::write(place.path("m/entry"), "").unwrap();
+    std::os::unix::fs::symlink("nowhere", place.path("dangling")).unwrap();
+    std::os::unix::fs::symlink("store", place.path("link")).unwrap();
+    let cases = [
+        ("file", "not a directory"),
+        ("m", "is not empty"),
+        ("store", "is inside STORE"),
+        ("store/new", "is inside STORE"),
+        ("link/new", "is inside STORE"),
+        (".", "is inside MOUNTPOINT"),
+        ("dangling", "No such file"),
+        ("no/parent", "No such file"),
+    ];
+    for (name, part) in cases {
+        place.mount(name, &[]).fails(1, part);
+        place.mount(name, &["-f"]).fails(1, part);
+    }
+    assert!(!place.path("store/new").exists());
+    let missing = place.path("none");
+    zarr_mount([&missing, &place.path("m")]).fails(1, "No such file");
+    place
+        .mount("m", &["--log-file", "/no/log"])
+        .fails(1, "log file /no/log");
+}
+
+#[test]
+fn unmounting_what_is_not_ours_is_refused() {
+    let place = Place::without_fuse();
+    place.unmount("m").fails(1, "nothing is mounted");
+    place.unmount("none").fails(1, "nothing is mounted");
+    zarr_mount(["--unmount", "/proc"]).fails(1, "a mount of type proc");
+}
+
+#[test]
+fn a_mount_answers_when_the_command_returns() {
+    let Some(place) = Place::new() else { return };
+    place.mount("m", &[]).succeeds();
+    let entry = place.entry("m").unwrap();
+    assert!(entry.is_ours());
+    assert_eq!(entry.source, place.store());
+    for entry in fs::read_dir(place.path("m")).unwrap() {
+        entry.unwrap();
+    }
+    let error = fs::write(place.path("m/x"), "").unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    place.mount("m", &[]).fails(1, "already mounted");
+
+    let daemon = place.daemon("m");
+    place.unmount("m").succeeds();
+    assert_eq!(place.entry("m"), None);
+    eventually("the daemon ends", || has_ended(daemon));
+    assert!(place.path("m").exists(), "it was there before");
+}
+
+#[test]
+fn a_missing_mountpoint_is_created_and_removed_again() {
+    let Some(place) = Place::new() else { return };
+    for end in ["umount", "fusermount3"] {
+        place.mount("new", &[]).succeeds();
+        let mut command = Command::new(end);
+        if end == "fusermount3" {
+            command.arg("-u");
+        }
+        command.arg(place.path("new"));
+        run(command).succeeds();
+        eventually("it is removed", || !place.path("new").exists());
+    }
+}
+
+#[test]
+fn signals_unmount_first() {
+    let Some(place) = Place::new() else { return };
+    for name in ["INT", "TERM", "HUP"] {
+        place.mount("new", &[]).succeeds();
+        let daemon = place.daemon("new");
+        signal(daemon, name);
+        eventually("the daemon ends", || has_ended(daemon));
+        assert_eq!(place.entry("new"), None);
+        assert!(!place.path("new").exists());
+    }
+}
+
+#[test]
+fn the_foreground_ends_with_status_0() {
+    let Some(place) = Place::new() else { return };
+    let mut command = Command::new(PROGRAM);
+    command
+        .arg(place.store())
+        .arg(place.path("m"))
+        .args(["-f", "-v"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("mounted at") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended");
+    }
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    log.read_to_string(&mut line).unwrap();
+    assert!(line.contains("unmounted"), "{line}");
+    assert_eq!(place.entry("m"), None);
+}
+
+#[test]
+fn a_busy_mount_is_refused_and_detached_after_a_signal() {
+    let Some(place) = Place::new() else { return };
+    place.mount("m", &[]).succeeds();
+    let occupant = occupy(&place.path("m"));
+    place.unmount("m").fails(1, "fuser -vm");
+    let daemon = place.daemon("m");
+    // The second one says that it is urgent.
+    signal(daemon, "TERM");
+    sleep(Duration::from_millis(300));
+    assert!(place.entry("m").is_some(), "it gets some seconds");
+    signal(daemon, "TERM");
+    eventually("the daemon ends", || has_ended(daemon));
+    assert_eq!(place.entry("m"), None);
+    leave(occupant);
+}
+
+#[test]
+fn a_busy_mount_that_becomes_idle_is_unmounted() {
+    let Some(place) = Place::new() else { return };
+    place.mount("new", &[]).succeeds();
+    let occupant = occupy(&place.path("new"));
+    let daemon = place.daemon("new");
+    signal(daemon, "TERM");
+    leave(occupant);
+    eventually("the daemon ends", || has_ended(daemon));
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+fn a_dead_mount_is_repaired() {
+    let Some(place) = Place::new() else { return };
+    place.mount("m", &[]).succeeds();
+    let dead = place.daemon("m");
+    signal(dead, "KILL");
+    eventually("it ends", || has_ended(dead));
+    assert!(
+        place.entry("m").is_some(),
+        "a killed daemon leaves it behind"
+    );
+    place.mount("m", &[]).succeeds();
+    fs::read_dir(place.path("m")).unwrap();
+    place.unmount("m").succeeds();
+    assert_eq!(place.entry("m"), None, "no second mount below");
+}
+
+#[test]
+fn a_dead_mount_can_be_unmounted() {
+    let Some(place) = Place::new() else { return };
+    place.mount("m", &[]).succeeds();
+    let dead = place.daemon("m");
+    signal(dead, "KILL");
+    eventually("it ends", || has_ended(dead));
+    place.unmount("m").succeeds();
+    assert_eq!(place.entry("m"), None);
+}
+
+#[test]
+fn a_command_substitution_returns() {
+    let Some(place) = Place::new() else { return };
+    // Descriptor 9 is a copy of the pipe that the shell reads to its end.
+    let script = r#"out=$("$0" "$1" "$2" 9>&1); echo "status $? [$out]""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, PROGRAM]);
+    shell.arg(place.store()).arg(place.path("m"));
+    let outcome = run(shell);
+    assert_eq!(outcome.stdout, "status 0 []\n");
+    let daemon = place.daemon("m");
+    assert_eq!(
+        fs::read_link(format!("/proc/{daemon}/cwd")).unwrap(),
+        Path::new("/")
+    );
+    place.unmount("m").succeeds();
+}
+
+#[test]
+fn a_nonempty_mountpoint_can_be_asked_for() {
+    let Some(place) = Place::new() else { return };
+    fs::write(place.path("m/entry"), "").unwrap();
+    place.mount("m", &["-o", "nonempty"]).succeeds();
+    place.unmount("m").succeeds();
+    assert!(place.path("m/entry").exists());
+}
+
+#[test]
+fn paths_are_relative_to_the_working_directory() {
+    let Some(place) = Place::new() else { return };
+    let mut command = Command::new(PROGRAM);
+    command.args(["store", "new", "--log-file", "log", "-v"]);
+    command.current_dir(&place.root);
+    run(command).succeeds();
+    assert_eq!(place.entry("new").unwrap().source, place.store());
+    let log = fs::read_to_string(place.path("log")).unwrap();
+    assert!(log.contains("mounted at"), "{log}");
+    let mut umount = Command::new("umount");
+    assert!(umount.arg(place.path("new")).status().unwrap().success());
+    eventually("it is removed", || !place.path("new").exists());
+}
+
+#[test]
+fn a_source_with_commas_stays_a_source() {
+    let Some(place) = Place::new() else { return };
+    place.mount("m", &["-o", r"fsname=a\,suid\\ b"]).succeeds();
+    assert_eq!(place.entry("m").unwrap().source, "a,suid\\ b");
+    place.unmount("m").succeeds();
+}
+
+#[test]
+fn a_plain_user_mounts_and_unmounts() {
+    let Some(place) = place_of_nobody() else {
+        return;
+    };
+    let program = place.path("zarr-mount");
+    let mount = |options: &[&str]| {
+        let mut command = Command::new(&program);
+        command
+            .arg(place.store())
+            .arg(place.path("u/m"))
+            .args(options);
+        as_nobody(command)
+    };
+    let unmount = || {
+        let mut command = Command::new(&program);
+        command.arg("--unmount").arg(place.path("u/m"));
+        as_nobody(command)
+    };
+    mount(&["-o", r"fsname=a\,allow_other\\,b"]).fails(2, "unknown mount option `b`");
+    mount(&["-o", r"fsname=a\,allow_other\\\,b"]).succeeds();
+    let entry = place.entry("u/m").unwrap();
+    assert!(entry.is_ours());
+    assert_eq!(entry.source, "a,allow_other\\,b");
+    let mut list = Command::new("ls");
+    list.arg(place.path("u/m"));
+    as_nobody(list).succeeds();
+    // Only that user may enter, so a shell of that user does.
+    let mut occupant = {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", r#"cd "$0" && echo in && cat"#])
+            .arg(place.path("u/m"));
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+        shell.uid(NOBODY).gid(NOBODY).spawn().unwrap()
+    };
+    let mut entered = [0; 3];
+    occupant
+        .stdout
+        .take()
+        .unwrap()
+        .read_exact(&mut entered)
+        .unwrap();
+    unmount().fails(1, "is busy");
+    leave(occupant);
+    unmount().succeeds();
+    assert_eq!(place.entry("u/m"), None);
+    eventually("it is removed", || !place.path("u/m").exists());
+}
+
+/// `mount -t fuse.zarr-mount STORE DIR -o …` ends in this call. mount(8) itself sets a PATH of
+/// its own, on which the program under test is not.
+#[test]
+fn the_helper_of_mount_8_can_be_used() {
+    let Some(place) = place_of_nobody() else {
+        return;
+    };
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", place.root.display());
+    let mut mount = Command::new("/sbin/mount.fuse3");
+    mount.arg(place.store()).arg(place.path("m"));
+    mount.args(["-t", "fuse.zarr-mount", "-o"]);
+    mount.arg("rw,allow_other,noatime,x-test=1,cache_size=64M,view=keys\\,chunks");
+    mount.env("PATH", path);
+    run(mount).succeeds();
+    assert!(place.entry("m").unwrap().is_ours());
+    let mut list = Command::new("ls");
+    list.arg(place.path("m"));
+    as_nobody(list).succeeds();
+    let mut umount = Command::new("umount");
+    umount.arg(place.path("m"));
+    run(umount).succeeds();
+    assert_eq!(place.entry("m"), None);
+}
+
+#[test]
+fn another_users_mount_is_not_unmounted() {
+    let Some(place) = place_of_nobody() else {
+        return;
+    };
+    place.mount("m", &["-o", "allow_other"]).succeeds();
+    let mut command = Command::new(place.path("zarr-mount"));
+    command.arg("--unmount").arg(place.path("m"));
+    as_nobody(command).fails(1, "by another user");
+    assert!(place.entry("m").is_some());
+    place.unmount("m").succeeds();
+}
+
+#[test]
+fn nohup_ignores_the_hangup() {
+    let Some(place) = Place::new() else { return };
+    let mut command = Command::new("nohup");
+    command.arg(PROGRAM).arg(place.store()).arg(place.path("m"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).arg("-f");
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    eventually("it is mounted", || {
+        fs::read_dir(place.path("m")).is_ok() && place.entry("m").is_some()
+    });
+    signal(child.id(), "HUP");
+    signal(child.id(), "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(place.entry("m"), None);
+}
