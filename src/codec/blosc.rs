@@ -185,6 +185,11 @@ fn check_block(header: Header, length: usize, from: &[u8]) -> Option<()> {
 
 /// Whether the inner decoder can be trusted with `split`.
 fn may_decode(header: Header, length: usize, split: &[u8]) -> bool {
+    // No encoder makes it longer (snappy comes nearest), and blocks may share their bytes: what
+    // is read below is thus no more than about what is decoded.
+    if split.len() > length + length / 6 + 64 {
+        return false;
+    }
     match header.flags >> 5 {
         // blosclz adds the bytes 255 of a match length to an i32 and compares afterwards: more
         // than 8,421,504 wrap it round and pass the comparison. No true match is longer than

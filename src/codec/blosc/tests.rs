@@ -166,11 +166,12 @@ fn one_split(flags: u8, length: u32, split: &[u8]) -> Vec<u8> {
 
 #[test]
 fn match_lengths_that_wrap_never_reach_the_library() {
-    // A literal, then a match whose length bytes sum up past 2^31.
+    // A literal, then a match whose length bytes sum up past 2^31: the library passes its
+    // negative sum to memset.
     let mut split = vec![0, b'a', 0xe0];
     split.extend(vec![255; 8_500_000]);
     split.extend([0, 0, 0, b'a']);
-    assert!(decoded(&one_split(0x10, 100, &split), 100).is_err());
+    assert!(decoded(&one_split(0x10, 9_000_000, &split), 9_000_000).is_err());
     // As many bytes 255 as a true match of this length has.
     let n = 1_000_000;
     let encoding = Encoding {
@@ -184,6 +185,22 @@ fn match_lengths_that_wrap_never_reach_the_library() {
     let encoded = compress(&encoding, &run);
     assert!(longest_run_of_255(&encoded) > 100);
     assert_eq!(decoded(&encoded, n).unwrap(), Some(run));
+}
+
+#[test]
+fn blocks_that_share_a_long_split_are_refused_at_once() {
+    // 250,000 blocks of a byte, all with the same split of a megabyte behind their starts.
+    let blocks = 250_000_u32;
+    let split = 1_000_000;
+    let cbytes = 16 + 4 * blocks + 4 + split;
+    let mut buffer = vec![2, 1, 0x10, 1];
+    for word in [blocks, 1, cbytes] {
+        buffer.extend(word.to_le_bytes());
+    }
+    buffer.extend((16 + 4 * blocks).to_le_bytes().repeat(blocks as usize));
+    buffer.extend(split.to_le_bytes());
+    buffer.resize(cbytes as usize, 0);
+    assert!(decoded(&buffer, blocks as usize).is_err());
 }
 
 #[test]
@@ -203,20 +220,18 @@ fn old_zstd_formats_never_reach_the_library() {
 #[test]
 fn damaged_buffers_never_crash() {
     let rounds = std::env::var("BLOSC_ROUNDS").ok();
-    let rounds = rounds.map_or(4000, |n| n.parse().unwrap());
+    let rounds = rounds.map_or(4000_usize, |n| n.parse().unwrap());
     let mut random = generator(2);
     let buffers = buffers();
+    let mut reached = 0;
     for _ in 0..rounds {
         let mut pick = |n: usize| usize::try_from(random()).unwrap() % n;
         let (_, encoded, bytes) = &buffers[pick(buffers.len())];
         let mut damaged = encoded.clone();
         for _ in 0..=pick(4) {
-            // Half of the hits on the header, block starts and split lengths.
-            let region = if pick(2) == 0 {
-                48.min(damaged.len())
-            } else {
-                damaged.len()
-            };
+            // Some hits on header, block starts and first split lengths.
+            let whole = damaged.len();
+            let region = if pick(6) == 0 { whole.min(48) } else { whole };
             let at = pick(region);
             let value = [
                 0,
@@ -232,6 +247,13 @@ fn damaged_buffers_never_crash() {
         let mut out = vec![0; bytes.len()];
         // Exactly as long as the slice, so that a checker sees every byte past it.
         let damaged = damaged.into_boxed_slice();
-        let _ = undo(&damaged, &mut out);
+        reached += usize::from(match undo(&damaged, &mut out) {
+            Ok(_) => true,
+            Err(error) => error == refused("damaged block"),
+        });
     }
+    assert!(
+        reached > rounds / 4,
+        "the library saw only {reached} of {rounds}"
+    );
 }

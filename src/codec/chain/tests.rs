@@ -249,3 +249,63 @@ fn compressed_shards_are_bounded_by_their_metadata() {
     let bomb = encode(Zstd, &vec![0; 1 << 20]);
     assert!(decode(&chain, &[4], &numbers(1, 1), &bomb).is_err());
 }
+
+/// Nested shards without checksums, so that damage gets past the index.
+fn nested_shards() -> (CodecChain, Vec<u8>) {
+    let little = || chain(&[], ByteOrder::Little, &[]);
+    let level = |chunk: u64, codecs: CodecChain| CodecChain {
+        array_to_array: vec![],
+        array_to_bytes: ArrayToBytes::Sharding(Box::new(ShardingCodec {
+            chunk_shape: [chunk][..].into(),
+            codecs,
+            index: IndexLayout::new(&[2], &little()).unwrap(),
+            location: IndexLocation::End,
+            chunks_per_shard: [2][..].into(),
+        })),
+        bytes_to_bytes: vec![],
+    };
+    let shard = |parts: [Vec<u8>; 2]| {
+        let lengths = [parts[0].len() as u64, parts[1].len() as u64];
+        let words = [0, lengths[0], lengths[0], lengths[1]];
+        let index = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        [parts.concat(), index].concat()
+    };
+    let inner = || shard([encode(Zstd, &[1, 2]), encode(Zstd, &[3, 4])]);
+    let codecs = level(2, chain(&[], ByteOrder::Little, &[Zstd]));
+    (level(4, codecs), shard([inner(), inner()]))
+}
+
+#[test]
+fn damage_is_never_more_than_an_error() {
+    let mut state = 3_u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let elements: Vec<u8> = (0..200).map(|i| i / 3).collect();
+    let mut cases = vec![];
+    for codec in [Gzip, Zlib, Zstd, Blosc, Crc32c] {
+        let codecs = chain(&[&[1, 0]], ByteOrder::Big, &[codec]);
+        cases.push((
+            codecs,
+            vec![10, 10],
+            numbers(2, 1),
+            encode(codec, &elements),
+        ));
+    }
+    let (codecs, shard) = nested_shards();
+    let whole = decode(&codecs, &[8], &numbers(1, 1), &shard).unwrap();
+    assert_eq!(whole, [1, 2, 3, 4, 1, 2, 3, 4]);
+    cases.push((codecs, vec![8], numbers(1, 1), shard));
+    for round in 0..6000 {
+        let (codecs, shape, dtype, encoded) = &cases[round % cases.len()];
+        let mut damaged = encoded.clone();
+        for _ in 0..=random(3) {
+            let at = random(damaged.len());
+            damaged[at] = [0, 1, 255, damaged[at] ^ (1 << random(8))][random(4)];
+        }
+        let _ = decode(codecs, shape, dtype, &damaged);
+    }
+}
