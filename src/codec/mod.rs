@@ -5,8 +5,8 @@
 //!
 //! [`CodecChain::decode`] is the way in: it undoes the bytes-to-bytes codecs
 //! ([`BytesToBytes`]), then the array-to-bytes codec ([`BytesCodec`] or [`ShardingCodec`]),
-//! then all [`Transpose`]s at once. Codecs that know their output only when they have made it
-//! answer with [`Undone`](bytes_to_bytes::Undone).
+//! then all [`Transpose`]s at once. Single inner chunks of a shard are found through its
+//! [`IndexLayout`], without decoding the rest.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

@@ -114,16 +114,13 @@ fn refused(problem: impl Into<String>) -> FormatError {
 mod tests {
     use super::*;
 
-    /// int32 0..6, written by numcodecs at level 0, without and with checksum.
-    const PLAIN: &str = "28b52ffd2018c1000000000000010000000200000003000000040000000500 0000";
-
+    /// int32 0..6, written by numcodecs at level 0.
     fn plain() -> Vec<u8> {
-        let mut bytes = b"\x28\xb5\x2f\xfd\x20\x18\xc1\0\0".to_vec();
-        bytes.extend((0..6_u32).flat_map(u32::to_le_bytes));
-        assert_eq!(bytes.len() * 2, PLAIN.replace(' ', "").len());
-        bytes
+        let header = b"\x28\xb5\x2f\xfd\x20\x18\xc1\0\0";
+        [&header[..], &numbers()].concat()
     }
 
+    /// The same with `checksum`.
     fn with_checksum() -> Vec<u8> {
         let mut bytes = plain();
         bytes[4] = 0x24;
