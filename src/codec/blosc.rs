@@ -1,1 +1,223 @@
-//! stub
+//! The `blosc` codec: a buffer of C-Blosc 1, with any of its six compressors and shuffles.
+//!
+//! Format: <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>. Names: v3
+//! `blosc` and `numcodecs.blosc`, v2 and v1 `blosc`. The header rules; the configuration is
+//! for encoders.
+//!
+//! ```json
+//! { "name": "blosc", "configuration": { "cname": "zstd", "clevel": 5,
+//!   "shuffle": "bitshuffle", "typesize": 4, "blocksize": 0 } }
+//! ```
+//!
+//! ```text
+//! 0 version 2 | 1 inner version | 2 flags | 3 typesize | 4 nbytes | 8 blocksize | 12 cbytes
+//! 16 bstarts: where each block begins, counted from byte 0
+//! .. blocks: one or `typesize` splits, each a length and so many bytes
+//! ```
+//!
+//! Stored bytes are hostile, and the library is C: [`CheckedBuffer`] follows every offset and
+//! length before the library does, and keeps from it what it is known to stumble over.
+
+mod library;
+
+use super::{bytes_to_bytes::Undone, zstd};
+use crate::error::FormatError;
+
+const NAME: &str = "blosc";
+
+/// Upper bound of what decoding to `length` bytes takes: two blocks, none larger than all of
+/// it, an int for each byte of an element, and the state of the inner decoder.
+pub(super) fn state_bytes(length: u64) -> u64 {
+    const INNER: u64 = 512 << 10;
+    length.saturating_mul(2).saturating_add(INNER)
+}
+
+/// Decodes into the beginning of `out`.
+///
+/// # Errors
+/// Not a whole and correct buffer.
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    let header = Header::parse(encoded)?;
+    let Some(out) = out.get_mut(..header.nbytes) else {
+        return Ok(Undone::Overflow);
+    };
+    let buffer = CheckedBuffer::check(header, encoded)?;
+    match library::decompress(&buffer, out) {
+        Some(n) if n == out.len() => Ok(Undone::Whole(n)),
+        _ => Err(refused("damaged block")),
+    }
+}
+
+/// The 16 bytes that a buffer begins with.
+#[derive(Debug, Clone, Copy)]
+struct Header {
+    flags: u8,
+    typesize: usize,
+    nbytes: usize,
+    blocksize: usize,
+    cbytes: usize,
+}
+
+const HEADER_LEN: usize = 16;
+const FLAG_MEMCPY: u8 = 1 << 1;
+const FLAG_RESERVED: u8 = 1 << 3;
+const FLAG_NOT_SPLIT: u8 = 1 << 4;
+
+impl Header {
+    fn parse(encoded: &[u8]) -> Result<Header, FormatError> {
+        let header = encoded
+            .first_chunk::<HEADER_LEN>()
+            .ok_or_else(|| refused(format!("{} bytes, too short for a header", encoded.len())))?;
+        let &[
+            version,
+            _,
+            flags,
+            typesize,
+            n0,
+            n1,
+            n2,
+            n3,
+            b0,
+            b1,
+            b2,
+            b3,
+            c0,
+            c1,
+            c2,
+            c3,
+        ] = header;
+        let header = Header {
+            flags,
+            typesize: usize::from(typesize),
+            nbytes: length_of([n0, n1, n2, n3]).ok_or_else(|| refused("length over 2 GiB"))?,
+            blocksize: length_of([b0, b1, b2, b3]).ok_or_else(|| refused("block over 2 GiB"))?,
+            cbytes: length_of([c0, c1, c2, c3]).ok_or_else(|| refused("size over 2 GiB"))?,
+        };
+        let problem = if version != 2 {
+            format!("version {version}, expected 2")
+        } else if flags & FLAG_RESERVED != 0 {
+            format!("unknown flags {flags:#04x}")
+        } else if typesize == 0 {
+            "element size 0".to_owned()
+        } else if header.nbytes > 0 && !(1..=header.nbytes).contains(&header.blocksize) {
+            format!("blocks of {} bytes in {}", header.blocksize, header.nbytes)
+        } else if !(HEADER_LEN..=encoded.len()).contains(&header.cbytes) {
+            format!("{} bytes, the header says {}", encoded.len(), header.cbytes)
+        } else {
+            return Ok(header);
+        };
+        Err(refused(problem))
+    }
+
+    /// Splits of a block of `length` bytes, as `blosc_d` computes them.
+    fn splits(&self, length: usize) -> usize {
+        const MAX_SPLITS: usize = 16;
+        const MIN_BUFFERSIZE: usize = 128;
+        let split = self.flags & FLAG_NOT_SPLIT == 0
+            && self.typesize <= MAX_SPLITS
+            && length / self.typesize >= MIN_BUFFERSIZE
+            && length == self.blocksize;
+        if split { self.typesize } else { 1 }
+    }
+}
+
+/// A buffer in which every offset and length was followed. Only [`CheckedBuffer::check`] makes
+/// one.
+struct CheckedBuffer<'a> {
+    /// Exactly the bytes of the buffer: as many as its header says.
+    bytes: &'a [u8],
+    /// Bytes that it decodes to.
+    nbytes: usize,
+}
+
+impl<'a> CheckedBuffer<'a> {
+    fn check(header: Header, encoded: &'a [u8]) -> Result<CheckedBuffer<'a>, FormatError> {
+        let bytes = encoded
+            .get(..header.cbytes)
+            .ok_or_else(|| refused("cut short"))?;
+        if header.nbytes == 0 {
+            // Nothing follows that would be read.
+        } else if header.flags & FLAG_MEMCPY == 0 {
+            check_blocks(header, bytes)?;
+        } else if header.nbytes + HEADER_LEN != bytes.len() {
+            return Err(refused("copied bytes of another length"));
+        }
+        Ok(CheckedBuffer {
+            bytes,
+            nbytes: header.nbytes,
+        })
+    }
+}
+
+fn check_blocks(header: Header, bytes: &[u8]) -> Result<(), FormatError> {
+    let starts = bytes.get(HEADER_LEN..).unwrap_or_default();
+    let (starts, _) = starts.as_chunks::<4>();
+    let n_blocks = header.nbytes.div_ceil(header.blocksize);
+    let starts = starts
+        .get(..n_blocks)
+        .ok_or_else(|| refused(format!("{n_blocks} blocks do not fit")))?;
+    for (block, start) in starts.iter().enumerate() {
+        let length = (header.nbytes - block * header.blocksize).min(header.blocksize);
+        length_of(*start)
+            .and_then(|start| bytes.get(start..))
+            .and_then(|from| check_block(header, length, from))
+            .ok_or_else(|| refused(format!("block {block} is damaged")))?;
+    }
+    Ok(())
+}
+
+/// Follows the splits of a block of `length` decoded bytes; `None` when anything is wrong.
+fn check_block(header: Header, length: usize, from: &[u8]) -> Option<()> {
+    let splits = header.splits(length);
+    // A remainder would stay unwritten.
+    length.is_multiple_of(splits).then_some(())?;
+    let length = length / splits;
+    let mut rest = from;
+    for _ in 0..splits {
+        let (stored, after) = rest.split_first_chunk()?;
+        let (split, after) = after.split_at_checked(length_of(*stored)?)?;
+        // As long as its decoded bytes: it is them.
+        (split.len() == length || may_decode(header, length, split)).then_some(())?;
+        rest = after;
+    }
+    Some(())
+}
+
+/// Whether the inner decoder can be trusted with `split`.
+fn may_decode(header: Header, length: usize, split: &[u8]) -> bool {
+    // No encoder makes it longer (snappy comes nearest), and blocks may share their bytes: what
+    // is read below is thus no more than about what is decoded.
+    if split.len() > length + length / 6 + 64 {
+        return false;
+    }
+    match header.flags >> 5 {
+        // blosclz adds the bytes 255 of a match length to an i32 and compares afterwards: more
+        // than 8,421,504 wrap it round and pass the comparison. No true match is longer than
+        // its output.
+        0 => longest_run_of_255(split) <= length / 255 + 64,
+        // The inner library also knows formats before 0.8, whose decoders are not made for
+        // hostile bytes; a second frame could be one.
+        4 => zstd::is_one_frame(split),
+        _ => true,
+    }
+}
+
+fn longest_run_of_255(bytes: &[u8]) -> usize {
+    bytes
+        .split(|&byte| byte != 255)
+        .map(<[u8]>::len)
+        .max()
+        .unwrap_or(0)
+}
+
+/// A length that the library reads as an `i32`; `None` when it is negative there.
+fn length_of(bytes: [u8; 4]) -> Option<usize> {
+    usize::try_from(i32::from_le_bytes(bytes)).ok()
+}
+
+fn refused(problem: impl Into<String>) -> FormatError {
+    FormatError::encoded(NAME, problem)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,56 +1,262 @@
-//! stub
-use super::CodecChain;
-use crate::{error::FormatError, grid::Dims};
-/// Where the index lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexLocation { /// first
- Start, /// last
- End }
-/// stub
+//! The `sharding_indexed` codec: a chunk made of inner chunks, and an index of them.
+//!
+//! Spec: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html>.
+//! Name: v3 `sharding_indexed`.
+//!
+//! ```json
+//! { "name": "sharding_indexed", "configuration": { "chunk_shape": [2, 2],
+//!   "codecs": [ { "name": "bytes", "configuration": { "endian": "little" } } ],
+//!   "index_codecs": [ { "name": "bytes", "configuration": { "endian": "little" } },
+//!                     { "name": "crc32c" } ],
+//!   "index_location": "end" } }
+//! ```
+//!
+//! This file decodes whole shards; single inner chunks are found through the
+//! [`IndexLayout`]. Inner chunks may lie anywhere, in any order, and share bytes.
+
+use super::{
+    ChunkSpec, CodecChain, EntryState, IndexLayout, IndexLocation,
+    strided::{Axes, Axis, c_strides, walk},
+};
+use crate::{
+    error::FormatError,
+    grid::{self, Dims},
+};
+
+const NAME: &str = "sharding_indexed";
+
+/// A shard's shape in inner chunks, and how they and the index are encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShardingCodec { /// inner chunk, in the axes that the codec sees
- pub chunk_shape: Dims, /// inner codecs
- pub codecs: CodecChain, /// index
- pub index: IndexLayout, /// where
- pub location: IndexLocation, /// inner chunks per shard
- pub chunks_per_shard: Dims }
-/// stub
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexLayout { n_slots: u64 }
-impl IndexLayout {
-    /// stub
-    pub fn new(chunks_per_shard: &[u64], _index_codecs: &CodecChain) -> Result<Self, FormatError> { Ok(Self { n_slots: crate::grid::product(chunks_per_shard).unwrap_or(0) }) }
-    /// stub
-    pub fn n_slots(&self) -> u64 { self.n_slots }
-    /// stub
-    pub fn encoded_len(&self) -> u64 { unimplemented!() }
-    /// stub
-    pub fn position(&self, _shard_len: u64, _location: IndexLocation) -> Result<u64, FormatError> { unimplemented!() }
-    /// stub
-    pub fn words(&self, _slot: u64) -> (u64, u64) { unimplemented!() }
-    /// stub
-    pub fn word(&self, _bytes: [u8; 8]) -> u64 { unimplemented!() }
-    /// stub
-    pub fn entry(&self, _offset: u64, _nbytes: u64, _shard_len: u64) -> Result<EntryState, FormatError> { unimplemented!() }
-    /// stub
-    pub fn verifier(&self, _shard_len: u64) -> IndexVerifier { unimplemented!() }
+pub struct ShardingCodec {
+    /// Shape of an inner chunk, in the axes that the codec sees (after transposes).
+    pub chunk_shape: Dims,
+    /// Codecs of the inner chunks.
+    pub codecs: CodecChain,
+    /// Encoding of the index.
+    pub index: IndexLayout,
+    /// Which end the index is at.
+    pub location: IndexLocation,
+    /// Inner chunks along each axis.
+    pub chunks_per_shard: Dims,
 }
-/// stub
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryState { /// no chunk
- Empty, /// a chunk
- Present(ShardEntry) }
-/// stub
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShardEntry { /// from the start of the shard
- pub offset: u64, /// length
- pub nbytes: u64 }
-/// stub
-#[derive(Debug)]
-pub struct IndexVerifier;
-impl IndexVerifier {
-    /// stub
-    pub fn feed(&mut self, _bytes: &[u8]) -> Result<(), FormatError> { unimplemented!() }
-    /// stub
-    pub fn finish(self) -> Result<(), FormatError> { unimplemented!() }
+
+impl ShardingCodec {
+    /// Upper bound of what [`decode`](Self::decode) takes beside its buffers, for a shard of
+    /// `decoded_len` bytes: one inner chunk, and what its codecs need.
+    pub(super) fn scratch_bytes(&self, decoded_len: u64) -> u64 {
+        let inner = self.inner_len(decoded_len);
+        inner.saturating_add(self.codecs.scratch_bytes(inner))
+    }
+
+    /// The longest encoded shard that is accepted where its length must be bounded: the index
+    /// and inner chunks that their codecs could not compress, and as much again for gaps.
+    pub(super) fn encoded_limit(&self, decoded_len: u64) -> u64 {
+        const HEADERS: u64 = 256;
+        let inner = self.inner_len(decoded_len);
+        let mut inner = self.codecs.array_bytes_limit(inner);
+        for _ in &self.codecs.bytes_to_bytes {
+            inner = inner.saturating_add(inner / 8).saturating_add(HEADERS);
+        }
+        inner
+            .saturating_mul(self.index.n_slots())
+            .saturating_mul(2)
+            .saturating_add(self.index.encoded_len())
+    }
+
+    /// Bytes of a decoded inner chunk of a shard of `decoded_len` bytes.
+    fn inner_len(&self, decoded_len: u64) -> u64 {
+        decoded_len / self.index.n_slots().max(1)
+    }
+
+    /// Decodes all inner chunks to their places in `out`; empty slots become fill value.
+    /// `spec.shape` is that of the shard, in the axes that this codec sees.
+    ///
+    /// # Errors
+    /// A wrong index, or an inner chunk that its codecs refuse.
+    pub(super) fn decode(
+        &self,
+        spec: &ChunkSpec<'_>,
+        shard: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), FormatError> {
+        let entries = self.verified_index(shard)?;
+        let inner = ChunkSpec {
+            shape: &self.chunk_shape,
+            ..*spec
+        };
+        let places = Places::new(self, spec).ok_or_else(|| refused("inner chunks do not fit"))?;
+        let mut scratch = vec![
+            0;
+            if places.is_one_run() {
+                0
+            } else {
+                places.inner_len
+            }
+        ];
+        for slot in 0..self.index.n_slots() {
+            let start = places.start(slot).ok_or_else(|| refused("slot outside"))?;
+            let one_run = || start..start + places.run_len;
+            match entries.entry(slot)? {
+                None => places.fill(spec, start, out),
+                Some(encoded) if places.is_one_run() => {
+                    let out = out.get_mut(one_run()).unwrap_or_default();
+                    self.codecs.decode(&inner, encoded, out)?;
+                }
+                Some(encoded) => {
+                    self.codecs.decode(&inner, encoded, &mut scratch)?;
+                    places.scatter(&scratch, start, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verified_index<'a>(&'a self, shard: &'a [u8]) -> Result<Entries<'a>, FormatError> {
+        let shard_len = u64::try_from(shard.len()).map_err(|_| refused("too long"))?;
+        let start = self.index.position(shard_len, self.location)?;
+        let index = range_of(shard, start, self.index.encoded_len())
+            .ok_or_else(|| refused("index outside"))?;
+        let mut verifier = self.index.verifier(shard_len);
+        verifier.feed(index)?;
+        verifier.finish()?;
+        Ok(Entries {
+            layout: &self.index,
+            index,
+            shard,
+            shard_len,
+        })
+    }
 }
+
+/// The verified index of a shard in memory.
+struct Entries<'a> {
+    layout: &'a IndexLayout,
+    index: &'a [u8],
+    shard: &'a [u8],
+    shard_len: u64,
+}
+
+impl<'a> Entries<'a> {
+    /// The encoded chunk of a slot; `None` when it is empty.
+    fn entry(&self, slot: u64) -> Result<Option<&'a [u8]>, FormatError> {
+        let (offset, nbytes) = self.layout.words(slot);
+        let word = |position: u64| {
+            let position = usize::try_from(position).ok()?;
+            let bytes = self.index.get(position..)?.first_chunk()?;
+            Some(self.layout.word(*bytes))
+        };
+        let words = word(offset).zip(word(nbytes));
+        let (offset, nbytes) = words.ok_or_else(|| refused("slot outside the index"))?;
+        match self.layout.entry(offset, nbytes, self.shard_len)? {
+            EntryState::Empty => Ok(None),
+            EntryState::Present(entry) => {
+                let encoded = range_of(self.shard, entry.offset, entry.nbytes);
+                encoded.map(Some).ok_or_else(|| refused("chunk outside"))
+            }
+        }
+    }
+}
+
+/// Where inner chunks lie in the decoded shard: runs of bytes, `run_len` each, the same for
+/// every slot but for where they start.
+struct Places {
+    counts: Dims,
+    /// Bytes between the starts of neighbouring inner chunks, per axis.
+    steps: Vec<usize>,
+    /// From the inner chunk to the shard, in bytes.
+    axes: Axes,
+    run_len: usize,
+    inner_len: usize,
+}
+
+impl Places {
+    /// `None` when the inner chunks do not make up the shard.
+    fn new(codec: &ShardingCodec, spec: &ChunkSpec<'_>) -> Option<Places> {
+        let counts = &codec.chunks_per_shard;
+        let rank = spec.shape.len();
+        let whole = spec.shape.iter().zip(&codec.chunk_shape).zip(counts);
+        let made_up = whole
+            .into_iter()
+            .all(|((&all, &chunk), &n)| chunk.checked_mul(n) == Some(all));
+        let ranks = [codec.chunk_shape.len(), counts.len()] == [rank; 2];
+        (ranks && made_up && grid::product(counts) == Some(codec.index.n_slots())).then_some(())?;
+
+        let lengths = |shape: &[u64]| -> Option<Vec<usize>> {
+            shape.iter().map(|&n| usize::try_from(n).ok()).collect()
+        };
+        let (shard, inner) = (lengths(spec.shape)?, lengths(&codec.chunk_shape)?);
+        let item = usize::try_from(spec.dtype.item_size).ok()?;
+        let (to, from) = (c_strides(&shard, item)?, c_strides(&inner, item)?);
+        let steps = to
+            .iter()
+            .zip(&inner)
+            .map(|(n, length)| n.checked_mul(*length));
+        let steps = steps.collect::<Option<Vec<usize>>>()?;
+        let inner_len = inner
+            .iter()
+            .try_fold(item, |n, &length| n.checked_mul(length))?;
+
+        let axes = inner.iter().zip(from).zip(to);
+        let mut axes: Axes = axes
+            .map(|((&length, from), to)| Axis { length, from, to })
+            .collect();
+        // Inner axes are one run as long as the next one continues it on both sides.
+        let mut run_len = item;
+        while let Some(&axis) = axes.last()
+            && (axis.to == run_len || axis.length == 1)
+        {
+            run_len *= axis.length;
+            axes.pop();
+        }
+        Some(Places {
+            counts: counts.clone(),
+            steps,
+            axes,
+            run_len,
+            inner_len,
+        })
+    }
+
+    fn is_one_run(&self) -> bool {
+        self.run_len == self.inner_len
+    }
+
+    /// First byte of an inner chunk in the decoded shard.
+    fn start(&self, slot: u64) -> Option<usize> {
+        let indices = grid::indices_of(slot, &self.counts)?;
+        let mut offsets = indices.iter().zip(&self.steps);
+        offsets.try_fold(0_usize, |start, (&index, step)| {
+            start.checked_add(usize::try_from(index).ok()?.checked_mul(*step)?)
+        })
+    }
+
+    fn fill(&self, spec: &ChunkSpec<'_>, start: usize, out: &mut [u8]) {
+        for (_, to) in walk(&self.axes, (0, start)) {
+            let run = out.get_mut(to..to + self.run_len).unwrap_or_default();
+            spec.fill.fill(0, run);
+        }
+    }
+
+    fn scatter(&self, inner: &[u8], start: usize, out: &mut [u8]) {
+        for (from, to) in walk(&self.axes, (0, start)) {
+            let from = inner.get(from..from + self.run_len);
+            let to = out.get_mut(to..to + self.run_len);
+            if let (Some(from), Some(to)) = (from, to) {
+                to.copy_from_slice(from);
+            }
+        }
+    }
+}
+
+fn range_of(bytes: &[u8], start: u64, length: u64) -> Option<&[u8]> {
+    let start = usize::try_from(start).ok()?;
+    let length = usize::try_from(length).ok()?;
+    bytes.get(start..)?.get(..length)
+}
+
+fn refused(problem: &str) -> FormatError {
+    FormatError::encoded(NAME, problem)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+use super::*;
+use crate::{
+    codec::{IndexLayout, IndexLocation},
+    dtype::{ByteOrder, ItemLayout},
+};
+use BytesToBytes::{Blosc, Crc32c, Gzip, Zlib, Zstd};
+
+fn numbers(unit: usize, count: u64) -> DataType {
+    DataType {
+        name: "test".to_owned(),
+        item_size: unit as u64 * count,
+        layout: ItemLayout::Numbers { unit },
+    }
+}
+
+fn chain(transposes: &[&[u64]], endian: ByteOrder, last: &[BytesToBytes]) -> CodecChain {
+    let transpose = |order: &&[u64]| Transpose::new(order, order.len()).unwrap();
+    CodecChain {
+        array_to_array: transposes.iter().map(transpose).collect(),
+        array_to_bytes: ArrayToBytes::Bytes(BytesCodec {
+            endian: Some(endian),
+        }),
+        bytes_to_bytes: last.to_vec(),
+    }
+}
+
+fn encode(codec: BytesToBytes, bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    match codec {
+        Gzip => {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        }
+        Zlib => {
+            let mut encoder =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        }
+        Zstd => {
+            let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
+            let n = zstd_safe::compress(&mut out[..], bytes, 1).unwrap();
+            out.truncate(n);
+            out
+        }
+        // Copied bytes: header only.
+        Blosc => {
+            let n = u32::try_from(bytes.len()).unwrap();
+            let header = [
+                [2, 1, 0x33, 4],
+                n.to_le_bytes(),
+                n.to_le_bytes(),
+                (n + 16).to_le_bytes(),
+            ];
+            [&header.concat(), bytes].concat()
+        }
+        Crc32c => [bytes, &::crc32c::crc32c(bytes).to_le_bytes()].concat(),
+    }
+}
+
+fn decode(
+    chain: &CodecChain,
+    shape: &[u64],
+    dtype: &DataType,
+    encoded: &[u8],
+) -> Result<Vec<u8>, FormatError> {
+    let fill = FillValue::new(vec![0], true);
+    let spec = ChunkSpec {
+        shape,
+        dtype,
+        fill: &fill,
+    };
+    let mut out = vec![0xee; usize::try_from(spec.decoded_len().unwrap()).unwrap()];
+    chain.decode(&spec, encoded, &mut out)?;
+    Ok(out)
+}
+
+#[test]
+fn any_codecs_in_any_order() {
+    // 2 x 3 of int16, transposed and big-endian: 0 3 1 4 2 5.
+    let elements: Vec<u8> = [0_u16, 3, 1, 4, 2, 5]
+        .into_iter()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    let expected: Vec<u8> = (0..6_u16).flat_map(u16::to_le_bytes).collect();
+    let all = [Gzip, Zlib, Zstd, Blosc, Crc32c];
+    let mut lists: Vec<Vec<BytesToBytes>> = vec![vec![]];
+    for a in all {
+        lists.push(vec![a]);
+        for b in all {
+            lists.push(vec![a, b]);
+            lists.push(vec![a, b, Crc32c]);
+        }
+    }
+    for list in lists {
+        let encoded = list
+            .iter()
+            .fold(elements.clone(), |bytes, codec| encode(*codec, &bytes));
+        let transposed = chain(&[&[1, 0]], ByteOrder::Big, &list);
+        let dtype = numbers(2, 1);
+        assert_eq!(
+            decode(&transposed, &[2, 3], &dtype, &encoded).unwrap(),
+            expected,
+            "{list:?}"
+        );
+        let straight = chain(&[], ByteOrder::Little, &list);
+        assert_eq!(
+            decode(&straight, &[6], &dtype, &encoded).unwrap(),
+            elements,
+            "{list:?}"
+        );
+        assert_eq!(
+            straight.undo_bytes_to_bytes(&encoded, 12).unwrap(),
+            elements
+        );
+        assert!(
+            straight.undo_bytes_to_bytes(&encoded, 11).is_err(),
+            "{list:?}"
+        );
+        for shape in [[5], [7]] {
+            assert!(
+                decode(&straight, &shape, &dtype, &encoded).is_err(),
+                "{list:?} as {shape:?}"
+            );
+            assert!(decode(&transposed, &[shape[0], 1], &dtype, &encoded).is_err());
+        }
+        for length in 0..encoded.len() {
+            let result = decode(&straight, &[6], &dtype, &encoded[..length]);
+            assert!(result.is_err(), "{list:?} cut at {length}");
+        }
+        let longer = [&encoded[..], b"!"].concat();
+        // A blosc buffer says how long it is; what follows it is not read.
+        if list.last() != Some(&Blosc) {
+            assert!(
+                decode(&straight, &[6], &dtype, &longer).is_err(),
+                "{list:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn swaps_follow_the_number_and_not_the_element() {
+    let encoded: Vec<u8> = (0..16).collect();
+    let big = chain(&[], ByteOrder::Big, &[]);
+    let complex = decode(&big, &[2], &numbers(4, 2), &encoded).unwrap();
+    assert_eq!(complex[..4], [3, 2, 1, 0]);
+    assert_eq!(
+        decode(&big, &[2], &numbers(8, 1), &encoded).unwrap()[..3],
+        [7, 6, 5]
+    );
+    let structured = DataType {
+        name: "test".to_owned(),
+        item_size: 8,
+        layout: ItemLayout::Structured { multi_byte: true },
+    };
+    assert_eq!(decode(&big, &[2], &structured, &encoded).unwrap(), encoded);
+    assert_eq!(
+        decode(&big, &[], &numbers(8, 2), &encoded).unwrap()[..2],
+        [7, 6],
+        "rank 0"
+    );
+}
+
+#[test]
+fn identity_means_the_same_bytes() {
+    let little = chain(&[], ByteOrder::Little, &[]);
+    let big = chain(&[], ByteOrder::Big, &[]);
+    assert!(little.is_identity(&numbers(4, 1)));
+    assert!(!big.is_identity(&numbers(4, 1)) && big.is_identity(&numbers(1, 3)));
+    assert!(!chain(&[], ByteOrder::Little, &[Crc32c]).is_identity(&numbers(1, 1)));
+    assert!(!chain(&[&[1, 0]], ByteOrder::Little, &[]).is_identity(&numbers(1, 1)));
+    let there_and_back = chain(&[&[1, 0], &[1, 0]], ByteOrder::Little, &[]);
+    assert!(there_and_back.is_identity(&numbers(4, 1)));
+    assert_eq!(there_and_back.permutation(2), [0, 1]);
+    assert_eq!(little.permutation(3), [0, 1, 2]);
+    let twice = chain(&[&[1, 2, 0], &[1, 2, 0]], ByteOrder::Little, &[]);
+    assert_eq!(twice.permutation(3), [2, 0, 1], "p[i] := p[o[i]]");
+}
+
+#[test]
+fn bombs_stop_at_the_limit() {
+    let zeros = vec![0; 1 << 22];
+    let dtype = numbers(1, 1);
+    for codec in [Gzip, Zlib, Zstd, Blosc] {
+        let bomb = encode(codec, &zeros);
+        for list in [vec![codec], vec![Crc32c, codec], vec![Zstd, codec]] {
+            let chain = chain(&[], ByteOrder::Little, &list);
+            assert!(decode(&chain, &[10], &dtype, &bomb).is_err(), "{list:?}");
+            assert!(chain.undo_bytes_to_bytes(&bomb, 10).is_err(), "{list:?}");
+        }
+    }
+}
+
+#[test]
+fn scratch_covers_what_is_kept() {
+    let bytes = |transposes: &[&[u64]], last: &[BytesToBytes]| {
+        chain(transposes, ByteOrder::Big, last).scratch_bytes(1 << 20)
+    };
+    assert_eq!(bytes(&[], &[]), 0);
+    assert_eq!(bytes(&[], &[Crc32c, Crc32c]), 0, "cut off, not copied");
+    assert_eq!(bytes(&[&[1, 0]], &[]), 1 << 20);
+    assert!(
+        (1..1 << 20).contains(&bytes(&[], &[Zstd])),
+        "straight into the output"
+    );
+    assert!(bytes(&[], &[Blosc]) > 2 << 20, "two blocks");
+    assert!(bytes(&[], &[Zstd, Gzip]) > 1 << 20, "what lies between");
+    assert!(bytes(&[&[1, 0]], &[Crc32c, Gzip]) > 2 << 20);
+    assert_eq!(
+        chain(&[], ByteOrder::Big, &[Blosc]).scratch_bytes(u64::MAX),
+        u64::MAX
+    );
+}
+
+#[test]
+fn compressed_shards_are_bounded_by_their_metadata() {
+    let inner = chain(&[], ByteOrder::Little, &[Gzip]);
+    let index = IndexLayout::new(&[2], &chain(&[], ByteOrder::Little, &[Crc32c])).unwrap();
+    let sharding = ShardingCodec {
+        chunk_shape: [2][..].into(),
+        codecs: inner,
+        index,
+        location: IndexLocation::End,
+        chunks_per_shard: [2][..].into(),
+    };
+    let chain = CodecChain {
+        array_to_array: vec![],
+        array_to_bytes: ArrayToBytes::Sharding(Box::new(sharding)),
+        bytes_to_bytes: vec![Zstd],
+    };
+    let (first, second) = (encode(Gzip, &[1, 2]), encode(Gzip, &[3, 4]));
+    let (a, b) = (first.len() as u64, second.len() as u64);
+    let index: Vec<u8> = [0, a, a, b]
+        .into_iter()
+        .flat_map(u64::to_le_bytes)
+        .collect();
+    let shard = [first, second, encode(Crc32c, &index)].concat();
+    let encoded = encode(Zstd, &shard);
+    assert_eq!(
+        decode(&chain, &[4], &numbers(1, 1), &encoded).unwrap(),
+        [1, 2, 3, 4]
+    );
+    let limit = chain.array_bytes_limit(4);
+    assert_eq!(chain.undo_bytes_to_bytes(&encoded, limit).unwrap(), shard);
+    assert!(chain.scratch_bytes(4) >= limit);
+    let bomb = encode(Zstd, &vec![0; 1 << 20]);
+    assert!(decode(&chain, &[4], &numbers(1, 1), &bomb).is_err());
+}
+
+/// Nested shards without checksums, so that damage gets past the index.
+fn nested_shards() -> (CodecChain, Vec<u8>) {
+    let little = || chain(&[], ByteOrder::Little, &[]);
+    let level = |chunk: u64, codecs: CodecChain| CodecChain {
+        array_to_array: vec![],
+        array_to_bytes: ArrayToBytes::Sharding(Box::new(ShardingCodec {
+            chunk_shape: [chunk][..].into(),
+            codecs,
+            index: IndexLayout::new(&[2], &little()).unwrap(),
+            location: IndexLocation::End,
+            chunks_per_shard: [2][..].into(),
+        })),
+        bytes_to_bytes: vec![],
+    };
+    let shard = |parts: [Vec<u8>; 2]| {
+        let lengths = [parts[0].len() as u64, parts[1].len() as u64];
+        let words = [0, lengths[0], lengths[0], lengths[1]];
+        let index = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        [parts.concat(), index].concat()
+    };
+    let inner = || shard([encode(Zstd, &[1, 2]), encode(Zstd, &[3, 4])]);
+    let codecs = level(2, chain(&[], ByteOrder::Little, &[Zstd]));
+    (level(4, codecs), shard([inner(), inner()]))
+}
+
+#[test]
+fn damage_is_never_more_than_an_error() {
+    let mut state = 3_u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let elements: Vec<u8> = (0..200).map(|i| i / 3).collect();
+    let mut cases = vec![];
+    for codec in [Gzip, Zlib, Zstd, Blosc, Crc32c] {
+        let codecs = chain(&[&[1, 0]], ByteOrder::Big, &[codec]);
+        cases.push((
+            codecs,
+            vec![10, 10],
+            numbers(2, 1),
+            encode(codec, &elements),
+        ));
+    }
+    let (codecs, shard) = nested_shards();
+    let whole = decode(&codecs, &[8], &numbers(1, 1), &shard).unwrap();
+    assert_eq!(whole, [1, 2, 3, 4, 1, 2, 3, 4]);
+    cases.push((codecs, vec![8], numbers(1, 1), shard));
+    for round in 0..6000 {
+        let (codecs, shape, dtype, encoded) = &cases[round % cases.len()];
+        let mut damaged = encoded.clone();
+        for _ in 0..=random(3) {
+            let at = random(damaged.len());
+            damaged[at] = [0, 1, 255, damaged[at] ^ (1 << random(8))][random(4)];
+        }
+        let _ = decode(codecs, shape, dtype, &damaged);
+    }
+}

@@ -1,0 +1,336 @@
+//! The index of a shard: where each inner chunk lies, and whether it exists.
+//!
+//! Spec: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html>.
+//! An array of `u64` of shape `chunks_per_shard + [2]`, encoded by `index_codecs`.
+//!
+//! ```json
+//! [ { "name": "bytes", "configuration": { "endian": "little" } }, { "name": "crc32c" } ]
+//! ```
+//!
+//! ```text
+//! 2 inner chunks:   0        8        16       24       32
+//!                   | offset | nbytes | offset | nbytes | crc32c |     36 bytes
+//!                         slot 0            slot 1
+//! ```
+//!
+//! Only codecs of fixed size are possible, so that the place of each word is known without
+//! decoding; a transpose moves the words, and may tear those of a slot apart.
+
+use super::{ArrayToBytes, BytesToBytes, CodecChain, Transpose, crc32c};
+use crate::{
+    dtype::ByteOrder,
+    error::FormatError,
+    grid::{self, Dims},
+};
+
+const NAME: &str = "sharding_indexed";
+const WORD: u64 = 8;
+
+/// Which end of the shard the index is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexLocation {
+    /// Its first bytes.
+    Start,
+    /// Its last bytes.
+    End,
+}
+
+/// Whether a slot has a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryState {
+    /// No chunk: all of it is the fill value.
+    Empty,
+    /// An encoded chunk.
+    Present(ShardEntry),
+}
+
+/// The range of an encoded inner chunk, inside the shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardEntry {
+    /// First byte, from the start of the shard.
+    pub offset: u64,
+    /// Number of bytes.
+    pub nbytes: u64,
+}
+
+/// How the index is encoded: length, and place of every word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexLayout {
+    chunks_per_shard: Dims,
+    /// Distances in words between neighbours along each axis, and of the two words of a slot.
+    strides: Dims,
+    nbytes_stride: u64,
+    n_slots: u64,
+    byte_order: ByteOrder,
+    n_checksums: u64,
+}
+
+impl IndexLayout {
+    /// The layout of an index of `chunks_per_shard` slots, encoded by `index_codecs`.
+    ///
+    /// # Errors
+    /// A codec without a fixed size, `bytes` without a byte order, a transpose of another
+    /// rank, or an index that is too large to count its bytes.
+    pub fn new(
+        chunks_per_shard: &[u64],
+        index_codecs: &CodecChain,
+    ) -> Result<IndexLayout, FormatError> {
+        let refused = |name| FormatError::unsupported("index_codecs", "index codec", name);
+        let byte_order = match &index_codecs.array_to_bytes {
+            ArrayToBytes::Bytes(bytes) => bytes.endian.ok_or_else(|| {
+                FormatError::document("index_codecs", "codec `bytes` without `endian`")
+            })?,
+            ArrayToBytes::Sharding(_) => return Err(refused(NAME)),
+        };
+        for codec in &index_codecs.bytes_to_bytes {
+            if *codec != BytesToBytes::Crc32c {
+                return Err(refused(codec.name()));
+            }
+        }
+        let n_checksums = u64::try_from(index_codecs.bytes_to_bytes.len()).ok();
+        let mut shape = Dims::from_slice(chunks_per_shard);
+        shape.push(2);
+        let rank = |transpose: &Transpose| transpose.order().len();
+        if index_codecs
+            .array_to_array
+            .iter()
+            .any(|t| rank(t) != shape.len())
+        {
+            let problem = format!("transpose of another rank than {}", shape.len());
+            return Err(FormatError::document("index_codecs", problem));
+        }
+        let too_large = || FormatError::TooLarge {
+            what: "number of inner chunks per shard",
+            found: format!("{chunks_per_shard:?}"),
+            limit: u64::MAX / 32,
+        };
+        let n_slots = grid::product(chunks_per_shard)
+            .filter(|&n| n <= u64::MAX / 32)
+            .ok_or_else(too_large)?;
+        let mut strides =
+            word_strides(&shape, &index_codecs.permutation(shape.len())).ok_or_else(too_large)?;
+        let nbytes_stride = strides.pop().ok_or_else(too_large)?;
+        Ok(IndexLayout {
+            chunks_per_shard: chunks_per_shard.into(),
+            strides,
+            nbytes_stride,
+            n_slots,
+            byte_order,
+            n_checksums: n_checksums.filter(|&n| n < 1 << 32).ok_or_else(too_large)?,
+        })
+    }
+
+    /// Number of slots, one for each inner chunk of a full shard.
+    pub fn n_slots(&self) -> u64 {
+        self.n_slots
+    }
+
+    /// Bytes of the encoded index, checksums included.
+    pub fn encoded_len(&self) -> u64 {
+        self.words_len() + crc32c::LEN * self.n_checksums
+    }
+
+    /// Bytes of all words.
+    fn words_len(&self) -> u64 {
+        2 * WORD * self.n_slots
+    }
+
+    /// Whether offset and nbytes of a slot are neighbours in this order.
+    fn has_adjacent_words(&self) -> bool {
+        self.nbytes_stride == 1
+    }
+
+    /// First byte of the encoded index in a shard of `shard_len` bytes.
+    ///
+    /// # Errors
+    /// The shard is shorter than its index.
+    pub fn position(&self, shard_len: u64, location: IndexLocation) -> Result<u64, FormatError> {
+        let before = shard_len.checked_sub(self.encoded_len()).ok_or_else(|| {
+            let expected = self.encoded_len();
+            let problem = format!("shard of {shard_len} bytes, its index alone has {expected}");
+            FormatError::encoded(NAME, problem)
+        })?;
+        Ok(match location {
+            IndexLocation::Start => 0,
+            IndexLocation::End => before,
+        })
+    }
+
+    /// Where the words (offset, nbytes) of a slot begin, in bytes from the start of the
+    /// encoded index. Slots are in C order over `chunks_per_shard`.
+    ///
+    /// # Panics
+    /// When `slot` is none of the `n_slots()`.
+    pub fn words(&self, slot: u64) -> (u64, u64) {
+        let indices = grid::indices_of(slot, &self.chunks_per_shard);
+        let indices = indices.expect("callers count slots below n_slots()");
+        let word: u64 = indices.iter().zip(&self.strides).map(|(i, n)| i * n).sum();
+        (WORD * word, WORD * (word + self.nbytes_stride))
+    }
+
+    /// The value of an encoded word.
+    pub fn word(&self, bytes: [u8; 8]) -> u64 {
+        match self.byte_order {
+            ByteOrder::Little => u64::from_le_bytes(bytes),
+            ByteOrder::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    /// What the two words of a slot mean in a shard of `shard_len` bytes.
+    ///
+    /// # Errors
+    /// Half empty, or past the end of the shard.
+    pub fn entry(
+        &self,
+        offset: u64,
+        nbytes: u64,
+        shard_len: u64,
+    ) -> Result<EntryState, FormatError> {
+        const NONE: u64 = u64::MAX;
+        if (offset, nbytes) == (NONE, NONE) {
+            return Ok(EntryState::Empty);
+        }
+        let end = offset.checked_add(nbytes);
+        if end.is_some_and(|end| end <= shard_len) && offset != NONE && nbytes != NONE {
+            return Ok(EntryState::Present(ShardEntry { offset, nbytes }));
+        }
+        let problem =
+            format!("entry (offset {offset}, nbytes {nbytes}) in a shard of {shard_len} bytes");
+        Err(FormatError::encoded(NAME, problem))
+    }
+
+    /// Begins to verify the encoded index of a shard of `shard_len` bytes.
+    pub fn verifier(&self, shard_len: u64) -> IndexVerifier {
+        IndexVerifier {
+            layout: self.clone(),
+            shard_len,
+            position: 0,
+            checksum: 0,
+            pending: [0; 16],
+            n_pending: 0,
+        }
+    }
+}
+
+/// For each axis of `shape`, the distance in words between neighbours when the axes are stored
+/// in the order of `permutation`.
+fn word_strides(shape: &[u64], permutation: &[usize]) -> Option<Dims> {
+    let mut strides: Dims = shape.iter().map(|_| 0).collect();
+    let mut stride = 1_u64;
+    for &axis in permutation.iter().rev() {
+        *strides.get_mut(axis)? = stride;
+        stride = stride.checked_mul(*shape.get(axis)?)?;
+    }
+    Some(strides)
+}
+
+/// Verifies an index that arrives in pieces: its length, its checksums, and its entries where
+/// their words are adjacent (others are checked when they are used).
+#[derive(Debug)]
+pub struct IndexVerifier {
+    layout: IndexLayout,
+    shard_len: u64,
+    position: u64,
+    checksum: u32,
+    /// The beginning of an entry or of a checksum that a piece ended in.
+    pending: [u8; 16],
+    n_pending: usize,
+}
+
+impl IndexVerifier {
+    /// Takes the next piece, of any size.
+    ///
+    /// # Errors
+    /// Bytes past the end of the index, a wrong entry, or a checksum that differs.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        let left = self.layout.encoded_len() - self.position;
+        if u64::try_from(bytes.len()).map_or(true, |n| n > left) {
+            let problem = format!("index longer than {} bytes", self.layout.encoded_len());
+            return Err(FormatError::encoded(NAME, problem));
+        }
+        let words_left = self.layout.words_len().saturating_sub(self.position);
+        let words_left = usize::try_from(words_left).unwrap_or(usize::MAX);
+        let (words, checksums) = bytes.split_at(words_left.min(bytes.len()));
+        self.feed_words(words)?;
+        self.feed_checksums(checksums)?;
+        // Fits: no more than what was left.
+        self.position += u64::try_from(bytes.len()).unwrap_or(left);
+        Ok(())
+    }
+
+    /// Ends the index.
+    ///
+    /// # Errors
+    /// Bytes are missing.
+    pub fn finish(self) -> Result<(), FormatError> {
+        let expected = self.layout.encoded_len();
+        if self.position == expected {
+            return Ok(());
+        }
+        let problem = format!("index of {} bytes, expected {expected}", self.position);
+        Err(FormatError::encoded(NAME, problem))
+    }
+
+    fn feed_words(&mut self, words: &[u8]) -> Result<(), FormatError> {
+        if self.layout.n_checksums > 0 {
+            self.checksum = ::crc32c::crc32c_append(self.checksum, words);
+        }
+        if !self.layout.has_adjacent_words() {
+            return Ok(());
+        }
+        let mut rest = words;
+        if self.n_pending > 0 {
+            let Some(entry) = self.complete(&mut rest) else {
+                return Ok(());
+            };
+            self.check_entry(&entry)?;
+        }
+        let (entries, rest) = rest.as_chunks();
+        for entry in entries {
+            self.check_entry(entry)?;
+        }
+        let mut rest = rest;
+        // Fewer than an entry's bytes are left: they become pending.
+        self.complete::<16>(&mut rest);
+        Ok(())
+    }
+
+    fn feed_checksums(&mut self, mut bytes: &[u8]) -> Result<(), FormatError> {
+        // Only with bytes at hand: before the words end, what is pending is an entry.
+        while !bytes.is_empty() {
+            if let Some(stored) = self.complete::<4>(&mut bytes) {
+                crc32c::compare(self.checksum, stored)?;
+                // A further checksum covers this one, too.
+                self.checksum = ::crc32c::crc32c_append(self.checksum, &stored);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves bytes to the pending ones; gives them back when there are `N`.
+    fn complete<const N: usize>(&mut self, bytes: &mut &[u8]) -> Option<[u8; N]> {
+        let wanted = N.saturating_sub(self.n_pending).min(bytes.len());
+        let (taken, rest) = bytes.split_at(wanted);
+        *bytes = rest;
+        let end = self.n_pending + taken.len();
+        let free = self.pending.get_mut(self.n_pending..end)?;
+        free.copy_from_slice(taken);
+        self.n_pending = end;
+        let whole = *self.pending.first_chunk()?;
+        (end == N).then(|| {
+            self.n_pending = 0;
+            whole
+        })
+    }
+
+    fn check_entry(&self, entry: &[u8; 16]) -> Result<(), FormatError> {
+        if let ([offset, nbytes], _) = entry.as_chunks() {
+            let (offset, nbytes) = (self.layout.word(*offset), self.layout.word(*nbytes));
+            self.layout.entry(offset, nbytes, self.shard_len)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
