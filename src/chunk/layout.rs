@@ -15,11 +15,11 @@
 //!
 //! Source: Zarr v3 codec `sharding_indexed`.
 
-use crate::codec::{BytesToBytes, CodecChain, IndexLayout, IndexLocation};
+use crate::codec::{CodecChain, IndexLayout, IndexLocation};
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
-use crate::metadata::{ArrayMetadata, Decoding};
+use crate::metadata::ArrayMetadata;
 
 /// Whether a shard is shown as its inner chunks or as one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +45,7 @@ pub struct ChunkLayout {
 /// One level of sharding, outermost first.
 #[derive(Debug)]
 pub(super) struct ShardLevel {
-    /// Undone once for the whole shard, before its index is read.
-    pub(super) bytes_to_bytes: Vec<BytesToBytes>,
-    /// The chain that those belong to, to undo them with.
+    /// Its bytes-to-bytes codecs are undone once for the whole shard, before its index is read.
     pub(super) chain: CodecChain,
     pub(super) index: IndexLayout,
     pub(super) location: IndexLocation,
@@ -82,11 +80,11 @@ impl ChunkLayout {
                 permutation = compose(&permutation, &here)?;
                 let inner = to_array_axes(&sharding.chunk_shape, &permutation)?;
                 let level = ShardLevel {
-                    bytes_to_bytes: chain.bytes_to_bytes.clone(),
                     index: sharding.index.clone(),
                     location: sharding.location,
                     counts: sharding.chunks_per_shard.clone(),
-                    body_limit: body_limit(&chunk_shape, decoding, &sharding.index)?,
+                    body_limit: chain
+                        .array_bytes_limit(decoded_len(&chunk_shape, &decoding.data_type)?),
                     outer: chunk_shape,
                     inner: inner.clone(),
                     permutation: permutation.clone(),
@@ -217,20 +215,6 @@ fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<u64, FormatE
             found: format!("{chunk_shape:?} x {} bytes", data_type.item_size),
             limit: i64::MAX.unsigned_abs(),
         })
-}
-
-/// Codecs may add to a shard's decoded size: a little for each chunk, and the index.
-fn body_limit(
-    shard_shape: &[u64],
-    decoding: &Decoding,
-    index: &IndexLayout,
-) -> Result<u64, FormatError> {
-    let decoded = decoded_len(shard_shape, &decoding.data_type)?;
-    Ok(decoded
-        .saturating_add(decoded / 8)
-        .saturating_add(index.n_slots().saturating_mul(64))
-        .saturating_add(index.encoded_len())
-        .saturating_add(1 << 16))
 }
 
 /// `first` then `then`: the array axis of each axis after both.

@@ -235,13 +235,11 @@ impl ArrayReader {
 
     /// No codec doubles what it encodes: a longer chunk is damaged, and not worth its memory.
     fn check_encoded_len(&self, chunk: &LocatedChunk, decoded_len: u64) -> Result<(), Error> {
-        let slots = match self.layout.chain().sharding() {
-            Some(sharding) => sharding.index.encoded_len().saturating_mul(4),
-            None => 0,
-        };
-        let most = decoded_len
+        let most = self
+            .layout
+            .chain()
+            .array_bytes_limit(decoded_len)
             .saturating_mul(2)
-            .saturating_add(slots)
             .saturating_add(1 << 20);
         if chunk.encoded.len() <= most {
             return Ok(());
@@ -327,7 +325,7 @@ impl Locator {
     /// The index, verified, of the shard at nesting level `number` that `encoded` holds.
     fn index(&self, number: usize, encoded: Slice) -> Result<ShardIndex, Error> {
         let level = self.reader.layout.levels().get(number).ok_or(Error::Panicked)?;
-        let body = if level.bytes_to_bytes.is_empty() {
+        let body = if level.chain.bytes_to_bytes.is_empty() {
             encoded
         } else {
             self.undo(number, &encoded)?

@@ -66,7 +66,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) follow_symlinks: bool,
 
-    /// Hand plain files of the store to the kernel, for reads at its own speed
+    /// Let the kernel read plain files of the store itself: auto is with --immutable only; always
+    /// suits stores whose writers replace files and never write into them
     #[arg(long, value_name = "WHEN", value_parser = passthrough(), default_value = "auto")]
     pub(crate) passthrough: Passthrough,
 

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use log::LevelFilter;
 
@@ -12,69 +11,15 @@ use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
 use crate::fuse::session::SessionOptions;
-
-/// What to show, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewConfig {
-    /// The views: at least one, none twice, in the order given. One alone is the root.
-    pub views: Vec<ViewKind>,
-    /// What becomes of shards.
-    pub shards: Shards,
-    /// What becomes of chunks that the store lacks, in the chunks view.
-    pub missing: Missing,
-    /// Whether extended attributes are answered.
-    pub xattr: bool,
-    /// The owner to show instead of the backing object's.
-    pub uid: Option<u32>,
-    /// The group to show instead of the backing object's.
-    pub gid: Option<u32>,
-    /// Permission bits to take away; at most `0o777`.
-    pub umask: Option<u32>,
-    /// How long a document counts as unchanged.
-    pub ttl: Duration,
-    /// The store was promised never to change.
-    pub immutable: bool,
-    /// Whether the kernel reads plain files of the store by itself.
-    pub passthrough: Passthrough,
-    /// The memory budget.
-    pub cache_budget_bytes: u64,
-    /// The largest chunk to load, decoded.
-    pub max_chunk_bytes: u64,
-}
-
-/// A way to show a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ViewKind {
-    /// Keys and encoded bytes.
-    Keys,
-    /// Decoded chunks.
-    Chunks,
-}
-
-/// What becomes of shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shards {
-    /// One file for each inner chunk.
-    Expand,
-    /// One file for each shard.
-    Keep,
-}
-
-/// What becomes of chunks that the store lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// They are files of fill value.
-    Fill,
-    /// They are left out.
-    Hide,
-}
+pub use crate::view::{Missing, Shards, ViewKind, ViewOptions};
 
 /// Whether the kernel reads plain files of the store by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passthrough {
-    /// Where kernel, file system and privileges allow it.
+    /// Where nothing can change under a reader: with `--immutable`.
     Auto,
-    /// Everywhere, and an error where it cannot be.
+    /// Also where files may change: right for writers that replace files, as all Zarr libraries
+    /// do, and wrong for those that write into them.
     Always,
     /// Nowhere.
     Never,
@@ -99,7 +44,11 @@ pub struct MountConfig {
     /// Whether symbolic links may lead out of the store.
     pub follow_symlinks: bool,
     /// What to show of it.
-    pub view: ViewConfig,
+    pub view: ViewOptions,
+    /// Whether extended attributes are answered.
+    pub xattr: bool,
+    /// Whether the kernel reads plain files of the store by itself.
+    pub passthrough: Passthrough,
     /// Where to mount; absolute, not yet looked at.
     pub mountpoint: PathBuf,
     /// Whether a directory with entries may be mounted over.
@@ -187,7 +136,9 @@ impl Task {
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
             foreground: args.foreground,
-            view: view_config(&args, &options),
+            xattr: options.xattr,
+            passthrough: args.passthrough,
+            view: view_options(&args),
             session: session_options(&store, options),
             store,
             log,
@@ -219,26 +170,35 @@ impl StoreArgument {
     }
 }
 
-fn view_config(args: &Args, options: &MountOptions) -> ViewConfig {
+fn view_options(args: &Args) -> ViewOptions {
     let mut views = Vec::new();
     for view in &args.view {
         if !views.contains(view) {
             views.push(*view);
         }
     }
-    ViewConfig {
+    ViewOptions {
         views,
         shards: args.shards,
         missing: args.missing,
-        xattr: options.xattr,
         uid: args.uid,
         gid: args.gid,
-        umask: args.umask,
+        umask: args.umask.unwrap_or(0),
         ttl: args.ttl,
         immutable: args.immutable,
-        passthrough: args.passthrough,
         cache_budget_bytes: args.cache_size.unwrap_or_else(default_cache_bytes),
         max_chunk_bytes: args.max_chunk,
+    }
+}
+
+impl MountConfig {
+    /// Whether files are to be handed to the kernel.
+    pub fn passes_through(&self) -> bool {
+        match self.passthrough {
+            Passthrough::Always => true,
+            Passthrough::Auto => self.view.immutable,
+            Passthrough::Never => false,
+        }
     }
 }
 
@@ -251,7 +211,8 @@ fn session_options(store: &StoreArgument, options: MountOptions) -> SessionOptio
         fsname: options.fsname.unwrap_or(source),
         access: options.access,
         execution: options.execution,
-        n_threads: std::thread::available_parallelism().map_or(1, usize::from),
+        // More than cores: one that waits for a disk must not hold up those that need none.
+        n_threads: std::thread::available_parallelism().map_or(1, usize::from).max(4) * 2,
     }
 }
 

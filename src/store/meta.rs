@@ -3,7 +3,7 @@
 //! A [`Version`] stands for the bytes of an object: two equal versions of a settled object
 //! have the same bytes. It is made of what a store tells without reading: size, time of last
 //! modification, inode number. A clock ticks every few milliseconds, so a version whose time
-//! is younger than [`GRAIN`] could still change without a trace: it is not *settled*, and
+//! is younger than `GRAIN` could still change without a trace: it is not *settled*, and
 //! readers wait for it before they trust it.
 
 use std::hash::{BuildHasher, RandomState};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 /// How long after a modification a version may still change without showing it. File times
 /// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
-pub const GRAIN: Duration = Duration::from_millis(20);
+const GRAIN: Duration = Duration::from_millis(20);
 
 /// What a store says of an object (or prefix) without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

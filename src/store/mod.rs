@@ -15,6 +15,7 @@
 
 mod demo;
 mod dir;
+mod dir_listing;
 mod key;
 mod location;
 mod memory;
@@ -166,8 +167,6 @@ pub struct Capacity {
     pub total_bytes: u64,
     /// Free, for anyone.
     pub free_bytes: u64,
-    /// Whether the file system below is mounted read-only, so that nothing changes in place.
-    pub read_only: bool,
 }
 
 /// Why bytes could not be had. Says the key; whoever knows more adds it.
