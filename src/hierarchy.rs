@@ -16,7 +16,7 @@ use lru::LruCache;
 
 use crate::budget::{Budget, Holding};
 use crate::error::{Error, FormatError};
-use crate::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, names, v2, v3};
+use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3};
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 
 /// Nodes remembered; each is a few kilobytes at most.
@@ -147,7 +147,7 @@ impl Hierarchy {
         let mut settled = true;
         let mut node = Node::Implicit;
         for (place, name) in found.iter_mut().zip(DECIDING) {
-            let key = prefix.key(name.as_bytes())?;
+            let key = prefix.key(name.as_str().as_bytes())?;
             let Some(text) = self.read(&key)? else {
                 continue;
             };
@@ -168,7 +168,7 @@ impl Hierarchy {
     fn versions(&self, prefix: &Prefix) -> Result<[Option<Version>; 3], Error> {
         let mut found = [None; 3];
         for (place, name) in found.iter_mut().zip(DECIDING) {
-            let stat = self.store.stat(&prefix.key(name.as_bytes())?)?;
+            let stat = self.store.stat(&prefix.key(name.as_str().as_bytes())?)?;
             if let Some(stat) = stat.filter(|stat| stat.kind == StatKind::Object) {
                 *place = Some(stat.meta.version);
                 break;
@@ -226,7 +226,11 @@ impl Hierarchy {
 }
 
 /// The documents that make a prefix a node, in the order in which they are looked for.
-const DECIDING: [&str; 3] = [names::ZARR_JSON, names::ZARRAY, names::ZGROUP];
+const DECIDING: [DocumentName; 3] = [
+    DocumentName::ZarrJson,
+    DocumentName::ZArray,
+    DocumentName::ZGroup,
+];
 
 /// A document that was read, within the budget while it is held.
 #[derive(Debug)]
@@ -238,10 +242,10 @@ pub struct Text {
     _reservation: crate::budget::Reservation,
 }
 
-fn parse(prefix: &Prefix, name: &str, text: Text) -> Node {
+fn parse(prefix: &Prefix, name: DocumentName, text: Text) -> Node {
     let parsed = match name {
-        names::ZARRAY => v2::parse_array(&text.bytes).map(|m| NodeMetadata::Array(Box::new(m))),
-        names::ZGROUP => v2::parse_group(&text.bytes).map(NodeMetadata::Group),
+        DocumentName::ZArray => v2::parse_array(&text.bytes).map(|m| NodeMetadata::Array(Box::new(m))),
+        DocumentName::ZGroup => v2::parse_group(&text.bytes).map(NodeMetadata::Group),
         _ => v3::parse(&text.bytes),
     };
     match parsed {
@@ -252,7 +256,7 @@ fn parse(prefix: &Prefix, name: &str, text: Text) -> Node {
             document: text.document,
             metadata: *metadata,
         })),
-        Ok(NodeMetadata::Group(_)) if name == names::ZGROUP => Node::Group(ZarrFormat::V2),
+        Ok(NodeMetadata::Group(_)) if name == DocumentName::ZGroup => Node::Group(ZarrFormat::V2),
         Ok(NodeMetadata::Group(_)) => Node::Group(ZarrFormat::V3),
         Err(error) => Node::Broken(Arc::new(BrokenNode {
             document: text.document,

@@ -1,17 +1,136 @@
-//! Fill values.
-/// stub
+//! Fill values: the element that absent chunks are full of.
+//!
+//! A fill value is kept as *decoded* bytes, so that filling is copying. The size of an element
+//! is a stored number and may be absurd (`|S99999999999`): of an element larger than
+//! [`WHOLE_ELEMENT_BYTES`] the zeros at its end are not kept.
+
+/// Up to this size every byte of an element is kept.
+const WHOLE_ELEMENT_BYTES: u64 = 64 * 1024;
+
+/// One element that absent chunks are filled with, as decoded bytes: little-endian, structured
+/// types in the order that they are stored in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FillValue { bytes: Vec<u8>, defined: bool }
+pub struct FillValue {
+    bytes: Vec<u8>,
+    item_size: u64,
+    defined: bool,
+}
+
 impl FillValue {
-    /// Decoded bytes of one element.
-    pub fn bytes(&self) -> &[u8] { &self.bytes }
-    /// Whether the document gives one.
-    pub fn is_defined(&self) -> bool { self.defined }
-    /// A fill value of given decoded bytes (for tests and for codecs).
-    pub fn new(bytes: Vec<u8>, defined: bool) -> Self { Self { bytes, defined } }
+    /// A fill value of given decoded bytes, one whole element.
+    pub fn new(bytes: Vec<u8>, defined: bool) -> FillValue {
+        let item_size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        FillValue::padded(bytes, item_size, defined)
+    }
+
+    /// The undefined fill value (`null`), shown as zeros, of an element of `item_size` bytes.
+    pub fn zeros(item_size: u64) -> FillValue {
+        FillValue::padded(Vec::new(), item_size, false)
+    }
+
+    /// An element of `item_size` bytes that begins with `bytes`; the rest of it is zeros.
+    pub(super) fn padded(mut bytes: Vec<u8>, item_size: u64, defined: bool) -> FillValue {
+        if item_size <= WHOLE_ELEMENT_BYTES {
+            bytes.resize(usize::try_from(item_size).unwrap_or(0), 0);
+        } else {
+            let used = bytes.iter().rposition(|&byte| byte != 0);
+            bytes.truncate(used.map_or(0, |last| last + 1));
+        }
+        FillValue {
+            bytes,
+            item_size,
+            defined,
+        }
+    }
+
+    /// Its bytes. Of an element larger than 64 KiB those after the last one that is not zero
+    /// are left out.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of the whole element.
+    pub fn item_size(&self) -> u64 {
+        self.item_size
+    }
+
+    /// Whether the document gives one; without (`null`), zeros are shown.
+    pub fn is_defined(&self) -> bool {
+        self.defined
+    }
+
     /// Fills `out`, which begins `offset_bytes` into a run of elements.
     pub fn fill(&self, offset_bytes: u64, out: &mut [u8]) {
-        let n = self.bytes.len().max(1) as u64;
-        for (i, b) in out.iter_mut().enumerate() { *b = self.bytes[((offset_bytes + i as u64) % n) as usize]; }
+        if self.bytes.iter().all(|&byte| byte == 0) {
+            out.fill(0);
+            return;
+        }
+        let Some(start) = offset_bytes.checked_rem(self.item_size) else {
+            return;
+        };
+        // One period byte by byte, wherever in the element it begins …
+        let period = usize::try_from(self.item_size).unwrap_or(usize::MAX);
+        let phase = usize::try_from(start).unwrap_or(usize::MAX);
+        let first = period.min(out.len());
+        let (head, _) = out.split_at_mut(first);
+        for (i, byte) in head.iter_mut().enumerate() {
+            let at = if i < period - phase {
+                phase + i
+            } else {
+                i - (period - phase)
+            };
+            *byte = self.bytes.get(at).copied().unwrap_or(0);
+        }
+        // … and then copies of what is there already, twice as much every time.
+        let mut filled = first;
+        while filled < out.len() {
+            let (done, rest) = out.split_at_mut(filled);
+            let n = done.len().min(rest.len());
+            let (to, _) = rest.split_at_mut(n);
+            let (from, _) = done.split_at(n);
+            to.copy_from_slice(from);
+            filled += n;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_from_any_byte_of_an_element() {
+        for element in [&[7][..], &[1, 2], &[1, 2, 3], &[0, 0, 9, 0, 1]] {
+            let fill = FillValue::new(element.to_vec(), true);
+            for offset in 0..11_u64 {
+                for len in 0..40 {
+                    let mut out = vec![0xee; len];
+                    fill.fill(offset, &mut out);
+                    let expected: Vec<u8> = element
+                        .iter()
+                        .cycle()
+                        .skip(usize::try_from(offset).unwrap() % element.len())
+                        .take(len)
+                        .copied()
+                        .collect();
+                    assert_eq!(out, expected, "{element:?} from {offset}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn huge_elements_hold_no_memory() {
+        let fill = FillValue::padded(b"ab\0\0".to_vec(), 99_999_999_999, true);
+        assert_eq!(
+            (fill.bytes(), fill.item_size()),
+            (&b"ab"[..], 99_999_999_999)
+        );
+        let mut out = [0xee; 4];
+        fill.fill(99_999_999_998, &mut out);
+        assert_eq!(out, [0, b'a', b'b', 0]);
+        assert_eq!(FillValue::zeros(u64::MAX).bytes(), b"");
+        assert_eq!(FillValue::zeros(3).bytes(), [0, 0, 0]);
+        assert!(!FillValue::zeros(3).is_defined());
     }
 }

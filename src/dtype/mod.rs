@@ -7,11 +7,19 @@
 //!
 //! Sources: Zarr v2, section "Data type encoding"; Zarr v3 core, section "Data types".
 
+mod base64;
+mod element;
+mod fill_json;
 mod fill_value;
+mod float;
+pub(crate) mod json;
 mod typestr;
 mod v3_name;
 
+use element::Element;
 pub use fill_value::FillValue;
+
+use crate::error::FormatError;
 
 /// Order of the bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +59,14 @@ pub enum ItemLayout {
 }
 
 impl DataType {
+    fn of(name: String, element: &Element) -> Result<DataType, FormatError> {
+        Ok(DataType {
+            name,
+            item_size: element.size()?,
+            layout: element.layout(),
+        })
+    }
+
     /// Bytes that change places between big and little endian, per number; 1 when none do.
     pub fn swap_unit(&self) -> usize {
         match self.layout {

@@ -1,1 +1,280 @@
-//! stub
+//! Data types of Zarr v2: `NumPy` typestrings, and lists of fields of them.
+//!
+//! ```text
+//! "<i4"  "|b1"  ">M8[25s]"  "<U5"  "|S3"  "|V8"
+//! [["id", "<i4"], [["title", "v"], ">f8", [2, 3]], ["", "|V4"]]
+//! ```
+//!
+//! A name without a byte order (`i4`, written into codec configurations by zarr-python 3), `=`
+//! and a `|` on a number of several bytes are read as little-endian.
+//!
+//! Source: Zarr v2, section "Data type encoding".
+
+use serde_json::value::RawValue;
+
+use super::element::{Element, Field, IntegerFormat, MAX_NESTING};
+use super::float::{FLOAT16, FLOAT32, FLOAT64};
+use super::json::{self, Json};
+use super::{ByteOrder, DataType, v3_name};
+use crate::error::FormatError;
+
+impl DataType {
+    /// The v2 data type that `value`, the JSON text of a `dtype` member, spells, and the order
+    /// of its stored bytes (little where there is none).
+    ///
+    /// # Errors
+    ///
+    /// When it is no data type, or one that this build does not know.
+    pub fn parse_v2(value: &RawValue) -> Result<(DataType, ByteOrder), FormatError> {
+        let (element, order) = parse(value)?;
+        let name = match Json::of(value)? {
+            Json::String(name) => name,
+            _ => "structured".to_owned(),
+        };
+        Ok((DataType::of(name, &element)?, order))
+    }
+}
+
+/// Element and byte order of a `dtype` member.
+pub(crate) fn parse(value: &RawValue) -> Result<(Element, ByteOrder), FormatError> {
+    let (element, order) = parse_nested(value, 0)?;
+    if element.size()? == 0 {
+        return Err(json::mismatch(value, "a type of at least one byte"));
+    }
+    Ok((element, order))
+}
+
+fn parse_nested(value: &RawValue, depth: usize) -> Result<(Element, ByteOrder), FormatError> {
+    match Json::of(value)? {
+        Json::String(name) => scalar(&name),
+        Json::Array(fields) => {
+            if depth == MAX_NESTING {
+                let problem = format!("structured types nest more than {MAX_NESTING} levels deep");
+                return Err(FormatError::document("", problem));
+            }
+            if fields.is_empty() {
+                return Err(FormatError::document(
+                    "",
+                    "a structured type without fields",
+                ));
+            }
+            let fields = fields
+                .into_iter()
+                .enumerate()
+                .map(|(i, text)| {
+                    field(text, depth).map_err(|error| error.within(&format!("[{i}]")))
+                })
+                .collect::<Result<_, _>>()?;
+            Ok((Element::Record(fields), ByteOrder::Little))
+        }
+        _ => Err(json::mismatch(value, "a typestring or a list of fields")),
+    }
+}
+
+/// `[name, type]` or `[name, type, shape]`; the name may be `[title, name]`.
+fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
+    const EXPECTED: &str = "a field: [name, type] or [name, type, shape]";
+    let parts = json::array(text, EXPECTED)?;
+    let (name, element, shape) = match parts.as_slice() {
+        [name, element] => (name, element, None),
+        [name, element, shape] => (name, element, Some(shape)),
+        _ => return Err(json::mismatch(text, EXPECTED)),
+    };
+    let name = match Json::of(name)? {
+        Json::String(name) => name,
+        Json::Array(titled) => match titled.as_slice() {
+            [_title, name] => json::string(name, "a field name")?,
+            _ => return Err(json::mismatch(name, "a field name or [title, name]")),
+        },
+        _ => return Err(json::mismatch(name, "a field name or [title, name]")),
+    };
+    let (element, _) = parse_nested(element, depth + 1).map_err(|error| error.within("[1]"))?;
+    let count = match shape {
+        Some(shape) => sub_array(shape).map_err(|error| error.within("[2]"))?,
+        None => 1,
+    };
+    Ok(Field {
+        name,
+        element,
+        count,
+    })
+}
+
+/// Elements in a sub-array of `shape`, a list of lengths or one length.
+fn sub_array(shape: &RawValue) -> Result<u64, FormatError> {
+    let lengths = match Json::of(shape)? {
+        Json::Array(lengths) => lengths,
+        _ => vec![shape],
+    };
+    let lengths: Vec<u64> = lengths
+        .into_iter()
+        .map(json::length)
+        .collect::<Result<_, _>>()?;
+    crate::grid::product(&lengths)
+        .ok_or_else(|| json::mismatch(shape, "a sub-array of fewer than 2^64 elements"))
+}
+
+fn scalar(name: &str) -> Result<(Element, ByteOrder), FormatError> {
+    let (order, rest) = match name.as_bytes().first() {
+        Some(b'>') => (ByteOrder::Big, name.get(1..)),
+        Some(b'<' | b'|' | b'=') => (ByteOrder::Little, name.get(1..)),
+        _ => (ByteOrder::Little, Some(name)),
+    };
+    let element = match numpy(rest.unwrap_or_default()) {
+        Some(element) => element,
+        // tensorstore writes the v3 names of types that NumPy lacks, `bfloat16`.
+        None => v3_name::without_parameters(name)
+            .ok_or_else(|| FormatError::unsupported("", "data type", name))?,
+    };
+    // One byte has no order, whatever the character says.
+    let order = if element.unit() == 1 {
+        ByteOrder::Little
+    } else {
+        order
+    };
+    Ok((element, order))
+}
+
+/// The type that kind and size name, without the byte order character.
+fn numpy(name: &str) -> Option<Element> {
+    let kind = name.chars().next()?;
+    let rest = name.get(kind.len_utf8()..)?;
+    let (digits, unit) = match rest.find('[') {
+        Some(at) => (rest.get(..at)?, rest.get(at..)?),
+        None => (rest, ""),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let size: u64 = digits.parse().ok()?;
+    if matches!(kind, 'm' | 'M') {
+        return (size == 8 && (unit.is_empty() || is_time_unit(unit))).then_some(Element::Time);
+    }
+    if !unit.is_empty() {
+        return None;
+    }
+    let integer = |signed| {
+        let bytes = usize::try_from(size).ok()?;
+        matches!(bytes, 1 | 2 | 4 | 8)
+            .then(|| Element::Integer(IntegerFormat::whole(bytes, signed)))
+    };
+    Some(match (kind, size) {
+        ('b', 1) => Element::Bool,
+        ('i', _) => integer(true)?,
+        ('u', _) => integer(false)?,
+        ('f', 2) => Element::Float(FLOAT16),
+        ('f', 4) => Element::Float(FLOAT32),
+        ('f', 8) => Element::Float(FLOAT64),
+        ('c', 8) => Element::Complex(FLOAT32),
+        ('c', 16) => Element::Complex(FLOAT64),
+        ('S', len) => Element::Bytes { len },
+        ('U', units) => Element::Text { units },
+        ('V', len) => Element::Raw { len },
+        _ => return None,
+    })
+}
+
+/// Whether `text` is a time unit in brackets: `[s]`, `[25s]`, `[generic]`.
+fn is_time_unit(text: &str) -> bool {
+    text.strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'))
+        .map(|unit| unit.trim_start_matches(|c: char| c.is_ascii_digit()))
+        .is_some_and(v3_name::is_time_unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::ItemLayout::{self, Numbers, Structured};
+
+    fn parse(text: &str) -> Result<(u64, ItemLayout, ByteOrder), FormatError> {
+        let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+        DataType::parse_v2(&raw).map(|(dtype, order)| (dtype.item_size, dtype.layout, order))
+    }
+
+    #[test]
+    fn typestrings_say_size_unit_and_order() {
+        use ByteOrder::{Big, Little};
+        for (text, size, unit, order) in [
+            ("|b1", 1, 1, Little),
+            ("<i4", 4, 4, Little),
+            (">u8", 8, 8, Big),
+            (">i1", 1, 1, Little),
+            ("i4", 4, 4, Little),
+            ("=f8", 8, 8, Little),
+            ("|i4", 4, 4, Little),
+            ("<f2", 2, 2, Little),
+            (">c16", 16, 8, Big),
+            ("<M8[ns]", 8, 8, Little),
+            (">m8[25s]", 8, 8, Big),
+            ("<M8", 8, 8, Little),
+            ("<M8[generic]", 8, 8, Little),
+            ("<M8[\u{3bc}s]", 8, 8, Little),
+            ("|S3", 3, 1, Little),
+            (">U5", 20, 4, Big),
+            ("|V2000000000", 2_000_000_000, 1, Little),
+            ("|S99999999999", 99_999_999_999, 1, Little),
+            ("bfloat16", 2, 2, Little),
+            ("int4", 1, 1, Little),
+        ] {
+            let expected = (size, Numbers { unit }, order);
+            assert_eq!(parse(&format!("\"{text}\"")), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_are_packed_with_sub_arrays_titles_and_padding() {
+        for (text, size, multi_byte) in [
+            (r#"[["id","<i4"],["v",">f8"],["name","|S5"]]"#, 17, true),
+            (r#"[["a","|i1"],["b","|V3"],["c","|S2"]]"#, 6, false),
+            (r#"[["m","<i2",[2,3]],[["Title","x"],"|u1",2]]"#, 14, true),
+            (
+                r#"[["a","|u1"],["","|V3"],["p",[["x","<U2"],["y","|b1"]]],["","|V3"]]"#,
+                16,
+                true,
+            ),
+        ] {
+            let expected = (size, Structured { multi_byte }, ByteOrder::Little);
+            assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused_by_name() {
+        for (text, message) in [
+            (r#""<q9""#, "unsupported data type `<q9`"),
+            (r#""|O""#, "unsupported data type `|O`"),
+            (r#""<f16""#, "unsupported data type `<f16`"),
+            (
+                r#""<M8[fortnight]""#,
+                "unsupported data type `<M8[fortnight]`",
+            ),
+            (
+                r#""float8_e4m3fn""#,
+                "unsupported data type `float8_e4m3fn`",
+            ),
+            (r#""|S0""#, "at least one byte"),
+            (r#""<U9999999999999999999""#, "the size of one element"),
+            (r#""|S99999999999999999999""#, "unsupported data type"),
+            (r#"[["a","|O"]]"#, "[0][1]: unsupported data type `|O`"),
+            (r#"[["a"]]"#, "[0]: found [\"a\"], expected a field"),
+            ("[]", "without fields"),
+            ("7", "expected a typestring"),
+            (r#"[["a","|V8",[4294967296,4294967296]]]"#, "[0][2]: found"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_not_an_overflow() {
+        let text = format!(
+            "{}\"<i4\"{}",
+            "[[\"a\",".repeat(50_000),
+            "]]".repeat(50_000)
+        );
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains("levels deep"), "{error}");
+    }
+}

@@ -1,1 +1,327 @@
-//! stub
+//! Data types of Zarr v3: core names, and the registered and unregistered extensions that
+//! writers use.
+//!
+//! ```text
+//! "int32"   "r24"   {"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}
+//! {"name": "struct", "configuration": {"fields": [{"name": "id", "data_type": "int32"}]}}
+//! {"name": "structured", "configuration": {"fields": [["id", "int32"]]}}
+//! ```
+//!
+//! Sources: Zarr v3 core, section "Data types"; zarr-extensions, `data-types`; zarr-python 3.1
+//! for `null_terminated_bytes` and `raw_bytes`.
+
+use serde_json::value::RawValue;
+
+use super::DataType;
+use super::element::{Element, Field, IntegerFormat, MAX_NESTING};
+use super::float::FloatFormat;
+use super::json::{self, Extension, Json, Object};
+use crate::error::FormatError;
+
+impl DataType {
+    /// The v3 data type that `value`, the JSON text of a `data_type` member, names.
+    ///
+    /// # Errors
+    ///
+    /// When it is no data type, or one that this build does not know.
+    pub fn parse_v3(value: &RawValue) -> Result<DataType, FormatError> {
+        let element = parse(value)?;
+        DataType::of(Extension::of(value, EXPECTED)?.name, &element)
+    }
+}
+
+const EXPECTED: &str = "a data type: a name, or an object of name and configuration";
+
+/// The element of a `data_type` member.
+pub(crate) fn parse(value: &RawValue) -> Result<Element, FormatError> {
+    parse_nested(value, 0)
+}
+
+fn parse_nested(value: &RawValue, depth: usize) -> Result<Element, FormatError> {
+    let Extension {
+        name,
+        configuration,
+    } = Extension::of(value, EXPECTED)?;
+    if let Some(element) = without_parameters(&name) {
+        return Ok(element);
+    }
+    let within = |error: FormatError| error.within("configuration");
+    let parameter = |least| length_bytes(&configuration, least).map_err(within);
+    match name.as_str() {
+        "numpy.datetime64" | "numpy.timedelta64" => {
+            check_time(&configuration).map_err(within)?;
+            Ok(Element::Time)
+        }
+        "null_terminated_bytes" => Ok(Element::Bytes { len: parameter(1)? }),
+        "raw_bytes" => Ok(Element::Raw { len: parameter(1)? }),
+        "fixed_length_utf32" => Ok(Element::Text {
+            units: parameter(4)? / 4,
+        }),
+        "struct" | "structured" => {
+            if depth == MAX_NESTING {
+                let problem = format!("structured types nest more than {MAX_NESTING} levels deep");
+                return Err(FormatError::document("", problem));
+            }
+            fields(&configuration, depth).map_err(within)
+        }
+        _ => Err(FormatError::unsupported("", "data type", name)),
+    }
+}
+
+/// The types that a name alone says.
+pub(crate) fn without_parameters(name: &str) -> Option<Element> {
+    if let Some(format) = FloatFormat::of_name(name) {
+        return Some(Element::Float(format));
+    }
+    let integer = |bytes, signed| Some(Element::Integer(IntegerFormat::whole(bytes, signed)));
+    let narrow = |bits, signed| {
+        Some(Element::Integer(IntegerFormat {
+            bytes: 1,
+            bits,
+            signed,
+        }))
+    };
+    match name {
+        "bool" => Some(Element::Bool),
+        "int2" => narrow(2, true),
+        "int4" => narrow(4, true),
+        "uint2" => narrow(2, false),
+        "uint4" => narrow(4, false),
+        "int8" => integer(1, true),
+        "int16" => integer(2, true),
+        "int32" => integer(4, true),
+        "int64" => integer(8, true),
+        "uint8" => integer(1, false),
+        "uint16" => integer(2, false),
+        "uint32" => integer(4, false),
+        "uint64" => integer(8, false),
+        "complex64" => FloatFormat::of_name("float32").map(Element::Complex),
+        "complex128" => FloatFormat::of_name("float64").map(Element::Complex),
+        _ => {
+            if let Some(part) = name.strip_prefix("complex_") {
+                return FloatFormat::of_name(part).map(Element::Complex);
+            }
+            let digits = name.strip_prefix('r')?;
+            if digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let bits: u64 = digits.parse().ok()?;
+            bits.is_multiple_of(8)
+                .then_some(Element::Raw { len: bits / 8 })
+        }
+    }
+}
+
+/// Whether `unit` is a time unit of `NumPy`.
+pub(crate) fn is_time_unit(unit: &str) -> bool {
+    // Both Greek letters that look like a micro sign: U+03BC and U+00B5.
+    [
+        "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "\u{3bc}s", "\u{b5}s", "ns", "ps", "fs",
+        "as", "generic",
+    ]
+    .contains(&unit)
+}
+
+fn check_time(configuration: &Object<'_>) -> Result<(), FormatError> {
+    let unit = configuration.require("unit")?;
+    let name = json::string(unit, "a time unit").map_err(|error| error.within("unit"))?;
+    if !is_time_unit(&name) {
+        return Err(FormatError::unsupported("unit", "time unit", name));
+    }
+    let scale = configuration.require("scale_factor")?;
+    match json::length(scale) {
+        Ok(1..=0x7fff_ffff) => Ok(()),
+        _ => Err(json::mismatch(scale, "a whole number from 1 to 2^31 - 1").within("scale_factor")),
+    }
+}
+
+/// `length_bytes`, a multiple of `unit` and not zero.
+fn length_bytes(configuration: &Object<'_>, unit: u64) -> Result<u64, FormatError> {
+    let value = configuration.require("length_bytes")?;
+    let length = json::length(value).map_err(|error| error.within("length_bytes"))?;
+    if length == 0 || !length.is_multiple_of(unit) {
+        let expected = format!("a multiple of {unit} above zero");
+        return Err(json::mismatch(value, &expected).within("length_bytes"));
+    }
+    Ok(length)
+}
+
+fn fields(configuration: &Object<'_>, depth: usize) -> Result<Element, FormatError> {
+    let list = configuration.require("fields")?;
+    let mut fields: Vec<Field> = Vec::new();
+    let list = json::array(list, "a list of fields").map_err(|error| error.within("fields"))?;
+    for (i, text) in list.into_iter().enumerate() {
+        let field = field(text, depth).map_err(|error| error.within(&format!("fields[{i}]")))?;
+        fields.push(field);
+    }
+    if fields.is_empty() {
+        return Err(FormatError::document(
+            "fields",
+            "a structured type without fields",
+        ));
+    }
+    let mut names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2) {
+        if let [one, next] = pair
+            && one == next
+        {
+            let problem = format!("two fields are named `{one}`");
+            return Err(FormatError::document("fields", problem));
+        }
+    }
+    Ok(Element::Record(fields))
+}
+
+/// `{"name": .., "data_type": ..}` as `struct` has them, or `[name, type]` as `structured` has.
+fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
+    const EXPECTED: &str = "a field: an object of name and data_type, or [name, type]";
+    let (name, element) = match Json::of(text)? {
+        Json::Array(parts) => match parts.as_slice() {
+            [name, element] => (*name, *element),
+            _ => return Err(json::mismatch(text, EXPECTED)),
+        },
+        Json::Object(members) => (members.require("name")?, members.require("data_type")?),
+        _ => return Err(json::mismatch(text, EXPECTED)),
+    };
+    let name_text = json::string(name, "a field name")?;
+    if name_text.is_empty() {
+        return Err(json::mismatch(name, "a field name"));
+    }
+    Ok(Field {
+        element: parse_nested(element, depth + 1)
+            .map_err(|error| error.within(&format!("`{name_text}`")))?,
+        name: name_text,
+        count: 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::ItemLayout::{self, Numbers, Structured};
+
+    fn parse(text: &str) -> Result<(u64, ItemLayout), FormatError> {
+        let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+        DataType::parse_v3(&raw).map(|dtype| (dtype.item_size, dtype.layout))
+    }
+
+    #[test]
+    fn names_say_size_and_unit() {
+        for (name, size, unit) in [
+            ("bool", 1, 1),
+            ("int8", 1, 1),
+            ("uint64", 8, 8),
+            ("float16", 2, 2),
+            ("bfloat16", 2, 2),
+            ("float8_e5m2fnuz", 1, 1),
+            ("float6_e2m3fn", 1, 1),
+            ("float4_e2m1fn", 1, 1),
+            ("int2", 1, 1),
+            ("uint4", 1, 1),
+            ("complex64", 8, 4),
+            ("complex_float64", 16, 8),
+            ("complex_float16", 4, 2),
+            ("complex_bfloat16", 4, 2),
+            ("complex_float8_e4m3", 2, 1),
+            ("r8", 1, 1),
+            ("r24", 3, 1),
+        ] {
+            for text in [format!("\"{name}\""), format!(r#"{{"name":"{name}"}}"#)] {
+                assert_eq!(parse(&text), Ok((size, Numbers { unit })), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn configured_types_and_provisional_spellings() {
+        for (text, size, layout) in [
+            (
+                r#"{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":10}}"#,
+                8,
+                Numbers { unit: 8 },
+            ),
+            (
+                r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":24}}"#,
+                24,
+                Numbers { unit: 4 },
+            ),
+            (
+                r#"{"name":"null_terminated_bytes","configuration":{"length_bytes":5}}"#,
+                5,
+                Numbers { unit: 1 },
+            ),
+            (
+                r#"{"name":"raw_bytes","configuration":{"length_bytes":2}}"#,
+                2,
+                Numbers { unit: 1 },
+            ),
+            (
+                r#"{"type":"int16","fallback":"int8"}"#,
+                2,
+                Numbers { unit: 2 },
+            ),
+            (
+                r#"{"name":"structured","configuration":{"fields":[["id","int32"],["v","float64"],["flag","uint8"]]}}"#,
+                13,
+                Structured { multi_byte: true },
+            ),
+            (
+                r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int8"},{"name":"b","data_type":{"name":"struct","configuration":{"fields":[{"name":"c","data_type":"r16"}]}}}]}}"#,
+                3,
+                Structured { multi_byte: false },
+            ),
+        ] {
+            assert_eq!(parse(text), Ok((size, layout)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused_by_name() {
+        for (text, message) in [
+            (r#""int33""#, "unsupported data type `int33`"),
+            (r#""string""#, "unsupported data type `string`"),
+            (
+                r#""variable_length_bytes""#,
+                "unsupported data type `variable_length_bytes`",
+            ),
+            (r#""float8_e4m3fn""#, "unsupported data type"),
+            (r#""r12""#, "unsupported data type `r12`"),
+            (r#""r0""#, "unsupported data type `r0`"),
+            (r#""r""#, "unsupported data type `r`"),
+            (r#""<i4""#, "unsupported data type `<i4`"),
+            (
+                r#"{"name":"raw_bytes"}"#,
+                "configuration.length_bytes: missing",
+            ),
+            (
+                r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":6}}"#,
+                "configuration.length_bytes: found 6",
+            ),
+            (
+                r#"{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":0}}"#,
+                "configuration.scale_factor: found 0",
+            ),
+            (
+                r#"{"name":"numpy.datetime64","configuration":{"unit":"x","scale_factor":1}}"#,
+                "unsupported time unit `x`",
+            ),
+            (
+                r#"{"name":"struct","configuration":{"fields":[]}}"#,
+                "configuration.fields: a structured type without fields",
+            ),
+            (
+                r#"{"name":"structured","configuration":{"fields":[["a","int8"],["a","int8"]]}}"#,
+                "two fields are named `a`",
+            ),
+            (
+                r#"{"name":"structured","configuration":{"fields":[["a","string"]]}}"#,
+                "configuration.fields[0].`a`: unsupported",
+            ),
+            ("3", "found 3, expected a data type"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+}

@@ -1,62 +1,237 @@
 //! Documents of every Zarr version, and the one model they are parsed into.
-use crate::{codec::CodecChain, dtype::{DataType, FillValue}, error::FormatError, grid::Dims};
-/// stub
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ZarrFormat { /// v2
- V2, /// v3
- V3 }
-/// stub
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArrayMetadata { /// f
- pub zarr_format: ZarrFormat, /// f
- pub shape: Dims, /// f
- pub chunk_shape: Dims, /// f
- pub data_type: String, /// f
- pub codecs: Vec<String>, /// f
- pub chunk_keys: ChunkKeyEncoding, /// f
- pub dimension_names: Option<Vec<Option<String>>>, /// f
- pub decoding: Result<Decoding, FormatError> }
-impl ArrayMetadata { /// stub
- pub fn inner_chunk_shape(&self) -> Option<Dims> { None } }
-/// stub
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoding { /// f
- pub data_type: DataType, /// f
- pub fill_value: FillValue, /// f
- pub codecs: CodecChain }
-/// stub
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyKind { /// f
- Default, /// f
- V2 }
-/// stub
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChunkKeyEncoding { /// f
- pub kind: KeyKind, /// f
- pub separator: u8 }
-impl ChunkKeyEncoding {
- /// stub
- pub fn encode(&self, _indices: &[u64]) -> Vec<u8> { unimplemented!() }
- /// stub
- pub fn decode(&self, _key: &[u8], _rank: usize) -> Option<Dims> { unimplemented!() }
+//!
+//! Parsing is in two parts. What makes a document an array at all (shape, chunk shape, key
+//! encoding) must be there, or the parser refuses. What decoding needs (data type, fill value,
+//! codecs) may be unknown to this build: such an array is still listed, and
+//! [`ArrayMetadata::decoding`] says why it cannot be decoded.
+//!
+//! [`render`] and [`consolidated`] edit documents for the views. An edit is a splice of the
+//! text: what is not changed stays byte for byte.
+
+#![deny(clippy::indexing_slicing)]
+
+mod chunk_key;
+mod codecs;
+pub mod consolidated;
+mod json;
+pub mod render;
+pub mod v2;
+pub mod v3;
+
+pub use chunk_key::{ChunkKeyEncoding, KeyKind};
+
+use crate::codec::CodecChain;
+use crate::dtype::{DataType, FillValue};
+use crate::error::FormatError;
+use crate::grid::{self, Dims};
+
+/// The documents that a prefix may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DocumentName {
+    /// v3: array or group, with attributes and perhaps consolidated metadata.
+    ZarrJson,
+    /// v2: array.
+    ZArray,
+    /// v2: group.
+    ZGroup,
+    /// v2: attributes of either.
+    ZAttrs,
+    /// v2: consolidated metadata of a group.
+    ZMetadata,
 }
-/// stub
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GroupMetadata { }
-/// stub
+
+impl DocumentName {
+    /// All of them.
+    pub const ALL: [DocumentName; 5] = [
+        DocumentName::ZarrJson,
+        DocumentName::ZArray,
+        DocumentName::ZGroup,
+        DocumentName::ZAttrs,
+        DocumentName::ZMetadata,
+    ];
+
+    /// The last segment of the document's key.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DocumentName::ZarrJson => "zarr.json",
+            DocumentName::ZArray => ".zarray",
+            DocumentName::ZGroup => ".zgroup",
+            DocumentName::ZAttrs => ".zattrs",
+            DocumentName::ZMetadata => ".zmetadata",
+        }
+    }
+
+    /// The document that the last segment of a key names, if any.
+    pub fn of(segment: &[u8]) -> Option<DocumentName> {
+        DocumentName::ALL
+            .into_iter()
+            .find(|name| name.as_str().as_bytes() == segment)
+    }
+}
+
+/// The generation of the format that a document belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZarrFormat {
+    /// Zarr v2: `.zarray`, `.zgroup`, `.zattrs`.
+    V2,
+    /// Zarr v3: `zarr.json`.
+    V3,
+}
+
+/// What a prefix holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeMetadata { /// f
- Array(Box<ArrayMetadata>), /// f
- Group(GroupMetadata) }
-/// stub
-pub mod names { #![allow(missing_docs)] pub const ZARR_JSON: &str = "zarr.json"; pub const ZARRAY: &str = ".zarray"; pub const ZGROUP: &str = ".zgroup"; pub const ZATTRS: &str = ".zattrs"; pub const ZMETADATA: &str = ".zmetadata"; }
-/// stub
-pub mod v2 { #![allow(missing_docs)] use super::*; pub fn parse_array(_t: &[u8]) -> Result<ArrayMetadata, FormatError> { unimplemented!() } pub fn parse_group(_t: &[u8]) -> Result<GroupMetadata, FormatError> { unimplemented!() } }
-/// stub
-pub mod v3 { #![allow(missing_docs)] use super::*; pub fn parse(_t: &[u8]) -> Result<NodeMetadata, FormatError> { unimplemented!() } }
-/// stub
-pub mod render { #![allow(missing_docs)] use super::*; pub enum Shards { Expand, Keep } pub fn expanded_v3(_t: &[u8]) -> Result<Vec<u8>, FormatError> { unimplemented!() } pub fn decoded_v3(_t: &[u8], _s: Shards) -> Result<Vec<u8>, FormatError> { unimplemented!() } pub fn decoded_v2(_t: &[u8]) -> Result<Vec<u8>, FormatError> { unimplemented!() } }
-/// stub
-pub mod consolidated { #![allow(missing_docs)] use super::*; pub enum EntryEdit { Keep, Replace(Vec<u8>), Remove }
-pub fn edit_v2(_t: &[u8], _e: &mut dyn FnMut(&str, &[u8]) -> EntryEdit) -> Result<Vec<u8>, FormatError> { unimplemented!() }
-pub fn edit_v3(_t: &[u8], _e: &mut dyn FnMut(&str, &[u8]) -> EntryEdit) -> Result<Vec<u8>, FormatError> { unimplemented!() } }
+pub enum NodeMetadata {
+    /// An array.
+    Array(Box<ArrayMetadata>),
+    /// A group.
+    Group(GroupMetadata),
+}
+
+/// A group. It has no properties beside its attributes, which are not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupMetadata {}
+
+/// An array, of whichever version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrayMetadata {
+    /// The version of its document.
+    pub zarr_format: ZarrFormat,
+    /// Length in each dimension, in elements.
+    pub shape: Dims,
+    /// Lengths of an outer chunk (the shard, when sharded), 1 or more, in elements. Of a grid
+    /// that is not regular: the whole array (and `decoding` is an error).
+    pub chunk_shape: Dims,
+    /// The data type as spelled, for messages.
+    pub data_type: String,
+    /// Names of the codecs as spelled, in the order of encoding; those of a shard's inner
+    /// chunks in brackets: `sharding_indexed(bytes, zstd)`.
+    pub codecs: Vec<String>,
+    /// How chunk keys are spelled.
+    pub chunk_keys: ChunkKeyEncoding,
+    /// A name for each dimension, where there is one; `None` when the document gives none.
+    pub dimension_names: Option<Vec<Option<String>>>,
+    /// All that decoding needs, or why there is none.
+    pub decoding: Result<Decoding, FormatError>,
+}
+
+/// What turns encoded chunks into elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoding {
+    /// The type of an element.
+    pub data_type: DataType,
+    /// What absent chunks are full of.
+    pub fill_value: FillValue,
+    /// From encoded bytes to elements.
+    pub codecs: CodecChain,
+}
+
+impl ArrayMetadata {
+    /// The shape of the innermost chunks of a sharded array, in the axes of the array. `None`
+    /// when it is not sharded, or cannot be decoded.
+    ///
+    /// A transpose before the sharding codec moves axes: where axis `i` of what the codec sees
+    /// is axis `p[i]` of the array, an inner chunk has length `c[i]` in axis `p[i]`.
+    ///
+    /// ```text
+    /// array axes (y, x), transpose [1, 0], sharding chunk_shape [2, 3]:  p = [1, 0]
+    /// the sharding codec sees (x, y): 2 along x, 3 along y              inner chunk (3, 2)
+    /// ```
+    pub fn inner_chunk_shape(&self) -> Option<Dims> {
+        let decoding = self.decoding.as_ref().ok()?;
+        let mut axes: Vec<usize> = (0..self.shape.len()).collect();
+        let mut chain = &decoding.codecs;
+        let mut inner = None;
+        loop {
+            for transpose in &chain.array_to_array {
+                axes = transpose
+                    .order()
+                    .iter()
+                    .map(|&axis| axes.get(axis).copied())
+                    .collect::<Option<_>>()?;
+            }
+            let Some(sharding) = chain.sharding() else {
+                return inner;
+            };
+            let mut shape: Dims = self.shape.iter().map(|_| 1).collect();
+            for (&axis, &length) in axes.iter().zip(&sharding.chunk_shape) {
+                *shape.get_mut(axis)? = length;
+            }
+            inner = Some(shape);
+            chain = &sharding.codecs;
+        }
+    }
+}
+
+impl Decoding {
+    /// Puts the parts together and checks that a chunk has a size that numbers can say.
+    fn new(
+        data_type: DataType,
+        fill_value: FillValue,
+        codecs: CodecChain,
+        chunk_shape: &[u64],
+    ) -> Result<Decoding, FormatError> {
+        const LIMIT: u64 = i64::MAX.cast_unsigned();
+        let bytes = grid::product(chunk_shape)
+            .and_then(|elements| elements.checked_mul(data_type.item_size));
+        if bytes.is_none_or(|bytes| bytes > LIMIT) {
+            return Err(FormatError::TooLarge {
+                what: "the size of one chunk",
+                found: format!("{chunk_shape:?} elements of {} bytes", data_type.item_size),
+                limit: LIMIT,
+            });
+        }
+        Ok(Decoding {
+            data_type,
+            fill_value,
+            codecs,
+        })
+    }
+}
+
+/// Chunk lengths, checked against the shape of the array. A length of zero stands for 1 where
+/// the array has no elements in that dimension (zarr-python writes it), and is refused
+/// elsewhere.
+fn check_chunk_shape(shape: &[u64], chunk_shape: &[u64]) -> Result<Dims, FormatError> {
+    if shape.len() != chunk_shape.len() {
+        let problem = format!(
+            "found {} chunk lengths, expected {}, one for each dimension of the shape",
+            chunk_shape.len(),
+            shape.len()
+        );
+        return Err(FormatError::document("", problem));
+    }
+    shape
+        .iter()
+        .zip(chunk_shape)
+        .enumerate()
+        .map(|(i, (&length, &chunk))| match (chunk, length) {
+            (0, 0) => Ok(1),
+            (0, _) => Err(FormatError::document(
+                format!("[{i}]"),
+                "found a chunk length of 0, expected 1 or more",
+            )),
+            _ => Ok(chunk),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn document_names_are_found_by_segment() {
+        for name in DocumentName::ALL {
+            assert_eq!(DocumentName::of(name.as_str().as_bytes()), Some(name));
+        }
+        assert_eq!(DocumentName::of(b"zarr.json.bak"), None);
+    }
+
+    #[test]
+    fn chunk_lengths_fit_the_shape() {
+        assert_eq!(check_chunk_shape(&[8, 0], &[9, 0]).unwrap()[..], [9, 1]);
+        assert!(check_chunk_shape(&[8], &[0]).is_err());
+        assert!(check_chunk_shape(&[8], &[4, 4]).is_err());
+        assert_eq!(check_chunk_shape(&[], &[]).unwrap().len(), 0);
+    }
+}

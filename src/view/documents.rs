@@ -17,7 +17,7 @@ use crate::chunk::{Block, BlockKey, Part};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{Node, chunk_identity};
 use crate::metadata::consolidated::{self, EntryEdit};
-use crate::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, names, render, v2, v3};
+use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
 use crate::store::{Key, ObjectMeta, Prefix, StoreError};
 
 /// A consolidated document is held against the documents that it copies this often at most.
@@ -55,10 +55,8 @@ impl View {
 
     /// Counts the rechecks of what `key` copies; an array's own document copies nothing.
     fn epoch(&self, key: &Key) -> Result<u64, Error> {
-        let is_group = match key.name() == names::ZMETADATA.as_bytes() {
-            true => true,
-            false => matches!(self.hierarchy.node(&key.parent())?, Node::Group(_)),
-        };
+        let is_group = is_zmetadata(key)
+            || matches!(self.hierarchy.node(&key.parent())?, Node::Group(_));
         if self.options.immutable || !is_group {
             return Ok(0);
         }
@@ -80,7 +78,7 @@ impl View {
                 text.to_vec()
             })
         };
-        if key.name() == names::ZMETADATA.as_bytes() {
+        if is_zmetadata(key) {
             return Ok(consolidated(ZarrFormat::V2));
         }
         match self.shown(view, &prefix)? {
@@ -169,6 +167,10 @@ impl View {
         })?;
         Ok(EntryEdit::Replace(shown))
     }
+}
+
+fn is_zmetadata(key: &Key) -> bool {
+    DocumentName::of(key.name()) == Some(DocumentName::ZMetadata)
 }
 
 fn parse_array(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {

@@ -8,7 +8,7 @@ use super::vnode::{Attributes, ChunkPlace, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::Node;
-use crate::metadata::{ZarrFormat, names};
+use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, StatKind};
 
 /// The hidden directory at the root of a mount.
@@ -83,11 +83,13 @@ impl View {
 
     /// Whether `name` in a group is a document that may hold copies of others.
     pub(super) fn is_edited(&self, prefix: &Prefix, name: &[u8]) -> Result<bool, Error> {
-        if name == names::ZMETADATA.as_bytes() {
-            return Ok(true);
-        }
-        Ok(name == names::ZARR_JSON.as_bytes()
-            && matches!(self.hierarchy.node(prefix)?, Node::Group(ZarrFormat::V3)))
+        Ok(match DocumentName::of(name) {
+            Some(DocumentName::ZMetadata) => true,
+            Some(DocumentName::ZarrJson) => {
+                matches!(self.hierarchy.node(prefix)?, Node::Group(ZarrFormat::V3))
+            }
+            _ => false,
+        })
     }
 
     /// A key that nothing owns, as it is stored.
@@ -134,7 +136,7 @@ impl View {
         array: &ShownArray,
         name: &[u8],
     ) -> Result<Option<Role>, Error> {
-        if name == names::ZMETADATA.as_bytes() {
+        if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
             return Ok(Some(Role::Edited(array.node.prefix.key(name)?)));
         }
         if array.form == Form::Stored {
@@ -145,8 +147,7 @@ impl View {
             return Ok(Some(Role::Edited(own.clone())));
         }
         // A document of another version describes the stored chunks, which are not shown.
-        let describes = name == names::ZARR_JSON.as_bytes() || name == names::ZARRAY.as_bytes();
-        Ok(describes.then_some(Role::Hidden))
+        Ok(makes_an_array(name).then_some(Role::Hidden))
     }
 
     /// A directory of chunks, or a chunk.
@@ -279,14 +280,19 @@ impl Unusable {
     /// Whether the stored `name` is left out beside what cannot be shown.
     pub(super) fn hides(&self, name: &[u8]) -> bool {
         // No reader may take this for an array: no document, and no chunks without one.
-        if name == names::ZARR_JSON.as_bytes() || name == names::ZARRAY.as_bytes() {
-            return true;
-        }
-        name == self.document.key.name()
+        makes_an_array(name)
+            || name == self.document.key.name()
             || self
                 .names
                 .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
     }
+}
+
+fn makes_an_array(name: &[u8]) -> bool {
+    matches!(
+        DocumentName::of(name),
+        Some(DocumentName::ZarrJson | DocumentName::ZArray)
+    )
 }
 
 /// The place of a chunk or of a directory of chunks.

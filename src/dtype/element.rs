@@ -1,0 +1,218 @@
+//! What one element is, in enough detail to spell a fill value.
+//!
+//! A [`DataType`](super::DataType) is what decoding needs: sizes. An [`Element`] is what both
+//! document formats parse into on the way there, and what a fill value is read by.
+
+use super::float::FloatFormat;
+use super::{ByteOrder, ItemLayout};
+use crate::error::FormatError;
+
+/// How deeply structured types may nest.
+pub(crate) const MAX_NESTING: usize = 32;
+
+/// The type of one element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// One byte, 0 or 1.
+    Bool,
+    /// A whole number.
+    Integer(IntegerFormat),
+    /// A floating point number.
+    Float(FloatFormat),
+    /// Real part, then imaginary part.
+    Complex(FloatFormat),
+    /// A date or a duration: a count in eight bytes, whose least value means "not a time".
+    Time,
+    /// Bytes, padded with NUL.
+    Bytes {
+        /// Bytes with padding.
+        len: u64,
+    },
+    /// UTF-32 code units, padded with NUL.
+    Text {
+        /// Code units with padding.
+        units: u64,
+    },
+    /// Bytes without a meaning.
+    Raw {
+        /// Bytes.
+        len: u64,
+    },
+    /// Fields, one after the other without a gap.
+    Record(Vec<Field>),
+}
+
+/// A field of a structured type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Its name; empty for the padding of aligned `NumPy` records.
+    pub(crate) name: String,
+    /// Its type.
+    pub(crate) element: Element,
+    /// Elements in it: more than one for a sub-array.
+    pub(crate) count: u64,
+}
+
+/// A whole number: `bits` of it count, in `bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IntegerFormat {
+    /// Bytes of one number.
+    pub(crate) bytes: usize,
+    /// Bits that count, the low ones.
+    pub(crate) bits: u32,
+    /// Whether it may be negative.
+    pub(crate) signed: bool,
+}
+
+impl IntegerFormat {
+    /// An integer all of whose bits count. `bytes` is 1, 2, 4 or 8.
+    pub(crate) fn whole(bytes: usize, signed: bool) -> IntegerFormat {
+        let bits = match bytes {
+            1 => 8,
+            2 => 16,
+            4 => 32,
+            _ => 64,
+        };
+        IntegerFormat {
+            bytes,
+            bits,
+            signed,
+        }
+    }
+
+    /// Whether `value` can be stored.
+    pub(crate) fn holds(self, value: i128) -> bool {
+        let (least, past) = if self.signed {
+            (-(1_i128 << (self.bits - 1)), 1_i128 << (self.bits - 1))
+        } else {
+            (0, 1_i128 << self.bits)
+        };
+        (least..past).contains(&value)
+    }
+}
+
+impl Element {
+    /// Bytes of one element.
+    pub(crate) fn size(&self) -> Result<u64, FormatError> {
+        let size = match self {
+            Element::Bool => Some(1),
+            Element::Integer(format) => u64::try_from(format.bytes).ok(),
+            Element::Float(format) => u64::try_from(format.bytes).ok(),
+            Element::Complex(format) => u64::try_from(2 * format.bytes).ok(),
+            Element::Time => Some(8),
+            Element::Bytes { len } | Element::Raw { len } => Some(*len),
+            Element::Text { units } => units.checked_mul(4),
+            Element::Record(fields) => {
+                let mut total = Some(0_u64);
+                for field in fields {
+                    let size = field.element.size()?.checked_mul(field.count);
+                    total = total
+                        .zip(size)
+                        .and_then(|(total, size)| total.checked_add(size));
+                }
+                total
+            }
+        };
+        size.ok_or_else(|| FormatError::TooLarge {
+            what: "the size of one element",
+            found: "more than 64 bits can say".to_owned(),
+            limit: u64::MAX,
+        })
+    }
+
+    /// Bytes that change places with the byte order, per number.
+    pub(crate) fn unit(&self) -> usize {
+        match self {
+            Element::Bool | Element::Bytes { .. } | Element::Raw { .. } | Element::Record(_) => 1,
+            Element::Integer(format) => format.bytes,
+            Element::Float(format) | Element::Complex(format) => format.bytes,
+            Element::Time => 8,
+            Element::Text { .. } => 4,
+        }
+    }
+
+    /// What the bytes are made of.
+    pub(crate) fn layout(&self) -> ItemLayout {
+        match self {
+            Element::Record(_) => ItemLayout::Structured {
+                multi_byte: self.has_multi_byte(),
+            },
+            number => ItemLayout::Numbers {
+                unit: number.unit(),
+            },
+        }
+    }
+
+    fn has_multi_byte(&self) -> bool {
+        match self {
+            Element::Record(fields) => fields.iter().any(|field| field.element.has_multi_byte()),
+            number => number.unit() > 1,
+        }
+    }
+
+    /// Turns `bytes` of one little-endian element, or of several, into `order`.
+    pub(crate) fn reorder(&self, order: ByteOrder, bytes: &mut [u8]) -> Result<(), FormatError> {
+        if order == ByteOrder::Little || !self.has_multi_byte() {
+            return Ok(());
+        }
+        let Element::Record(fields) = self else {
+            for number in bytes.chunks_exact_mut(self.unit()) {
+                number.reverse();
+            }
+            return Ok(());
+        };
+        let size = usize::try_from(self.size()?).unwrap_or(usize::MAX).max(1);
+        for record in bytes.chunks_exact_mut(size) {
+            let mut rest = record;
+            for field in fields {
+                let len = field.element.size()?.saturating_mul(field.count);
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let Some((own, after)) = rest.split_at_mut_checked(len) else {
+                    break;
+                };
+                field.element.reorder(order, own)?;
+                rest = after;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::float::{FLOAT32, FLOAT64};
+    use super::*;
+
+    fn field(element: Element, count: u64) -> Field {
+        Field {
+            name: "f".to_owned(),
+            element,
+            count,
+        }
+    }
+
+    #[test]
+    fn records_are_packed_and_reordered_leaf_by_leaf() {
+        let inner = Element::Record(vec![
+            field(Element::Bool, 1),
+            field(Element::Text { units: 1 }, 1),
+        ]);
+        let record = Element::Record(vec![field(Element::Complex(FLOAT32), 1), field(inner, 2)]);
+        assert_eq!(record.size(), Ok(18));
+        assert_eq!(record.layout(), ItemLayout::Structured { multi_byte: true });
+        let mut bytes: Vec<u8> = (0..18).collect();
+        record.reorder(ByteOrder::Big, &mut bytes).unwrap();
+        assert_eq!(
+            bytes,
+            [3, 2, 1, 0, 7, 6, 5, 4, 8, 12, 11, 10, 9, 13, 17, 16, 15, 14]
+        );
+    }
+
+    #[test]
+    fn sizes_never_wrap() {
+        let huge = field(Element::Raw { len: u64::MAX }, 2);
+        assert!(Element::Record(vec![huge]).size().is_err());
+        assert!(Element::Text { units: 1 << 62 }.size().is_err());
+        assert_eq!(Element::Float(FLOAT64).size(), Ok(8));
+    }
+}

@@ -1,0 +1,296 @@
+//! Fill values as documents spell them.
+//!
+//! | type | v2 | v3 |
+//! |---|---|---|
+//! | whole numbers | `5`, `5.0`, `"5"` | `5`, `5.0` |
+//! | floats | `1.5`, `"NaN"`, `"-Infinity"`, `NaN`, `"1.5"` | `1.5`, `"NaN"`, `"0x7fc00000"` |
+//! | complex | `[1, "NaN"]`, `1` | `[1, "NaN"]` |
+//! | times | `7`, `"NaT"` | `7`, `"NaT"` |
+//! | bytes | base64, or the characters themselves; `0` | base64, or a list of bytes |
+//! | text | `"ab"`; `0` | `"ab"` |
+//! | structured | base64 of the stored bytes; `0` | an object of every field, or base64 |
+//!
+//! In v2 `null` means undefined. Provisional v3 documents also have `+Infinity`, `inf`, `nan`
+//! and `0b…`.
+//!
+//! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
+
+use serde_json::value::RawValue;
+
+use super::element::{Element, Field};
+use super::float::FloatFormat;
+use super::json::{self, Json, Object};
+use super::{ByteOrder, FillValue, base64, typestr, v3_name};
+use crate::error::FormatError;
+
+/// Largest structured element whose fill value is put together field by field.
+const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Whose spellings are accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    V2,
+    V3,
+}
+
+impl FillValue {
+    /// The fill value that a v2 document spells `value`, of the type that it spells `dtype`.
+    ///
+    /// # Errors
+    ///
+    /// When `dtype` is not supported, or `value` is no value of it.
+    pub fn parse_v2(dtype: &RawValue, value: Option<&RawValue>) -> Result<FillValue, FormatError> {
+        let (element, _) = typestr::parse(dtype)?;
+        let item_size = element.size()?;
+        match value.filter(|value| value.get() != "null") {
+            None => Ok(FillValue::zeros(item_size)),
+            Some(value) => {
+                let bytes = encode(&element, value, Spelling::V2)?;
+                Ok(FillValue::padded(bytes, item_size, true))
+            }
+        }
+    }
+
+    /// The fill value that a v3 document spells `value`, of the type that it spells
+    /// `data_type`. `order` is the order that structured elements are stored in.
+    ///
+    /// # Errors
+    ///
+    /// When `data_type` is not supported, or `value` is no value of it.
+    pub fn parse_v3(
+        data_type: &RawValue,
+        value: &RawValue,
+        order: ByteOrder,
+    ) -> Result<FillValue, FormatError> {
+        let element = v3_name::parse(data_type)?;
+        let mut bytes = encode(&element, value, Spelling::V3)?;
+        if matches!(element, Element::Record(_)) {
+            element.reorder(order, &mut bytes)?;
+        }
+        Ok(FillValue::padded(bytes, element.size()?, true))
+    }
+}
+
+/// Bytes of one element, little-endian; zeros at the end may be left out.
+fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec<u8>, FormatError> {
+    let json = Json::of(value)?;
+    match element {
+        Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
+        Element::Integer(format) => whole(&json, spelling)
+            .filter(|&value| format.holds(value))
+            .map(|value| low_bytes(&value.to_le_bytes(), format.bytes)),
+        Element::Time => match &json {
+            Json::String(text) if text == "NaT" => Some(i64::MIN),
+            _ => whole(&json, spelling).and_then(|value| i64::try_from(value).ok()),
+        }
+        .map(|value| value.to_le_bytes().to_vec()),
+        Element::Float(format) => float(&json, *format, spelling),
+        Element::Complex(format) => complex(&json, *format, spelling),
+        Element::Bytes { len } => bytes(&json, spelling).filter(|bytes| fits(bytes, *len)),
+        Element::Raw { len } => raw(&json, *len, spelling),
+        Element::Text { units } => text(&json, *units, spelling),
+        Element::Record(fields) => match &json {
+            Json::Object(members) if spelling == Spelling::V3 => {
+                return record(element, fields, members);
+            }
+            _ => raw(&json, element.size()?, spelling),
+        },
+    }
+    .ok_or_else(|| json::mismatch(value, &expected(element)))
+}
+
+/// What the message of an error asks for.
+fn expected(element: &Element) -> String {
+    match element {
+        Element::Bool => "true or false".to_owned(),
+        Element::Integer(format) => {
+            let sign = if format.signed {
+                "a signed"
+            } else {
+                "an unsigned"
+            };
+            format!("{sign} whole number of {} bits", format.bits)
+        }
+        Element::Time => "a whole number of 64 bits or \"NaT\"".to_owned(),
+        Element::Float(format) => format!("a number that {} bytes can hold", format.bytes),
+        Element::Complex(_) => "a pair of numbers, real and imaginary".to_owned(),
+        Element::Bytes { len } => format!("base64 of at most {len} bytes"),
+        Element::Raw { len } => format!("base64 of exactly {len} bytes"),
+        Element::Text { units } => format!("a string of at most {units} characters"),
+        Element::Record(_) => "a value for every field, or base64 of all of them".to_owned(),
+    }
+}
+
+fn low_bytes(little_endian: &[u8], n: usize) -> Vec<u8> {
+    little_endian.iter().take(n).copied().collect()
+}
+
+fn fits(bytes: &[u8], len: u64) -> bool {
+    u64::try_from(bytes.len()).is_ok_and(|n| n <= len)
+}
+
+fn boolean(json: &Json<'_>) -> Option<bool> {
+    match json {
+        Json::Bool(value) => Some(*value),
+        Json::Number(text) => match json::integer(text)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn whole(json: &Json<'_>, spelling: Spelling) -> Option<i128> {
+    match json {
+        Json::Number(text) => json::integer(text),
+        Json::String(text) if spelling == Spelling::V2 => json::integer(text),
+        _ => None,
+    }
+}
+
+/// Whether this is the `0` that zarr-python 2 writes for types that have no number zero.
+fn is_zero(json: &Json<'_>) -> bool {
+    matches!(json, Json::Number(text) if json::integer(text) == Some(0))
+}
+
+fn float(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
+    let bits = match json {
+        Json::Number(text) => format.of_decimal(text),
+        Json::NonFinite(value) if value.is_nan() => format.nan(),
+        Json::NonFinite(value) => format.infinity(*value < 0.0),
+        Json::String(text) => float_of_text(text, format, spelling),
+        _ => None,
+    }?;
+    Some(low_bytes(&bits.to_le_bytes(), format.bytes))
+}
+
+fn float_of_text(text: &str, format: FloatFormat, spelling: Spelling) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    match lower.as_str() {
+        "nan" => return format.nan(),
+        "infinity" | "+infinity" | "inf" | "+inf" => return format.infinity(false),
+        "-infinity" | "-inf" => return format.infinity(true),
+        _ => {}
+    }
+    if spelling == Spelling::V2 {
+        return format.of_decimal(text);
+    }
+    let (digits, radix, per_byte) = match (text.strip_prefix("0x"), text.strip_prefix("0b")) {
+        (Some(digits), _) => (digits, 16, 2),
+        (None, Some(digits)) => (digits, 2, 8),
+        (None, None) => return None,
+    };
+    // `from_str_radix` would take a sign.
+    let right = digits.len() == per_byte * format.bytes && !digits.starts_with(['+', '-']);
+    right
+        .then(|| u64::from_str_radix(digits, radix).ok())
+        .flatten()
+}
+
+fn complex(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
+    match json {
+        Json::Array(parts) => {
+            let [real, imaginary] = parts.as_slice() else {
+                return None;
+            };
+            let mut bytes = float(&Json::of(real).ok()?, format, spelling)?;
+            bytes.extend(float(&Json::of(imaginary).ok()?, format, spelling)?);
+            Some(bytes)
+        }
+        real if spelling == Spelling::V2 => {
+            let mut bytes = float(real, format, spelling)?;
+            bytes.resize(2 * format.bytes, 0);
+            Some(bytes)
+        }
+        _ => None,
+    }
+}
+
+/// Bytes in base64, or (v2) the characters themselves when they are no base64.
+fn bytes(json: &Json<'_>, spelling: Spelling) -> Option<Vec<u8>> {
+    match json {
+        Json::String(text) => match (base64::decode(text), spelling) {
+            (None, Spelling::V2) => Some(text.clone().into_bytes()),
+            (decoded, _) => decoded,
+        },
+        Json::Array(items) if spelling == Spelling::V3 => items
+            .iter()
+            .map(|item| {
+                json::length(item)
+                    .ok()
+                    .and_then(|byte| u8::try_from(byte).ok())
+            })
+            .collect(),
+        zero if spelling == Spelling::V2 && is_zero(zero) => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+/// Exactly `len` bytes, or (v2) the number 0 for zeros.
+fn raw(json: &Json<'_>, len: u64, spelling: Spelling) -> Option<Vec<u8>> {
+    match json {
+        Json::String(text) => {
+            let bytes = base64::decode(text)?;
+            (u64::try_from(bytes.len()) == Ok(len)).then_some(bytes)
+        }
+        Json::Array(_) => {
+            bytes(json, spelling).filter(|bytes| u64::try_from(bytes.len()) == Ok(len))
+        }
+        zero => (spelling == Spelling::V2 && is_zero(zero)).then(Vec::new),
+    }
+}
+
+fn text(json: &Json<'_>, units: u64, spelling: Spelling) -> Option<Vec<u8>> {
+    match json {
+        Json::String(text) => {
+            let bytes: Vec<u8> = text
+                .chars()
+                .flat_map(|character| u32::from(character).to_le_bytes())
+                .collect();
+            fits(&bytes, units.checked_mul(4)?).then_some(bytes)
+        }
+        zero => (spelling == Spelling::V2 && is_zero(zero)).then(Vec::new),
+    }
+}
+
+/// Every field of an object, in the order of the type.
+fn record(
+    element: &Element,
+    fields: &[Field],
+    members: &Object<'_>,
+) -> Result<Vec<u8>, FormatError> {
+    let size = element.size()?;
+    if size > MAX_RECORD_BYTES {
+        return Err(FormatError::TooLarge {
+            what: "the size of a structured element",
+            found: size.to_string(),
+            limit: MAX_RECORD_BYTES,
+        });
+    }
+    if let Some((stray, _)) = members
+        .iter()
+        .find(|(name, _)| !fields.iter().any(|field| field.name == *name))
+    {
+        return Err(FormatError::document(
+            stray,
+            "the data type has no such field",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let mut end = 0_usize;
+    for field in fields {
+        let value = members.require(&field.name)?;
+        bytes.extend(
+            encode(&field.element, value, Spelling::V3)
+                .map_err(|error| error.within(&field.name))?,
+        );
+        // `size` bounds the sum.
+        end += usize::try_from(field.element.size()?).unwrap_or(0);
+        bytes.resize(end, 0);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! Floating point formats, and how a fill value becomes their bits.
+//!
+//! `float32` and `float64` are read from the decimal text at once. Narrower formats are rounded
+//! half to even from the nearest `f64`.
+//!
+//! ```text
+//! float16     s eeeee mmmmmmmmmm        bias 15     1.5 = 0 01111 1000000000 = 3e00
+//! bfloat16    s eeeeeeee mmmmmmm        bias 127    1.5 = 3fc0
+//! float4      0000 s ee m               bias 1      1.5 = 3
+//! ```
+//!
+//! Sources: Zarr v3 core, section "Fill value list"; the `float8_*`, `float6_*`, `float4_*` and
+//! `bfloat16` registrations in zarr-extensions.
+
+/// What the bit patterns at the ends of a format stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Specials {
+    /// The largest exponent holds infinities and NaNs.
+    Ieee,
+    /// Minus zero is the one NaN; no infinity.
+    UnsignedZero,
+    /// Finite numbers only.
+    Finite,
+    /// Exponent only: no sign, no zero, all ones is NaN.
+    ExponentOnly,
+}
+
+/// A floating point format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FloatFormat {
+    /// Bytes of one number.
+    pub(crate) bytes: usize,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+    bias: i32,
+    specials: Specials,
+}
+
+pub(crate) const FLOAT16: FloatFormat = FloatFormat::new(2, 5, 10, 15, Specials::Ieee);
+pub(crate) const FLOAT32: FloatFormat = FloatFormat::new(4, 8, 23, 127, Specials::Ieee);
+pub(crate) const FLOAT64: FloatFormat = FloatFormat::new(8, 11, 52, 1023, Specials::Ieee);
+
+impl FloatFormat {
+    const fn new(
+        bytes: usize,
+        exponent_bits: u32,
+        mantissa_bits: u32,
+        bias: i32,
+        specials: Specials,
+    ) -> FloatFormat {
+        FloatFormat {
+            bytes,
+            exponent_bits,
+            mantissa_bits,
+            bias,
+            specials,
+        }
+    }
+
+    /// The format of a v3 data type.
+    pub(crate) fn of_name(name: &str) -> Option<FloatFormat> {
+        use Specials::{ExponentOnly, Finite, Ieee, UnsignedZero};
+        Some(match name {
+            "float16" => FLOAT16,
+            "float32" => FLOAT32,
+            "float64" => FLOAT64,
+            "bfloat16" => FloatFormat::new(2, 8, 7, 127, Ieee),
+            "float8_e3m4" => FloatFormat::new(1, 3, 4, 3, Ieee),
+            "float8_e4m3" => FloatFormat::new(1, 4, 3, 7, Ieee),
+            "float8_e5m2" => FloatFormat::new(1, 5, 2, 15, Ieee),
+            "float8_e4m3fnuz" => FloatFormat::new(1, 4, 3, 8, UnsignedZero),
+            "float8_e4m3b11fnuz" => FloatFormat::new(1, 4, 3, 11, UnsignedZero),
+            "float8_e5m2fnuz" => FloatFormat::new(1, 5, 2, 16, UnsignedZero),
+            "float8_e8m0fnu" => FloatFormat::new(1, 8, 0, 127, ExponentOnly),
+            "float6_e2m3fn" => FloatFormat::new(1, 2, 3, 1, Finite),
+            "float6_e3m2fn" => FloatFormat::new(1, 3, 2, 3, Finite),
+            "float4_e2m1fn" => FloatFormat::new(1, 2, 1, 1, Finite),
+            _ => return None,
+        })
+    }
+
+    fn sign_bit(self) -> u64 {
+        match self.specials {
+            Specials::ExponentOnly => 0,
+            _ => 1 << (self.exponent_bits + self.mantissa_bits),
+        }
+    }
+
+    /// All bits of the exponent.
+    fn exponent_mask(self) -> u64 {
+        ((1 << self.exponent_bits) - 1) << self.mantissa_bits
+    }
+
+    /// The largest finite number's bits, sign left out.
+    fn largest(self) -> u64 {
+        match self.specials {
+            Specials::Ieee | Specials::ExponentOnly => self.exponent_mask() - 1,
+            Specials::UnsignedZero | Specials::Finite => {
+                self.exponent_mask() | ((1 << self.mantissa_bits) - 1)
+            }
+        }
+    }
+
+    /// Bits of the default NaN.
+    pub(crate) fn nan(self) -> Option<u64> {
+        match self.specials {
+            Specials::Ieee => Some(self.exponent_mask() | (1 << (self.mantissa_bits - 1))),
+            Specials::UnsignedZero => Some(self.sign_bit()),
+            Specials::ExponentOnly => Some(self.exponent_mask()),
+            Specials::Finite => None,
+        }
+    }
+
+    /// Bits of an infinity.
+    pub(crate) fn infinity(self, negative: bool) -> Option<u64> {
+        let sign = if negative { self.sign_bit() } else { 0 };
+        (self.specials == Specials::Ieee).then(|| self.exponent_mask() | sign)
+    }
+
+    /// Bits of the number nearest to the decimal `text`; `None` when it spells none or the
+    /// format cannot hold it. Too large a number is infinite where the format has infinities.
+    pub(crate) fn of_decimal(self, text: &str) -> Option<u64> {
+        // `parse` also takes "inf" and "nan", which the caller spells in its own way.
+        if !text.bytes().any(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        match self.bytes {
+            8 => text.parse().ok().map(f64::to_bits),
+            4 => text
+                .parse()
+                .ok()
+                .map(|value: f32| u64::from(value.to_bits())),
+            _ => text.parse().ok().and_then(|value| self.round(value)),
+        }
+    }
+
+    /// Bits of the number of this format nearest to `value`, half to even.
+    fn round(self, value: f64) -> Option<u64> {
+        let sign = if value.is_sign_negative() {
+            self.sign_bit()
+        } else {
+            0
+        };
+        if value.is_nan() {
+            return self.nan();
+        }
+        if value.is_infinite() {
+            return self.infinity(value.is_sign_negative());
+        }
+        if value == 0.0 {
+            return match self.specials {
+                Specials::ExponentOnly => None,
+                Specials::UnsignedZero => Some(0),
+                Specials::Ieee | Specials::Finite => Some(sign),
+            };
+        }
+        if self.specials == Specials::ExponentOnly && value < 0.0 {
+            return None;
+        }
+        let magnitude = self.round_magnitude(value);
+        if magnitude > self.largest() {
+            return self.infinity(value.is_sign_negative());
+        }
+        match self.specials {
+            Specials::UnsignedZero if magnitude == 0 => Some(0),
+            _ => Some(sign | magnitude),
+        }
+    }
+
+    /// Exponent and mantissa bits of |value|, rounded; may pass [`largest`](Self::largest).
+    fn round_magnitude(self, value: f64) -> u64 {
+        // |value| = mantissa * 2^power, and its leading bit is worth 2^exponent.
+        let bits = value.to_bits() & !(1 << 63);
+        let (mantissa, power) = match i32::try_from(bits >> 52).unwrap_or(i32::MAX) {
+            0 => (bits, -1074),
+            biased => ((bits & ((1 << 52) - 1)) | (1 << 52), biased - 1075),
+        };
+        let exponent = power + i32::try_from(mantissa.ilog2()).unwrap_or(0);
+        // Code 0 holds subnormal numbers, except in a format that is all exponent.
+        let least = match self.specials {
+            Specials::ExponentOnly => -self.bias,
+            _ => 1 - self.bias,
+        };
+        let stored = exponent.max(least);
+        let mantissa_bits = i32::try_from(self.mantissa_bits).unwrap_or(0);
+        let shift = u32::try_from(stored - mantissa_bits - power).unwrap_or(0);
+        let units = shift_half_even(mantissa, shift);
+        if exponent < least {
+            return units;
+        }
+        // A carry out of the mantissa goes into the exponent by itself.
+        let code = u64::try_from(stored + self.bias).unwrap_or(0);
+        (code << self.mantissa_bits) + units - (1 << self.mantissa_bits)
+    }
+}
+
+/// `value / 2^shift`, rounded half to even.
+fn shift_half_even(value: u64, shift: u32) -> u64 {
+    let Some(whole) = value.checked_shr(shift) else {
+        return 0;
+    };
+    let rest = value - (whole << shift);
+    let half = if shift == 0 {
+        return whole;
+    } else {
+        1_u64 << (shift - 1)
+    };
+    if rest > half || (rest == half && whole % 2 == 1) {
+        whole + 1
+    } else {
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_round_half_to_even() {
+        for (name, text, bits) in [
+            ("float64", "0.1", Some(0x3fb9_9999_9999_999a)),
+            ("float64", "-0.0", Some(0x8000_0000_0000_0000)),
+            ("float32", "0.1", Some(0x3dcc_cccd)),
+            // Just above the middle of two f32: by way of f64 it would round down.
+            ("float32", "1.00000005960464477540", Some(0x3f80_0001)),
+            ("float32", "1e39", Some(0x7f80_0000)),
+            ("float16", "1", Some(0x3c00)),
+            ("float16", "-1.5", Some(0xbe00)),
+            ("float16", "65504", Some(0x7bff)),
+            ("float16", "65519", Some(0x7bff)),
+            ("float16", "65520", Some(0x7c00)),
+            ("float16", "6e-8", Some(0x0001)),
+            ("float16", "2.9e-8", Some(0x0000)),
+            ("float16", "2049", Some(0x6800)),
+            ("float16", "2051", Some(0x6802)),
+            ("float16", "0.000060975552", Some(0x03ff)),
+            ("float16", "5e-324", Some(0)),
+            ("bfloat16", "1", Some(0x3f80)),
+            ("bfloat16", "3.14159", Some(0x4049)),
+            ("bfloat16", "1.00390625", Some(0x3f80)),
+            ("bfloat16", "1.01171875", Some(0x3f82)),
+            ("float8_e4m3", "1", Some(0x38)),
+            ("float8_e4m3", "240", Some(0x77)),
+            ("float8_e4m3", "1000", Some(0x78)),
+            ("float8_e5m2", "57344", Some(0x7b)),
+            ("float8_e3m4", "15.5", Some(0x6f)),
+            ("float8_e4m3fnuz", "240", Some(0x7f)),
+            ("float8_e4m3fnuz", "-0.0", Some(0)),
+            ("float8_e4m3fnuz", "1000", None),
+            ("float8_e8m0fnu", "1", Some(127)),
+            ("float8_e8m0fnu", "0.25", Some(125)),
+            ("float8_e8m0fnu", "0", None),
+            ("float8_e8m0fnu", "-1", None),
+            ("float6_e2m3fn", "7.5", Some(0x1f)),
+            ("float6_e2m3fn", "-1", Some(0x28)),
+            ("float6_e3m2fn", "28", Some(0x1f)),
+            ("float6_e3m2fn", "0.0625", Some(0x01)),
+            ("float4_e2m1fn", "6", Some(7)),
+            ("float4_e2m1fn", "-0.5", Some(9)),
+            ("float4_e2m1fn", "8", None),
+            ("float64", "inf", None),
+        ] {
+            let format = FloatFormat::of_name(name).unwrap();
+            assert_eq!(format.of_decimal(text), bits, "{name} {text}");
+        }
+    }
+
+    #[test]
+    fn special_values_have_their_registered_bits() {
+        for (name, nan, infinity) in [
+            ("float16", Some(0x7e00), Some(0x7c00)),
+            ("float32", Some(0x7fc0_0000), Some(0x7f80_0000)),
+            (
+                "float64",
+                Some(0x7ff8_0000_0000_0000),
+                Some(0x7ff0_0000_0000_0000),
+            ),
+            ("bfloat16", Some(0x7fc0), Some(0x7f80)),
+            ("float8_e3m4", Some(0x78), Some(0x70)),
+            ("float8_e4m3", Some(0x7c), Some(0x78)),
+            ("float8_e5m2", Some(0x7e), Some(0x7c)),
+            ("float8_e4m3b11fnuz", Some(0x80), None),
+            ("float8_e8m0fnu", Some(0xff), None),
+            ("float4_e2m1fn", None, None),
+        ] {
+            let format = FloatFormat::of_name(name).unwrap();
+            assert_eq!(
+                (format.nan(), format.infinity(false)),
+                (nan, infinity),
+                "{name}"
+            );
+        }
+        assert_eq!(FLOAT16.infinity(true), Some(0xfc00));
+    }
+}

@@ -1,0 +1,265 @@
+//! One level of a JSON value at a time.
+//!
+//! Data types and fill values are JSON, nested ever so deep by a hostile document. Nothing here
+//! recurses: a list or an object is opened into the texts of its values, and whoever goes
+//! further counts the levels.
+//!
+//! Python writes bare `NaN`, `Infinity` and `-Infinity`. They are masked by strings of the same
+//! length before a document is parsed ([`mask_of`]), and [`Json::of`] gives them back as
+//! [`Json::NonFinite`]. The masks hold the character U+007F, which no real text does.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::FormatError;
+
+/// Bare token, the string of the same length that stands for it, and its value.
+const NON_FINITE: [(&str, &str, f64); 3] = [
+    ("NaN", "\"\u{7f}\"", f64::NAN),
+    ("Infinity", "\"\u{7f}+++++\"", f64::INFINITY),
+    ("-Infinity", "\"\u{7f}------\"", f64::NEG_INFINITY),
+];
+
+/// The mask of the bare token that `text` begins with.
+pub(crate) fn mask_of(text: &[u8]) -> Option<&'static str> {
+    NON_FINITE
+        .iter()
+        .find(|(token, _, _)| text.starts_with(token.as_bytes()))
+        .map(|&(_, mask, _)| mask)
+}
+
+/// A JSON value, opened by one level.
+#[derive(Debug)]
+pub(crate) enum Json<'a> {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number as it is spelled.
+    Number(&'a str),
+    /// One of Python's bare tokens.
+    NonFinite(f64),
+    /// A string, unescaped.
+    String(String),
+    /// A list.
+    Array(Vec<&'a RawValue>),
+    /// An object.
+    Object(Object<'a>),
+}
+
+impl<'a> Json<'a> {
+    /// Opens `raw`.
+    pub(crate) fn of(raw: &'a RawValue) -> Result<Json<'a>, FormatError> {
+        let text = raw.get();
+        if let Some(&(_, _, value)) = NON_FINITE.iter().find(|(_, mask, _)| *mask == text) {
+            return Ok(Json::NonFinite(value));
+        }
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Json::Null,
+            Some(b't') => Json::Bool(true),
+            Some(b'f') => Json::Bool(false),
+            Some(b'"') => Json::String(read(text)?),
+            Some(b'[') => Json::Array(read(text)?),
+            Some(b'{') => Json::Object(read(text)?),
+            _ => Json::Number(text),
+        })
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FormatError> {
+    serde_json::from_str(text).map_err(|error| FormatError::document("", error.to_string()))
+}
+
+/// A string, or what was found instead of `expected`.
+pub(crate) fn string(raw: &RawValue, expected: &str) -> Result<String, FormatError> {
+    match Json::of(raw)? {
+        Json::String(text) => Ok(text),
+        _ => Err(mismatch(raw, expected)),
+    }
+}
+
+/// A list, or what was found instead of `expected`.
+pub(crate) fn array<'a>(
+    raw: &'a RawValue,
+    expected: &str,
+) -> Result<Vec<&'a RawValue>, FormatError> {
+    match Json::of(raw)? {
+        Json::Array(items) => Ok(items),
+        _ => Err(mismatch(raw, expected)),
+    }
+}
+
+/// An object, or what was found instead of `expected`.
+pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Object<'a>, FormatError> {
+    match Json::of(raw)? {
+        Json::Object(members) => Ok(members),
+        _ => Err(mismatch(raw, expected)),
+    }
+}
+
+/// A whole number of 0 or more.
+pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
+    match Json::of(raw)? {
+        Json::Number(text) => integer(text).and_then(|value| u64::try_from(value).ok()),
+        _ => None,
+    }
+    .ok_or_else(|| mismatch(raw, "a whole number from 0 to 2^64 - 1"))
+}
+
+/// The whole number that `text` spells: `5`, also `5.0` and `5e0` below 2^53.
+pub(crate) fn integer(text: &str) -> Option<i128> {
+    if let Ok(value) = text.parse() {
+        return Some(value);
+    }
+    let value: f64 = text.parse().ok()?;
+    // Beyond 2^53 a float no longer says which integer was meant.
+    let exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
+    exact.then(|| format!("{value:.0}").parse().ok()).flatten()
+}
+
+/// "found this, expected that".
+pub(crate) fn mismatch(raw: &RawValue, expected: &str) -> FormatError {
+    FormatError::document("", format!("found {}, expected {expected}", excerpt(raw)))
+}
+
+/// The beginning of a value, for messages.
+pub(crate) fn excerpt(raw: &RawValue) -> String {
+    const LONGEST: usize = 60;
+    if let Some((token, _, _)) = NON_FINITE.iter().find(|(_, mask, _)| *mask == raw.get()) {
+        return (*token).to_owned();
+    }
+    let mut text: String = raw.get().chars().take(LONGEST).collect();
+    if text.len() < raw.get().len() {
+        text.push('…');
+    }
+    text
+}
+
+/// The members of an object, in the order of the text, duplicates included.
+#[derive(Debug, Default)]
+pub(crate) struct Object<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Object<'a> {
+    /// The member `name`; of several, the last.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(member, _)| member == name)
+            .map(|&(_, value)| value)
+    }
+
+    /// The member `name`, `None` also when it is `null`.
+    pub(crate) fn get_some(&self, name: &str) -> Option<&'a RawValue> {
+        self.get(name).filter(|value| value.get() != "null")
+    }
+
+    /// The member `name`, or an error that it is missing.
+    pub(crate) fn require(&self, name: &str) -> Result<&'a RawValue, FormatError> {
+        self.get(name)
+            .ok_or_else(|| FormatError::document(name, "missing, but required"))
+    }
+
+    /// Name and value of each member.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Members).map(Object)
+    }
+}
+
+/// An extension point of Zarr v3: a name alone, or an object of `name` and `configuration`.
+/// Documents before March 2023 say `type` for `name`.
+#[derive(Debug)]
+pub(crate) struct Extension<'a> {
+    /// Its name as spelled.
+    pub(crate) name: String,
+    /// Its configuration, empty when absent.
+    pub(crate) configuration: Object<'a>,
+}
+
+impl<'a> Extension<'a> {
+    /// Reads `raw`; `expected` says what it should be.
+    pub(crate) fn of(raw: &'a RawValue, expected: &str) -> Result<Extension<'a>, FormatError> {
+        match Json::of(raw)? {
+            Json::String(name) => Ok(Extension {
+                name,
+                configuration: Object::default(),
+            }),
+            Json::Object(members) => {
+                let name = members
+                    .get("name")
+                    .or_else(|| members.get("type"))
+                    .ok_or_else(|| FormatError::document("name", "missing, but required"))?;
+                let configuration = match members.get_some("configuration") {
+                    Some(value) => {
+                        object(value, "an object").map_err(|error| error.within("configuration"))?
+                    }
+                    None => Object::default(),
+                };
+                Ok(Extension {
+                    name: string(name, "a name").map_err(|error| error.within("name"))?,
+                    configuration,
+                })
+            }
+            _ => Err(mismatch(raw, expected)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_exact_and_floats_may_be_whole() {
+        for (text, value) in [
+            ("18446744073709551615", Some(18_446_744_073_709_551_615)),
+            ("-9223372036854775808", Some(-9_223_372_036_854_775_808)),
+            ("5.0", Some(5)),
+            ("-1e3", Some(-1000)),
+            ("5.5", None),
+            ("1e300", None),
+            ("18446744073709551615.0", None),
+        ] {
+            assert_eq!(integer(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_duplicate_members_wins() {
+        let members: Object<'_> = serde_json::from_str(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        assert_eq!(members.get("a").unwrap().get(), "3");
+        assert_eq!(members.iter().count(), 3);
+    }
+
+    #[test]
+    fn masks_are_as_long_as_their_tokens() {
+        for (token, mask, _) in NON_FINITE {
+            assert_eq!(token.len(), mask.len());
+            assert_eq!(mask_of(format!("{token},").as_bytes()), Some(mask));
+        }
+    }
+}

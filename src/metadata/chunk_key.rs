@@ -1,0 +1,143 @@
+//! Chunk keys: from indices to a key and back.
+//!
+//! | encoding | rank 0 | (5) | (1, 23) | levels of (1, 23) |
+//! |---|---|---|---|---|
+//! | `default` `/` | `c` | `c/5` | `c/1/23` | `c`, `1`, `23` |
+//! | `default` `.` | `c` | `c.5` | `c.1.23` | `c.1.23` |
+//! | `v2` `/` | `0` | `5` | `1/23` | `1`, `23` |
+//! | `v2` `.` | `0` | `5` | `1.23` | `1.23` |
+//!
+//! Sources: Zarr v3 core, section "Chunk key encoding"; Zarr v2, section "Chunks".
+
+use crate::grid::Dims;
+
+/// How the indices of a chunk become a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// v3 `default`: `c`, then the indices.
+    Default,
+    /// v3 `v2`, and Zarr v2 itself: the indices alone, `0` at rank 0.
+    V2,
+}
+
+/// How chunk keys are spelled, relative to the array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkKeyEncoding {
+    /// What comes before the indices.
+    pub kind: KeyKind,
+    /// Between the parts: `/` or `.`.
+    pub separator: u8,
+}
+
+impl ChunkKeyEncoding {
+    /// The key of the chunk at `indices`.
+    pub fn encode(&self, indices: &[u64]) -> Vec<u8> {
+        let mut key = match self.kind {
+            KeyKind::Default => b"c".to_vec(),
+            KeyKind::V2 if indices.is_empty() => b"0".to_vec(),
+            KeyKind::V2 => Vec::new(),
+        };
+        for index in indices {
+            if !key.is_empty() {
+                key.push(self.separator);
+            }
+            key.extend_from_slice(index.to_string().as_bytes());
+        }
+        key
+    }
+
+    /// The indices that `key` names; `None` when it is no chunk key of this rank. An index has
+    /// no sign and no leading zeros, and may lie outside the grid.
+    pub fn decode(&self, key: &[u8], rank: usize) -> Option<Dims> {
+        let indices = match (self.kind, rank) {
+            (KeyKind::Default, 0) => return (key == b"c").then(Dims::new),
+            (KeyKind::V2, 0) => return (key == b"0").then(Dims::new),
+            (KeyKind::Default, _) => {
+                let (separator, indices) = key.strip_prefix(b"c")?.split_first()?;
+                (*separator == self.separator).then_some(indices)?
+            }
+            (KeyKind::V2, _) => key,
+        };
+        let indices: Dims = indices
+            .split(|&byte| byte == self.separator)
+            .map(index_of)
+            .collect::<Option<_>>()?;
+        (indices.len() == rank).then_some(indices)
+    }
+}
+
+fn index_of(digits: &[u8]) -> Option<u64> {
+    let plain = match digits {
+        [] => false,
+        [b'0', rest @ ..] => rest.is_empty(),
+        _ => digits.iter().all(u8::is_ascii_digit),
+    };
+    plain
+        .then(|| str::from_utf8(digits).ok()?.parse().ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn encoding(kind: KeyKind, separator: u8) -> ChunkKeyEncoding {
+        ChunkKeyEncoding { kind, separator }
+    }
+
+    #[test]
+    fn keys_and_indices_are_inverse() {
+        use KeyKind::{Default, V2};
+        for (kind, separator, keys) in [
+            (Default, b'/', ["c", "c/5", "c/1/23/45"]),
+            (Default, b'.', ["c", "c.5", "c.1.23.45"]),
+            (V2, b'/', ["0", "5", "1/23/45"]),
+            (V2, b'.', ["0", "5", "1.23.45"]),
+        ] {
+            let encoding = encoding(kind, separator);
+            for (key, indices) in keys.into_iter().zip([&[][..], &[5], &[1, 23, 45]]) {
+                assert_eq!(encoding.encode(indices), key.as_bytes());
+                let decoded = encoding.decode(key.as_bytes(), indices.len());
+                assert_eq!(decoded.as_deref(), Some(indices), "{key}");
+            }
+        }
+        let last = encoding(V2, b'.').encode(&[u64::MAX]);
+        assert_eq!(
+            encoding(V2, b'.').decode(&last, 1).as_deref(),
+            Some(&[u64::MAX][..])
+        );
+    }
+
+    #[test]
+    fn other_keys_are_no_chunks() {
+        use KeyKind::{Default, V2};
+        for (kind, separator, key, rank) in [
+            (Default, b'/', "c", 1),
+            (Default, b'/', "c/", 1),
+            (Default, b'/', "c/0", 0),
+            (Default, b'/', "c/0/0", 1),
+            (Default, b'/', "c/00", 1),
+            (Default, b'/', "c/+1", 1),
+            (Default, b'/', "c/-1", 1),
+            (Default, b'/', "c/1/", 1),
+            (Default, b'/', "c.1", 1),
+            (Default, b'/', "c/18446744073709551616", 1),
+            (Default, b'/', "1", 1),
+            (Default, b'/', "", 0),
+            (V2, b'.', "0.0", 1),
+            (V2, b'.', "0", 2),
+            (V2, b'.', "0/0", 2),
+            (V2, b'.', "", 1),
+            (V2, b'.', "1", 0),
+            (V2, b'.', "01", 1),
+            (V2, b'.', "c", 0),
+            (V2, b'/', ".zarray", 1),
+        ] {
+            assert_eq!(
+                encoding(kind, separator).decode(key.as_bytes(), rank),
+                None,
+                "{key}"
+            );
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Codec chains, sound and broken.
+
+use super::*;
+
+/// Chunks of 4 x 6.
+fn parse(codecs: &str, data_type: &str) -> Result<CodecChain, FormatError> {
+    let codecs: Box<RawValue> = serde_json::from_str(codecs).unwrap();
+    let data_type: Box<RawValue> = serde_json::from_str(data_type).unwrap();
+    chain(&list(&codecs)?, &DataType::parse_v3(&data_type)?, &[4, 6])
+}
+
+fn shard(members: &str) -> String {
+    format!(
+        r#"[{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [2, 3],
+            "codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}],
+            "index_codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}, "crc32c"],
+            {members}}}}}]"#
+    )
+}
+
+const LITTLE: &str = r#"{"name": "bytes", "configuration": {"endian": "little"}}"#;
+const PAIR: &str = r#"{"name": "structured", "configuration": {"fields": [["a", "int32"]]}}"#;
+const STRUCT: &str =
+    r#"{"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int32"}]}}"#;
+
+#[test]
+fn byte_order_is_named_where_it_means_something() {
+    use ByteOrder::{Big, Little};
+    let big = r#"[{"name": "bytes", "configuration": {"endian": "big"}}]"#;
+    for (codecs, data_type, endian) in [
+        (big, r#""int32""#, Some(Big)),
+        (
+            r#"[{"name": "endian", "configuration": {"endian": "little"}}]"#,
+            r#""int32""#,
+            Some(Little),
+        ),
+        (big, r#""uint8""#, None),
+        (r#"["bytes"]"#, r#""uint8""#, None),
+        (
+            r#"[{"name": "bytes", "configuration": null}]"#,
+            r#""bool""#,
+            None,
+        ),
+        (big, PAIR, Some(Big)),
+        (r#"["bytes"]"#, PAIR, None),
+        (big, STRUCT, Some(Big)),
+        (r#"["gzip"]"#, r#""int32""#, Some(Little)),
+        (r#"["gzip"]"#, r#""uint8""#, None),
+    ] {
+        let chain = parse(codecs, data_type).unwrap();
+        assert_eq!(
+            chain.array_to_bytes,
+            ArrayToBytes::Bytes(BytesCodec { endian }),
+            "{codecs}"
+        );
+    }
+    for data_type in [r#""int32""#, STRUCT] {
+        let error = parse(r#"["bytes"]"#, data_type).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "[0].configuration.endian: missing, but required for a data type of several bytes"
+        );
+    }
+}
+
+#[test]
+fn chains_keep_their_order() {
+    use BytesToBytes::{Blosc, Crc32c, Gzip, Zstd};
+    let codecs = format!(
+        r#"[{{"name": "transpose", "configuration": {{"order": [1, 0]}}}},
+            {{"name": "transpose", "configuration": {{"order": "F"}}}},
+            {{"name": "transpose", "configuration": {{"order": "C"}}}}, {LITTLE},
+            {{"name": "blosc", "configuration": {{"shuffle": 1}}}}, "zstd", "gzip", "crc32c"]"#
+    );
+    let chain = parse(&codecs, r#""int16""#).unwrap();
+    let orders: Vec<_> = chain.array_to_array.iter().map(Transpose::order).collect();
+    assert_eq!(orders, [[1, 0], [1, 0], [0, 1]]);
+    assert_eq!(chain.bytes_to_bytes, [Blosc, Zstd, Gzip, Crc32c]);
+}
+
+#[test]
+fn shards_see_the_axes_that_transposes_leave() {
+    let codecs = shard(r#""chunk_shape": [3, 2], "index_location": "start""#);
+    let codecs = codecs.replacen(
+        '[',
+        r#"[{"name": "transpose", "configuration": {"order": [1, 0]}},"#,
+        1,
+    );
+    let chain = parse(&codecs, r#""int32""#).unwrap();
+    let sharding = chain.sharding().unwrap();
+    assert_eq!(sharding.chunks_per_shard[..], [2, 2]);
+    assert_eq!(sharding.location, IndexLocation::Start);
+    assert_eq!(sharding.index.n_slots(), 4);
+    let end = parse(&shard(r#""index_location": null"#), r#""int32""#).unwrap();
+    assert_eq!(end.sharding().unwrap().location, IndexLocation::End);
+}
+
+#[test]
+fn names_show_what_is_inside_shards() {
+    let codecs = shard(&format!(
+        r#""codecs": {}"#,
+        shard(r#""codecs": ["bytes", "zstd"]"#)
+    ));
+    let raw: Box<RawValue> = serde_json::from_str(&codecs).unwrap();
+    assert_eq!(
+        display(&list(&raw).unwrap()),
+        ["sharding_indexed(sharding_indexed(bytes, zstd))"]
+    );
+}
+
+#[test]
+fn broken_chains_are_refused_with_their_place() {
+    let place = "[0].configuration";
+    for (codecs, message) in [
+        (format!("[{LITTLE}, {LITTLE}]"), "[1]: found `bytes` where the chunk is bytes already".to_owned()),
+        (format!(r#"["gzip", {LITTLE}]"#), "[1]: found `bytes` where".to_owned()),
+        (format!(r#"[{LITTLE}, {{"name": "transpose", "configuration": {{"order": [0, 1]}}}}]"#),
+            "[1]: found `transpose` where".to_owned()),
+        (r#"["nosuch", "bytes"]"#.to_owned(), "[0]: unsupported codec `nosuch`".to_owned()),
+        (r#"["vlen-utf8"]"#.to_owned(), "[0]: unsupported codec `vlen-utf8`".to_owned()),
+        ("[]".to_owned(), "found no codec".to_owned()),
+        (r#"[{"name": "bytes", "configuration": {"endian": "native"}}]"#.to_owned(),
+            format!("{place}.endian: found \"native\"")),
+        (shard(r#""chunk_shape": [3, 4]"#), format!("{place}.chunk_shape: found [3, 4], expected lengths that divide the shard's [4, 6]")),
+        (shard(r#""chunk_shape": [0, 3]"#), format!("{place}.chunk_shape: found [0, 3]")),
+        (shard(r#""chunk_shape": [2]"#), format!("{place}.chunk_shape: found [2]")),
+        (shard(r#""chunk_shape": [2, 3, 1]"#), format!("{place}.chunk_shape: found [2, 3, 1]")),
+        (shard(r#""codecs": ["lz4"]"#), format!("{place}.codecs[0]: unsupported codec `lz4`")),
+        (shard(r#""codecs": ["bytes"]"#), format!("{place}.codecs[0].configuration.endian: missing")),
+        (shard(r#""index_codecs": ["bytes"]"#), format!("{place}.index_codecs[0].configuration.endian: missing")),
+        (shard(&format!(r#""index_codecs": {}"#, shard(r#""x": 1"#))), format!("{place}.index_codecs[0].configuration: shards nest")),
+        (shard(r#""index_location": "middle""#), format!("{place}.index_location: found \"middle\"")),
+        (r#"[{"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 3], "codecs": ["crc32c"]}}]"#.to_owned(),
+            format!("{place}: unsupported codec `sharding_indexed without index_codecs`")),
+    ] {
+        let error = parse(&codecs, r#""int32""#).unwrap_err().to_string();
+        assert!(error.contains(&message), "{codecs}: {error}");
+    }
+}
+
+#[test]
+fn orders_must_be_permutations() {
+    for order in [
+        "[0, 0]",
+        "[0]",
+        "[0, 1, 2]",
+        "[1, 2]",
+        "[-1, 0]",
+        "[0.5, 1]",
+        "\"K\"",
+        "null",
+    ] {
+        let codecs = format!(
+            r#"[{{"name": "transpose", "configuration": {{"order": {order}}}}}, {LITTLE}]"#
+        );
+        let error = parse(&codecs, r#""int32""#).unwrap_err().to_string();
+        assert!(
+            error.starts_with("[0].configuration.order"),
+            "{order}: {error}"
+        );
+    }
+}
+
+#[test]
+fn deeply_nested_shards_are_an_error_not_an_overflow() {
+    let open = r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,1],"index_codecs":[],"codecs":"#;
+    let codecs = format!("{}[]{}", open.repeat(2_000), "}}]".repeat(2_000));
+    let error = parse(&codecs, r#""int32""#).unwrap_err().to_string();
+    assert!(error.contains("levels deep"), "{error}");
+    let raw: Box<RawValue> = serde_json::from_str(&codecs).unwrap();
+    assert_eq!(display(&list(&raw).unwrap()).len(), 1);
+}

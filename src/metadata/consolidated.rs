@@ -1,0 +1,176 @@
+//! Consolidated metadata: copies of the documents below a group, inside one of its own.
+//!
+//! ```text
+//! v2  .zmetadata  {"zarr_consolidated_format": 1, "metadata": {"a/b/.zarray": {…}, …}}
+//! v3  zarr.json   {…, "consolidated_metadata": {"kind": "inline", "metadata": {"a/b": {…}, …}}}
+//! ```
+//!
+//! A view that changes an array's document changes its copies in the same way. What is not
+//! changed stays byte for byte, indentation included, and so do the empty
+//! `consolidated_metadata` that zarr-python writes into the copies of nested groups.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::DocumentName;
+use super::json::{Document, Edits, Member};
+use crate::dtype::json::{Json, Object};
+use crate::error::FormatError;
+
+/// How deeply copies may hold copies of their own.
+const MAX_NESTING: usize = 16;
+
+/// What becomes of the copy of an array's document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryEdit {
+    /// It stays.
+    Keep,
+    /// This one takes its place.
+    Replace(Vec<u8>),
+    /// The array is not to be found here any more.
+    Remove,
+}
+
+/// Edits a v2 `.zmetadata` document. `edit` is called with the path of each array relative to
+/// the group ("" is the group's own prefix) and its `.zarray` text. [`EntryEdit::Remove`] drops
+/// the array's `.zattrs` too. A document of another `zarr_consolidated_format` stays as it is.
+///
+/// # Errors
+///
+/// When it is no JSON object, or its entries are none.
+pub fn edit_v2(
+    text: &[u8],
+    edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
+) -> Result<Vec<u8>, FormatError> {
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
+    let Some(metadata) = root.get_some("metadata").filter(|_| known) else {
+        return Ok(text.to_vec());
+    };
+    let members = document
+        .members(metadata)
+        .map_err(|error| error.within("metadata"))?;
+    let mut edits = Edits::default();
+    let mut removed = HashSet::new();
+    for member in &members {
+        if let Some(path) = path_of(&member.name, DocumentName::ZArray) {
+            match edit(path, document.text_of(member.value)) {
+                EntryEdit::Keep => {}
+                EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
+                EntryEdit::Remove => {
+                    removed.insert(path);
+                }
+            }
+        }
+    }
+    remove(&members, &mut edits, |member| {
+        path_of(&member.name, DocumentName::ZArray)
+            .or_else(|| path_of(&member.name, DocumentName::ZAttrs))
+            .is_some_and(|path| removed.contains(path))
+    });
+    Ok(edits.apply(text))
+}
+
+/// Edits the inline `consolidated_metadata` of a v3 group document. `edit` is called with the
+/// path of each array relative to the group and its document's text. A document that holds no
+/// copies, or copies of another kind than `inline`, stays as it is.
+///
+/// # Errors
+///
+/// When it is no JSON object, or its entries are none.
+pub fn edit_v3(
+    text: &[u8],
+    edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
+) -> Result<Vec<u8>, FormatError> {
+    let document = Document::parse(text)?;
+    let mut edits = Edits::default();
+    edit_group(&document, &document.root()?, "", 0, edit, &mut edits)?;
+    Ok(edits.apply(text))
+}
+
+/// Edits the copies in the document of the group at `prefix` ("" or ending in `/`).
+fn edit_group(
+    document: &Document<'_>,
+    group: &Object<'_>,
+    prefix: &str,
+    depth: usize,
+    edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
+    edits: &mut Edits,
+) -> Result<(), FormatError> {
+    const NAME: &str = "consolidated_metadata";
+    let Some(Json::Object(consolidated)) = group.get(NAME).map(Json::of).transpose()? else {
+        return Ok(());
+    };
+    let inline = consolidated.get("kind").map(RawValue::get) == Some("\"inline\"");
+    let Some(metadata) = consolidated.get_some("metadata").filter(|_| inline) else {
+        return Ok(());
+    };
+    if depth == MAX_NESTING {
+        let problem = format!("copies of documents nest more than {MAX_NESTING} levels deep");
+        return Err(FormatError::document(NAME, problem));
+    }
+    let members = document
+        .members(metadata)
+        .map_err(|error| error.within("metadata").within(NAME))?;
+    let mut removed = HashSet::new();
+    for member in &members {
+        let Json::Object(node) = Json::of(member.value)? else {
+            continue;
+        };
+        let path = format!("{prefix}{}", member.name);
+        match node.get("node_type").map(RawValue::get) {
+            Some("\"array\"") => match edit(&path, document.text_of(member.value)) {
+                EntryEdit::Keep => {}
+                EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
+                EntryEdit::Remove => {
+                    removed.insert(member.span.start);
+                }
+            },
+            _ => edit_group(document, &node, &format!("{path}/"), depth + 1, edit, edits)?,
+        }
+    }
+    remove(&members, edits, |member| {
+        removed.contains(&member.span.start)
+    });
+    Ok(())
+}
+
+/// The path whose `document` the key names.
+fn path_of(key: &str, document: DocumentName) -> Option<&str> {
+    let prefix = key.strip_suffix(document.as_str())?;
+    if prefix.is_empty() {
+        Some("")
+    } else {
+        prefix.strip_suffix('/')
+    }
+}
+
+/// Takes members out, each with one comma: the one before it, or where no member before it
+/// stays, the one after it.
+///
+/// ```text
+/// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}
+///        ^^^^^^^^                         without b and c: {"a": 1}
+/// ```
+fn remove(members: &[Member<'_>], edits: &mut Edits, goes: impl Fn(&Member<'_>) -> bool) {
+    let mut end = None;
+    let mut one_stays = false;
+    for (i, member) in members.iter().enumerate() {
+        if goes(member) {
+            let next = members.get(i + 1).map(|next| next.span.start);
+            let span = match end.filter(|_| one_stays) {
+                Some(end) => end..member.span.end,
+                None => member.span.start..next.unwrap_or(member.span.end),
+            };
+            edits.replace(span, "");
+        } else {
+            one_stays = true;
+        }
+        end = Some(member.span.end);
+    }
+}
+
+#[cfg(test)]
+mod tests;

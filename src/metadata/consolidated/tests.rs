@@ -1,0 +1,163 @@
+//! Edits of consolidated metadata.
+
+use super::*;
+
+fn v2(text: &str, edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
+    let mut edit = edit;
+    String::from_utf8(edit_v2(text.as_bytes(), &mut edit).unwrap()).unwrap()
+}
+
+fn v3(text: &str, edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
+    let mut edit = edit;
+    String::from_utf8(edit_v3(text.as_bytes(), &mut edit).unwrap()).unwrap()
+}
+
+const ZMETADATA: &str = r#"{
+    "metadata": {
+        ".zattrs": {"title": NaN},
+        ".zgroup": {
+            "zarr_format": 2
+        },
+        "a/.zarray": {"shape": [1.0]},
+        "a/.zattrs": {},
+        "g/b/.zarray": {"shape": [2]},
+        "g/x.zarray": {"not": "an array"}
+    },
+    "zarr_consolidated_format": 1
+}
+"#;
+
+#[test]
+fn v2_arrays_are_offered_by_path_and_text() {
+    let mut seen = Vec::new();
+    let kept = v2(ZMETADATA, |path, text| {
+        seen.push((path.to_owned(), String::from_utf8(text.to_vec()).unwrap()));
+        EntryEdit::Keep
+    });
+    assert_eq!(kept, ZMETADATA);
+    let expected = [("a", r#"{"shape": [1.0]}"#), ("g/b", r#"{"shape": [2]}"#)];
+    assert_eq!(
+        seen,
+        expected.map(|(path, text)| (path.to_owned(), text.to_owned()))
+    );
+}
+
+#[test]
+fn v2_entries_are_replaced_and_removed_in_place() {
+    let replaced = v2(ZMETADATA, |path, _| match path {
+        "a" => EntryEdit::Replace(b"{}".to_vec()),
+        _ => EntryEdit::Keep,
+    });
+    assert_eq!(replaced, ZMETADATA.replace(r#"{"shape": [1.0]}"#, "{}"));
+    let removed = v2(ZMETADATA, |path, _| match path {
+        "a" => EntryEdit::Remove,
+        _ => EntryEdit::Keep,
+    });
+    let both = ",\n        \"a/.zarray\": {\"shape\": [1.0]},\n        \"a/.zattrs\": {}";
+    assert_eq!(removed, ZMETADATA.replace(both, ""));
+}
+
+#[test]
+fn removals_leave_sound_json_whatever_they_take() {
+    let names = ["a", "b", "c", "d"];
+    for goes in 0..16_u32 {
+        let is_going = |name: &str| {
+            let at = names.iter().position(|n| *n == name).unwrap();
+            goes & (1 << at) != 0
+        };
+        let entries: Vec<String> = names
+            .iter()
+            .map(|n| format!("\"{n}/.zarray\" : {{}}"))
+            .collect();
+        let text = format!(
+            r#"{{"metadata": {{ {} }}, "zarr_consolidated_format": 1}}"#,
+            entries.join(" , ")
+        );
+        let edited = v2(&text, |path, _| {
+            if is_going(path) {
+                EntryEdit::Remove
+            } else {
+                EntryEdit::Keep
+            }
+        });
+        let mut left = Vec::new();
+        let again = v2(&edited, |path, _| {
+            left.push(path.to_owned());
+            EntryEdit::Keep
+        });
+        assert_eq!(again, edited);
+        let stay: Vec<_> = names.into_iter().filter(|name| !is_going(name)).collect();
+        assert_eq!(left, stay, "{edited}");
+    }
+}
+
+#[test]
+fn the_group_itself_may_be_the_array() {
+    let text = r#"{"zarr_consolidated_format":1,"metadata":{".zarray":{},".zattrs":{}}}"#;
+    let removed = v2(text, |path, _| {
+        assert_eq!(path, "");
+        EntryEdit::Remove
+    });
+    assert_eq!(removed, r#"{"zarr_consolidated_format":1,"metadata":{}}"#);
+}
+
+#[test]
+fn v3_copies_are_edited_and_empty_ones_of_nested_groups_stay() {
+    let text = r#"{"zarr_format": 3, "node_type": "group", "attributes": {},
+  "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {
+    "x": {"shape": [6], "node_type": "array"},
+    "g": {"node_type": "group", "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}},
+    "g/y": {"node_type": "array", "fill_value": NaN},
+    "h": {"node_type": "group", "consolidated_metadata": {"kind": "inline", "metadata": {"z": {"node_type": "array"}}}}
+  }}}"#;
+    let mut seen = Vec::new();
+    let edited = v3(text, |path, text| {
+        seen.push(path.to_owned());
+        match path {
+            "x" => EntryEdit::Remove,
+            "h/z" => EntryEdit::Replace(b"{\"new\": 1}".to_vec()),
+            _ => {
+                assert_eq!(text, br#"{"node_type": "array", "fill_value": NaN}"#);
+                EntryEdit::Keep
+            }
+        }
+    });
+    assert_eq!(seen, ["x", "g/y", "h/z"]);
+    let expected = text
+        .replace(
+            "\"x\": {\"shape\": [6], \"node_type\": \"array\"},\n    ",
+            "",
+        )
+        .replace(r#""z": {"node_type": "array"}"#, r#""z": {"new": 1}"#);
+    assert_eq!(edited, expected);
+}
+
+#[test]
+fn what_is_not_consolidated_stays_as_it_is() {
+    let never = |_: &str, _: &[u8]| -> EntryEdit { unreachable!("there is no array") };
+    for text in [
+        r#"{"zarr_format": 3, "node_type": "group"}"#,
+        r#"{"consolidated_metadata": null}"#,
+        r#"{"consolidated_metadata": {"kind": "other", "metadata": {"a": {"node_type": "array"}}}}"#,
+        r#"{"consolidated_metadata": {"kind": "inline", "metadata": {"a": 5, "b": {}}}}"#,
+    ] {
+        assert_eq!(v3(text, never), text);
+    }
+    for text in [
+        r#"{"zarr_consolidated_format": 2, "metadata": {"a/.zarray": {}}}"#,
+        r#"{"zarr_consolidated_format": 1}"#,
+        "{}",
+    ] {
+        assert_eq!(v2(text, never), text);
+    }
+    for text in [
+        "",
+        "[]",
+        r#"{"zarr_consolidated_format": 1, "metadata": []}"#,
+    ] {
+        assert!(edit_v2(text.as_bytes(), &mut { never }).is_err(), "{text}");
+    }
+    let open = r#"{"consolidated_metadata":{"kind":"inline","metadata":{"g":"#;
+    let deep = format!("{}{{}}{}", open.repeat(2_000), "}}}".repeat(2_000));
+    assert!(edit_v3(deep.as_bytes(), &mut { never }).is_err());
+}

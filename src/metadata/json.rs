@@ -1,0 +1,275 @@
+//! A document's text, its members with their places in it, and splices of it.
+//!
+//! Before `serde_json` parses the text, Python's bare `NaN`, `Infinity` and `-Infinity` are
+//! masked by strings of the same length, and a byte order mark by spaces. A place in the masked
+//! text is therefore a place in the original, and what an edit copies it copies from there.
+//!
+//! Objects and lists are opened one level at a time, so that no depth of nesting uses stack.
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::dtype::json::{self, Json, Object};
+use crate::error::FormatError;
+use crate::grid::Dims;
+
+/// A parsed document.
+#[derive(Debug)]
+pub(crate) struct Document<'t> {
+    text: &'t [u8],
+    masked: String,
+}
+
+impl<'t> Document<'t> {
+    /// Reads `text`, one JSON value.
+    ///
+    /// # Errors
+    ///
+    /// With line and column, when it is no UTF-8 or no JSON.
+    pub(crate) fn parse(text: &'t [u8]) -> Result<Document<'t>, FormatError> {
+        let masked = mask(text)?;
+        serde_json::from_str::<&RawValue>(&masked).map_err(|error| {
+            let place = format!("line {} column {}", error.line(), error.column());
+            let message = error.to_string();
+            let problem = message.split(" at line ").next().unwrap_or_default();
+            FormatError::document(place, format!("no JSON: {problem}"))
+        })?;
+        Ok(Document { text, masked })
+    }
+
+    /// The document's value.
+    pub(crate) fn value(&self) -> Result<&RawValue, FormatError> {
+        serde_json::from_str(&self.masked)
+            .map_err(|error| FormatError::document("", error.to_string()))
+    }
+
+    /// The members of the document.
+    pub(crate) fn root(&self) -> Result<Object<'_>, FormatError> {
+        json::object(self.value()?, "an object").map_err(|error| error.within("the document"))
+    }
+
+    /// Where a value that was reached from [`value`](Self::value) lies in the text.
+    pub(crate) fn span(&self, value: &RawValue) -> Range<usize> {
+        let base = self.masked.as_ptr().addr();
+        let start = value.get().as_ptr().addr().saturating_sub(base);
+        start..start + value.get().len()
+    }
+
+    /// The original text of a value.
+    pub(crate) fn text_of(&self, value: &RawValue) -> &'t [u8] {
+        self.text.get(self.span(value)).unwrap_or_default()
+    }
+
+    /// The members of `object` with their places.
+    pub(crate) fn members<'d>(
+        &'d self,
+        object: &'d RawValue,
+    ) -> Result<Vec<Member<'d>>, FormatError> {
+        // A name opens with the first quote after the member before it, or after the brace.
+        let mut end = self.span(object).start;
+        let members = json::object(object, "an object")?;
+        Ok(members
+            .iter()
+            .map(|(name, value)| {
+                let rest = self.text.get(end..).unwrap_or_default();
+                let start = end + rest.iter().position(|&byte| byte == b'"').unwrap_or(0);
+                end = self.span(value).end;
+                Member {
+                    name: name.to_owned(),
+                    value,
+                    span: start..end,
+                }
+            })
+            .collect())
+    }
+}
+
+/// A member of an object.
+#[derive(Debug)]
+pub(crate) struct Member<'d> {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its value.
+    pub(crate) value: &'d RawValue,
+    /// From the quote that opens its name to the end of its value.
+    pub(crate) span: Range<usize>,
+}
+
+/// `text` with bare non-finite numbers and a byte order mark masked.
+fn mask(text: &[u8]) -> Result<String, FormatError> {
+    let mut masked = str::from_utf8(text)
+        .map_err(|error| {
+            let place = format!("byte {}", error.valid_up_to());
+            FormatError::document(place, "no UTF-8, so no JSON")
+        })?
+        .to_owned();
+    if masked.starts_with('\u{feff}') {
+        masked.replace_range(..'\u{feff}'.len_utf8(), "   ");
+    }
+    let mut masks = Vec::new();
+    let mut bytes = masked.as_bytes();
+    let mut in_string = false;
+    while let Some((&byte, rest)) = bytes.split_first() {
+        let at = masked.len() - bytes.len();
+        bytes = match (in_string, byte) {
+            (true, b'\\') => rest.get(1..).unwrap_or_default(),
+            (_, b'"') => {
+                in_string = !in_string;
+                rest
+            }
+            (false, b'N' | b'I' | b'-') => match json::mask_of(bytes) {
+                Some(mask) => {
+                    masks.push((at, mask));
+                    bytes.get(mask.len()..).unwrap_or_default()
+                }
+                None => rest,
+            },
+            _ => rest,
+        };
+    }
+    for (at, mask) in masks {
+        masked.replace_range(at..at + mask.len(), mask);
+    }
+    Ok(masked)
+}
+
+/// Splices of one text.
+#[derive(Debug, Default)]
+pub(crate) struct Edits(Vec<(Range<usize>, Vec<u8>)>);
+
+impl Edits {
+    /// Puts `bytes` in place of `span`. Spans must not overlap.
+    pub(crate) fn replace(&mut self, span: Range<usize>, bytes: impl Into<Vec<u8>>) {
+        self.0.push((span, bytes.into()));
+    }
+
+    /// The text with all splices made.
+    pub(crate) fn apply(mut self, text: &[u8]) -> Vec<u8> {
+        self.0.sort_by_key(|(span, _)| span.start);
+        let mut edited = Vec::with_capacity(text.len());
+        let mut done = 0;
+        for (span, bytes) in self.0 {
+            edited.extend_from_slice(text.get(done..span.start).unwrap_or_default());
+            edited.extend_from_slice(&bytes);
+            done = span.end;
+        }
+        edited.extend_from_slice(text.get(done..).unwrap_or_default());
+        edited
+    }
+}
+
+/// A list of lengths.
+pub(crate) fn lengths(value: &RawValue) -> Result<Dims, FormatError> {
+    json::array(value, "a list of lengths")?
+        .into_iter()
+        .enumerate()
+        .map(|(i, item)| json::length(item).map_err(|error| error.within(&format!("[{i}]"))))
+        .collect()
+}
+
+/// Checks that member `zarr_format` is the number `expected`.
+pub(crate) fn check_format(root: &Object<'_>, expected: i128) -> Result<(), FormatError> {
+    let value = root.require("zarr_format")?;
+    match Json::of(value)? {
+        Json::Number(text) if json::integer(text) == Some(expected) => Ok(()),
+        _ => Err(json::mismatch(value, &format!("the number {expected}")).within("zarr_format")),
+    }
+}
+
+/// A value as one line, for messages: a string's characters, anything else without white space.
+pub(crate) fn spelled(value: &RawValue) -> String {
+    if let Ok(Json::String(text)) = Json::of(value) {
+        return text;
+    }
+    let (mut in_string, mut escaped) = (false, false);
+    value
+        .get()
+        .chars()
+        .filter(|&character| {
+            if !in_string {
+                in_string = character == '"';
+                return !character.is_ascii_whitespace();
+            }
+            in_string = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+            true
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_those_of_the_original() {
+        let text = "\u{feff}{\"a\" : NaN, \"NaN\\\\\\\"\": [-Infinity, \"NaN\"],\n\"c\":Infinity}";
+        let document = Document::parse(text.as_bytes()).unwrap();
+        let root = document.root().unwrap();
+        let values: Vec<_> = root
+            .iter()
+            .map(|(_, value)| document.text_of(value))
+            .collect();
+        assert_eq!(values, [&b"NaN"[..], b"[-Infinity, \"NaN\"]", b"Infinity"]);
+        let members = document.members(document.value().unwrap()).unwrap();
+        let members: Vec<_> = members.into_iter().map(|m| &text[m.span]).collect();
+        assert_eq!(
+            members,
+            [
+                "\"a\" : NaN",
+                "\"NaN\\\\\\\"\": [-Infinity, \"NaN\"]",
+                "\"c\":Infinity"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused_with_its_place() {
+        for (text, message) in [
+            (&b""[..], "line 1 column 0: no JSON: EOF"),
+            (
+                b"not json at all {",
+                "line 1 column 2: no JSON: expected ident",
+            ),
+            (b"{\"a\": 1,\n \"b\": }", "line 2 column 7: no JSON"),
+            (b"{} x", "line 1 column 4: no JSON: trailing"),
+            (b"{\"a\": xNaN}", "no JSON"),
+            (b"{\"a\": NaN1}", "no JSON"),
+            (b"\xff", "byte 0: no UTF-8"),
+            (b"[1]", "the document: found [1], expected an object"),
+        ] {
+            let error = Document::parse(text)
+                .and_then(|document| document.root().map(|_| ()))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn depth_uses_no_stack() {
+        for depth in [1_000, 50_000, 1_000_000] {
+            let text = format!("{{\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+            let document = Document::parse(text.as_bytes()).unwrap();
+            let value = document.root().unwrap().get("x").unwrap();
+            assert_eq!(document.text_of(value).len(), 2 * depth);
+            let unclosed = "{\"a\":".repeat(depth);
+            assert!(Document::parse(unclosed.as_bytes()).is_err());
+        }
+    }
+
+    #[test]
+    fn values_are_spelled_on_one_line() {
+        for (text, line) in [
+            (r#""<i4""#, "<i4"),
+            (
+                "{ \"na me\" :\n [1, \"\\\" \\\\\", 2] }",
+                "{\"na me\":[1,\"\\\" \\\\\",2]}",
+            ),
+        ] {
+            let raw: &RawValue = serde_json::from_str(text).unwrap();
+            assert_eq!(spelled(raw), line);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! v2 documents, sound and broken.
+
+use super::*;
+use crate::codec::{ArrayToBytes, BytesToBytes};
+use crate::dtype::ByteOrder;
+
+/// A small document with `members` added (of duplicates, the last wins).
+fn document(members: &str) -> String {
+    format!(
+        r#"{{"zarr_format": 2, "shape": [8, 4], "chunks": [4, 4], "dtype": "<i4",
+            "fill_value": 0, "order": "C", "compressor": null, "filters": null, {members}}}"#
+    )
+}
+
+fn parse(members: &str) -> Result<ArrayMetadata, FormatError> {
+    parse_array(document(members).as_bytes())
+}
+
+#[test]
+fn a_document_becomes_an_array() {
+    let array = parse(
+        r#""dtype": ">f8", "order": "F", "dimension_separator": "/", "fill_value": NaN,
+           "compressor": {"id": "zlib", "level": 1}, "filters": [], "extra": 1"#,
+    )
+    .unwrap();
+    assert_eq!(array.zarr_format, ZarrFormat::V2);
+    assert_eq!(
+        (&array.shape[..], &array.chunk_shape[..]),
+        (&[8, 4][..], &[4, 4][..])
+    );
+    assert_eq!(
+        (array.data_type.as_str(), &array.codecs[..]),
+        (">f8", &["zlib".to_owned()][..])
+    );
+    assert_eq!(array.chunk_keys.encode(&[1, 0]), b"1/0");
+    assert_eq!(
+        (array.inner_chunk_shape(), array.dimension_names),
+        (None, None)
+    );
+    let decoding = array.decoding.unwrap();
+    assert_eq!(decoding.data_type.item_size, 8);
+    assert_eq!(decoding.fill_value.bytes(), f64::NAN.to_le_bytes());
+    assert_eq!(decoding.codecs.array_to_array, [Transpose::reversal(2)]);
+    let endian = Some(ByteOrder::Big);
+    assert_eq!(
+        decoding.codecs.array_to_bytes,
+        ArrayToBytes::Bytes(BytesCodec { endian })
+    );
+    assert_eq!(decoding.codecs.bytes_to_bytes, [BytesToBytes::Zlib]);
+}
+
+#[test]
+fn absent_members_mean_their_defaults() {
+    let text = r#"{"zarr_format": 2.0, "shape": [0, 5.0], "chunks": [0, 2], "dtype": "|u1"}"#;
+    let array = parse_array(text.as_bytes()).unwrap();
+    assert_eq!(
+        (&array.shape[..], &array.chunk_shape[..]),
+        (&[0, 5][..], &[1, 2][..])
+    );
+    assert_eq!(array.chunk_keys.encode(&[1, 0]), b"1.0");
+    let decoding = array.decoding.unwrap();
+    assert!(!decoding.fill_value.is_defined());
+    let endian = None;
+    assert_eq!(
+        decoding.codecs.array_to_bytes,
+        ArrayToBytes::Bytes(BytesCodec { endian })
+    );
+}
+
+#[test]
+fn order_f_matters_from_two_dimensions_on() {
+    for (shape, codecs) in [("[]", 0), ("[3]", 0), ("[3, 3, 3]", 1)] {
+        let array = parse(&format!(
+            r#""order": "F", "shape": {shape}, "chunks": {shape}"#
+        ));
+        assert_eq!(
+            array.unwrap().decoding.unwrap().codecs.array_to_array.len(),
+            codecs,
+            "{shape}"
+        );
+    }
+}
+
+#[test]
+fn structured_types_have_no_byte_order_of_their_own() {
+    let dtype = r#""dtype": [["a", ">i4"], ["b", "<f8", [2]]], "fill_value": null"#;
+    let array = parse(dtype).unwrap();
+    assert_eq!(array.data_type, r#"[["a",">i4"],["b","<f8",[2]]]"#);
+    let decoding = array.decoding.unwrap();
+    assert_eq!(decoding.data_type.item_size, 20);
+    let endian = None;
+    assert_eq!(
+        decoding.codecs.array_to_bytes,
+        ArrayToBytes::Bytes(BytesCodec { endian })
+    );
+}
+
+#[test]
+fn what_cannot_be_decoded_is_still_listed() {
+    for (members, message) in [
+        (r#""dtype": "<q9""#, "dtype: unsupported data type `<q9`"),
+        (r#""dtype": "|O""#, "dtype: unsupported data type `|O`"),
+        (
+            r#""dtype": "|O", "filters": [{"id": "vlen-utf8"}]"#,
+            "dtype: unsupported data type `|O of vlen-utf8`",
+        ),
+        (
+            r#""compressor": {"id": "nosuch"}"#,
+            "compressor: unsupported compressor `nosuch`",
+        ),
+        (
+            r#""compressor": {"id": "lz4"}"#,
+            "compressor: unsupported compressor `lz4`",
+        ),
+        (
+            r#""filters": [{"id": "delta", "dtype": "<i4"}]"#,
+            "filters[0]: unsupported filter `delta`",
+        ),
+        (
+            r#""filters": [{"id": "zlib"}]"#,
+            "filters[0]: unsupported filter `zlib`",
+        ),
+        (r#""fill_value": {"x": 1}"#, "fill_value: found {\"x\": 1}"),
+        (
+            r#""fill_value": 4294967296"#,
+            "fill_value: found 4294967296",
+        ),
+        (
+            r#""chunks": [4294967296, 4294967296]"#,
+            "the size of one chunk is",
+        ),
+        (
+            r#""chunks": [1152921504606846976, 2]"#,
+            "the size of one chunk is",
+        ),
+    ] {
+        let array = parse(members).unwrap();
+        let error = array.decoding.unwrap_err().to_string();
+        assert!(error.contains(message), "{members}: {error}");
+    }
+}
+
+#[test]
+fn a_huge_element_holds_no_memory() {
+    let decoding = parse(r#""dtype": "|S99999999999""#)
+        .unwrap()
+        .decoding
+        .unwrap();
+    assert_eq!(decoding.data_type.item_size, 99_999_999_999);
+    assert_eq!(decoding.fill_value.bytes(), b"");
+}
+
+#[test]
+fn what_is_no_array_is_refused_with_its_member() {
+    for (members, message) in [
+        (
+            r#""zarr_format": 3"#,
+            "zarr_format: found 3, expected the number 2",
+        ),
+        (
+            r#""order": "X""#,
+            "order: found \"X\", expected \"C\" or \"F\"",
+        ),
+        (
+            r#""shape": [-8, 4]"#,
+            "shape[0]: found -8, expected a whole number",
+        ),
+        (r#""shape": [8.5, 4]"#, "shape[0]: found 8.5"),
+        (
+            r#""shape": 8"#,
+            "shape: found 8, expected a list of lengths",
+        ),
+        (
+            r#""chunks": [4]"#,
+            "chunks: found 1 chunk lengths, expected 2",
+        ),
+        (
+            r#""chunks": [4, 0]"#,
+            "chunks[1]: found a chunk length of 0",
+        ),
+        (r#""chunks": null"#, "chunks: found null"),
+        (
+            r#""dimension_separator": "-""#,
+            "dimension_separator: found \"-\"",
+        ),
+        (r#""compressor": "zlib""#, "compressor: found \"zlib\""),
+        (r#""compressor": {"level": 1}"#, "compressor.id: missing"),
+        (r#""filters": {}"#, "filters: found {}"),
+    ] {
+        let error = parse(members).unwrap_err().to_string();
+        assert!(error.contains(message), "{members}: {error}");
+    }
+    let missing = r#"{"zarr_format": 2, "shape": [8, 4], "dtype": "<i4"}"#;
+    let error = parse_array(missing.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "chunks: missing, but required");
+}
+
+#[test]
+fn groups_are_checked_by_their_version_alone() {
+    assert!(parse_group(br#"{"zarr_format": 2}"#).is_ok());
+    assert!(parse_group(br#"{"zarr_format": 2, "consolidated_metadata": {}}"#).is_ok());
+    for text in [
+        r#"{"zarr_format": 1}"#,
+        "{}",
+        "[]",
+        "",
+        r#"{"zarr_format": "2"}"#,
+    ] {
+        assert!(parse_group(text.as_bytes()).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,304 @@
+//! v3 documents, sound and broken.
+
+use super::*;
+
+/// A small array document with `members` added (of duplicates, the last wins).
+fn document(members: &str) -> String {
+    format!(
+        r#"{{"zarr_format": 3, "node_type": "array", "shape": [8, 4], "data_type": "int32",
+            "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [4, 4]}}}},
+            "chunk_key_encoding": {{"name": "default", "configuration": {{"separator": "/"}}}},
+            "fill_value": 0,
+            "codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}], {members}}}"#
+    )
+}
+
+fn parse_with(members: &str) -> Result<ArrayMetadata, FormatError> {
+    match parse(document(members).as_bytes())? {
+        NodeMetadata::Array(array) => Ok(*array),
+        NodeMetadata::Group(_) => unreachable!("the document is an array"),
+    }
+}
+
+#[test]
+fn a_document_becomes_an_array() {
+    let array = parse_with(
+        r#""data_type": {"name": "float32"}, "fill_value": "NaN", "attributes": {"x": NaN},
+           "chunk_key_encoding": "v2", "dimension_names": ["y", null],
+           "storage_transformers": [], "note": {"must_understand": false}"#,
+    )
+    .unwrap();
+    assert_eq!(array.zarr_format, ZarrFormat::V3);
+    assert_eq!(
+        (&array.shape[..], &array.chunk_shape[..]),
+        (&[8, 4][..], &[4, 4][..])
+    );
+    assert_eq!(array.data_type, r#"{"name":"float32"}"#);
+    assert_eq!(array.codecs, ["bytes"]);
+    assert_eq!(array.chunk_keys.encode(&[1, 0]), b"1.0");
+    assert_eq!(
+        array.dimension_names,
+        Some(vec![Some("y".to_owned()), None])
+    );
+    let decoding = array.decoding.unwrap();
+    assert_eq!(decoding.fill_value.bytes(), f32::NAN.to_le_bytes());
+}
+
+#[test]
+fn key_encodings_have_their_own_default_separator() {
+    for (encoding, key) in [
+        (r#""default""#, "c/1/0"),
+        (r#"{"name": "default"}"#, "c/1/0"),
+        (r#"{"name": "default", "configuration": {}}"#, "c/1/0"),
+        (
+            r#"{"name": "default", "configuration": {"separator": "."}}"#,
+            "c.1.0",
+        ),
+        (r#"{"name": "v2"}"#, "1.0"),
+        (
+            r#"{"name": "v2", "configuration": {"separator": "/"}}"#,
+            "1/0",
+        ),
+        (r#"{"type": "default"}"#, "c/1/0"),
+    ] {
+        let array = parse_with(&format!(r#""chunk_key_encoding": {encoding}"#)).unwrap();
+        assert_eq!(
+            array.chunk_keys.encode(&[1, 0]),
+            key.as_bytes(),
+            "{encoding}"
+        );
+    }
+}
+
+#[test]
+fn tolerated_members_and_spellings() {
+    for members in [
+        r#""consolidated_metadata": null"#,
+        r#""extensions": []"#,
+        r#""storage_transformers": null"#,
+        r#""dimension_names": null"#,
+        r#""attributes": null"#,
+        r#""x": {"must_understand": false, "y": [1]}"#,
+        r#""shape": [8.0, 4e0]"#,
+        r#""shape": [9223372036854775808, 4]"#,
+        r#""shape": [1099511627776, 1099511627776], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1024, 1024]}}"#,
+        r#""shape": [1000000000000], "chunk_grid": {"type": "regular", "configuration": {"chunk_shape": [1000000000000]}}"#,
+    ] {
+        assert!(parse_with(members).unwrap().decoding.is_ok(), "{members}");
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_still_listed() {
+    for (members, message) in [
+        (
+            r#""data_type": "int33""#,
+            "data_type: unsupported data type `int33`",
+        ),
+        (
+            r#""data_type": "string""#,
+            "data_type: unsupported data type `string`",
+        ),
+        (r#""fill_value": {"x": 1}"#, "fill_value: found {\"x\": 1}"),
+        (r#""fill_value": null"#, "fill_value: found null"),
+        (
+            r#""codecs": ["bytes", {"name": "https://example.org/codec/none"}]"#,
+            "codecs[1]: unsupported codec `https://example.org/codec/none`",
+        ),
+        (r#""codecs": []"#, "codecs: found no codec"),
+        (
+            r#""chunk_grid": {"name": "rectilinear", "configuration": {"kind": "inline"}}"#,
+            "chunk_grid: unsupported chunk grid `rectilinear`",
+        ),
+        (
+            r#""chunk_key_encoding": {"name": "hashed", "configuration": {"separator": 7}}"#,
+            "chunk_key_encoding: unsupported chunk key encoding `hashed`",
+        ),
+        (
+            r#""shape": [1, 1], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4294967296, 4294967296]}}"#,
+            "the size of one chunk is",
+        ),
+    ] {
+        let error = parse_with(members)
+            .unwrap()
+            .decoding
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(message), "{members}: {error}");
+    }
+    let grid = r#""chunk_grid": {"name": "rectilinear"}, "shape": [8, 0]"#;
+    assert_eq!(
+        parse_with(grid).unwrap().chunk_shape[..],
+        [8, 1],
+        "the whole array"
+    );
+}
+
+#[test]
+fn what_is_no_array_is_refused_with_its_member() {
+    for (members, message) in [
+        (
+            r#""zarr_format": 4"#,
+            "zarr_format: found 4, expected the number 3",
+        ),
+        (
+            r#""zarr_format": "https://purl.org/zarr/spec/core/3.0""#,
+            "zarr_format: found \"https://purl.org",
+        ),
+        (r#""node_type": "table""#, "node_type: found \"table\""),
+        (
+            r#""some_extension": {"name": "x"}"#,
+            "unsupported extension `some_extension`",
+        ),
+        (
+            r#""some_extension": {"must_understand": true}"#,
+            "unsupported extension",
+        ),
+        (r#""some_extension": 5"#, "unsupported extension"),
+        (r#""shape": [-8, 4]"#, "shape[0]: found -8"),
+        (r#""shape": [8.5, 4]"#, "shape[0]: found 8.5"),
+        (
+            r#""shape": [18446744073709551616, 4]"#,
+            "shape[0]: found 18446744073709551616",
+        ),
+        (r#""attributes": []"#, "attributes: found []"),
+        (
+            r#""dimension_names": ["x"]"#,
+            "dimension_names: found 1 names, expected 2",
+        ),
+        (
+            r#""dimension_names": ["x", 1]"#,
+            "dimension_names[1]: found 1",
+        ),
+        (
+            r#""storage_transformers": [{"name": "indexed"}]"#,
+            "storage_transformers[0]: unsupported storage transformer `indexed`",
+        ),
+        (r#""codecs": {}"#, "codecs: found {}"),
+        (r#""codecs": [1]"#, "codecs[0]: found 1"),
+        (
+            r#""codecs": [{"configuration": {}}]"#,
+            "codecs[0].name: missing",
+        ),
+        (
+            r#""codecs": [{"name": "gzip", "configuration": 5}]"#,
+            "codecs[0].configuration: found 5",
+        ),
+        (
+            r#""chunk_key_encoding": {"name": "default", "configuration": {"separator": "-"}}"#,
+            "chunk_key_encoding.configuration.separator: found \"-\"",
+        ),
+        (
+            r#""chunk_grid": {"name": "regular"}"#,
+            "chunk_grid.configuration.chunk_shape: missing",
+        ),
+    ] {
+        let error = parse_with(members).unwrap_err().to_string();
+        assert!(error.contains(message), "{members}: {error}");
+    }
+    for (shape, message) in [
+        (
+            "[4, 4, 1]",
+            "chunk_grid.configuration.chunk_shape: found 3 chunk lengths, expected 2",
+        ),
+        (
+            "[0, 4]",
+            "chunk_grid.configuration.chunk_shape[0]: found a chunk length of 0",
+        ),
+        (
+            "[-4, 4]",
+            "chunk_grid.configuration.chunk_shape[0]: found -4",
+        ),
+    ] {
+        let grid = format!(
+            r#""chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": {shape}}}}}"#
+        );
+        let error = parse_with(&grid).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[test]
+fn every_required_member_is_required() {
+    for name in [
+        "zarr_format",
+        "node_type",
+        "shape",
+        "data_type",
+        "chunk_grid",
+        "chunk_key_encoding",
+        "fill_value",
+        "codecs",
+    ] {
+        let text =
+            document(r#""attributes": {}"#).replace(&format!("\"{name}\""), "\"attributes\"");
+        let error = parse(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, format!("{name}: missing, but required"));
+    }
+}
+
+#[test]
+fn broken_texts_are_errors() {
+    let sound = document(r#""attributes": {}"#);
+    for text in ["", "not json at all {", "[]", "null", &format!("[{sound}]")] {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
+    for end in 0..sound.len() {
+        assert!(parse(sound.as_bytes().get(..end).unwrap()).is_err());
+    }
+}
+
+#[test]
+fn deep_documents_work_or_are_errors() {
+    let lists = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    let objects = format!("{}1{}", "{\"a\":".repeat(50_000), "}".repeat(50_000));
+    assert!(
+        parse_with(&format!("\"attributes\": {objects}"))
+            .unwrap()
+            .decoding
+            .is_ok()
+    );
+    assert!(
+        parse_with(&format!("\"x\": {lists}")).is_err(),
+        "unknown member"
+    );
+    for name in [
+        "shape",
+        "data_type",
+        "codecs",
+        "chunk_grid",
+        "chunk_key_encoding",
+    ] {
+        let array = parse_with(&format!("\"{name}\": {lists}"));
+        assert!(array.and_then(|array| array.decoding).is_err(), "{name}");
+    }
+    assert!(
+        parse_with(&format!("\"fill_value\": {lists}"))
+            .unwrap()
+            .decoding
+            .is_err()
+    );
+}
+
+#[test]
+fn groups() {
+    for text in [
+        r#"{"zarr_format": 3, "node_type": "group"}"#,
+        r#"{"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}}"#,
+        r#"{"zarr_format": 3, "node_type": "group", "consolidated_metadata": null}"#,
+        r#"{"zarr_format": 3, "node_type": "group", "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}}"#,
+    ] {
+        assert_eq!(
+            parse(text.as_bytes()),
+            Ok(NodeMetadata::Group(GroupMetadata {})),
+            "{text}"
+        );
+    }
+    for text in [
+        r#"{"zarr_format": 2, "node_type": "group"}"#,
+        r#"{"zarr_format": 3}"#,
+        r#"{"zarr_format": 3, "node_type": "group", "shape": [1]}"#,
+    ] {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
+}
