@@ -155,6 +155,14 @@ impl StoreArgument {
         }
     }
 
+    /// As typed, or the absolute path.
+    pub fn as_os_str(&self) -> &std::ffi::OsStr {
+        match self {
+            StoreArgument::Path(path) => path.as_os_str(),
+            StoreArgument::Name(name) => name,
+        }
+    }
+
     fn resolve(typed: &OsString) -> Result<Self, CliError> {
         let bytes = typed.as_bytes();
         if bytes.starts_with(b"demo:") || bytes.windows(3).any(|part| part == b"://") {

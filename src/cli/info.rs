@@ -24,18 +24,18 @@ const PROGRESS: Duration = Duration::from_millis(500);
 
 /// What to tell, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InfoOptions {
+pub(super) struct InfoOptions {
     /// Add up what is stored.
-    pub sizes: bool,
+    pub(super) sizes: bool,
     /// JSON instead of lines.
-    pub json: bool,
+    pub(super) json: bool,
 }
 
 /// Writes what is at and below `start` to `out`. `true` when there was a node.
 ///
 /// # Errors
 /// [`io::Error`] of `out`; [`Error`] of the store, wrapped.
-pub fn report(
+pub(super) fn report(
     store: Arc<dyn Store>,
     start: &Prefix,
     options: InfoOptions,

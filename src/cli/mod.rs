@@ -11,6 +11,7 @@ mod args;
 pub mod config;
 mod daemon;
 mod error;
+mod info;
 mod logging;
 mod memory_limit;
 mod mountpoint;
@@ -20,17 +21,21 @@ mod placeholder;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use fuser::Filesystem;
 
 use self::args::Args;
-use self::config::{MountConfig, Task};
+use self::config::{InfoConfig, MountConfig, StoreArgument, Task};
 use self::daemon::{Forked, Report};
 use self::error::CliError;
+use self::info::InfoOptions;
 use self::logging::Audience;
 use self::mountpoint::Mountpoint;
 use crate::fuse::session::Session;
+use crate::store::{Location, Prefix, Store, Symlinks, open_store};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
 /// it did what was asked, 1 when it could not, 2 when it was not understood.
@@ -67,8 +72,41 @@ fn execute<F: Filesystem, E: Display>(
         Task::Unmount(mountpoint) => {
             mountpoint::unmount_ours(&mountpoint).map_err(CliError::failed)
         }
-        Task::Info(_) => Err(CliError::failed("--info is not part of this version")),
+        Task::Info(config) => tell(&config),
     }
+}
+
+/// `--info`.
+fn tell(config: &InfoConfig) -> Result<(), CliError> {
+    logging::start(&config.log, Audience::Terminal).map_err(CliError::failed)?;
+    let store = open(&config.store, config.follow_symlinks)?;
+    let path = config.path.as_deref().unwrap_or_default();
+    let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
+    let options = InfoOptions {
+        sizes: config.sizes,
+        json: config.json,
+    };
+    let out = &mut std::io::stdout().lock();
+    match info::report(store, &start, options, out) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CliError::Failed(format!(
+            "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?"
+        ))),
+        // Whoever read us has seen enough: `zarr-mount --info … | head`.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(CliError::failed(error)),
+    }
+}
+
+/// Opens STORE.
+fn open(store: &StoreArgument, follow_symlinks: bool) -> Result<Arc<dyn Store>, CliError> {
+    let symlinks = if follow_symlinks {
+        Symlinks::Follow
+    } else {
+        Symlinks::Inside
+    };
+    let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
+    open_store(&location, symlinks).map_err(CliError::failed)
 }
 
 fn mount<F: Filesystem, E: Display>(

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn strides_are_checked() {
         assert_eq!(c_strides(&[2, 3, 4], 8).unwrap()[..], [96, 32, 8]);
-        assert_eq!(c_strides(&[], 8).unwrap()[..], []);
+        assert!(c_strides(&[], 8).unwrap().is_empty());
         assert_eq!(c_strides(&[usize::MAX, 3], 1), None);
     }
 }

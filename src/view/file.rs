@@ -227,6 +227,9 @@ impl OpenFile {
     ) -> Option<Result<Data<'a>, Error>> {
         let range = self.range(offset, len);
         let len = range.len();
+        if len == 0 {
+            return Some(Ok(Data::Bytes(&[])));
+        }
         match &self.content {
             Content::Stored(slice) => Some(fill(scratch, len, |buf| slice.read_at(offset, buf))),
             Content::Absent(array) => Some(fill(scratch, len, |buf| {

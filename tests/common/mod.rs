@@ -1,0 +1,99 @@
+//! What the integration tests share: walking a view by path, reading its files.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(missing_docs, reason = "tests")]
+
+use std::sync::{Arc, mpsc};
+
+use zarr_mount::error::Error;
+use zarr_mount::store::{Detail, Store};
+use zarr_mount::view::{Attributes, DirectoryEntry, OpenFile, View, VnodeId, ViewOptions};
+
+pub fn view(store: Arc<dyn Store>, options: ViewOptions) -> Arc<View> {
+    Arc::new(View::new(store, options).unwrap())
+}
+
+/// The vnode at `path`, `/`-separated; references are not given back.
+pub fn walk(view: &View, path: &str) -> Result<Option<(VnodeId, Attributes)>, Error> {
+    let mut id = VnodeId::ROOT;
+    let mut attributes = view.attributes(id)?;
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let Some(found) = view.lookup(id, name.as_bytes())? else {
+            return Ok(None);
+        };
+        id = found.id;
+        attributes = Some(found.attributes);
+    }
+    Ok(attributes.map(|attributes| (id, attributes)))
+}
+
+pub fn open(view: &Arc<View>, path: &str) -> Result<Option<OpenFile>, Error> {
+    let Some((id, attributes)) = walk(view, path)? else {
+        return Ok(None);
+    };
+    let opened = view.open(id)?;
+    if let Some(opened) = &opened {
+        assert_eq!(opened.attributes.size, attributes.size, "{path}: sizes differ");
+    }
+    Ok(opened.map(|opened| opened.file))
+}
+
+/// As a read(2) of the mount.
+pub fn read_at(file: &OpenFile, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+    let mut scratch = Vec::new();
+    if let Some(data) = file.try_read(offset, len, &mut scratch) {
+        return data.map(|data| data.to_vec());
+    }
+    let (send, receive) = mpsc::channel();
+    file.load(Box::new(move |block| send.send(block).unwrap()));
+    let block = receive.recv().unwrap()?;
+    let start = usize::try_from(offset).unwrap().min(block.len());
+    let end = start.saturating_add(len).min(block.len());
+    Ok(block[start..end].to_vec())
+}
+
+/// All bytes of the file at `path`; `None` when there is none.
+pub fn read(view: &Arc<View>, path: &str) -> Result<Option<Vec<u8>>, Error> {
+    let Some(file) = open(view, path)? else {
+        return Ok(None);
+    };
+    let len = usize::try_from(file.len()).unwrap();
+    let bytes = read_at(&file, 0, len + 1)?;
+    assert_eq!(bytes.len(), len, "{path}: a read is short before the end");
+    Ok(Some(bytes))
+}
+
+pub fn list(view: &Arc<View>, path: &str, detail: Detail) -> Vec<DirectoryEntry> {
+    let (id, _) = walk(view, path).unwrap().unwrap();
+    let mut directory = view.open_directory(id).unwrap().unwrap();
+    let mut entries = Vec::new();
+    while let Some(entry) = directory.next_entry(detail).unwrap() {
+        entries.push(entry);
+    }
+    entries
+}
+
+/// Paths of all files below `path`, sorted. Every listed name must be found by name with the
+/// attributes and the number that the listing gave.
+pub fn files(view: &Arc<View>, path: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![path.to_owned()];
+    while let Some(path) = pending.pop() {
+        for entry in list(view, &path, Detail::Attributes) {
+            let name = String::from_utf8(entry.name.clone()).unwrap();
+            let child = format!("{path}/{name}").trim_start_matches('/').to_owned();
+            let (id, attributes) = walk(view, &child).unwrap().unwrap_or_else(|| {
+                panic!("{child} is listed and not found")
+            });
+            assert_eq!(id, entry.id, "{child}: number");
+            assert_eq!(Some(attributes), entry.attributes, "{child}: attributes");
+            match attributes.kind {
+                zarr_mount::view::VnodeKind::Directory => pending.push(child),
+                zarr_mount::view::VnodeKind::File => found.push(child),
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
