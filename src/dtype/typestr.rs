@@ -106,12 +106,12 @@ fn sub_array(shape: &RawValue) -> Result<u64, FormatError> {
         Json::Array(lengths) => lengths,
         _ => vec![shape],
     };
-    let lengths: Vec<u64> = lengths
-        .into_iter()
-        .map(json::length)
-        .collect::<Result<_, _>>()?;
-    crate::grid::product(&lengths)
-        .ok_or_else(|| json::mismatch(shape, "a sub-array of fewer than 2^64 elements"))
+    let mut count = Some(1_u64);
+    for length in lengths {
+        let length = json::length(length)?;
+        count = count.and_then(|count| count.checked_mul(length));
+    }
+    count.ok_or_else(|| json::mismatch(shape, "a sub-array of fewer than 2^64 elements"))
 }
 
 fn scalar(name: &str) -> Result<(Element, ByteOrder), FormatError> {

@@ -9,6 +9,10 @@
 //!
 //! Sources: Zarr v3 core, section "Chunk key encoding"; Zarr v2, section "Chunks".
 
+use serde_json::value::RawValue;
+
+use crate::dtype::json::{self, Json};
+use crate::error::FormatError;
 use crate::grid::Dims;
 
 /// How the indices of a chunk become a key.
@@ -63,6 +67,15 @@ impl ChunkKeyEncoding {
             .map(index_of)
             .collect::<Option<_>>()?;
         (indices.len() == rank).then_some(indices)
+    }
+}
+
+/// The separator that a document spells `"/"` or `"."`.
+pub(super) fn parse_separator(value: &RawValue) -> Result<u8, FormatError> {
+    match Json::of(value)? {
+        Json::String(text) if text == "/" => Ok(b'/'),
+        Json::String(text) if text == "." => Ok(b'.'),
+        _ => Err(json::mismatch(value, "\"/\" or \".\"")),
     }
 }
 

@@ -267,7 +267,9 @@ impl Seen {
 
     fn sharding(&self, configuration: &Object<'_>) -> Result<ShardingCodec, FormatError> {
         if self.depth == MAX_NESTING {
-            let problem = format!("shards nest more than {MAX_NESTING} levels deep");
+            let problem = format!(
+                "found shards in a shard index, or nested more than {MAX_NESTING} levels deep"
+            );
             return Err(FormatError::document("", problem));
         }
         let value = configuration.require("chunk_shape")?;
@@ -293,6 +295,7 @@ impl Seen {
         let mut words = Seen {
             shape: chunks_per_shard.iter().copied().chain([2]).collect(),
             endian: Endian::Required,
+            // An index is not sharded itself.
             depth: MAX_NESTING,
         };
         let index = list(index_codecs)

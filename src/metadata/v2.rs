@@ -14,6 +14,7 @@
 
 use serde_json::value::RawValue;
 
+use super::chunk_key::parse_separator;
 use super::json::{Document, check_format, lengths, spelled};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
@@ -93,16 +94,7 @@ fn order(root: &Object<'_>) -> Result<Order, FormatError> {
 fn separator(root: &Object<'_>) -> Result<u8, FormatError> {
     match root.get_some("dimension_separator") {
         None => Ok(b'.'),
-        Some(value) => separator_of(value).map_err(|error| error.within("dimension_separator")),
-    }
-}
-
-/// `"/"` or `"."`.
-pub(super) fn separator_of(value: &RawValue) -> Result<u8, FormatError> {
-    match Json::of(value)? {
-        Json::String(text) if text == "/" => Ok(b'/'),
-        Json::String(text) if text == "." => Ok(b'.'),
-        _ => Err(json::mismatch(value, "\"/\" or \".\"")),
+        Some(value) => parse_separator(value).map_err(|error| error.within("dimension_separator")),
     }
 }
 

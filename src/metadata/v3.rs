@@ -16,9 +16,9 @@
 
 use serde_json::value::RawValue;
 
+use super::chunk_key::parse_separator;
 use super::codecs::{self, CodecSpec};
 use super::json::{Document, check_format, lengths, spelled};
-use super::v2::separator_of;
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, NodeMetadata, ZarrFormat,
     check_chunk_shape,
@@ -200,7 +200,7 @@ fn chunk_key_encoding(
         }
     };
     let separator = match encoding.configuration.get_some("separator") {
-        Some(value) if known.is_ok() => separator_of(value)
+        Some(value) if known.is_ok() => parse_separator(value)
             .map_err(|error| error.within(&format!("{NAME}.configuration.separator")))?,
         _ => default,
     };

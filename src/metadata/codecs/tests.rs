@@ -128,7 +128,7 @@ fn broken_chains_are_refused_with_their_place() {
         (shard(r#""codecs": ["lz4"]"#), format!("{place}.codecs[0]: unsupported codec `lz4`")),
         (shard(r#""codecs": ["bytes"]"#), format!("{place}.codecs[0].configuration.endian: missing")),
         (shard(r#""index_codecs": ["bytes"]"#), format!("{place}.index_codecs[0].configuration.endian: missing")),
-        (shard(&format!(r#""index_codecs": {}"#, shard(r#""x": 1"#))), format!("{place}.index_codecs[0].configuration: shards nest")),
+        (shard(&format!(r#""index_codecs": {}"#, shard(r#""x": 1"#))), format!("{place}.index_codecs[0].configuration: found shards in a shard index")),
         (shard(r#""index_location": "middle""#), format!("{place}.index_location: found \"middle\"")),
         (r#"[{"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 3], "codecs": ["crc32c"]}}]"#.to_owned(),
             format!("{place}: unsupported codec `sharding_indexed without index_codecs`")),
