@@ -16,16 +16,13 @@ mod logging;
 mod memory_limit;
 mod mountpoint;
 mod options;
-mod placeholder;
 
 use std::ffi::OsString;
-use std::fmt::Display;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::Arc;
-
-use fuser::Filesystem;
+use std::time::Duration;
 
 use self::args::Args;
 use self::config::{InfoConfig, MountConfig, StoreArgument, Task};
@@ -35,7 +32,9 @@ use self::info::InfoOptions;
 use self::logging::Audience;
 use self::mountpoint::Mountpoint;
 use crate::fuse::session::Session;
+use crate::fuse::{FsOptions, ZarrFs};
 use crate::store::{Location, Prefix, Store, Symlinks, open_store};
+use crate::view::View;
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
 /// it did what was asked, 1 when it could not, 2 when it was not understood.
@@ -43,15 +42,7 @@ use crate::store::{Location, Prefix, Store, Symlinks, open_store};
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command_line: Vec<_> = args.collect();
-    run_with(&command_line, placeholder::build)
-}
-
-/// As [`run`], on the file system that `build` makes. It is called in the process that serves.
-fn run_with<F: Filesystem, E: Display>(
-    command_line: &[OsString],
-    build: impl FnOnce(&MountConfig) -> Result<F, E>,
-) -> ExitCode {
-    let Err(error) = execute(command_line, build) else {
+    let Err(error) = execute(&command_line) else {
         return ExitCode::SUCCESS;
     };
     // Standard output may be closed, and then there is nobody to tell.
@@ -62,13 +53,10 @@ fn run_with<F: Filesystem, E: Display>(
     error.status()
 }
 
-fn execute<F: Filesystem, E: Display>(
-    command_line: &[OsString],
-    build: impl FnOnce(&MountConfig) -> Result<F, E>,
-) -> Result<(), CliError> {
+fn execute(command_line: &[OsString]) -> Result<(), CliError> {
     let (args, options) = Args::parse_from(command_line)?;
     match Task::new(args, options)? {
-        Task::Mount(config) => mount(&config, build),
+        Task::Mount(config) => mount(&config),
         Task::Unmount(mountpoint) => {
             mountpoint::unmount_ours(&mountpoint).map_err(CliError::failed)
         }
@@ -109,10 +97,7 @@ fn open(store: &StoreArgument, follow_symlinks: bool) -> Result<Arc<dyn Store>, 
     open_store(&location, symlinks).map_err(CliError::failed)
 }
 
-fn mount<F: Filesystem, E: Display>(
-    config: &MountConfig,
-    build: impl FnOnce(&MountConfig) -> Result<F, E>,
-) -> Result<(), CliError> {
+fn mount(config: &MountConfig) -> Result<(), CliError> {
     let (report, audience) = if config.foreground {
         (Report::to_nobody(), Audience::Terminal)
     } else {
@@ -121,7 +106,7 @@ fn mount<F: Filesystem, E: Display>(
             Forked::Daemon(report) => (report, Audience::Nobody),
         }
     };
-    match start(config, audience, build) {
+    match start(config, audience) {
         Ok((session, mountpoint)) => {
             let end = match report.ready() {
                 Ok(()) => session.wait(),
@@ -138,11 +123,7 @@ fn mount<F: Filesystem, E: Display>(
 }
 
 /// Everything up to a mount that answers.
-fn start<F: Filesystem, E: Display>(
-    config: &MountConfig,
-    audience: Audience,
-    build: impl FnOnce(&MountConfig) -> Result<F, E>,
-) -> Result<(Session, Mountpoint), CliError> {
+fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoint), CliError> {
     logging::start(&config.log, audience).map_err(|error| {
         let path = config
             .log
@@ -152,10 +133,41 @@ fn start<F: Filesystem, E: Display>(
         CliError::Failed(format!("log file {}: {error}", path.display()))
     })?;
     daemon::raise_descriptor_limit();
-    let filesystem = build(config).map_err(CliError::failed)?;
+    let filesystem = build(config)?;
+    let notifier = filesystem.notifier();
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config).map_err(CliError::failed)?;
+    let notify = |handle| drop(notifier.set(handle));
     let session =
-        Session::mount(filesystem, mountpoint.path(), &config.session).map_err(CliError::failed)?;
+        Session::mount(filesystem, notify, mountpoint.path(), &config.session)
+            .map_err(CliError::failed)?;
     Ok((session, mountpoint))
 }
+
+/// The file system of a store. Reads nothing but the attributes of its root and, so that a
+/// STORE without anything of Zarr in it is an error, what lives there.
+fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
+    let store = open(&config.store, config.follow_symlinks)?;
+    let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
+    if !view.finds_anything().map_err(CliError::failed)? {
+        return Err(CliError::Failed(format!(
+            "STORE {}: nothing is in it; is this the directory that holds the hierarchy?",
+            config.store.as_os_str().display()
+        )));
+    }
+    let ttl = if config.view.immutable {
+        UNCHANGING
+    } else {
+        config.view.ttl
+    };
+    let options = FsOptions {
+        ttl,
+        passthrough: config.passes_through(),
+        xattr: config.xattr,
+        workers: std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    Ok(ZarrFs::new(Arc::new(view), options))
+}
+
+/// How long the kernel may believe what never changes.
+const UNCHANGING: Duration = Duration::from_secs(365 * 24 * 60 * 60);

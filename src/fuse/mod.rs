@@ -1,5 +1,180 @@
-//! stub
+//! The kernel's side: inode numbers, handles, replies, errno. Knows no Zarr and no store.
+//!
+//! * `filesystem`: the operations of fuser's trait, a few lines each;
+//! * `inode`: which number stands for which version of which vnode, and what the kernel may hold;
+//! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
+//! * `directory`: directory streams, which the kernel may ask for again from any entry;
+//! * `handles`: what is open, by the number that the kernel was given;
+//! * `session`, with `session_mount`, `session_unmount` and `mount_table`: a mount from its
+//!   beginning to its end;
+//! * `pool`: threads for the reads that must wait; `attr`, `xattr`, `errno`: translations.
+//!
+//! fuser's event threads answer what needs no waiting, reads that miss go to the pool. A panic
+//! is confined to its request: the reply, dropped unanswered, becomes `EIO`.
+
+mod attr;
+mod directory;
+mod errno;
+mod filesystem;
+mod handles;
+mod inode;
+mod listing;
 pub mod mount_table;
+mod open;
+mod pool;
+mod read;
 pub mod session;
 mod session_mount;
 pub mod session_unmount;
+mod xattr;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
+
+use crate::chunk::Counters;
+use crate::error::Error;
+use crate::view::{View, VnodeId};
+
+use attr::file_attr;
+use errno::ErrorLog;
+use handles::Handles;
+use inode::Versions;
+use listing::OpenedDirectory;
+use open::OpenedFile;
+use pool::Pool;
+
+/// How a mount behaves, beside what it shows.
+#[derive(Debug, Clone, Copy)]
+pub struct FsOptions {
+    /// How long the kernel may use names and attributes without asking; a year or so where
+    /// nothing changes.
+    pub ttl: Duration,
+    /// Whether the kernel reads plain store files itself, where it can.
+    pub passthrough: bool,
+    /// Whether extended attributes are answered, at two requests a file in `ls -l`.
+    pub xattr: bool,
+    /// Threads for the reads that must wait; as many as cores.
+    pub workers: usize,
+}
+
+/// A view as a file system.
+pub struct ZarrFs {
+    view: Arc<View>,
+    options: FsOptions,
+    /// Wanted by the options, and not refused so far.
+    passthrough: AtomicBool,
+    notifier: Arc<OnceLock<Notifier>>,
+    errors: Arc<ErrorLog>,
+    versions: Versions<BackingId>,
+    /// Taken while the first open of a number decides; a number shares one with few others.
+    numbers: Vec<Mutex<()>>,
+    files: Handles<OpenedFile>,
+    directories: Handles<OpenedDirectory>,
+    /// There between the kernel's INIT and the end of the mount.
+    pool: Option<Pool>,
+}
+
+impl ZarrFs {
+    /// A file system of `view`. Starts no thread before it is mounted.
+    pub fn new(view: Arc<View>, options: FsOptions) -> ZarrFs {
+        ZarrFs {
+            view,
+            options,
+            passthrough: AtomicBool::new(options.passthrough),
+            notifier: Arc::default(),
+            errors: Arc::new(ErrorLog::new()),
+            versions: Versions::new(),
+            numbers: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
+            files: Handles::new(),
+            directories: Handles::new(),
+            pool: None,
+        }
+    }
+
+    /// Where the session puts its notifier, after mounting and before it serves requests.
+    /// Without one, files that may have changed lose their pages at every first open, and a
+    /// changed size may be seen late.
+    pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
+        Arc::clone(&self.notifier)
+    }
+
+    /// The vnode of an inode number; a number that the kernel should no longer hold is stale,
+    /// which makes it look the name up again.
+    fn vnode(&self, ino: u64) -> Result<VnodeId, Errno> {
+        self.versions.vnode(ino).ok_or(Errno::ESTALE)
+    }
+
+    /// Counts and logs an error, and says what to reply.
+    fn errno(&self, error: &Error) -> Errno {
+        self.errors.report(error, self.view.counters())
+    }
+
+    fn find(&self, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
+        Counters::add(&self.view.counters().lookups);
+        if name.len() > attr::NAME_BYTES {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let parent = self.vnode(parent)?;
+        let found = self.view.lookup(parent, name.as_bytes());
+        // Never a cached absence: another process may write what is not there yet.
+        let found = found
+            .map_err(|error| self.errno(&error))?
+            .ok_or(Errno::ENOENT)?;
+        let ino = self.versions.told(found.id, found.attributes.fingerprint);
+        Ok(file_attr(ino, &found.attributes))
+    }
+
+    fn forget_number(&self, ino: u64, times: u64) {
+        if let Some(vnode) = self.versions.forget(ino, times) {
+            self.view.forget(vnode, times);
+        }
+    }
+
+    /// What an open file was opened with, else what is there now.
+    fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<FileAttr, Errno> {
+        Counters::add(&self.view.counters().getattrs);
+        let opened = handle.and_then(|handle| self.files.get(handle));
+        let opened = opened.map(|opened| opened.attributes);
+        if let Some(pinned) = opened.or_else(|| self.versions.pinned_attributes(ino)) {
+            return Ok(file_attr(ino, &pinned));
+        }
+        let current = self.view.attributes(self.vnode(ino)?);
+        let current = current
+            .map_err(|error| self.errno(&error))?
+            .ok_or(Errno::ENOENT)?;
+        if !self.versions.may_tell(ino, current.fingerprint) {
+            // A new size under the old number would mix with the old pages.
+            return Err(Errno::ESTALE);
+        }
+        Ok(file_attr(ino, &current))
+    }
+
+    fn extended_attributes(&self, ino: u64) -> Result<xattr::Attributes, Errno> {
+        if !self.options.xattr {
+            return Err(Errno::ENOSYS);
+        }
+        let vnode = self.vnode(ino)?;
+        let attributes = self.view.extended_attributes(vnode);
+        attributes.map_err(|error| self.errno(&error))
+    }
+
+    fn extended_attribute(&self, ino: u64, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        if self.options.xattr && !xattr::is_ours(name) {
+            return Err(Errno::NO_XATTR);
+        }
+        xattr::value(self.extended_attributes(ino)?, name).ok_or(Errno::NO_XATTR)
+    }
+}
+
+impl std::fmt::Debug for ZarrFs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ZarrFs")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -122,12 +122,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Session {
     /// Mounts `filesystem` at `mountpoint`, an absolute path free of links, and serves it from
-    /// threads of its own. The mount answers when this returns.
+    /// threads of its own. The mount answers when this returns. `notify` gets what the file
+    /// system tells the kernel through, before the first request.
     ///
     /// # Errors
     /// See [`SessionError`]. Nothing stays mounted then.
     pub fn mount(
         filesystem: impl fuser::Filesystem,
+        notify: impl FnOnce(fuser::Notifier),
         mountpoint: &Path,
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
@@ -144,7 +146,10 @@ impl Session {
             acl(options.access),
             config(options),
         )
-        .and_then(|session| serve(session, sender))
+        .and_then(|session| {
+            notify(session.notifier());
+            serve(session, sender)
+        })
         .and_then(|()| device_behind(mountpoint));
         match answer {
             Ok(device) => {

@@ -158,7 +158,8 @@ impl View {
     }
 
     pub(super) fn directory(&self, meta: &ObjectMeta) -> Attributes {
-        self.show(meta, VnodeKind::Directory, 0, 0o555, 0)
+        // The backing directory's own size, so that `du -b` agrees with the store.
+        self.show(meta, VnodeKind::Directory, meta.size(), 0o555, 0)
     }
 
     fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> Attributes {

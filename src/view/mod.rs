@@ -34,7 +34,7 @@ use crate::budget::Budget;
 use crate::chunk::{Cache, Counters, Freshness, Shared, Sources};
 use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node, Recheck};
-use crate::store::{Capacity, ObjectMeta, Prefix, Store, StoreError};
+use crate::store::{Capacity, Cursor, Detail, ObjectMeta, Prefix, Store, StoreError};
 use numbers::Numbers;
 use shown::{Shown, ShownArray, Unusable};
 use vnode::{ChunkPlace, Vnode};
@@ -92,6 +92,23 @@ impl View {
             started: Instant::now(),
             options,
         })
+    }
+
+    /// Whether the root has a metadata document, or anything at all in it: a folder of stores is
+    /// an implicit group.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    pub fn finds_anything(&self) -> Result<bool, Error> {
+        let root = Prefix::root();
+        if !matches!(self.hierarchy.node(&root)?, Node::Implicit) {
+            return Ok(true);
+        }
+        let store = self.shared.sources.store();
+        match store.list(&root, Cursor::START, Detail::Names)? {
+            Some(mut listing) => Ok(listing.next_entry()?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// The vnode called `name` in `parent`, with a reference that [`View::forget`] gives back.

@@ -68,7 +68,7 @@ pub enum VnodeKind {
 pub struct Attributes {
     /// Directory or file.
     pub kind: VnodeKind,
-    /// Exact size in bytes; 0 for directories.
+    /// Exact size in bytes; of a directory, what the store's says.
     pub size: u64,
     /// Times of the backing object.
     pub times: Times,

@@ -1,0 +1,119 @@
+//! Attributes of a vnode, as the kernel wants them.
+
+use std::time::{Duration, SystemTime};
+
+use fuser::{FileAttr, FileType, Generation, INodeNo};
+
+use crate::view::{Attributes, VnodeKind};
+
+/// What `st_blksize` says, and the block of `statfs`.
+pub(super) const BLOCK_BYTES: u32 = 4096;
+
+/// The longest name, as `statfs` says.
+pub(super) const NAME_BYTES: usize = 255;
+
+/// Numbers are not used again while the daemon runs, so they need no generation.
+pub(super) const GENERATION: Generation = Generation(0);
+
+/// `st_blocks` counts in these, whatever the file system's own block is.
+const SECTOR_BYTES: u64 = 512;
+
+/// The kernel's attributes of inode `ino`.
+pub(super) fn file_attr(ino: u64, attributes: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(ino),
+        size: attributes.size,
+        // Zero blocks would be a file of holes: `cp` and `tar -S` would not read it at all.
+        blocks: attributes.size.div_ceil(SECTOR_BYTES),
+        atime: attributes.times.atime,
+        mtime: attributes.times.mtime,
+        ctime: attributes.times.ctime,
+        crtime: attributes.times.ctime,
+        kind: file_type(attributes.kind),
+        perm: permissions(attributes.mode),
+        // Also for directories: a count of 1 says "not known", so that `find` looks into all.
+        nlink: 1,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        rdev: 0,
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}
+
+/// Stands in for the attributes of an entry whose own could not be had: never to be kept.
+pub(super) fn unknown_attr(ino: u64, kind: VnodeKind) -> FileAttr {
+    let never = SystemTime::UNIX_EPOCH;
+    FileAttr {
+        ino: INodeNo(ino),
+        size: 0,
+        blocks: 0,
+        atime: never,
+        mtime: never,
+        ctime: never,
+        crtime: never,
+        kind: file_type(kind),
+        perm: 0,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}
+
+/// How long the kernel may keep what [`unknown_attr`] says: the next `stat` looks the name up.
+pub(super) const NOT_KEPT: Duration = Duration::ZERO;
+
+pub(super) fn file_type(kind: VnodeKind) -> FileType {
+    match kind {
+        VnodeKind::Directory => FileType::Directory,
+        VnodeKind::File => FileType::RegularFile,
+    }
+}
+
+/// Permission bits alone; set-user-id and the like have no meaning here.
+fn permissions(mode: u32) -> u16 {
+    u16::try_from(mode & 0o777).expect("nine bits fit sixteen")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Times;
+
+    fn attributes(size: u64, mode: u32) -> Attributes {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        Attributes {
+            kind: VnodeKind::File,
+            size,
+            times: Times {
+                atime: at(1),
+                mtime: at(2),
+                ctime: at(3),
+            },
+            mode,
+            uid: 5,
+            gid: 6,
+            fingerprint: 7,
+        }
+    }
+
+    #[test]
+    fn blocks_round_up() {
+        for (size, blocks) in [(0, 0), (1, 1), (512, 1), (513, 2), (u64::MAX, 1 << 55)] {
+            assert_eq!(file_attr(9, &attributes(size, 0o444)).blocks, blocks);
+        }
+    }
+
+    #[test]
+    fn the_rest_is_passed_on() {
+        let attr = file_attr(9, &attributes(10, 0o104_440));
+        assert_eq!((attr.ino, attr.size), (INodeNo(9), 10));
+        assert_eq!(attr.perm, 0o440, "no file type, no set-id bits");
+        assert_eq!((attr.uid, attr.gid, attr.nlink, attr.rdev), (5, 6, 1, 0));
+        assert!(attr.atime < attr.mtime && attr.mtime < attr.ctime);
+        assert_eq!(attr.kind, FileType::RegularFile);
+    }
+}

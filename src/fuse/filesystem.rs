@@ -1,0 +1,394 @@
+//! The operations that the kernel asks for: each resolves a number, calls the view, replies.
+//!
+//! What would write is refused here too, although the kernel refuses it first on a mount that
+//! is read-only. `ENOSYS` means "do not ask again" to the kernel, which then does what is usual.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use fuser::{
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags,
+    INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, PollEvents,
+    PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+
+use super::ZarrFs;
+use super::attr::{BLOCK_BYTES, GENERATION, NAME_BYTES};
+use super::pool::{Pool, confine};
+use super::read::Part;
+use super::xattr;
+use crate::chunk::Counters;
+
+/// Read-ahead requests that may be under way at once; fuser's 16 starve a pool of many cores.
+const MAX_BACKGROUND: u16 = 64;
+
+/// What is asked of the kernel, as far as it knows it. Not among these: opens without a request
+/// (they would end close-to-open freshness) and cached links (there are none).
+const CAPABILITIES: [InitFlags; 5] = [
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    // Pages are dropped when we say so: without it, a new mtime would drop good ones.
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+    InitFlags::FUSE_ASYNC_DIO,
+];
+
+/// A backing file may lie on a plain file system, not on a stacked one.
+const STACK_DEPTH: u32 = 1;
+
+impl Filesystem for ZarrFs {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        for capability in CAPABILITIES {
+            if config.add_capabilities(capability).is_err() {
+                log::debug!("the kernel lacks {capability:?}");
+            }
+        }
+        if *self.passthrough.get_mut() {
+            let added = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
+            *self.passthrough.get_mut() = added && config.set_max_stack_depth(STACK_DEPTH).is_ok();
+        }
+        // Fails for 0 only. Read-ahead is at the kernel's maximum unless it is lowered.
+        let _ = config.set_max_background(MAX_BACKGROUND);
+        self.pool = Some(Pool::start(self.options.workers)?);
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        drop(self.pool.take());
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        confine("lookup", || match self.find(parent.0, name) {
+            Ok(attr) => reply.entry(&self.options.ttl, &attr, GENERATION),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn forget(&self, _req: &Request, ino: INodeNo, lookups: u64) {
+        confine("forget", || {
+            Counters::add(&self.view.counters().forgets);
+            self.forget_number(ino.0, lookups);
+        });
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        confine("getattr", || match self.stat(ino.0, fh) {
+            Ok(attr) => reply.attr(&self.options.ttl, &attr),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        confine("open", || match flags.acc_mode() {
+            OpenAccMode::O_RDONLY => self.open_file(ino.0, reply),
+            OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => reply.error(Errno::EROFS),
+        });
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let len = usize::try_from(size).expect("usize has at least 32 bits");
+        confine("read", || match self.files.get(fh) {
+            Some(file) => self.read_file(file, Part { offset, len }, reply),
+            None => reply.error(Errno::EBADF),
+        });
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        confine("release", || {
+            self.release_file(fh);
+            reply.ok();
+        });
+    }
+
+    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        confine("opendir", || match self.open_stream(ino.0) {
+            Ok(handle) => reply.opened(handle, FopenFlags::empty()),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        confine("readdir", || {
+            match self.list_names(ino.0, (fh, offset), &mut reply) {
+                Ok(()) => reply.ok(),
+                Err(errno) => reply.error(errno),
+            }
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        confine("readdirplus", || {
+            match self.list_attributes(ino.0, (fh, offset), &mut reply) {
+                Ok(()) => reply.ok(),
+                Err(errno) => reply.error(errno),
+            }
+        });
+    }
+
+    fn releasedir(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        confine("releasedir", || {
+            drop(self.directories.remove(fh));
+            reply.ok();
+        });
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        confine("statfs", || {
+            let blocks = |bytes: u64| bytes / u64::from(BLOCK_BYTES);
+            let (total, free) = self.view.capacity().map_or((0, 0), |capacity| {
+                (blocks(capacity.total_bytes), blocks(capacity.free_bytes))
+            });
+            let names = u32::try_from(NAME_BYTES).expect("255 fits");
+            reply.statfs(total, free, free, 0, 0, BLOCK_BYTES, names, BLOCK_BYTES);
+        });
+    }
+
+    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        confine("getxattr", || {
+            match self.extended_attribute(ino.0, name.as_bytes()) {
+                Ok(value) => xattr::reply_within(size, &value, reply),
+                Err(errno) => reply.error(errno),
+            }
+        });
+    }
+
+    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        confine("listxattr", || match self.extended_attributes(ino.0) {
+            Ok(all) => xattr::reply_within(size, &xattr::names(&all), reply),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    // Nothing waits to be written.
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    // What the kernel does better itself, once it is told so.
+
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn poll(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: PollNotifier,
+        _: PollEvents,
+        _: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+
+    fn readlink(&self, _: &Request, _: INodeNo, reply: ReplyData) {
+        reply.error(Errno::EINVAL);
+    }
+
+    // What would write.
+
+    fn setattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &Path, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: &[u8],
+        _: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: i32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+}

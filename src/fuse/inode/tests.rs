@@ -1,0 +1,252 @@
+//! Every transition of a number, and what happens when a table forgets.
+
+use std::time::SystemTime;
+
+use super::*;
+use crate::store::Times;
+use crate::view::VnodeKind;
+
+const VNODE: VnodeId = VnodeId(7);
+const A: u64 = 0xa;
+const B: u64 = 0xb;
+const C: u64 = 0xc;
+
+fn versions() -> Versions<u8> {
+    Versions::new()
+}
+
+fn attributes(fingerprint: u64) -> Attributes {
+    let never = SystemTime::UNIX_EPOCH;
+    Attributes {
+        kind: VnodeKind::File,
+        size: 1,
+        times: Times {
+            atime: never,
+            mtime: never,
+            ctime: never,
+        },
+        mode: 0o444,
+        uid: 0,
+        gid: 0,
+        fingerprint,
+    }
+}
+
+fn open(versions: &Versions<u8>, ino: u64, fingerprint: u64) {
+    versions.pin(ino, attributes(fingerprint), Mode::Cached);
+}
+
+fn open_and_close(versions: &Versions<u8>, ino: u64, fingerprint: u64) {
+    open(versions, ino, fingerprint);
+    assert!(versions.unpin(ino).is_some());
+}
+
+#[test]
+fn the_first_version_has_the_number_of_the_vnode() {
+    let versions = versions();
+    assert_eq!(versions.told(VNODE, A), VNODE.0);
+    assert_eq!(versions.vnode(VNODE.0), Some(VNODE));
+    assert_eq!(versions.forget(VNODE.0, 1), Some(VNODE));
+}
+
+#[test]
+fn directories_have_no_versions() {
+    let versions = versions();
+    assert_eq!(versions.told(VNODE, 0), VNODE.0);
+    assert!(versions.may_tell(VNODE.0, 0));
+    let table = versions.lock();
+    assert_eq!((table.looked_up.len(), table.opened.len()), (0, 0));
+}
+
+#[test]
+fn a_file_never_opened_keeps_its_number_through_changes() {
+    let versions = versions();
+    for fingerprint in [A, B, C] {
+        assert_eq!(versions.told(VNODE, fingerprint), VNODE.0);
+    }
+    let nothing = Comparison::FirstOpen(Leftovers::Nothing);
+    let attributes = Comparison::FirstOpen(Leftovers::Attributes);
+    assert_eq!(versions.compare(VNODE.0, C), nothing);
+    assert_eq!(
+        versions.compare(VNODE.0, A),
+        attributes,
+        "the kernel knows C"
+    );
+    assert_eq!(versions.compare(8, A), attributes, "never looked up");
+}
+
+#[test]
+fn a_closed_file_keeps_its_pages_while_it_is_the_same() {
+    let versions = versions();
+    versions.told(VNODE, A);
+    open_and_close(&versions, VNODE.0, A);
+    assert_eq!(versions.told(VNODE, A), VNODE.0);
+    assert_eq!(versions.compare(VNODE.0, A), Comparison::Same);
+    assert_eq!(versions.compare(VNODE.0, B), Comparison::Changed);
+}
+
+#[test]
+fn a_changed_file_gets_a_fresh_number() {
+    let versions = versions();
+    open(&versions, VNODE.0, A);
+    let second = versions.told(VNODE, B);
+    assert!(second >= FIRST_FRESH);
+    assert_eq!(versions.told(VNODE, B), second, "as long as it is B");
+    assert_eq!(versions.shown(VNODE), second);
+    assert_eq!(versions.vnode(second), Some(VNODE));
+    let first_open = Comparison::FirstOpen(Leftovers::Nothing);
+    assert_eq!(versions.compare(second, B), first_open);
+    open_and_close(&versions, second, B);
+    let third = versions.told(VNODE, A);
+    assert!(
+        third != second && third != VNODE.0,
+        "one number, one version"
+    );
+}
+
+#[test]
+fn a_fresh_number_never_opened_adopts_the_next_version() {
+    let versions = versions();
+    open_and_close(&versions, VNODE.0, A);
+    let second = versions.told(VNODE, B);
+    assert_eq!(versions.told(VNODE, C), second);
+}
+
+#[test]
+fn attributes_come_from_the_open_handles() {
+    let versions = versions();
+    assert!(versions.pinned_attributes(VNODE.0).is_none());
+    open(&versions, VNODE.0, A);
+    assert_eq!(versions.pinned_attributes(VNODE.0), Some(attributes(A)));
+    assert!(versions.may_tell(VNODE.0, A) && !versions.may_tell(VNODE.0, B));
+    versions.unpin(VNODE.0);
+    assert!(versions.pinned_attributes(VNODE.0).is_none());
+    assert!(
+        !versions.may_tell(VNODE.0, B),
+        "the kernel may hold pages of A"
+    );
+}
+
+#[test]
+fn telling_attributes_is_remembered() {
+    let versions = versions();
+    assert!(versions.may_tell(VNODE.0, A));
+    let first_open = Comparison::FirstOpen(Leftovers::Nothing);
+    assert_eq!(versions.compare(VNODE.0, A), first_open);
+}
+
+#[test]
+fn the_last_handle_ends_the_mode() {
+    let versions = versions();
+    assert!(versions.mode(VNODE.0).is_none());
+    versions.pin(VNODE.0, attributes(A), Mode::Passthrough(Arc::new(3)));
+    versions.pin(VNODE.0, attributes(A), Mode::Cached);
+    assert!(versions.unpin(VNODE.0).is_none(), "one is left");
+    assert!(matches!(versions.mode(VNODE.0), Some(Mode::Passthrough(b)) if *b == 3));
+    assert!(versions.unpin(VNODE.0).is_some());
+    assert!(versions.mode(VNODE.0).is_none());
+    assert!(versions.unpin(VNODE.0).is_none(), "no handle left to close");
+}
+
+#[test]
+fn forgetting_a_fresh_number_leads_back_to_the_vnode() {
+    let versions = versions();
+    open_and_close(&versions, VNODE.0, A);
+    let second = versions.told(VNODE, B);
+    versions.told(VNODE, B);
+    assert_eq!(versions.forget(second, 1), Some(VNODE));
+    assert_eq!(versions.shown(VNODE), second, "one lookup is left");
+    assert_eq!(versions.forget(second, 1), Some(VNODE));
+    assert_eq!(versions.vnode(second), None);
+    assert_eq!(versions.shown(VNODE), VNODE.0);
+    assert_eq!(
+        versions.told(VNODE, A),
+        VNODE.0,
+        "A is back, with its pages"
+    );
+    assert_eq!(versions.forget(second, 1), None);
+}
+
+#[test]
+fn forgetting_an_old_fresh_number_leaves_the_newer_one() {
+    let versions = versions();
+    open_and_close(&versions, VNODE.0, A);
+    let second = versions.told(VNODE, B);
+    open_and_close(&versions, second, B);
+    let third = versions.told(VNODE, C);
+    versions.forget(second, 1);
+    assert_eq!(versions.shown(VNODE), third);
+    versions.forget(third, 1);
+    assert_eq!(versions.shown(VNODE), VNODE.0);
+    let table = versions.lock();
+    assert!(table.fresh.is_empty() && table.newest.is_empty());
+    assert!(!table.forgot_opened, "the kernel forgot, not we");
+}
+
+#[test]
+fn a_release_overtaken_by_forget_leaves_nothing() {
+    let versions = versions();
+    open_and_close(&versions, VNODE.0, A);
+    let second = versions.told(VNODE, B);
+    open(&versions, second, B);
+    versions.forget(second, 1);
+    assert!(versions.unpin(second).is_some());
+    assert_eq!(
+        versions.lock().opened.len(),
+        1,
+        "that of the vnode's own number"
+    );
+}
+
+#[test]
+fn placeholders_stand_for_nothing() {
+    let versions = versions();
+    let (one, other) = (versions.placeholder(), versions.placeholder());
+    assert_ne!(one, other);
+    assert_eq!(versions.vnode(one), None);
+    assert_eq!(versions.forget(one, 1), None);
+}
+
+#[test]
+fn after_forgetting_a_closed_file_pages_are_dropped() {
+    let versions = Versions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    for ino in [1, 2, 2, 1] {
+        versions.told(VnodeId(ino), A);
+        open_and_close(&versions, ino, A);
+    }
+    assert!(!versions.lock().forgot_opened, "both fit");
+    open_and_close(&versions, 3, A);
+    assert!(versions.lock().forgot_opened);
+    let drop_all = Comparison::FirstOpen(Leftovers::PagesAndAttributes);
+    assert_eq!(versions.compare(2, A), drop_all, "the oldest");
+    assert_eq!(versions.compare(1, A), Comparison::Same);
+    assert_eq!(
+        versions.told(VnodeId(2), B),
+        2,
+        "open drops what is left of A"
+    );
+    assert_eq!(versions.compare(2, B), drop_all);
+}
+
+#[test]
+fn after_forgetting_a_lookup_attributes_are_dropped() {
+    let versions = Versions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    for ino in [1, 2, 3] {
+        versions.told(VnodeId(ino), A);
+    }
+    let attributes = Comparison::FirstOpen(Leftovers::Attributes);
+    assert_eq!(versions.compare(1, A), attributes);
+    let nothing = Comparison::FirstOpen(Leftovers::Nothing);
+    assert_eq!(versions.compare(3, A), nothing);
+}
+
+#[test]
+fn open_files_are_not_forgotten() {
+    let versions = Versions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    open(&versions, 1, A);
+    for ino in 2..10 {
+        open_and_close(&versions, ino, A);
+    }
+    assert_eq!(versions.compare(1, A), Comparison::Same);
+    assert_eq!(versions.compare(1, B), Comparison::Changed);
+}
