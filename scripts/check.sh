@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Everything that runs without a mount: formatting, lints, tests, doc tests, documentation.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# shellcheck source=scripts/setup.sh
+. scripts/setup.sh
+need_system_packages
+need_cargo
+
+say "formatting"
+cargo fmt --check
+say "lints"
+cargo clippy --quiet --all-targets -- -D warnings
+say "tests and doc tests"
+cargo test --quiet
+say "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps

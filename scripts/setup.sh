@@ -1,0 +1,74 @@
+# What the other scripts need on a machine. Sourced by them; each function installs or says what is missing.
+# shellcheck shell=bash
+
+say() { printf '== %s\n' "$*"; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo -n "$@"
+    else return 1
+    fi
+}
+
+# need_packages PROGRAM:PACKAGE...: installs the packages whose programs are missing.
+need_packages() {
+    local pair missing=()
+    for pair in "$@"; do
+        command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    command -v apt-get >/dev/null || fail "please install: ${missing[*]}"
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    # The lists may be absent (a fresh image) or old; a repository that fails must not end it all.
+    as_root apt-get update -q </dev/null >/dev/null 2>&1 || true
+    as_root apt-get install -y -q --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
+        fail "could not install ${missing[*]}: as root, apt-get install ${missing[*]}"
+}
+
+# The C compiler builds C-Blosc and libzstd; fusermount3 mounts for plain users.
+need_system_packages() { need_packages cc:build-essential fusermount3:fuse3; }
+need_test_packages() {
+    need_packages rsync:rsync setpriv:util-linux
+    command -v python3 >/dev/null || need_packages python3:python3
+    python3 -c 'import ensurepip, venv' 2>/dev/null || {
+        say "installing python3-venv"
+        as_root apt-get update -q </dev/null >/dev/null 2>&1 || true
+        as_root apt-get install -y -q --no-install-recommends python3-venv </dev/null >/dev/null || fail "please install python3-venv"
+    }
+}
+
+need_cargo() {
+    command -v cargo >/dev/null || PATH="$HOME/.cargo/bin:$PATH"
+    command -v cargo >/dev/null || fail "cargo is missing: install Rust with rustup (https://rustup.rs), then run this again"
+}
+
+need_fuse_device() {
+    [ -e /dev/fuse ] || fail "/dev/fuse is missing: load the kernel module fuse, or give the container --device /dev/fuse"
+    if [ "$(id -u)" = 0 ] && [ "$(stat -c %a /dev/fuse)" != 666 ]; then
+        say "/dev/fuse has mode $(stat -c %a /dev/fuse): setting 0666, as udev does elsewhere, so that plain users can mount"
+        chmod 0666 /dev/fuse
+    fi
+    [ -r /dev/fuse ] && [ -w /dev/fuse ] || fail "/dev/fuse is closed to this user: as root, chmod 0666 /dev/fuse"
+}
+
+# The environment is made again when the pinned versions change.
+need_venv() {
+    need_test_packages
+    local stamp=.venv/requirements.txt
+    cmp -s scripts/requirements.txt "$stamp" && return
+    say "making .venv with the readers that the mount is compared with"
+    python3 -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input -r scripts/requirements.txt
+    cp scripts/requirements.txt "$stamp"
+}
+
+# Unmounts whatever is mounted below the folder, by force if it must.
+unmount_below() {
+    local point
+    for point in $(awk -v below="$1/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | sort -r); do
+        say "unmounting what was left: $point"
+        umount -l "$point" 2>/dev/null || fusermount3 -uz "$point" || true
+    done
+}

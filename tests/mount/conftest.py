@@ -1,0 +1,84 @@
+"""Fixtures of the tests through real mounts."""
+import itertools
+import os
+import shutil
+
+import pytest
+
+import mounting
+
+FIGURES = []
+
+
+def pytest_configure(config):
+    if not os.access(mounting.BINARY, os.X_OK):
+        raise pytest.UsageError(f"{mounting.BINARY} is missing: cargo build --release, or set ZARR_MOUNT_BINARY")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise pytest.UsageError("/dev/fuse is missing or closed to this user: no mount, no test")
+    mounting.adopt_orphans()
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.geteuid() != 0:
+        for item in items:
+            if item.get_closest_marker("root"):
+                item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if FIGURES:
+        terminalreporter.section("figures")
+        for line in FIGURES:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def figure():
+    """figure(line): a measured value or a remark, printed at the end of the run. Nothing is judged by it."""
+    return FIGURES.append
+
+
+def factory(folder):
+    """mount(store, *args, path=, prefix=, binary=) and a function that ends all of them."""
+    mounts, numbers = [], itertools.count()
+
+    def mount(store, *args, path=None, **kwargs):
+        number = next(numbers)
+        if path is None:
+            path = folder / f"m{number}"
+            path.mkdir()
+        try:
+            made = mounting.Mount(store, path, *args, log=folder / f"m{number}.log", **kwargs)
+        except BaseException:
+            mounting.force_away(path)
+            raise
+        mounts.append(made)
+        return made
+
+    def finish():
+        wrong = []
+        for made in reversed(mounts):
+            try:
+                made.clean_up()
+            except AssertionError as error:
+                wrong.append(str(error))
+        assert not wrong, "\n".join(wrong)
+
+    return mount, finish
+
+
+@pytest.fixture
+def mount(tmp_path):
+    make, finish = factory(tmp_path)
+    yield make
+    finish()
+
+
+@pytest.fixture(scope="module")
+def module_mount(tmp_path_factory):
+    """As `mount`, for mounts that several tests of a module share."""
+    folder = tmp_path_factory.mktemp("module")
+    make, finish = factory(folder)
+    yield make
+    finish()
+    shutil.rmtree(folder, ignore_errors=True)

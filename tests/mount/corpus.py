@@ -1,0 +1,118 @@
+"""The stores that the tests mount, and what each must give.
+
+`tests/corpus/corpus.tar.gz` is always there and is unpacked once, below `target/`. A folder
+`../shared/corpus` beside the checkout, or the one that ZARR_MOUNT_CORPUS names, adds its stores.
+"""
+import hashlib
+import json
+import os
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ARCHIVE = CHECKOUT / "tests" / "corpus" / "corpus.tar.gz"
+SECRET = b"SECRET-OUTSIDE-THE-STORE"
+
+# What the first release decodes; everything else is a refusal by name.
+V3_CODECS = {"bytes", "transpose", "gzip", "zstd", "blosc", "crc32c", "sharding_indexed"}
+V2_COMPRESSORS = {None, "blosc", "zlib", "gzip", "zstd"}
+
+
+@dataclass(frozen=True)
+class Store:
+    """One store of the manifest and where it lies."""
+
+    path: Path
+    entry: dict
+
+    @property
+    def name(self):
+        return self.entry["name"]
+
+    @property
+    def kind(self):
+        return self.entry["kind"]
+
+    @property
+    def arrays(self):
+        return self.entry["arrays"]
+
+    def decodable(self):
+        """The arrays that must decode: `ok`, with listed codecs and types of fixed size."""
+        return [a for a in self.arrays if a["expect"] == "ok" and codecs_listed(a)]
+
+    def most_chunks(self):
+        """The largest chunk grid of the store: walks of every virtual chunk have a limit."""
+        return max((grid_size(a) for a in self.arrays), default=0)
+
+
+def grid_size(array):
+    chunks = array.get("inner_chunks") or array.get("chunks") or []
+    shape = array.get("shape") or []
+    count = 1
+    for n, c in zip(shape, chunks):
+        count *= -(-n // c) if isinstance(n, int) and isinstance(c, int) and c > 0 else 1
+    return count
+
+
+def codecs_listed(array):
+    if str(array.get("dtype", "")).startswith("vlen"):
+        return False
+    if array["zarr_format"] == 3:
+        return set(codec_names(array.get("codecs"))) <= V3_CODECS
+    compressor = (array.get("compressor") or {}).get("id")
+    return compressor in V2_COMPRESSORS and not array.get("filters")
+
+
+def codec_names(codecs):
+    """Names of all codecs, those within shards included. A codec may be a bare string."""
+    for codec in codecs or []:
+        yield codec if isinstance(codec, str) else codec["name"]
+        if not isinstance(codec, str):
+            inner = codec.get("configuration") or {}
+            yield from codec_names(inner.get("codecs"))
+            yield from codec_names(inner.get("index_codecs"))
+
+
+@cache
+def stores():
+    """Every store, by name. Those of the archive win: it kept links that a checkout may have lost."""
+    found = {}
+    for root in (beside_checkout(), unpacked()):
+        if root is None:
+            continue
+        for entry in json.loads((root / "manifest.json").read_text())["stores"]:
+            found[entry["name"]] = Store(root / entry["path"], entry)
+    return found
+
+
+def of_kind(*kinds):
+    return [s for s in stores().values() if s.kind in kinds and s.entry["container"] == "dir"]
+
+
+def beside_checkout():
+    root = Path(os.environ.get("ZARR_MOUNT_CORPUS", CHECKOUT.parent / "shared" / "corpus"))
+    return root if (root / "manifest.json").is_file() else None
+
+
+@cache
+def unpacked():
+    digest = hashlib.sha256(ARCHIVE.read_bytes()).hexdigest()[:16]
+    root = CHECKOUT / "target" / f"corpus-{digest}"
+    if root.is_dir():
+        return root
+    root.parent.mkdir(exist_ok=True)
+    # Into a fresh folder, then one rename: two runs at once cannot see half an archive.
+    fresh = tempfile.mkdtemp(dir=root.parent, prefix="corpus-unpacking-")
+    with tarfile.open(ARCHIVE, errors="surrogateescape") as tar:
+        tar.extractall(fresh, filter="tar")
+    os.chmod(fresh, 0o755)
+    try:
+        os.rename(fresh, root)
+    except OSError:
+        if not root.is_dir():
+            raise
+    return root

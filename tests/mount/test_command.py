@@ -1,0 +1,193 @@
+"""`zarr-mount STORE MOUNTPOINT`: starting, ending, refusing."""
+import os
+import shlex
+import signal
+import subprocess
+import zipfile
+
+import pytest
+
+import mounting
+import sample
+from mounting import BINARY, mount_entry, run, until
+
+
+@pytest.fixture
+def store(tmp_path):
+    return sample.write(tmp_path / "s.zarr")
+
+
+def test_unmount_by_the_command(mount, store):
+    mount(store).unmount()
+
+
+@pytest.mark.parametrize("tool", [["fusermount3", "-u"], ["umount"]], ids=lambda t: t[0])
+def test_unmount_by_other_tools(mount, store, tool):
+    if tool == ["umount"] and os.geteuid() != 0:
+        pytest.skip("umount needs root")
+    made = mount(store)
+    mounting.ok(*tool, made.path)
+    made.wait_for_the_end()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_signals_unmount(mount, store, name):
+    made = mount(store)
+    os.kill(made.pid, getattr(signal, name))
+    made.wait_for_the_end()
+
+
+def test_busy_says_so_and_leaves_it_mounted(mount, store):
+    made = mount(store)
+    with open(made.path / "zarr.json"):
+        done = run(BINARY, "--unmount", made.path)
+        assert done.returncode != 0
+        assert "busy" in done.stderr
+        assert made.mounted() and made.alive()
+    made.unmount()
+
+
+def test_a_signal_while_busy_still_ends_the_daemon(mount, store):
+    made = mount(store)
+    with open(made.path / "zarr.json"):
+        os.kill(made.pid, signal.SIGTERM)
+        until(lambda: not made.mounted(), "the lazy unmount")
+    made.wait_for_the_end()
+
+
+def test_a_created_mountpoint_is_removed_again(mount, store, tmp_path):
+    made = mount(store, path=tmp_path / "made")
+    made.unmount()
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_mountpoint_that_was_there_stays(mount, store):
+    made = mount(store)
+    made.unmount()
+    assert made.path.is_dir()
+
+
+def test_command_substitution_returns(store, tmp_path):
+    """The daemon must let go of the pipe, or the shell waits for it for ever."""
+    point = tmp_path / "m"
+    line = f"out=$({shlex.quote(BINARY)} {shlex.quote(str(store))} {shlex.quote(str(point))}); echo returned"
+    try:
+        assert mounting.ok("sh", "-c", line).endswith("returned\n")
+        assert mount_entry(point)
+    finally:
+        run(BINARY, "--unmount", point)
+        mounting.force_away(point)
+
+
+def test_relative_paths(store, tmp_path):
+    (tmp_path / "m").mkdir()
+    try:
+        mounting.ok(BINARY, "s.zarr", "m", cwd=tmp_path)
+        assert (tmp_path / "m/zarr.json").read_bytes() == (store / "zarr.json").read_bytes()
+        mounting.ok(BINARY, "--unmount", "m", cwd=tmp_path)
+        assert not mount_entry(tmp_path / "m")
+    finally:
+        mounting.force_away(tmp_path / "m")
+
+
+def test_foreground_logs_to_standard_error_and_ends_by_signal(store, tmp_path):
+    point = tmp_path / "m"
+    point.mkdir()
+    daemon = subprocess.Popen([BINARY, "-f", store, point], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        until(lambda: mount_entry(point) or daemon.poll() is not None, "the mount")
+        assert (point / "zarr.json").read_bytes() == (store / "zarr.json").read_bytes()
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(mounting.PATIENCE) == 0
+        assert not mount_entry(point)
+    finally:
+        daemon.kill()
+        daemon.wait()
+        daemon.stderr.close()
+        mounting.force_away(point)
+
+
+def test_a_stale_mount_is_repaired(mount, store):
+    made = mount(store)
+    made.kill()
+    with pytest.raises(OSError):
+        os.listdir(made.path)
+    again = mount(store, path=made.path)
+    assert (again.path / "zarr.json").read_bytes() == (store / "zarr.json").read_bytes()
+    again.unmount()
+
+
+def refused(*args, names):
+    """The command fails before it mounts, with one line that names what is wrong."""
+    done = run(BINARY, *args)
+    assert done.returncode != 0
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert names in done.stderr, done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def point(tmp_path):
+    (tmp_path / "m").mkdir()
+    yield tmp_path / "m"
+    assert not mount_entry(tmp_path / "m")
+
+
+def test_refuses_a_missing_store(tmp_path, point):
+    refused(tmp_path / "nothing.zarr", point, names="nothing.zarr")
+
+
+def test_refuses_a_folder_without_zarr(tmp_path, point):
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", point, names="empty")
+
+
+def test_refuses_a_zip_file_by_name(tmp_path, point):
+    with zipfile.ZipFile(tmp_path / "s.zip", "w") as packed:
+        packed.writestr("zarr.json", '{"zarr_format":3,"node_type":"group"}')
+    refused(tmp_path / "s.zip", point, names="zip")
+
+
+@pytest.mark.parametrize("url", ["https://example.org/s.zarr", "s3://bucket/s.zarr"])
+def test_refuses_a_url_by_name(point, url):
+    refused(url, point, names=url)
+
+
+def test_refuses_a_mountpoint_that_is_a_file(store, tmp_path):
+    (tmp_path / "file").write_bytes(b"x")
+    refused(store, tmp_path / "file", names="file")
+
+
+def test_refuses_a_non_empty_mountpoint_unless_told(mount, store, point):
+    (point / "mine").write_bytes(b"x")
+    assert "nonempty" in refused(store, point, names=point.name)
+    made = mount(store, "-o", "nonempty", path=point)
+    assert not (point / "mine").exists()
+    made.unmount()
+    assert (point / "mine").read_bytes() == b"x"
+
+
+def test_refuses_a_mountpoint_inside_the_store(store):
+    refused(store, store / "m", names="inside")
+
+
+def test_refuses_a_store_inside_the_mountpoint(store, tmp_path):
+    refused(store, tmp_path, "-o", "nonempty", names="inside")
+
+
+@pytest.mark.parametrize("args", [["--view", "nonsense"], ["--cache-size", "many"], ["-o", "nonsense"], ["--nonsense"]])
+def test_refuses_options_it_does_not_know(store, point, args):
+    done = run(BINARY, store, point, *args)
+    assert done.returncode != 0
+    assert (args[-1].lstrip("-")) in done.stderr
+
+
+def test_info_reads_without_a_mount(store):
+    said = mounting.ok(BINARY, "--info", store)
+    for name in ("plain", "raw", "sharded", "holes"):
+        assert name in said
+
+
+def test_help_has_examples():
+    said = mounting.ok(BINARY, "--help")
+    assert "zarr-mount" in said and "--unmount" in said and "xample" in said
