@@ -24,6 +24,10 @@ const FIRST_FRESH: u64 = 1 << 62;
 /// Closed files, and files never opened, whose versions are remembered: 65536 of each.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
+/// Told of a number that was shown with more than one version. Of replies that are under way
+/// together the kernel takes the attributes of the first to arrive, which nobody knows here.
+const SEVERAL: u64 = 0;
+
 /// Which number stands for what. `B` is what a passthrough file is backed by.
 #[derive(Debug)]
 pub(super) struct Versions<B> {
@@ -37,7 +41,7 @@ struct Table<B> {
     pinned: HashMap<u64, Pinned<B>>,
     /// Fingerprints of closed files whose pages the kernel may hold.
     opened: LruCache<u64, u64>,
-    /// Fingerprints that the kernel was told of numbers that were never opened.
+    /// Fingerprints that the kernel was told of numbers that were never opened, or [`SEVERAL`].
     looked_up: LruCache<u64, u64>,
     /// The newest fresh number of each vnode that has one.
     newest: HashMap<VnodeId, u64>,
@@ -57,8 +61,9 @@ struct Fresh {
 /// A number with open handles.
 #[derive(Debug)]
 pub(super) struct Pinned<B> {
-    pub(super) attributes: Attributes,
-    pub(super) mode: Mode<B>,
+    attributes: Attributes,
+    /// `None` until the first open has decided.
+    mode: Option<Mode<B>>,
     handles: u64,
 }
 
@@ -132,7 +137,7 @@ impl<B> Versions<B> {
             Some(known) if known == fingerprint => shown,
             Some(_) => table.fresh(vnode, fingerprint),
             None => {
-                table.looked_up.put(shown, fingerprint);
+                table.remember_told(shown, fingerprint);
                 shown
             }
         };
@@ -196,47 +201,48 @@ impl<B> Versions<B> {
             return known == fingerprint;
         }
         if fingerprint != 0 {
-            table.looked_up.put(ino, fingerprint);
+            table.remember_told(ino, fingerprint);
         }
         true
     }
 
-    /// Compares the version that was just opened with the one that `ino` stands for.
-    pub(super) fn compare(&self, ino: u64, fingerprint: u64) -> Comparison {
+    /// Compares the version that was just opened with the one that `ino` stands for, and counts
+    /// a handle of it unless it is another.
+    ///
+    /// From here on the kernel is told of this version only. What it was told before, and has
+    /// not received yet, it ignores when the leftovers are dropped: it compares the times at
+    /// which request and drop began.
+    pub(super) fn open(&self, ino: u64, attributes: Attributes) -> Comparison {
         let mut table = self.lock();
-        match table.known(ino) {
-            Some(known) if known == fingerprint => Comparison::Same,
-            Some(_) => Comparison::Changed,
-            None if table.forgot_opened => Comparison::FirstOpen(Leftovers::PagesAndAttributes),
-            None if table.looked_up.get(&ino) == Some(&fingerprint) => {
-                Comparison::FirstOpen(Leftovers::Nothing)
-            }
-            None => Comparison::FirstOpen(Leftovers::Attributes),
+        let comparison = table.compare(ino, attributes.fingerprint);
+        if comparison != Comparison::Changed {
+            table.opened.pop(&ino);
+            table.looked_up.pop(&ino);
+            let pinned = table.pinned.entry(ino).or_insert(Pinned {
+                attributes,
+                mode: None,
+                handles: 0,
+            });
+            pinned.handles += 1;
         }
+        comparison
     }
 
-    /// Who reads for the open handles of `ino`; `None` when there are none.
+    /// Who reads for the open handles of `ino`; `None` when the first is to decide.
     pub(super) fn mode(&self, ino: u64) -> Option<Mode<B>> {
-        let table = self.lock();
-        table.pinned.get(&ino).map(|pinned| pinned.mode.clone())
+        self.lock().pinned.get(&ino)?.mode.clone()
     }
 
-    /// One more handle of `ino`. The first one decides version and mode.
-    pub(super) fn pin(&self, ino: u64, attributes: Attributes, mode: Mode<B>) {
-        let mut table = self.lock();
-        table.opened.pop(&ino);
-        table.looked_up.pop(&ino);
-        let pinned = table.pinned.entry(ino).or_insert(Pinned {
-            attributes,
-            mode,
-            handles: 0,
-        });
-        pinned.handles += 1;
+    /// Decides who reads for the open handles of `ino`.
+    pub(super) fn set_mode(&self, ino: u64, mode: Mode<B>) {
+        if let Some(pinned) = self.lock().pinned.get_mut(&ino) {
+            pinned.mode = Some(mode);
+        }
     }
 
     /// One handle of `ino` less. Returns what the last one leaves, to be dropped by the caller:
     /// dropping a backing file is a system call.
-    pub(super) fn unpin(&self, ino: u64) -> Option<Pinned<B>> {
+    pub(super) fn close(&self, ino: u64) -> Option<Pinned<B>> {
         let mut table = self.lock();
         let pinned = table.pinned.get_mut(&ino)?;
         pinned.handles = pinned.handles.saturating_sub(1);
@@ -267,6 +273,28 @@ impl<B> Table<B> {
         match self.pinned.get(&ino) {
             Some(pinned) => Some(pinned.attributes.fingerprint),
             None => self.opened.get(&ino).copied(),
+        }
+    }
+
+    fn compare(&mut self, ino: u64, fingerprint: u64) -> Comparison {
+        match self.known(ino) {
+            Some(known) if known == fingerprint => Comparison::Same,
+            Some(_) => Comparison::Changed,
+            None if self.forgot_opened => Comparison::FirstOpen(Leftovers::PagesAndAttributes),
+            None if self.looked_up.get(&ino) == Some(&fingerprint) => {
+                Comparison::FirstOpen(Leftovers::Nothing)
+            }
+            None => Comparison::FirstOpen(Leftovers::Attributes),
+        }
+    }
+
+    fn remember_told(&mut self, ino: u64, fingerprint: u64) {
+        match self.looked_up.get_mut(&ino) {
+            Some(told) if *told == fingerprint => {}
+            Some(told) => *told = SEVERAL,
+            None => {
+                self.looked_up.put(ino, fingerprint);
+            }
         }
     }
 

@@ -68,13 +68,11 @@ impl ZarrFs {
     fn reply_version(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
         let Opened { attributes, file } = opened;
         let _alone = self.lock_number(ino);
-        let flags = match self.settle(ino, attributes.fingerprint) {
+        let flags = match self.settle(ino, attributes) {
             Ok(flags) => flags,
             Err(errno) => return reply.error(errno),
         };
-        let mode = self.versions.mode(ino);
-        let mode = mode.unwrap_or_else(|| self.choose_mode(&file, &reply));
-        self.versions.pin(ino, attributes, mode.clone());
+        let mode = self.mode(ino, &file, &reply);
         let handle = self.files.insert(OpenedFile {
             ino,
             file,
@@ -91,10 +89,10 @@ impl ZarrFs {
         }
     }
 
-    /// Makes `ino` stand for `fingerprint`; says whether the kernel may keep its pages.
-    fn settle(&self, ino: u64, fingerprint: u64) -> Result<FopenFlags, Errno> {
+    /// Makes `ino` stand for what was opened; says whether the kernel may keep its pages.
+    fn settle(&self, ino: u64, attributes: Attributes) -> Result<FopenFlags, Errno> {
         let counters = self.view.counters();
-        match self.versions.compare(ino, fingerprint) {
+        match self.versions.open(ino, attributes) {
             Comparison::Same => {
                 Counters::add(&counters.opens_kept);
                 Ok(FopenFlags::FOPEN_KEEP_CACHE)
@@ -132,8 +130,16 @@ impl ZarrFs {
         }
     }
 
-    /// Who is to read for the first handle of a number, and so for all until the last is
-    /// released: the kernel refuses (`EIO`) to mix the two on one inode.
+    /// Who reads for the handles of a number. The first decides until the last is released: the
+    /// kernel refuses (`EIO`) to mix the two on one inode.
+    fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> Mode<BackingId> {
+        self.versions.mode(ino).unwrap_or_else(|| {
+            let mode = self.choose_mode(file, reply);
+            self.versions.set_mode(ino, mode.clone());
+            mode
+        })
+    }
+
     fn choose_mode(&self, file: &OpenFile, reply: &ReplyOpen) -> Mode<BackingId> {
         if !self.passthrough.load(Ordering::Relaxed) {
             return Mode::Cached;
@@ -166,7 +172,7 @@ impl ZarrFs {
         };
         if opened.tracking == Tracking::Version {
             let _alone = self.lock_number(opened.ino);
-            drop(self.versions.unpin(opened.ino));
+            drop(self.versions.close(opened.ino));
         }
     }
 

@@ -162,7 +162,9 @@ mod tests {
         for good in ["a", "a/b", "c/0/1", ".zarray", "a/...", "..a", "\u{e9}"] {
             assert!(Key::parse(good.as_bytes()).is_ok(), "{good}");
         }
-        for bad in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a/.", "a\0b"] {
+        for bad in [
+            "", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a/.", "a\0b",
+        ] {
             assert!(Key::parse(bad.as_bytes()).is_err(), "{bad}");
         }
         assert!(Key::parse(b"latin\xe9").is_ok(), "keys are bytes");

@@ -1,76 +1,201 @@
-//! What STORE may be: a directory, or the built-in `demo:`.
+//! What STORE may be, as it is typed.
+//!
+//! A directory, which may be a node inside a hierarchy, or `demo:`. Everything else is refused
+//! by name, here, so that the message can say what to do instead.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{DirStore, Store, StoreError, Symlinks, demo};
 
-/// Where a store is.
+/// The built-in store, as it is typed.
+const DEMO: &str = "demo:";
+
+/// A parsed STORE argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A directory of the file system.
+    /// A directory. The path is as it was typed: relative to the current directory, perhaps.
     Directory(PathBuf),
     /// The built-in store.
     Demo,
 }
 
 impl Location {
-    /// What `typed` means.
+    /// Parses `argument`, and looks whether there is a directory.
     ///
     /// # Errors
-    /// [`StoreError::Unsupported`] for what is no store, or not one that this version opens.
-    pub fn parse(typed: &OsStr) -> Result<Location, StoreError> {
-        if typed == "demo:" {
+    /// [`StoreError::Io`] or [`StoreError::Denied`] when the path cannot be examined,
+    /// [`StoreError::Unsupported`] for what this build cannot open: URLs, zip files, files.
+    pub fn parse(argument: &OsStr) -> Result<Location, StoreError> {
+        let text = argument.to_string_lossy();
+        if text == DEMO {
             return Ok(Location::Demo);
         }
-        let shown = typed.display();
-        let refuse = |problem: &str| Err(StoreError::Unsupported(format!("{shown}: {problem}")));
-        if typed.to_string_lossy().contains("://") {
-            return refuse("URLs cannot be mounted yet; mount a local copy");
+        if text.is_empty() {
+            return Err(unsupported(
+                "STORE is empty; name a directory, or the built-in store `demo:`",
+            ));
         }
-        let path = PathBuf::from(typed);
-        match std::fs::metadata(&path) {
-            Ok(found) if found.is_dir() => Ok(Location::Directory(path)),
-            Ok(_) if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("zip")) => {
-                refuse("zip files cannot be mounted yet; unpack it and mount the directory")
-            }
-            Ok(_) => refuse("not a directory; STORE is the directory that holds the hierarchy"),
-            Err(error) => refuse(&error.to_string()),
+        if let Some((scheme, rest)) = split_url(&text) {
+            return Err(refuse_url(&text, scheme, rest));
+        }
+        let path = PathBuf::from(argument);
+        let metadata = path
+            .metadata()
+            .map_err(|error| refuse_path(&path, &error))?;
+        if metadata.is_dir() {
+            Ok(Location::Directory(path))
+        } else {
+            Err(refuse_file(&path))
         }
     }
 }
 
-/// Opens the store at `location`.
+/// Opens the store at `location`. `symlinks` matters to directories only.
 ///
 /// # Errors
 /// As [`DirStore::open`].
 pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(match location {
-        Location::Directory(path) => Arc::new(DirStore::open(path, symlinks)?),
-        Location::Demo => Arc::new(demo::store()?),
-    })
+    match location {
+        Location::Directory(path) => Ok(Arc::new(DirStore::open(path, symlinks)?)),
+        Location::Demo => Ok(Arc::new(demo::demo_store())),
+    }
+}
+
+impl fmt::Display for Location {
+    /// As it stands in the table of mounts: one line, bytes that are no text replaced.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Directory(path) => f.write_str(&one_line(&path.to_string_lossy())),
+            Location::Demo => f.write_str(DEMO),
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// Scheme and rest of `scheme://rest`; a path with a `/` before the `://` is none.
+fn split_url(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    (!scheme.is_empty() && !scheme.contains('/')).then_some((scheme, rest))
+}
+
+fn unsupported(message: impl Into<String>) -> StoreError {
+    StoreError::Unsupported(message.into())
+}
+
+fn refuse_url(text: &str, scheme: &str, rest: &str) -> StoreError {
+    let shown = one_line(text);
+    if scheme.eq_ignore_ascii_case("file") {
+        let path = one_line(rest);
+        return unsupported(format!("{shown}: leave `file://` out: `{path}`"));
+    }
+    unsupported(format!(
+        "{shown}: URLs come with a later version; copy the store to a directory, or mount what \
+         holds it (`rclone mount`, `mount-s3`, `sshfs`) and name the directory there"
+    ))
+}
+
+fn refuse_path(path: &Path, error: &std::io::Error) -> StoreError {
+    let key = one_line(&path.to_string_lossy());
+    match error.kind() {
+        std::io::ErrorKind::NotFound => StoreError::Io {
+            key,
+            message: "no such file or directory".to_owned(),
+            errno: error.raw_os_error(),
+        },
+        std::io::ErrorKind::PermissionDenied => StoreError::Denied {
+            key,
+            reason: "no permission".to_owned(),
+        },
+        _ => StoreError::io(key, error),
+    }
+}
+
+fn refuse_file(path: &Path) -> StoreError {
+    let shown = one_line(&path.to_string_lossy());
+    let is_zip = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
+    if is_zip {
+        return unsupported(format!(
+            "{shown}: zip files come with a later version; unpack it and name the directory"
+        ));
+    }
+    unsupported(format!(
+        "{shown}: not a directory; name the directory that holds the metadata documents \
+         (`zarr.json`, `.zgroup`, `.zarray`)"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn message(argument: &str) -> String {
+        Location::parse(OsStr::new(argument))
+            .expect_err(argument)
+            .to_string()
+    }
+
     #[test]
-    fn what_cannot_be_mounted_is_refused_by_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let zip = directory.path().join("a.ZIP");
-        std::fs::write(&zip, b"PK").unwrap();
-        let cases: [(&OsStr, &str); 4] = [
-            ("https://host/a.zarr".as_ref(), "URLs"),
-            (zip.as_os_str(), "zip files"),
-            ("/dev/null".as_ref(), "not a directory"),
-            ("no/such/store".as_ref(), "No such file"),
-        ];
-        for (typed, part) in cases {
-            let message = Location::parse(typed).unwrap_err().to_string();
-            assert!(message.contains(part), "{message}");
-        }
+    fn the_demo_and_directories_are_stores() {
         assert_eq!(Location::parse("demo:".as_ref()).unwrap(), Location::Demo);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let location = Location::parse(path.as_os_str()).unwrap();
+        assert_eq!(location, Location::Directory(path.to_owned()));
+        assert_eq!(location.to_string(), path.display().to_string());
+        open_store(&location, Symlinks::Inside).unwrap();
+    }
+
+    #[test]
+    fn a_zip_suffix_does_not_spoil_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.zarr.zip");
+        std::fs::create_dir(&path).unwrap();
+        assert!(Location::parse(path.as_os_str()).is_ok());
+    }
+
+    #[test]
+    fn everything_else_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, b"PK").unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        for (argument, expected) in [
+            ("", "STORE is empty"),
+            ("s3://bucket/a.zarr", "URLs come with a later version"),
+            (
+                "https://example.org/a.zarr",
+                "URLs come with a later version",
+            ),
+            ("zip::https://example.org/a.zip", "URLs come with a later"),
+            ("file:///data/a.zarr", "leave `file://` out: `/data/a.zarr`"),
+            (&file("a.zarr.ZIP"), "zip files come with a later version"),
+            (&file("zarr.json"), "not a directory; name the directory"),
+            (
+                "/nowhere/a.zarr",
+                "/nowhere/a.zarr: no such file or directory",
+            ),
+            ("./https://a", "no such file or directory"),
+        ] {
+            let message = message(argument);
+            assert!(message.contains(expected), "{argument}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_mounts_keeps_its_lines() {
+        let location = Location::Directory(PathBuf::from("/data/a\nb c.zarr"));
+        assert_eq!(location.to_string(), "/data/a\u{fffd}b c.zarr");
     }
 }

@@ -1,192 +1,225 @@
-//! A store in memory: for the built-in `demo:` and for tests.
+//! A store in memory: for `demo:` and for tests.
+//!
+//! A prefix is what keys have in common, as in an object store: it comes with the first key
+//! below it and goes with the last. A key that is a prefix too is an object to
+//! [`Store::stat`] and listed twice, as both.
+//!
+//! Each inserted object gets a number of its own in [`Version::inode`], as if it had been
+//! renamed into place; prefixes carry the number of the last change anywhere in the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use rustix::process::{getegid, geteuid};
 
 use super::{
     Cursor, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta, Prefix, Stat, StatKind,
     Store, StoreError, Times, Version,
 };
 
-/// Bytes by key, in memory. A clone is the same store.
-#[derive(Debug, Clone)]
+/// 2026-01-01T00:00:00Z: the time of everything that is inserted without one.
+const DEFAULT_TIME: Duration = Duration::from_secs(1_767_225_600);
+
+/// A store in memory.
+#[derive(Debug, Default)]
 pub struct MemoryStore {
-    objects: Arc<RwLock<Objects>>,
-    mtime: SystemTime,
+    contents: RwLock<Contents>,
 }
 
 #[derive(Debug, Default)]
-struct Objects {
-    by_key: BTreeMap<Key, MemoryObject>,
-    inserted: u64,
+struct Contents {
+    objects: BTreeMap<Vec<u8>, Arc<MemoryObject>>,
+    /// Number of changes so far.
+    changes: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct MemoryObject {
     key: Key,
     bytes: Bytes,
     meta: ObjectMeta,
+    /// Whether [`MemoryStore::overwrite`] took the bytes away from those who read them.
+    overwritten: AtomicBool,
 }
 
-impl Default for MemoryStore {
-    fn default() -> Self {
-        MemoryStore::new()
-    }
-}
+struct MemoryListing(std::vec::IntoIter<ListEntry>);
 
 impl MemoryStore {
-    /// An empty store. Its objects are dated 2026-01-01, so that a listing is the same each time.
+    /// An empty store.
     pub fn new() -> MemoryStore {
-        MemoryStore {
-            objects: Arc::default(),
-            mtime: SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600),
-        }
+        MemoryStore::default()
     }
 
-    /// Puts `bytes` at `key`, in place of what is there.
+    /// Puts `bytes` at `key`, last changed on 2026-01-01. What was there before stays readable
+    /// through the objects that were opened, as after rename(2).
     pub fn insert(&self, key: Key, bytes: impl Into<Bytes>) {
-        let bytes = bytes.into();
-        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-        objects.inserted += 1;
-        let meta = self.meta(bytes.len() as u64, objects.inserted, 0o644);
-        let object = MemoryObject {
-            key: key.clone(),
-            bytes,
-            meta,
-        };
-        objects.by_key.insert(key, object);
+        self.insert_at(key, bytes, default_time());
     }
 
-    /// Removes what is at `key`.
-    pub fn remove(&self, key: &Key) {
-        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-        objects.by_key.remove(key);
+    /// As [`MemoryStore::insert`], last changed at `mtime`.
+    pub fn insert_at(&self, key: Key, bytes: impl Into<Bytes>, mtime: SystemTime) {
+        self.write().put(key, bytes.into(), mtime);
     }
 
-    fn meta(&self, size: u64, inode: u64, mode: u32) -> ObjectMeta {
-        ObjectMeta {
-            version: Version {
-                size,
-                mtime: self.mtime,
-                inode,
-                tag: 0,
-            },
-            times: Times {
-                atime: self.mtime,
-                mtime: self.mtime,
-                ctime: self.mtime,
-            },
-            mode,
-            uid: rustix::process::getuid().as_raw(),
-            gid: rustix::process::getgid().as_raw(),
+    /// Puts `bytes` at `key`; the objects that were opened there answer
+    /// [`StoreError::Changed`] from now on, as after a write in place.
+    pub fn overwrite(&self, key: Key, bytes: impl Into<Bytes>) {
+        let before = self.write().put(key, bytes.into(), default_time());
+        if let Some(before) = before {
+            before.overwritten.store(true, Ordering::Release);
         }
     }
 
-    fn object(&self, key: &Key) -> Option<MemoryObject> {
-        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        objects.by_key.get(key).cloned()
+    /// Takes away what is at `key`; tells whether there was anything.
+    pub fn remove(&self, key: &Key) -> bool {
+        let mut contents = self.write();
+        let removed = contents.objects.remove(key.as_bytes()).is_some();
+        contents.changes += u64::from(removed);
+        removed
     }
 
-    /// Names and kinds of one level, sorted.
-    fn children(&self, prefix: &Prefix) -> Vec<(Vec<u8>, Option<ObjectMeta>)> {
-        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        let mut children: BTreeMap<Vec<u8>, Option<ObjectMeta>> = BTreeMap::new();
-        let start = match prefix.to_key() {
-            Some(key) => Bound::Excluded(key),
-            None => Bound::Unbounded,
+    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+        // Nothing panics halfway through a change.
+        self.contents.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Contents> {
+        self.contents
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Contents {
+    fn put(&mut self, key: Key, bytes: Bytes, mtime: SystemTime) -> Option<Arc<MemoryObject>> {
+        self.changes += 1;
+        let version = Version {
+            size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            mtime,
+            inode: self.changes,
+            tag: 0,
         };
-        for (key, object) in objects.by_key.range((start, Bound::Unbounded)) {
-            let Some(below) = prefix.strip(key.as_bytes()) else {
-                // `a-b` and `a.b` sort before `a/b`; `b` ends the prefix.
-                if key.as_bytes().starts_with(prefix.as_bytes()) {
-                    continue;
-                }
+        let object = MemoryObject {
+            meta: meta(version, 0o444),
+            overwritten: AtomicBool::new(false),
+            bytes,
+            key,
+        };
+        let name = object.key.as_bytes().to_vec();
+        self.objects.insert(name, Arc::new(object))
+    }
+
+    /// The first object at or after `start`.
+    fn first(&self, start: Bound<&[u8]>) -> Option<&Arc<MemoryObject>> {
+        let mut range = self.objects.range::<[u8], _>((start, Bound::Unbounded));
+        range.next().map(|(_, object)| object)
+    }
+
+    fn has_prefix(&self, prefix: &Prefix) -> bool {
+        let start = below(prefix, b"");
+        prefix.is_root()
+            || self
+                .first(Bound::Included(&start))
+                .is_some_and(|object| object.bytes_of_key().starts_with(&start))
+    }
+
+    fn prefix_meta(&self) -> ObjectMeta {
+        let version = Version {
+            size: 0,
+            mtime: default_time(),
+            inode: self.changes,
+            tag: 0,
+        };
+        meta(version, 0o555)
+    }
+
+    /// All entries of one level, in the order of their keys. Subtrees are jumped over.
+    fn entries(&self, prefix: &Prefix, detail: Detail) -> Vec<ListEntry> {
+        let mut entries = Vec::new();
+        let mut start = Bound::Included(below(prefix, b""));
+        while let Some(object) = self.first(start.as_ref().map(Vec::as_slice)) {
+            let Some(rest) = prefix.strip(object.bytes_of_key()) else {
                 break;
             };
-            match below.iter().position(|&byte| byte == b'/') {
-                None => drop(children.insert(below.to_vec(), Some(object.meta))),
-                Some(end) => {
-                    let name = below.get(..end).unwrap_or_default().to_vec();
-                    children.entry(name).or_insert(None);
-                }
-            }
+            let mut segments = rest.splitn(2, |&byte| byte == b'/');
+            let name = segments.next().unwrap_or_default().to_vec();
+            let (kind, meta) = if segments.next().is_some() {
+                // `0` follows `/`: the first key that is not below `name/`.
+                start = Bound::Included(below(prefix, &[&name, b"0".as_slice()].concat()));
+                (EntryKind::Prefix, self.prefix_meta())
+            } else {
+                start = Bound::Excluded(object.bytes_of_key().to_vec());
+                (EntryKind::Object, object.meta)
+            };
+            entries.push(ListEntry {
+                name,
+                kind,
+                meta: (detail == Detail::Attributes).then_some(meta),
+                cursor: Cursor(u64::try_from(entries.len() + 1).unwrap_or(u64::MAX)),
+            });
         }
-        children.into_iter().collect()
+        entries
+    }
+}
+
+impl MemoryObject {
+    fn bytes_of_key(&self) -> &[u8] {
+        self.key.as_bytes()
     }
 }
 
 impl Store for MemoryStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
-        if let Some(object) = self.object(key) {
+        let contents = self.read();
+        if let Some(object) = contents.objects.get(key.as_bytes()) {
             return Ok(Some(Stat {
                 kind: StatKind::Object,
                 meta: object.meta,
             }));
         }
-        if self.children(&key.to_prefix()).is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Stat {
+        let found = contents.has_prefix(&key.to_prefix());
+        Ok(found.then(|| Stat {
             kind: StatKind::Prefix,
-            meta: self.meta(0, 0, 0o755),
+            meta: contents.prefix_meta(),
         }))
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
-        Ok(self.meta(0, 0, 0o755))
+        Ok(self.read().prefix_meta())
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        if let Some(object) = self.object(key) {
-            return Ok(Some(Arc::new(object)));
-        }
-        match self.stat(key)? {
-            None => Ok(None),
-            Some(_) => Err(StoreError::NotAnObject {
+        let contents = self.read();
+        match contents.objects.get(key.as_bytes()) {
+            Some(object) => Ok(Some(Arc::clone(object) as Arc<dyn Object>)),
+            None if contents.has_prefix(&key.to_prefix()) => Err(StoreError::NotAnObject {
                 key: key.to_string(),
-                found: "a directory",
+                found: "a prefix",
             }),
+            None => Ok(None),
         }
     }
 
+    /// A [`Cursor`] counts the entries in the order of their keys: names that come or go before
+    /// it shift it.
     fn list(
         &self,
         prefix: &Prefix,
         after: Cursor,
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError> {
-        let children = self.children(prefix);
-        if children.is_empty() && !prefix.is_root() {
+        let contents = self.read();
+        if !contents.has_prefix(prefix) {
             return Ok(None);
         }
-        let directory = self.meta(0, 0, 0o755);
-        // A cursor counts the sorted names that were seen.
-        let skip = usize::try_from(after.0).unwrap_or(usize::MAX);
-        let entries = (1_u64..).zip(children).skip(skip).map(move |(number, (name, meta))| {
-            let kind = match meta {
-                Some(_) => EntryKind::Object,
-                None => EntryKind::Prefix,
-            };
-            ListEntry {
-                name,
-                kind,
-                meta: Some(meta.unwrap_or(directory)).filter(|_| detail == Detail::Attributes),
-                cursor: Cursor(number),
-            }
-        });
-        Ok(Some(Box::new(MemoryListing(Box::new(entries)))))
-    }
-}
-
-struct MemoryListing(Box<dyn Iterator<Item = ListEntry> + Send>);
-
-impl Listing for MemoryListing {
-    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        Ok(self.0.next())
+        let mut entries = contents.entries(prefix, detail);
+        let seen = usize::try_from(after.0).unwrap_or(usize::MAX);
+        entries.drain(..seen.min(entries.len()));
+        Ok(Some(Box::new(MemoryListing(entries.into_iter()))))
     }
 }
 
@@ -196,20 +229,93 @@ impl Object for MemoryObject {
     }
 
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        if self.overwritten.load(Ordering::Acquire) {
+            return Err(StoreError::Changed {
+                key: self.key.to_string(),
+            });
+        }
         let found = usize::try_from(offset_bytes)
             .ok()
             .and_then(|start| self.bytes.get(start..start.checked_add(buf.len())?));
-        match found {
-            Some(bytes) => {
-                buf.copy_from_slice(bytes);
-                Ok(())
-            }
-            None => Err(StoreError::Short {
+        let Some(found) = found else {
+            return Err(StoreError::Short {
                 key: self.key.to_string(),
                 offset: offset_bytes,
-                len: buf.len() as u64,
+                len: u64::try_from(buf.len()).unwrap_or(u64::MAX),
                 size: self.meta.size(),
-            }),
+            });
+        };
+        buf.copy_from_slice(found);
+        Ok(())
+    }
+}
+
+impl Listing for MemoryListing {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
+        Ok(self.0.next())
+    }
+}
+
+fn default_time() -> SystemTime {
+    SystemTime::UNIX_EPOCH + DEFAULT_TIME
+}
+
+fn meta(version: Version, mode: u32) -> ObjectMeta {
+    ObjectMeta {
+        version,
+        times: Times {
+            atime: version.mtime,
+            mtime: version.mtime,
+            ctime: version.mtime,
+        },
+        mode,
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+    }
+}
+
+/// `name` below `prefix`, as bytes that need not be a key.
+fn below(prefix: &Prefix, name: &[u8]) -> Vec<u8> {
+    if prefix.is_root() {
+        return name.to_vec();
+    }
+    [prefix.as_bytes(), b"/", name].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_a_prefix_too_is_an_object_first() {
+        let store = MemoryStore::new();
+        for key in ["a", "a-1", "a/b", "a/c/d", "a0"] {
+            store.insert(Key::parse(key.as_bytes()).unwrap(), key);
         }
+        let a = Key::parse(b"a").unwrap();
+        assert_eq!(store.stat(&a).unwrap().unwrap().kind, StatKind::Object);
+
+        let names = |prefix: &[u8]| {
+            let prefix = Prefix::parse(prefix).unwrap();
+            let entries = store.read().entries(&prefix, Detail::Names);
+            let named = entries.into_iter().map(|entry| (entry.name, entry.kind));
+            named.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(b""),
+            [
+                (b"a".to_vec(), EntryKind::Object),
+                (b"a-1".to_vec(), EntryKind::Object),
+                (b"a".to_vec(), EntryKind::Prefix),
+                (b"a0".to_vec(), EntryKind::Object),
+            ]
+        );
+        assert_eq!(
+            names(b"a"),
+            [
+                (b"b".to_vec(), EntryKind::Object),
+                (b"c".to_vec(), EntryKind::Prefix),
+            ]
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 /// How long after a modification a version may still change without showing it. File times
 /// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
-const GRAIN: Duration = Duration::from_millis(20);
+pub const GRAIN: Duration = Duration::from_millis(20);
 
 /// What a store says of an object (or prefix) without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

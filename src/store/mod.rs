@@ -15,7 +15,6 @@
 
 mod demo;
 mod dir;
-mod dir_listing;
 mod key;
 mod location;
 mod memory;
@@ -29,7 +28,7 @@ pub use dir::{DirStore, Symlinks};
 pub use key::{Key, Prefix};
 pub use location::{Location, open_store};
 pub use memory::MemoryStore;
-pub use meta::{ObjectMeta, Times, Version};
+pub use meta::{GRAIN, ObjectMeta, Times, Version};
 
 /// Bytes by key. Shared by every thread; an implementation locks as little as it can.
 pub trait Store: Send + Sync + fmt::Debug {

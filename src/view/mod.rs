@@ -186,9 +186,9 @@ impl View {
     fn shown(&self, view: ViewKind, prefix: &Prefix) -> Result<Shown, Error> {
         let node = match self.hierarchy.node(prefix)? {
             Node::Group(_) | Node::Implicit => return Ok(Shown::Plain),
-            Node::Broken(_) if view == ViewKind::Keys => return Ok(Shown::Plain),
             Node::Broken(broken) => {
-                return Ok(Shown::Unusable(Arc::new(Unusable::broken(&broken))));
+                let unusable = Arc::new(Unusable::broken(&broken));
+                return Ok(Shown::Unusable(unusable).in_view(view));
             }
             Node::Array(node) => node,
         };
@@ -199,7 +199,7 @@ impl View {
                 return Ok(Shown::Array(Arc::clone(array)));
             }
             Some(Shown::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(Shown::Unusable(Arc::clone(unusable)));
+                return Ok(Shown::Unusable(Arc::clone(unusable)).in_view(view));
             }
             _ => {}
         }
@@ -219,7 +219,7 @@ impl View {
         };
         known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         known.put(key, shown.clone());
-        Ok(shown)
+        Ok(shown.in_view(view))
     }
 
     /// The array that `place` is a chunk of.

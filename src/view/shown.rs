@@ -131,6 +131,16 @@ impl ShownArray {
     }
 }
 
+impl Shown {
+    /// The keys view shows as stored what it cannot understand.
+    pub(super) fn in_view(self, view: ViewKind) -> Shown {
+        match self {
+            Shown::Unusable(_) if view == ViewKind::Keys => Shown::Plain,
+            shown => shown,
+        }
+    }
+}
+
 impl Unusable {
     pub(super) fn array(node: &ArrayNode, error: &FormatError) -> Unusable {
         Unusable {

@@ -11,6 +11,10 @@ const A: u64 = 0xa;
 const B: u64 = 0xb;
 const C: u64 = 0xc;
 
+const KEEP: Comparison = Comparison::FirstOpen(Leftovers::Nothing);
+const DROP_ATTRIBUTES: Comparison = Comparison::FirstOpen(Leftovers::Attributes);
+const DROP_ALL: Comparison = Comparison::FirstOpen(Leftovers::PagesAndAttributes);
+
 fn versions() -> Versions<u8> {
     Versions::new()
 }
@@ -32,13 +36,15 @@ fn attributes(fingerprint: u64) -> Attributes {
     }
 }
 
-fn open(versions: &Versions<u8>, ino: u64, fingerprint: u64) {
-    versions.pin(ino, attributes(fingerprint), Mode::Cached);
+fn open(versions: &Versions<u8>, ino: u64, fingerprint: u64) -> Comparison {
+    versions.open(ino, attributes(fingerprint))
 }
 
-fn open_and_close(versions: &Versions<u8>, ino: u64, fingerprint: u64) {
-    open(versions, ino, fingerprint);
-    assert!(versions.unpin(ino).is_some());
+fn open_and_close(versions: &Versions<u8>, ino: u64, fingerprint: u64) -> Comparison {
+    let comparison = open(versions, ino, fingerprint);
+    assert_ne!(comparison, Comparison::Changed);
+    assert!(versions.close(ino).is_some());
+    comparison
 }
 
 #[test]
@@ -64,15 +70,37 @@ fn a_file_never_opened_keeps_its_number_through_changes() {
     for fingerprint in [A, B, C] {
         assert_eq!(versions.told(VNODE, fingerprint), VNODE.0);
     }
-    let nothing = Comparison::FirstOpen(Leftovers::Nothing);
-    let attributes = Comparison::FirstOpen(Leftovers::Attributes);
-    assert_eq!(versions.compare(VNODE.0, C), nothing);
-    assert_eq!(
-        versions.compare(VNODE.0, A),
-        attributes,
-        "the kernel knows C"
+}
+
+#[test]
+fn the_first_open_drops_attributes_of_other_versions() {
+    let versions = versions();
+    versions.told(VnodeId(2), A);
+    versions.told(VnodeId(2), A);
+    assert_eq!(open(&versions, 2, A), KEEP);
+    versions.told(VnodeId(3), A);
+    assert_eq!(open(&versions, 3, B), DROP_ATTRIBUTES, "the kernel knows A");
+    assert_eq!(open(&versions, 4, A), DROP_ATTRIBUTES, "told too long ago");
+    // Two lookups at once: which reply the kernel took, nobody knows.
+    versions.told(VnodeId(5), A);
+    versions.told(VnodeId(5), B);
+    assert_eq!(open(&versions, 5, B), DROP_ATTRIBUTES);
+}
+
+#[test]
+fn from_open_on_the_kernel_is_told_of_that_version_only() {
+    let versions = versions();
+    open(&versions, VNODE.0, A);
+    assert_ne!(
+        versions.told(VNODE, B),
+        VNODE.0,
+        "before the mode is decided, too"
     );
-    assert_eq!(versions.compare(8, A), attributes, "never looked up");
+    assert_eq!(open(&versions, VNODE.0, B), Comparison::Changed);
+    assert!(
+        versions.close(VNODE.0).is_some(),
+        "what changed took no handle"
+    );
 }
 
 #[test]
@@ -81,8 +109,8 @@ fn a_closed_file_keeps_its_pages_while_it_is_the_same() {
     versions.told(VNODE, A);
     open_and_close(&versions, VNODE.0, A);
     assert_eq!(versions.told(VNODE, A), VNODE.0);
-    assert_eq!(versions.compare(VNODE.0, A), Comparison::Same);
-    assert_eq!(versions.compare(VNODE.0, B), Comparison::Changed);
+    assert_eq!(open(&versions, VNODE.0, B), Comparison::Changed);
+    assert_eq!(open(&versions, VNODE.0, A), Comparison::Same);
 }
 
 #[test]
@@ -94,9 +122,7 @@ fn a_changed_file_gets_a_fresh_number() {
     assert_eq!(versions.told(VNODE, B), second, "as long as it is B");
     assert_eq!(versions.shown(VNODE), second);
     assert_eq!(versions.vnode(second), Some(VNODE));
-    let first_open = Comparison::FirstOpen(Leftovers::Nothing);
-    assert_eq!(versions.compare(second, B), first_open);
-    open_and_close(&versions, second, B);
+    assert_eq!(open_and_close(&versions, second, B), KEEP);
     let third = versions.told(VNODE, A);
     assert!(
         third != second && third != VNODE.0,
@@ -119,7 +145,7 @@ fn attributes_come_from_the_open_handles() {
     open(&versions, VNODE.0, A);
     assert_eq!(versions.pinned_attributes(VNODE.0), Some(attributes(A)));
     assert!(versions.may_tell(VNODE.0, A) && !versions.may_tell(VNODE.0, B));
-    versions.unpin(VNODE.0);
+    versions.close(VNODE.0);
     assert!(versions.pinned_attributes(VNODE.0).is_none());
     assert!(
         !versions.may_tell(VNODE.0, B),
@@ -131,21 +157,22 @@ fn attributes_come_from_the_open_handles() {
 fn telling_attributes_is_remembered() {
     let versions = versions();
     assert!(versions.may_tell(VNODE.0, A));
-    let first_open = Comparison::FirstOpen(Leftovers::Nothing);
-    assert_eq!(versions.compare(VNODE.0, A), first_open);
+    assert_eq!(open(&versions, VNODE.0, A), KEEP);
 }
 
 #[test]
 fn the_last_handle_ends_the_mode() {
     let versions = versions();
     assert!(versions.mode(VNODE.0).is_none());
-    versions.pin(VNODE.0, attributes(A), Mode::Passthrough(Arc::new(3)));
-    versions.pin(VNODE.0, attributes(A), Mode::Cached);
-    assert!(versions.unpin(VNODE.0).is_none(), "one is left");
+    open(&versions, VNODE.0, A);
+    assert!(versions.mode(VNODE.0).is_none(), "not decided yet");
+    versions.set_mode(VNODE.0, Mode::Passthrough(Arc::new(3)));
+    open(&versions, VNODE.0, A);
+    assert!(versions.close(VNODE.0).is_none(), "one is left");
     assert!(matches!(versions.mode(VNODE.0), Some(Mode::Passthrough(b)) if *b == 3));
-    assert!(versions.unpin(VNODE.0).is_some());
+    assert!(versions.close(VNODE.0).is_some());
     assert!(versions.mode(VNODE.0).is_none());
-    assert!(versions.unpin(VNODE.0).is_none(), "no handle left to close");
+    assert!(versions.close(VNODE.0).is_none(), "no handle left to close");
 }
 
 #[test]
@@ -190,7 +217,7 @@ fn a_release_overtaken_by_forget_leaves_nothing() {
     let second = versions.told(VNODE, B);
     open(&versions, second, B);
     versions.forget(second, 1);
-    assert!(versions.unpin(second).is_some());
+    assert!(versions.close(second).is_some());
     assert_eq!(
         versions.lock().opened.len(),
         1,
@@ -217,15 +244,13 @@ fn after_forgetting_a_closed_file_pages_are_dropped() {
     assert!(!versions.lock().forgot_opened, "both fit");
     open_and_close(&versions, 3, A);
     assert!(versions.lock().forgot_opened);
-    let drop_all = Comparison::FirstOpen(Leftovers::PagesAndAttributes);
-    assert_eq!(versions.compare(2, A), drop_all, "the oldest");
-    assert_eq!(versions.compare(1, A), Comparison::Same);
     assert_eq!(
         versions.told(VnodeId(2), B),
         2,
         "open drops what is left of A"
     );
-    assert_eq!(versions.compare(2, B), drop_all);
+    assert_eq!(open(&versions, 1, A), Comparison::Same);
+    assert_eq!(open(&versions, 2, B), DROP_ALL);
 }
 
 #[test]
@@ -234,10 +259,8 @@ fn after_forgetting_a_lookup_attributes_are_dropped() {
     for ino in [1, 2, 3] {
         versions.told(VnodeId(ino), A);
     }
-    let attributes = Comparison::FirstOpen(Leftovers::Attributes);
-    assert_eq!(versions.compare(1, A), attributes);
-    let nothing = Comparison::FirstOpen(Leftovers::Nothing);
-    assert_eq!(versions.compare(3, A), nothing);
+    assert_eq!(open(&versions, 1, A), DROP_ATTRIBUTES);
+    assert_eq!(open(&versions, 3, A), KEEP);
 }
 
 #[test]
@@ -247,6 +270,6 @@ fn open_files_are_not_forgotten() {
     for ino in 2..10 {
         open_and_close(&versions, ino, A);
     }
-    assert_eq!(versions.compare(1, A), Comparison::Same);
-    assert_eq!(versions.compare(1, B), Comparison::Changed);
+    assert_eq!(open(&versions, 1, A), Comparison::Same);
+    assert_eq!(open(&versions, 1, B), Comparison::Changed);
 }

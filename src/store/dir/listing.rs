@@ -1,0 +1,185 @@
+//! One directory, streamed.
+//!
+//! Names come from `getdents64(2)` through a buffer of fixed size, so that a directory of
+//! millions costs no more memory than one of ten. A [`Cursor`] is the kernel's own (`d_off`):
+//! it survives the descriptor, and names that come or go elsewhere in the directory.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat, fstat, statat};
+use rustix::io::Errno;
+
+use super::attributes::{kind_of, object_meta};
+use super::root::{Identity, Resolved, Root, refusal};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, Prefix, StatKind, StoreError};
+
+const BUFFER_BYTES: usize = 32 * 1024;
+
+/// The entries of an open directory.
+pub(super) struct DirListing {
+    root: Arc<Root>,
+    prefix: Prefix,
+    fd: OwnedFd,
+    detail: Detail,
+    /// Directories from the root to this one: known where the path holds links, otherwise
+    /// looked for when the first link to a directory is met.
+    ancestors: Option<Vec<Identity>>,
+    buffer: Vec<u8>,
+    batch: VecDeque<RawEntry>,
+}
+
+/// An entry as `getdents64(2)` gives it.
+struct RawEntry {
+    name: Vec<u8>,
+    file_type: FileType,
+    inode: u64,
+    cursor: Cursor,
+}
+
+impl DirListing {
+    pub(super) fn new(
+        root: Arc<Root>,
+        prefix: Prefix,
+        resolved: Resolved,
+        detail: Detail,
+    ) -> DirListing {
+        DirListing {
+            root,
+            prefix,
+            fd: resolved.fd,
+            detail,
+            ancestors: resolved.linked,
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            batch: VecDeque::new(),
+        }
+    }
+
+    /// Reads one buffer of entries; none are left when the batch stays empty.
+    fn refill(&mut self) -> Result<(), StoreError> {
+        let mut entries = RawDir::new(&self.fd, self.buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(Errno::INTR) => continue,
+                // Deleted since it was opened: empty.
+                Err(Errno::NOENT) => break,
+                Err(errno) => return Err(refusal(&self.prefix, errno)),
+            };
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                self.batch.push_back(RawEntry {
+                    name: name.to_vec(),
+                    file_type: entry.file_type(),
+                    inode: entry.ino(),
+                    cursor: Cursor(entry.next_entry_cookie()),
+                });
+            }
+            if entries.is_buffer_empty() && !self.batch.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what `raw` is; `None` when it is gone by now.
+    fn examine(&mut self, raw: RawEntry) -> Option<ListEntry> {
+        let stat = match (raw.file_type, self.detail) {
+            (FileType::Symlink, _) => self.stat_link(&raw.name),
+            (FileType::Directory, Detail::Names) if self.may_loop(raw.inode) => {
+                self.stat(&raw.name)
+            }
+            (FileType::Unknown, _) | (_, Detail::Attributes) => self.stat(&raw.name),
+            (file_type, Detail::Names) => {
+                return Some(raw.entry(kind_of_type(file_type), None));
+            }
+        };
+        match stat {
+            Ok(stat) => Some(self.examined(raw, &stat)),
+            Err(Errno::NOENT) if raw.file_type != FileType::Symlink => None,
+            Err(_) => Some(raw.entry(EntryKind::Unreadable, None)),
+        }
+    }
+
+    fn examined(&self, raw: RawEntry, stat: &Stat) -> ListEntry {
+        let kind = match kind_of(stat) {
+            Ok(StatKind::Object) => EntryKind::Object,
+            Ok(StatKind::Prefix) if !self.is_ancestor(stat) => EntryKind::Prefix,
+            Ok(StatKind::Prefix) | Err(_) => EntryKind::Unreadable,
+        };
+        let wanted = self.detail == Detail::Attributes && kind != EntryKind::Unreadable;
+        raw.entry(kind, wanted.then(|| object_meta(stat)))
+    }
+
+    /// Attributes of an entry, which may turn out to be a link all the same.
+    fn stat(&mut self, name: &[u8]) -> Result<Stat, Errno> {
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            return self.stat_link(name);
+        }
+        Ok(stat)
+    }
+
+    /// Attributes of what a link leads to. The way there is checked from the root: relative to
+    /// this directory, `..` would not be allowed even where it stays inside the store.
+    fn stat_link(&mut self, name: &[u8]) -> Result<Stat, Errno> {
+        let key = self.prefix.key(name).map_err(|_| Errno::INVAL)?;
+        // Absence would hide the link; it is there and leads nowhere.
+        let fd = self.root.follow(&key.to_prefix(), OFlags::PATH)?;
+        let stat = fstat(&fd)?;
+        if kind_of(&stat) == Ok(StatKind::Prefix) && self.ancestors.is_none() {
+            let walked = self.root.walk(&self.prefix);
+            self.ancestors = Some(walked.ok().flatten().unwrap_or_default());
+        }
+        Ok(stat)
+    }
+
+    /// Whether a directory of this number could be one that the path came through. Without
+    /// links in the path, none can.
+    fn may_loop(&self, inode: u64) -> bool {
+        let mut ancestors = self.ancestors.iter().flatten();
+        ancestors.any(|known| known.inode == inode)
+    }
+
+    fn is_ancestor(&self, stat: &Stat) -> bool {
+        let identity = Identity::of(stat);
+        let mut ancestors = self.ancestors.iter().flatten();
+        ancestors.any(|known| *known == identity)
+    }
+}
+
+impl RawEntry {
+    fn entry(self, kind: EntryKind, meta: Option<crate::store::ObjectMeta>) -> ListEntry {
+        ListEntry {
+            name: self.name,
+            kind,
+            meta,
+            cursor: self.cursor,
+        }
+    }
+}
+
+fn kind_of_type(file_type: FileType) -> EntryKind {
+    match file_type {
+        FileType::RegularFile => EntryKind::Object,
+        FileType::Directory => EntryKind::Prefix,
+        _ => EntryKind::Unreadable,
+    }
+}
+
+impl Listing for DirListing {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
+        loop {
+            if self.batch.is_empty() {
+                self.refill()?;
+            }
+            let Some(raw) = self.batch.pop_front() else {
+                return Ok(None);
+            };
+            if let Some(entry) = self.examine(raw) {
+                return Ok(Some(entry));
+            }
+        }
+    }
+}

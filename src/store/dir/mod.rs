@@ -1,0 +1,141 @@
+//! A directory as a store: a key is a path below it.
+//!
+//! The directory is opened once. Every later name is resolved by the kernel relative to that
+//! descriptor ([`Root`], `openat2(2)`), so that no key and no symbolic link leads outside unless
+//! [`Symlinks::Follow`] allows it. A store that is moved goes on; one that is deleted turns into
+//! an error, not into absence.
+//!
+//! A version is the size, mtime, inode and device *of the descriptor*: a file replaced by
+//! rename(2) stays readable through the objects that were opened before, a file changed in
+//! place answers [`StoreError::Changed`].
+
+mod attributes;
+mod listing;
+mod object;
+mod root;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, OFlags, SeekFrom, fstat, fstatvfs, seek};
+
+use super::{
+    Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind, Store,
+    StoreError,
+};
+use attributes::{kind_of, object_meta};
+use listing::DirListing;
+use object::DirObject;
+use root::{Root, refusal};
+
+/// What symbolic links may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Symlinks {
+    /// Links that leave the store are refused. An absolute link counts as leaving.
+    Inside,
+    /// All links are followed.
+    Follow,
+}
+
+/// A directory as a store.
+#[derive(Debug)]
+pub struct DirStore {
+    root: Arc<Root>,
+}
+
+impl DirStore {
+    /// Opens the directory at `path`.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
+    /// entered, [`StoreError::Unsupported`] when the system lacks `openat2(2)`.
+    pub fn open(path: &Path, symlinks: Symlinks) -> Result<DirStore, StoreError> {
+        let root = Arc::new(Root::open(path, symlinks)?);
+        Ok(DirStore { root })
+    }
+}
+
+impl Store for DirStore {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
+        let Some(resolved) = self.root.resolve(&key.to_prefix(), OFlags::PATH)? else {
+            return Ok(None);
+        };
+        let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
+        match kind_of(&stat) {
+            Ok(kind) => Ok(Some(Stat {
+                kind,
+                meta: object_meta(&stat),
+            })),
+            Err(found) => Err(not_an_object(key, found)),
+        }
+    }
+
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        self.root.stat().map(|stat| object_meta(&stat))
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        // O_NONBLOCK: without it, a FIFO would wait here for a writer. Reads of a regular file
+        // do not heed it.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let Some(resolved) = self.root.resolve(&key.to_prefix(), flags)? else {
+            return Ok(None);
+        };
+        let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
+        match kind_of(&stat) {
+            Ok(StatKind::Object) => {
+                let meta = object_meta(&stat);
+                Ok(Some(Arc::new(DirObject::new(
+                    key.clone(),
+                    resolved.fd,
+                    meta,
+                ))))
+            }
+            Ok(StatKind::Prefix) => Err(not_an_object(key, "a prefix")),
+            Err(found) => Err(not_an_object(key, found)),
+        }
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+        let Some(resolved) = self.root.resolve(prefix, flags)? else {
+            return Ok(None);
+        };
+        if after != Cursor::START {
+            seek(&resolved.fd, SeekFrom::Start(after.0)).map_err(|errno| refusal(prefix, errno))?;
+        }
+        let listing = DirListing::new(Arc::clone(&self.root), prefix.clone(), resolved, detail);
+        Ok(Some(Box::new(listing)))
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        let stat = fstatvfs(&self.root).ok()?;
+        Some(Capacity {
+            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        })
+    }
+}
+
+fn not_an_object(key: &Key, found: &'static str) -> StoreError {
+    StoreError::NotAnObject {
+        key: key.to_string(),
+        found,
+    }
+}
+
+/// What a file that is neither regular nor a directory is called.
+fn special_file(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "neither a file nor a directory",
+    }
+}

@@ -1,0 +1,269 @@
+//! The one open directory, and names resolved below it.
+//!
+//! Most paths hold no symbolic link: they cost one `openat2(2)`, told to refuse links. Only
+//! when it finds one is the path walked prefix by prefix, which tells three cases apart that
+//! one call cannot:
+//!
+//! * nothing is there: absence;
+//! * a link is there and leads nowhere: an error, because absence would mean the fill value;
+//! * a link leads back to a directory that the path already went through: an error, so that a
+//!   walk of the tree ends. The kernel alone would go around forty times.
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::Symlinks;
+use crate::store::{Prefix, StoreError};
+
+/// No Linux file system has longer names.
+const NAME_MAX_BYTES: usize = 255;
+
+/// How often a resolution that raced with a rename(2) is tried again.
+const RACE_RETRIES: usize = 32;
+
+/// The directory of the store.
+#[derive(Debug)]
+pub(super) struct Root {
+    fd: OwnedFd,
+    symlinks: Symlinks,
+    /// Whether the link count tells that the directory was deleted: some file systems count
+    /// none, ever.
+    counts_links: bool,
+}
+
+/// Device and inode number: the same for two paths of one directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+/// What a path led to.
+pub(super) struct Resolved {
+    pub(super) fd: OwnedFd,
+    /// Directories that the path went through, the root first and its own end last; `None` when
+    /// it held no symbolic link.
+    pub(super) linked: Option<Vec<Identity>>,
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Root {
+    pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Root, StoreError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let refused = |errno| refusal(&path.display(), errno);
+        let fd = retry_on_intr(|| openat(CWD, path, flags, Mode::empty())).map_err(refused)?;
+        let counts_links = fstat(&fd).map_err(refused)?.st_nlink > 0;
+        let root = Root {
+            fd,
+            symlinks,
+            counts_links,
+        };
+        // Sandboxes of old container engines answer EPERM for calls that they do not know.
+        match root.open_beneath(&Prefix::root(), flags, ResolveFlags::NO_SYMLINKS) {
+            Err(Errno::NOSYS | Errno::PERM) => Err(StoreError::Unsupported(
+                "openat2(2) is missing: directories need Linux 5.6 or later, \
+                 and a container sandbox that knows the call"
+                    .to_owned(),
+            )),
+            Err(errno) => Err(refused(errno)),
+            Ok(_) => Ok(root),
+        }
+    }
+
+    /// Attributes of the directory.
+    pub(super) fn stat(&self) -> Result<rustix::fs::Stat, StoreError> {
+        let stat = fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))?;
+        if self.counts_links && stat.st_nlink == 0 {
+            return Err(StoreError::Io {
+                key: Prefix::root().to_string(),
+                message: "the directory of the store was deleted".to_owned(),
+                errno: Some(Errno::NOENT.raw_os_error()),
+            });
+        }
+        Ok(stat)
+    }
+
+    /// Opens `path`, or `None` when nothing is there.
+    pub(super) fn resolve(
+        &self,
+        path: &Prefix,
+        flags: OFlags,
+    ) -> Result<Option<Resolved>, StoreError> {
+        let linked = match self.open_beneath(path, flags, ResolveFlags::NO_SYMLINKS) {
+            Ok(fd) => return Ok(Some(Resolved { fd, linked: None })),
+            Err(Errno::LOOP) => match self.walk(path)? {
+                Some(identities) => identities,
+                None => return self.absent(path, Errno::NOENT),
+            },
+            Err(errno) => return self.absent(path, errno),
+        };
+        match self.follow(path, flags) {
+            Ok(fd) => Ok(Some(Resolved {
+                fd,
+                linked: Some(linked),
+            })),
+            Err(errno) => self.absent(path, errno),
+        }
+    }
+
+    /// Opens `path` through links, as far as they are allowed. Loops are not looked for.
+    pub(super) fn follow(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.open_beneath(path, flags, ResolveFlags::empty())
+    }
+
+    /// The identities of the root and of every directory that `path` goes through, itself
+    /// included when it is one. `None` when nothing is there.
+    pub(super) fn walk(&self, path: &Prefix) -> Result<Option<Vec<Identity>>, StoreError> {
+        let mut identities = vec![Identity::of(&self.stat()?)];
+        let mut parent: Option<OwnedFd> = None;
+        for prefix in ancestry(path) {
+            let fd = match self.follow(&prefix, OFlags::PATH) {
+                Ok(fd) => fd,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => {
+                    let within = parent.as_ref().map_or(self.as_fd(), OwnedFd::as_fd);
+                    return match entry_type(within, &prefix) {
+                        Some(FileType::Symlink) => Err(dangling(path)),
+                        _ => Ok(None),
+                    };
+                }
+                Err(errno) => return Err(refusal(path, errno)),
+            };
+            let stat = fstat(&fd).map_err(|errno| refusal(path, errno))?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                let identity = Identity::of(&stat);
+                if identities.contains(&identity) {
+                    return Err(refusal(path, Errno::LOOP));
+                }
+                identities.push(identity);
+            }
+            parent = Some(fd);
+        }
+        Ok(Some(identities))
+    }
+
+    fn open_beneath(
+        &self,
+        path: &Prefix,
+        flags: OFlags,
+        resolve: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let name: &[u8] = if path.is_root() {
+            b"."
+        } else {
+            path.as_bytes()
+        };
+        // Links of /proc lead to open files, not to paths: never followed.
+        let resolve = resolve
+            | ResolveFlags::NO_MAGICLINKS
+            | match self.symlinks {
+                Symlinks::Inside => ResolveFlags::BENEATH,
+                Symlinks::Follow => ResolveFlags::empty(),
+            };
+        let open = || {
+            openat2(
+                &self.fd,
+                name,
+                flags | OFlags::CLOEXEC,
+                Mode::empty(),
+                resolve,
+            )
+        };
+        // EAGAIN: a rename anywhere on the system, while a link went up by `..`.
+        for _ in 0..RACE_RETRIES {
+            match retry_on_intr(open) {
+                Err(Errno::AGAIN) => std::thread::yield_now(),
+                other => return other,
+            }
+        }
+        open()
+    }
+
+    /// Absence if `errno` says so for sure, the error otherwise.
+    fn absent<T>(&self, path: &Prefix, errno: Errno) -> Result<Option<T>, StoreError> {
+        match errno {
+            Errno::NOENT | Errno::NOTDIR => {
+                // Below a deleted directory, every name is absent.
+                self.stat()?;
+                Ok(None)
+            }
+            // A path of short names can be too long too, and yet exist.
+            Errno::NAMETOOLONG if has_long_name(path) => Ok(None),
+            other => Err(refusal(path, other)),
+        }
+    }
+}
+
+impl Identity {
+    pub(super) fn of(stat: &rustix::fs::Stat) -> Identity {
+        Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// `a`, `a/b`, `a/b/c` for `a/b/c`; nothing for the root.
+fn ancestry(path: &Prefix) -> Vec<Prefix> {
+    let mut prefixes = Vec::new();
+    let mut next = path.to_key();
+    while let Some(key) = next {
+        next = key.parent().to_key();
+        prefixes.push(key.to_prefix());
+    }
+    prefixes.reverse();
+    prefixes
+}
+
+fn has_long_name(path: &Prefix) -> bool {
+    path.as_bytes()
+        .split(|&byte| byte == b'/')
+        .any(|name| name.len() > NAME_MAX_BYTES)
+}
+
+/// Type of the entry itself, a link not followed; `None` when it cannot be had.
+fn entry_type(directory: BorrowedFd<'_>, path: &Prefix) -> Option<FileType> {
+    let key = path.to_key()?;
+    let stat = statat(directory, key.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+fn dangling(path: &Prefix) -> StoreError {
+    StoreError::Io {
+        key: path.to_string(),
+        message: "a symbolic link that leads nowhere".to_owned(),
+        errno: None,
+    }
+}
+
+/// The error for `errno`, where it does not mean absence.
+pub(super) fn refusal(key: &dyn fmt::Display, errno: Errno) -> StoreError {
+    let key = key.to_string();
+    match errno {
+        Errno::XDEV => StoreError::Denied {
+            key,
+            reason: "a symbolic link leaves the store; --follow-symlinks allows it".to_owned(),
+        },
+        Errno::ACCESS | Errno::PERM => StoreError::Denied {
+            key,
+            reason: "no permission".to_owned(),
+        },
+        Errno::LOOP => StoreError::Loop { key },
+        // Sockets cannot be opened, devices without a driver neither.
+        Errno::NXIO | Errno::NODEV => StoreError::NotAnObject {
+            key,
+            found: "a socket or a device",
+        },
+        other => StoreError::io(key, &other.into()),
+    }
+}
