@@ -57,9 +57,10 @@ fn of_chunk(
     Ok(found)
 }
 
+/// As JSON: `[8,48,96]`.
 fn list(lengths: &[u64]) -> Vec<u8> {
     let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
-    lengths.join(",").into_bytes()
+    format!("[{}]", lengths.join(",")).into_bytes()
 }
 
 /// The elements that a chunk covers, cut at the array's end: `0:4,8:12`.
