@@ -91,14 +91,19 @@ impl ArrayReader {
         Ok(self.shared.sources.stat(&self.stored_key(indices)?)?)
     }
 
-    /// Opens the current version of the object that holds the shown chunk `indices`.
+    /// Opens the current version of the object that holds the shown chunk `indices`. `found` is
+    /// what [`ArrayReader::stat_stored`] just said, if it was asked.
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub fn open_stored(&self, indices: &[u64]) -> Result<Option<Arc<dyn Object>>, Error> {
+    pub fn open_stored(
+        &self,
+        indices: &[u64],
+        found: Option<ObjectMeta>,
+    ) -> Result<Option<Arc<dyn Object>>, Error> {
         let key = self.stored_key(indices)?;
         Ok(if self.layout.is_sharded() {
-            self.shared.sources.open_shared(&key)?
+            self.shared.sources.open_shared(&key, found)?
         } else {
             self.shared.sources.open(&key)?
         })

@@ -113,17 +113,23 @@ impl Sources {
     }
 
     /// As [`Sources::open`], sharing one descriptor among those who ask for the same version.
-    /// For shards, which are asked for again and again.
+    /// For shards, which are asked for again and again. `found` is what [`Sources::stat`] just
+    /// said, if it was asked.
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_shared(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+    pub fn open_shared(
+        &self,
+        key: &Key,
+        found: Option<ObjectMeta>,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let kept = self.lock().get(key).cloned();
         if let Some(object) = kept {
-            if self.freshness == Freshness::Immutable {
-                return Ok(Some(object));
-            }
-            if self.stat(key)?.is_some_and(|now| now.version == object.meta().version) {
+            let now = match found {
+                Some(_) => found,
+                None => self.stat(key)?,
+            };
+            if now.is_some_and(|now| now.version == object.meta().version) {
                 return Ok(Some(object));
             }
         }

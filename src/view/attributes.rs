@@ -108,7 +108,7 @@ impl View {
             return Ok(Some(self.decoded_chunk(array, &meta)));
         }
         // Index and attributes must be of one version: that of the object that is opened.
-        let Some(object) = reader.open_stored(indices)? else {
+        let Some(object) = reader.open_stored(indices, Some(meta))? else {
             return Ok(array.fills.then(|| self.absent_chunk(array)));
         };
         let mut locator = reader.locator(&object, indices)?;

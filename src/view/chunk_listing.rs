@@ -182,7 +182,7 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
 fn shard(array: &Arc<ShownArray>, first: &[u64], lower: &[u64]) -> Contents {
     let indices = child(array, first, lower);
     let open = || -> Result<Option<Locator>, Error> {
-        let Some(object) = array.reader.open_stored(&indices)? else {
+        let Some(object) = array.reader.open_stored(&indices, None)? else {
             return Ok(None);
         };
         let mut locator = array.reader.locator(&object, &indices)?;

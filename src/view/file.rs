@@ -139,7 +139,7 @@ impl View {
             let fills = array.fills;
             fills.then(|| self.opened(attributes, Content::Absent(array)))
         };
-        let Some(object) = reader.open_stored(indices)? else {
+        let Some(object) = reader.open_stored(indices, None)? else {
             let attributes = self.absent_chunk(&array);
             return Ok(absent(array, attributes));
         };

@@ -42,7 +42,7 @@ fn of_chunk(
 ) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let reader = &array.reader;
     let mut found = vec![("user.zarr.region", region(array, &place.indices))];
-    let Some(object) = reader.open_stored(&place.indices)? else {
+    let Some(object) = reader.open_stored(&place.indices, None)? else {
         return Ok(found);
     };
     if let Some(chunk) = reader.locate(&object, &place.indices)? {
