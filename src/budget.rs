@@ -30,7 +30,9 @@ pub enum Holding {
 
 /// The budget was full for longer than a request may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no memory within the budget for {needed} bytes after waiting {waited_seconds} s; --cache-size raises it")]
+#[error(
+    "no memory within the budget for {needed} bytes after waiting {waited_seconds} s; --cache-size raises it"
+)]
 pub struct OutOfBudget {
     /// Bytes asked for.
     pub needed: u64,
@@ -115,9 +117,8 @@ impl Budget {
             if evicted {
                 continue;
             }
-            let allowed = bytes > self.limit
-                || holding == Holding::Source
-                || asked.elapsed() > FAIR_WAIT;
+            let allowed =
+                bytes > self.limit || holding == Holding::Source || asked.elapsed() > FAIR_WAIT;
             if allowed && let Some(reservation) = self.try_overdraw(bytes) {
                 return Ok(reservation);
             }

@@ -123,7 +123,8 @@ impl Hierarchy {
             if known.settled && self.versions(prefix)? == known.found {
                 let node = known.node.clone();
                 let checked = Instant::now();
-                self.lock().put(prefix.clone(), Remembered { checked, ..known });
+                self.lock()
+                    .put(prefix.clone(), Remembered { checked, ..known });
                 return Ok(node);
             }
         }
@@ -244,7 +245,9 @@ pub struct Text {
 
 fn parse(prefix: &Prefix, name: DocumentName, text: Text) -> Node {
     let parsed = match name {
-        DocumentName::ZArray => v2::parse_array(&text.bytes).map(|m| NodeMetadata::Array(Box::new(m))),
+        DocumentName::ZArray => {
+            v2::parse_array(&text.bytes).map(|m| NodeMetadata::Array(Box::new(m)))
+        }
         DocumentName::ZGroup => v2::parse_group(&text.bytes).map(NodeMetadata::Group),
         _ => v3::parse(&text.bytes),
     };

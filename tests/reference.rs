@@ -46,10 +46,30 @@ struct Item {
 }
 
 static ITEMS: [Item; 4] = [
-    Item { size: 1, v2: "u1", v3: "uint8", fill: 7 },
-    Item { size: 2, v2: "i2", v3: "int16", fill: -2 },
-    Item { size: 4, v2: "u4", v3: "uint32", fill: 1 << 20 },
-    Item { size: 8, v2: "i8", v3: "int64", fill: -1_234_567_890_123 },
+    Item {
+        size: 1,
+        v2: "u1",
+        v3: "uint8",
+        fill: 7,
+    },
+    Item {
+        size: 2,
+        v2: "i2",
+        v3: "int16",
+        fill: -2,
+    },
+    Item {
+        size: 4,
+        v2: "u4",
+        v3: "uint32",
+        fill: 1 << 20,
+    },
+    Item {
+        size: 8,
+        v2: "i8",
+        v3: "int64",
+        fill: -1_234_567_890_123,
+    },
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +87,15 @@ fn model() -> impl Strategy<Value = Model> {
     (
         dims,
         prop::sample::select(vec![2_u8, 3]),
-        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        (
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+        ),
         0..ITEMS.len(),
         prop::sample::select(vec![
             Compressor::None,
@@ -90,7 +118,10 @@ fn model() -> impl Strategy<Value = Model> {
             let sharded = sharded && version == 3;
             Model {
                 version,
-                shape: dims.iter().map(|d| d.0 + usize::from(dims.len() == 1)).collect(),
+                shape: dims
+                    .iter()
+                    .map(|d| d.0 + usize::from(dims.len() == 1))
+                    .collect(),
                 inner: dims.iter().map(|d| d.1).collect(),
                 per_shard: sharded.then(|| dims.iter().map(|d| d.2).collect()),
                 nested: (sharded && nested).then(|| dims.iter().map(|d| d.3).collect()),
@@ -140,7 +171,11 @@ impl Model {
     }
 
     fn grid(&self, chunk: &[usize]) -> Vec<usize> {
-        self.shape.iter().zip(chunk).map(|(s, c)| s.div_ceil(*c)).collect()
+        self.shape
+            .iter()
+            .zip(chunk)
+            .map(|(s, c)| s.div_ceil(*c))
+            .collect()
     }
 
     fn element(&self, at: &[usize]) -> Vec<u8> {
@@ -200,7 +235,10 @@ impl Model {
             if self.reversed {
                 at.reverse();
             }
-            let rank = at.iter().zip(&self.inner).fold(0, |rank, (i, n)| rank * n + i);
+            let rank = at
+                .iter()
+                .zip(&self.inner)
+                .fold(0, |rank, (i, n)| rank * n + i);
             let mut item = decoded[rank * size..][..size].to_vec();
             if self.big {
                 item.reverse();
@@ -231,7 +269,11 @@ impl Model {
         }
         let checksum = crc32c::crc32c(&index);
         index.extend(checksum.to_le_bytes());
-        let (first, second) = if self.index_at_start { (index, body) } else { (body, index) };
+        let (first, second) = if self.index_at_start {
+            (index, body)
+        } else {
+            (body, index)
+        };
         Some([first, second].concat())
     }
 
@@ -386,12 +428,14 @@ fn compress(compressor: Compressor, bytes: &[u8]) -> Vec<u8> {
     match compressor {
         Compressor::None => bytes.to_vec(),
         Compressor::Gzip => {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         }
         Compressor::Zlib => {
-            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut encoder =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         }

@@ -130,7 +130,9 @@ impl Cache {
             }),
         });
         let evict = Arc::clone(&cache) as Arc<dyn Evict>;
-        cache.budget.evict_from(Arc::downgrade(&evict) as Weak<dyn Evict>);
+        cache
+            .budget
+            .evict_from(Arc::downgrade(&evict) as Weak<dyn Evict>);
         cache
     }
 
@@ -344,7 +346,9 @@ mod tests {
         let each = 1000 + ENTRY_OVERHEAD_BYTES;
         let cache = cache(3 * each);
         for rank in 0..3 {
-            cache.get_or_load(key(rank), || block(&cache, 1000)).unwrap();
+            cache
+                .get_or_load(key(rank), || block(&cache, 1000))
+                .unwrap();
         }
         assert!(cache.get(&key(0)).is_some(), "used again");
         cache.get_or_load(key(3), || block(&cache, 1000)).unwrap();

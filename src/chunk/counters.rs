@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters since the mount. Each is a sum; nothing is derived from them inside.
 #[derive(Debug, Default)]
-#[expect(missing_docs, reason = "the names are those of stats.json, explained in the README")]
+#[expect(
+    missing_docs,
+    reason = "the names are those of stats.json, explained in the README"
+)]
 pub struct Counters {
     pub lookups: AtomicU64,
     pub getattrs: AtomicU64,

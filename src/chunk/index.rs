@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use super::Counters;
 use super::cache::{Block, BlockKey, Cache, Part};
 use super::layout::ShardLevel;
 use super::reader::ArrayReader;
 use super::slice::Slice;
-use super::Counters;
 use crate::budget::Holding;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};

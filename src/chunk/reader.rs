@@ -133,8 +133,7 @@ impl ArrayReader {
     ) -> Result<Locator, Error> {
         let key = self.stored_key(indices)?;
         let stored = self.layout.stored_indices(indices);
-        let shard =
-            rank_of(&stored, self.layout.stored_grid().counts()).ok_or(Error::Panicked)?;
+        let shard = rank_of(&stored, self.layout.stored_grid().counts()).ok_or(Error::Panicked)?;
         Ok(Locator {
             reader: Arc::clone(self),
             whole: Slice::of_object(Arc::clone(object), key.to_string().into()),
@@ -329,14 +328,25 @@ impl Locator {
 
     /// The index, verified, of the shard at nesting level `number` that `encoded` holds.
     fn index(&self, number: usize, encoded: Slice) -> Result<ShardIndex, Error> {
-        let level = self.reader.layout.levels().get(number).ok_or(Error::Panicked)?;
+        let level = self
+            .reader
+            .layout
+            .levels()
+            .get(number)
+            .ok_or(Error::Panicked)?;
         let body = if level.chain.bytes_to_bytes.is_empty() {
             encoded
         } else {
             self.undo(number, &encoded)?
         };
         let number = u8::try_from(number).map_err(|_| Error::Panicked)?;
-        ShardIndex::open(Arc::clone(&self.reader), self.meta.version, self.shard, number, body)
+        ShardIndex::open(
+            Arc::clone(&self.reader),
+            self.meta.version,
+            self.shard,
+            number,
+            body,
+        )
     }
 
     /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.

@@ -18,8 +18,14 @@ pub struct Slice {
 
 #[derive(Debug, Clone)]
 enum Source {
-    Object { object: Arc<dyn Object>, name: Arc<str> },
-    Body { block: Arc<Block>, name: Arc<str> },
+    Object {
+        object: Arc<dyn Object>,
+        name: Arc<str>,
+    },
+    Body {
+        block: Arc<Block>,
+        name: Arc<str>,
+    },
 }
 
 impl Slice {
@@ -72,7 +78,9 @@ impl Slice {
     /// The object, when this is all of one.
     pub fn whole_object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
-            Source::Object { object, .. } if self.offset == 0 && self.len == object.meta().size() => {
+            Source::Object { object, .. }
+                if self.offset == 0 && self.len == object.meta().size() =>
+            {
                 Some(object)
             }
             _ => None,

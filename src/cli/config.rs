@@ -220,7 +220,10 @@ fn session_options(store: &StoreArgument, options: MountOptions) -> SessionOptio
         access: options.access,
         execution: options.execution,
         // More than cores: one that waits for a disk must not hold up those that need none.
-        n_threads: std::thread::available_parallelism().map_or(1, usize::from).max(4) * 2,
+        n_threads: std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .max(4)
+            * 2,
     }
 }
 

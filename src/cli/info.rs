@@ -134,7 +134,9 @@ impl Report {
         let (mut objects, mut bytes) = (0_u64, 0_u64);
         let mut pending = vec![array.prefix.clone()];
         while let Some(prefix) = pending.pop() {
-            let Some(mut listing) = self.store.list(&prefix, Cursor::START, Detail::Attributes)?
+            let Some(mut listing) = self
+                .store
+                .list(&prefix, Cursor::START, Detail::Attributes)?
             else {
                 continue;
             };
@@ -148,7 +150,8 @@ impl Report {
                 if array.metadata.chunk_keys.decode(relative, rank).is_some() {
                     objects += 1;
                     bytes = bytes.saturating_add(entry.meta.map_or(0, |meta| meta.size()));
-                    self.progress.show(|| format!("{}: {objects} objects", array.prefix));
+                    self.progress
+                        .show(|| format!("{}: {objects} objects", array.prefix));
                 }
             }
         }
@@ -188,12 +191,20 @@ fn facts_of_array(array: &ArrayNode) -> Value {
     match ChunkLayout::new(metadata, Shards::Expand) {
         Ok(layout) => {
             if layout.is_sharded() {
-                insert(&mut facts, "shard_shape", metadata.chunk_shape.as_slice().into());
+                insert(
+                    &mut facts,
+                    "shard_shape",
+                    metadata.chunk_shape.as_slice().into(),
+                );
                 let inner = layout.shown_grid().chunk_shape();
                 insert(&mut facts, "chunk_shape", inner.into());
             }
             insert(&mut facts, "chunks", layout.shown_grid().n_chunks().into());
-            insert(&mut facts, "decoded_chunk_bytes", layout.decoded_len().into());
+            insert(
+                &mut facts,
+                "decoded_chunk_bytes",
+                layout.decoded_len().into(),
+            );
             let decoded = metadata.decoding.as_ref().ok().and_then(|decoding| {
                 product(&metadata.shape)?.checked_mul(decoding.data_type.item_size)
             });
@@ -219,7 +230,11 @@ fn line(prefix: &Prefix, facts: &Value) -> String {
     if facts.get("shape").is_some() {
         words.push(format!("{} {}", text("data_type"), list("shape")));
         words.push(match facts.get("shard_shape") {
-            Some(_) => format!("chunks {} in shards {}", list("chunk_shape"), list("shard_shape")),
+            Some(_) => format!(
+                "chunks {} in shards {}",
+                list("chunk_shape"),
+                list("shard_shape")
+            ),
             None => format!("chunks {}", list("chunk_shape")),
         });
         words.push(list("codecs").replace('"', ""));
@@ -228,7 +243,9 @@ fn line(prefix: &Prefix, facts: &Value) -> String {
         words.push(format!("{} decoded", human(bytes)));
     }
     if let Some(bytes) = facts.get("stored_bytes").and_then(Value::as_u64) {
-        let objects = facts.get("stored_objects").map_or_else(String::new, Value::to_string);
+        let objects = facts
+            .get("stored_objects")
+            .map_or_else(String::new, Value::to_string);
         words.push(format!("{} stored in {objects} objects", human(bytes)));
     }
     if facts.get("error").is_some() {

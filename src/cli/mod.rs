@@ -138,9 +138,8 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config).map_err(CliError::failed)?;
     let notify = |handle| drop(notifier.set(handle));
-    let session =
-        Session::mount(filesystem, notify, mountpoint.path(), &config.session)
-            .map_err(CliError::failed)?;
+    let session = Session::mount(filesystem, notify, mountpoint.path(), &config.session)
+        .map_err(CliError::failed)?;
     Ok((session, mountpoint))
 }
 

@@ -40,9 +40,14 @@ pub fn rank_of(indices: &[u64], counts: &[u64]) -> Option<u64> {
     if indices.len() != counts.len() {
         return None;
     }
-    indices.iter().zip(counts).try_fold(0_u64, |rank, (&i, &n)| {
-        (i < n).then(|| rank.checked_mul(n)?.checked_add(i)).flatten()
-    })
+    indices
+        .iter()
+        .zip(counts)
+        .try_fold(0_u64, |rank, (&i, &n)| {
+            (i < n)
+                .then(|| rank.checked_mul(n)?.checked_add(i))
+                .flatten()
+        })
 }
 
 /// The indices of `rank` in C order within a box of `counts`; the inverse of [`rank_of`].
@@ -153,7 +158,10 @@ mod tests {
         assert_eq!(grid.n_chunks(), Some(6));
         assert!(grid.contains(&[2, 1]) && !grid.contains(&[3, 0]));
         assert_eq!(ChunkGrid::new(&[], &[]).unwrap().n_chunks(), Some(1));
-        assert_eq!(ChunkGrid::new(&[0, 3], &[1, 1]).unwrap().n_chunks(), Some(0));
+        assert_eq!(
+            ChunkGrid::new(&[0, 3], &[1, 1]).unwrap().n_chunks(),
+            Some(0)
+        );
         assert!(ChunkGrid::new(&[3], &[0]).is_none());
         assert!(ChunkGrid::new(&[u64::MAX], &[1]).unwrap().n_chunks() == Some(u64::MAX));
     }

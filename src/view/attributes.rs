@@ -17,7 +17,9 @@ impl View {
         match vnode {
             Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root))),
             Vnode::Statistics => Ok(Some(self.file(&self.root, statistics::SIZE, 0))),
-            Vnode::Prefix { prefix, .. } => Ok(self.stat_prefix(prefix)?.map(|m| self.directory(&m))),
+            Vnode::Prefix { prefix, .. } => {
+                Ok(self.stat_prefix(prefix)?.map(|m| self.directory(&m)))
+            }
             Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
                 Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
             }
@@ -58,7 +60,9 @@ impl View {
         }
         let stored = self.stored_directory(array, first)?;
         let stat = match stored {
-            Some(key) => self.stat(&key)?.filter(|stat| stat.kind == StatKind::Prefix),
+            Some(key) => self
+                .stat(&key)?
+                .filter(|stat| stat.kind == StatKind::Prefix),
             None => None,
         };
         match stat {
@@ -124,7 +128,11 @@ impl View {
 
     /// A decoded chunk of a stored object with the attributes `meta`.
     pub(super) fn decoded_chunk(&self, array: &ShownArray, meta: &ObjectMeta) -> Attributes {
-        self.file(meta, array.reader.layout().decoded_len(), meta.version.fingerprint())
+        self.file(
+            meta,
+            array.reader.layout().decoded_len(),
+            meta.version.fingerprint(),
+        )
     }
 
     /// An encoded inner chunk of a shard with the attributes `meta`.

@@ -69,13 +69,17 @@ impl StoredChunks {
     }
 
     pub(super) fn position(&self) -> (Cursor, u64) {
-        (self.cursor, self.current.as_ref().map_or(0, |current| current.next))
+        (
+            self.cursor,
+            self.current.as_ref().map_or(0, |current| current.next),
+        )
     }
 
     pub(super) fn seek(&mut self, view: &View, cursor: Cursor, sub: u64) -> Result<(), Error> {
         self.rewind();
         self.cursor = cursor;
-        if sub > 0 && self.advance(view)?
+        if sub > 0
+            && self.advance(view)?
             && let Some(current) = &mut self.current
         {
             current.next = sub;
@@ -94,8 +98,15 @@ impl StoredChunks {
             while current.next < current.total {
                 let here = current.next;
                 current.next += 1;
-                if let Some(item) = show(view, self.view, &self.array, &self.first, current, here, detail)
-                {
+                if let Some(item) = show(
+                    view,
+                    self.view,
+                    &self.array,
+                    &self.first,
+                    current,
+                    here,
+                    detail,
+                ) {
                     return Ok(Some(item));
                 }
             }
@@ -151,7 +162,11 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
         return None;
     }
     // In a directory only the last index is this name's own.
-    let own = if array.names.is_nested() { stored.len() - 1 } else { 0 };
+    let own = if array.names.is_nested() {
+        stored.len() - 1
+    } else {
+        0
+    };
     let per_stored: Dims = layout.shown_per_stored().collect();
     let mut lower = Dims::new();
     let mut lengths = Dims::new();
@@ -218,7 +233,12 @@ fn show(
     detail: Detail,
 ) -> Option<Item> {
     let offset = indices_of(here, &current.lengths)?;
-    let own: Dims = current.lower.iter().zip(&offset).map(|(l, o)| l + o).collect();
+    let own: Dims = current
+        .lower
+        .iter()
+        .zip(&offset)
+        .map(|(l, o)| l + o)
+        .collect();
     let indices = child(array, first, &own);
     let is_chunk = indices.len() == array.grid().rank();
     let attributes = match (&mut current.contents, current.meta) {

@@ -41,13 +41,19 @@ impl View {
             },
         };
         let text = self.shared.cache.get_or_load(block_key, || {
-            let text = self.hierarchy.read(key)?.filter(|text| text.document.meta.version == meta.version);
+            let text = self
+                .hierarchy
+                .read(key)?
+                .filter(|text| text.document.meta.version == meta.version);
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
             })?;
             let mut shown = self.edited(view, key, &text.bytes)?;
             shown.shrink_to_fit();
-            let reservation = self.shared.cache.reserve(shown.len() as u64, Holding::Source)?;
+            let reservation = self
+                .shared
+                .cache
+                .reserve(shown.len() as u64, Holding::Source)?;
             Ok(Block::new(shown, reservation))
         })?;
         Ok(Some((meta, text)))
@@ -55,8 +61,8 @@ impl View {
 
     /// Counts the rechecks of what `key` copies; an array's own document copies nothing.
     fn epoch(&self, key: &Key) -> Result<u64, Error> {
-        let is_group = is_zmetadata(key)
-            || matches!(self.hierarchy.node(&key.parent())?, Node::Group(_));
+        let is_group =
+            is_zmetadata(key) || matches!(self.hierarchy.node(&key.parent())?, Node::Group(_));
         if self.options.immutable || !is_group {
             return Ok(0);
         }
@@ -67,7 +73,8 @@ impl View {
     fn edited(&self, view: ViewKind, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
         let prefix = key.parent();
         let consolidated = |format: ZarrFormat| {
-            let mut edit = |path: &str, entry: &[u8]| self.edit_entry(view, &prefix, path, entry, format);
+            let mut edit =
+                |path: &str, entry: &[u8]| self.edit_entry(view, &prefix, path, entry, format);
             match format {
                 ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
                 ZarrFormat::V3 => consolidated::edit_v3(text, &mut edit),
@@ -82,12 +89,12 @@ impl View {
             return Ok(consolidated(ZarrFormat::V2));
         }
         match self.shown(view, &prefix)? {
-            Shown::Array(array) if array.node.document.key == *key => {
-                self.translated(&array, text).map_err(|error| Error::Metadata {
+            Shown::Array(array) if array.node.document.key == *key => self
+                .translated(&array, text)
+                .map_err(|error| Error::Metadata {
                     key: key.to_string(),
                     error,
-                })
-            }
+                }),
             _ => Ok(consolidated(ZarrFormat::V3)),
         }
     }
@@ -161,10 +168,12 @@ impl View {
                 None => return Ok(EntryEdit::Remove),
             }
         };
-        let shown = self.translated(&array, text).map_err(|error| Error::Metadata {
-            key: array.node.document.key.to_string(),
-            error,
-        })?;
+        let shown = self
+            .translated(&array, text)
+            .map_err(|error| Error::Metadata {
+                key: array.node.document.key.to_string(),
+                error,
+            })?;
         Ok(EntryEdit::Replace(shown))
     }
 }

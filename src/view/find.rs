@@ -254,7 +254,10 @@ impl View {
         let renamed = [key.name(), b".unsupported"].concat();
         Ok([
             (self.free_name(prefix, b"ERROR.txt".to_vec())?, note),
-            (self.free_name(prefix, renamed)?, Vnode::Unsupported { view, key }),
+            (
+                self.free_name(prefix, renamed)?,
+                Vnode::Unsupported { view, key },
+            ),
         ])
     }
 

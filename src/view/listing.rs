@@ -74,12 +74,18 @@ impl View {
             Vnode::Views => {
                 let views = self.options.views.iter().map(|&view| {
                     let prefix = Prefix::root();
-                    (view.name().as_bytes().to_vec(), Vnode::Prefix { view, prefix })
+                    (
+                        view.name().as_bytes().to_vec(),
+                        Vnode::Prefix { view, prefix },
+                    )
                 });
                 vec![Segment::fixed(views.collect())]
             }
             Vnode::Control => {
-                vec![Segment::fixed(vec![(STATISTICS.to_vec(), Vnode::Statistics)])]
+                vec![Segment::fixed(vec![(
+                    STATISTICS.to_vec(),
+                    Vnode::Statistics,
+                )])]
             }
             Vnode::Prefix { view, prefix } => {
                 if self.stat_prefix(prefix)?.is_none() {
@@ -313,7 +319,11 @@ enum Filter {
 impl StoredNames {
     fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
         loop {
-            if self.listing.as_ref().is_none_or(|(held, _)| *held != detail) {
+            if self
+                .listing
+                .as_ref()
+                .is_none_or(|(held, _)| *held != detail)
+            {
                 let store = view.shared.sources.store();
                 let Some(listing) = store.list(&self.prefix, self.cursor, detail)? else {
                     return Ok(None);
@@ -335,12 +345,17 @@ impl StoredNames {
 
     fn show(&self, view: &View, entry: ListEntry, detail: Detail) -> Result<Option<Item>, Error> {
         if self.prefix.is_root() && entry.name == CONTROL {
-            log::debug!("the store's own {} is not shown", String::from_utf8_lossy(CONTROL));
+            log::debug!(
+                "the store's own {} is not shown",
+                String::from_utf8_lossy(CONTROL)
+            );
             return Ok(None);
         }
         let key = self.prefix.key(&entry.name)?;
         let role = match &self.filter {
-            Filter::Plain if view.is_edited(&self.prefix, &entry.name)? => Some(Role::Edited(key.clone())),
+            Filter::Plain if view.is_edited(&self.prefix, &entry.name)? => {
+                Some(Role::Edited(key.clone()))
+            }
             Filter::Plain | Filter::Chunks(..) => None,
             Filter::Array(array) => view.document_in_array(array, &entry.name)?,
             Filter::Unusable(unusable) => unusable.hides(&entry.name).then_some(Role::Hidden),
@@ -389,9 +404,10 @@ impl StoredNames {
             EntryKind::Object => Some(StatKind::Object),
             EntryKind::Unreadable => None,
         };
-        let attributes = entry.meta.zip(kind).map(|(meta, kind)| {
-            view.plain(&crate::store::Stat { kind, meta })
-        });
+        let attributes = entry
+            .meta
+            .zip(kind)
+            .map(|(meta, kind)| view.plain(&crate::store::Stat { kind, meta }));
         (entry.name, vnode, attributes)
     }
 }

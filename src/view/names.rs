@@ -93,7 +93,10 @@ impl ChunkNames {
 
 /// A decimal number without sign or leading zeros.
 fn parse_index(name: &[u8]) -> Option<u64> {
-    let canonical = name == b"0" || name.first().is_some_and(|first| (b'1'..=b'9').contains(first));
+    let canonical = name == b"0"
+        || name
+            .first()
+            .is_some_and(|first| (b'1'..=b'9').contains(first));
     if !canonical || !name.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -114,8 +117,14 @@ mod tests {
         let default = names(KeyKind::Default, b'/', 2);
         assert_eq!(default.in_array(b"c"), Name::Directory(Dims::new()));
         assert_eq!(default.in_array(b"0"), Name::Other);
-        assert_eq!(default.in_directory(&[], b"3"), Name::Directory([3].as_slice().into()));
-        assert_eq!(default.in_directory(&[3], b"0"), Name::Chunk([3, 0].as_slice().into()));
+        assert_eq!(
+            default.in_directory(&[], b"3"),
+            Name::Directory([3].as_slice().into())
+        );
+        assert_eq!(
+            default.in_directory(&[3], b"0"),
+            Name::Chunk([3, 0].as_slice().into())
+        );
         assert_eq!(default.directory_key(&[3]), b"c/3");
         let v2 = names(KeyKind::V2, b'/', 1);
         assert_eq!(v2.in_array(b"7"), Name::Chunk([7].as_slice().into()));
@@ -124,7 +133,16 @@ mod tests {
 
     #[test]
     fn only_canonical_numbers_are_indices() {
-        for bad in ["", "00", "01", "+1", "-1", "1a", " 1", "18446744073709551616"] {
+        for bad in [
+            "",
+            "00",
+            "01",
+            "+1",
+            "-1",
+            "1a",
+            " 1",
+            "18446744073709551616",
+        ] {
             assert_eq!(parse_index(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!(parse_index(b"18446744073709551615"), Some(u64::MAX));

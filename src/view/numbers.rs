@@ -122,7 +122,11 @@ impl Numbers {
     fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
         let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
         // Another vnode with the same hash holds the number: the next one is free or ours.
-        while interned.vnodes.get(&number).is_some_and(|(held, _)| held != vnode) {
+        while interned
+            .vnodes
+            .get(&number)
+            .is_some_and(|(held, _)| held != vnode)
+        {
             number = FIRST_INTERNED | ((number + 1) & (FIRST_INTERNED - 1));
         }
         VnodeId(number)
@@ -160,7 +164,11 @@ impl Numbers {
     /// The vnode of `id`; `None` when it is not known (any more).
     pub(super) fn vnode(&self, id: VnodeId) -> Option<Vnode> {
         if id.0 >= FIRST_INTERNED {
-            return self.lock().vnodes.get(&id.0).map(|(vnode, _)| vnode.clone());
+            return self
+                .lock()
+                .vnodes
+                .get(&id.0)
+                .map(|(vnode, _)| vnode.clone());
         }
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (base, range) = ranges.by_base.range(..=id.0).next_back()?;

@@ -30,16 +30,16 @@ fn of_array(array: &ShownArray) -> Vec<(&'static str, Vec<u8>)> {
     let metadata = &array.node.metadata;
     vec![
         ("user.zarr.shape", list(&metadata.shape)),
-        ("user.zarr.data_type", metadata.data_type.clone().into_bytes()),
+        (
+            "user.zarr.data_type",
+            metadata.data_type.clone().into_bytes(),
+        ),
         ("user.zarr.chunk_shape", list(array.grid().chunk_shape())),
         ("user.zarr.codecs", metadata.codecs.join(",").into_bytes()),
     ]
 }
 
-fn of_chunk(
-    array: &ShownArray,
-    place: &ChunkPlace,
-) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+fn of_chunk(array: &ShownArray, place: &ChunkPlace) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let reader = &array.reader;
     let mut found = vec![("user.zarr.region", region(array, &place.indices))];
     let Some(object) = reader.open_stored(&place.indices, None)? else {
@@ -51,7 +51,10 @@ fn of_chunk(
         found.push(("user.zarr.nbytes", chunk.encoded.len().to_string().into()));
         // Within a shard whose bytes had to be decoded, a place says nothing of the store.
         if chunk.encoded.in_memory().is_none() {
-            found.push(("user.zarr.offset", chunk.encoded.offset().to_string().into()));
+            found.push((
+                "user.zarr.offset",
+                chunk.encoded.offset().to_string().into(),
+            ));
         }
     }
     Ok(found)

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 
 use zarr_mount::error::Error;
 use zarr_mount::store::{Detail, Store};
-use zarr_mount::view::{Attributes, DirectoryEntry, OpenFile, View, VnodeId, ViewOptions};
+use zarr_mount::view::{Attributes, DirectoryEntry, OpenFile, View, ViewOptions, VnodeId};
 
 pub fn view(store: Arc<dyn Store>, options: ViewOptions) -> Arc<View> {
     Arc::new(View::new(store, options).unwrap())
@@ -34,7 +34,10 @@ pub fn open(view: &Arc<View>, path: &str) -> Result<Option<OpenFile>, Error> {
     };
     let opened = view.open(id)?;
     if let Some(opened) = &opened {
-        assert_eq!(opened.attributes.size, attributes.size, "{path}: sizes differ");
+        assert_eq!(
+            opened.attributes.size, attributes.size,
+            "{path}: sizes differ"
+        );
     }
     Ok(opened.map(|opened| opened.file))
 }
@@ -83,9 +86,9 @@ pub fn files(view: &Arc<View>, path: &str) -> Vec<String> {
         for entry in list(view, &path, Detail::Attributes) {
             let name = String::from_utf8(entry.name.clone()).unwrap();
             let child = format!("{path}/{name}").trim_start_matches('/').to_owned();
-            let (id, attributes) = walk(view, &child).unwrap().unwrap_or_else(|| {
-                panic!("{child} is listed and not found")
-            });
+            let (id, attributes) = walk(view, &child)
+                .unwrap()
+                .unwrap_or_else(|| panic!("{child} is listed and not found"));
             assert_eq!(id, entry.id, "{child}: number");
             assert_eq!(Some(attributes), entry.attributes, "{child}: attributes");
             match attributes.kind {
