@@ -17,6 +17,10 @@ use zarr_mount::view::{Missing, Shards, ViewKind, ViewOptions};
 
 /// An array as a writer makes it.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a choice of the writer"
+)]
 struct Model {
     version: u8,
     shape: Vec<usize>,

@@ -11,6 +11,7 @@ use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
 use crate::fuse::session::SessionOptions;
+use crate::store::Symlinks;
 pub use crate::view::{Missing, Shards, ViewKind, ViewOptions};
 
 /// Whether the kernel reads plain files of the store by itself.
@@ -42,7 +43,7 @@ pub struct MountConfig {
     /// What to mount.
     pub store: StoreArgument,
     /// Whether symbolic links may lead out of the store.
-    pub follow_symlinks: bool,
+    pub symlinks: Symlinks,
     /// What to show of it.
     pub view: ViewOptions,
     /// Whether extended attributes are answered.
@@ -67,7 +68,7 @@ pub struct InfoConfig {
     /// The store to describe.
     pub store: StoreArgument,
     /// Whether symbolic links may lead out of the store.
-    pub follow_symlinks: bool,
+    pub symlinks: Symlinks,
     /// The node to describe, as typed; `None` is the root.
     pub path: Option<OsString>,
     /// Whether to add up stored sizes.
@@ -117,7 +118,7 @@ impl Task {
         if args.info {
             return Ok(Task::Info(InfoConfig {
                 store: StoreArgument::resolve(store)?,
-                follow_symlinks: args.follow_symlinks,
+                symlinks: symlinks(&args),
                 path: args.target,
                 sizes: args.sizes,
                 json: args.json,
@@ -132,7 +133,7 @@ impl Task {
         };
         let store = StoreArgument::resolve(store)?;
         Ok(Task::Mount(Box::new(MountConfig {
-            follow_symlinks: args.follow_symlinks,
+            symlinks: symlinks(&args),
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
             foreground: args.foreground,
@@ -207,6 +208,14 @@ impl MountConfig {
             Passthrough::Auto => self.view.immutable,
             Passthrough::Never => false,
         }
+    }
+}
+
+fn symlinks(args: &Args) -> Symlinks {
+    if args.follow_symlinks {
+        Symlinks::Follow
+    } else {
+        Symlinks::Inside
     }
 }
 

@@ -67,7 +67,7 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 /// `--info`.
 fn tell(config: &InfoConfig) -> Result<(), CliError> {
     logging::start(&config.log, Audience::Terminal).map_err(CliError::failed)?;
-    let store = open(&config.store, config.follow_symlinks)?;
+    let store = open(&config.store, config.symlinks)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let options = InfoOptions {
@@ -87,12 +87,7 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
 }
 
 /// Opens STORE.
-fn open(store: &StoreArgument, follow_symlinks: bool) -> Result<Arc<dyn Store>, CliError> {
-    let symlinks = if follow_symlinks {
-        Symlinks::Follow
-    } else {
-        Symlinks::Inside
-    };
+fn open(store: &StoreArgument, symlinks: Symlinks) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
     open_store(&location, symlinks).map_err(CliError::failed)
 }
@@ -146,7 +141,7 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
 /// The file system of a store. Reads nothing but the attributes of its root and, so that a
 /// STORE without anything of Zarr in it is an error, what lives there.
 fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
-    let store = open(&config.store, config.follow_symlinks)?;
+    let store = open(&config.store, config.symlinks)?;
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
     if !view.finds_anything().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(

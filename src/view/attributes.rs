@@ -58,7 +58,7 @@ impl View {
         if !array.has_directory(first) {
             return Ok(None);
         }
-        let stored = self.stored_directory(array, first)?;
+        let stored = array.stored_directory(first)?;
         let stat = match stored {
             Some(key) => self
                 .stat(&key)?
@@ -73,25 +73,6 @@ impl View {
             }
             None => Ok(None),
         }
-    }
-
-    /// The store's directory of the stored chunks below the shown directory `first`.
-    pub(super) fn stored_directory(
-        &self,
-        array: &ShownArray,
-        first: &[u64],
-    ) -> Result<Option<Key>, Error> {
-        let layout = array.reader.layout();
-        let stored: Vec<u64> = layout
-            .shown_per_stored()
-            .zip(first)
-            .map(|(per_stored, &index)| index / per_stored)
-            .collect();
-        let relative = array.names.directory_key(&stored);
-        if relative.is_empty() {
-            return Ok(array.node.prefix.to_key());
-        }
-        Ok(Some(array.node.prefix.key(&relative)?))
     }
 
     /// The attributes of a chunk of the grid, given those of the object that would hold it.

@@ -43,7 +43,7 @@ enum Contents {
     /// Directories, or one chunk: what is stored is there.
     All,
     /// A shard, found by its index.
-    Shard(Locator),
+    Shard(Box<Locator>),
     /// Removed since it was listed.
     Gone,
     /// A shard whose index is false: its slots are named, and errors when they are looked up.
@@ -118,7 +118,7 @@ impl StoredChunks {
     /// Goes to the next stored name that stands for anything; `false` at the end.
     fn advance(&mut self, view: &View) -> Result<bool, Error> {
         if self.listing.is_none() {
-            let prefix = match view.stored_directory(&self.array, &self.first)? {
+            let prefix = match self.array.stored_directory(&self.first)? {
                 Some(key) if self.array.names.is_nested() => key.to_prefix(),
                 _ => self.array.node.prefix.clone(),
             };
@@ -205,7 +205,7 @@ fn shard(array: &Arc<ShownArray>, first: &[u64], lower: &[u64]) -> Contents {
         Ok(Some(locator))
     };
     match open() {
-        Ok(Some(locator)) => Contents::Shard(locator),
+        Ok(Some(locator)) => Contents::Shard(Box::new(locator)),
         Ok(None) => Contents::Gone,
         Err(error) => {
             log::warn!("{error}");

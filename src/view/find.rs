@@ -3,13 +3,13 @@
 use super::View;
 use super::names::Name;
 use super::options::ViewKind;
-use super::shown::{Form, Shown, ShownArray, Unusable};
+use super::shown::{Form, Role, Shown, ShownArray, Unusable};
 use super::vnode::{Attributes, ChunkPlace, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Key, Prefix, StatKind};
+use crate::store::{Prefix, StatKind};
 
 /// The hidden directory at the root of a mount.
 pub(super) const CONTROL: &[u8] = b".zarr-mount";
@@ -119,7 +119,7 @@ impl View {
         array: &ShownArray,
         name: &[u8],
     ) -> Result<Option<FoundVnode>, Error> {
-        match self.document_in_array(array, name)? {
+        match array.role_of(name)? {
             Some(Role::Hidden) => return Ok(None),
             Some(Role::Edited(key)) => return self.with_attributes(Vnode::Document { view, key }),
             None => {}
@@ -128,26 +128,6 @@ impl View {
             Name::Other => self.find_stored(view, &array.node.prefix, name),
             chunk => self.find_chunk(view, array, chunk, name),
         }
-    }
-
-    /// What a view makes of a metadata document beside an array's chunks.
-    pub(super) fn document_in_array(
-        &self,
-        array: &ShownArray,
-        name: &[u8],
-    ) -> Result<Option<Role>, Error> {
-        if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
-            return Ok(Some(Role::Edited(array.node.prefix.key(name)?)));
-        }
-        if array.form == Form::Stored {
-            return Ok(None);
-        }
-        let own = &array.node.document.key;
-        if name == own.name() {
-            return Ok(Some(Role::Edited(own.clone())));
-        }
-        // A document of another version describes the stored chunks, which are not shown.
-        Ok(makes_an_array(name).then_some(Role::Hidden))
     }
 
     /// A directory of chunks, or a chunk.
@@ -268,34 +248,6 @@ impl View {
         }
         Ok(name)
     }
-}
-
-/// What becomes of a metadata document in an array's directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It is shown edited.
-    Edited(Key),
-    /// It would describe files that are not there.
-    Hidden,
-}
-
-impl Unusable {
-    /// Whether the stored `name` is left out beside what cannot be shown.
-    pub(super) fn hides(&self, name: &[u8]) -> bool {
-        // No reader may take this for an array: no document, and no chunks without one.
-        makes_an_array(name)
-            || name == self.document.key.name()
-            || self
-                .names
-                .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
-    }
-}
-
-fn makes_an_array(name: &[u8]) -> bool {
-    matches!(
-        DocumentName::of(name),
-        Some(DocumentName::ZarrJson | DocumentName::ZArray)
-    )
 }
 
 /// The place of a chunk or of a directory of chunks.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::View;
 use super::chunk_listing::StoredChunks;
-use super::find::{CONTROL, Role, STATISTICS, chunk_place, stored_vnode};
+use super::find::{CONTROL, STATISTICS, chunk_place, stored_vnode};
 use super::names::Name;
 use super::options::ViewKind;
-use super::shown::{Form, Shown, ShownArray, Unusable};
+use super::shown::{Form, Role, Shown, ShownArray, Unusable};
 use super::vnode::{Attributes, Vnode, VnodeId, VnodeKind};
 use crate::error::Error;
 use crate::grid::{Dims, indices_of};
@@ -63,9 +63,9 @@ enum Segment {
         items: Vec<(Vec<u8>, Vnode)>,
         next: usize,
     },
-    Stored(StoredNames),
-    Grid(GridChunks),
-    StoredChunks(StoredChunks),
+    Stored(Box<StoredNames>),
+    Grid(Box<GridChunks>),
+    StoredChunks(Box<StoredChunks>),
 }
 
 impl View {
@@ -234,27 +234,27 @@ impl Segment {
     }
 
     fn stored(view: ViewKind, prefix: Prefix, filter: Filter) -> Segment {
-        Segment::Stored(StoredNames {
+        Segment::Stored(Box::new(StoredNames {
             view,
             prefix,
             filter,
             cursor: Cursor::START,
             listing: None,
-        })
+        }))
     }
 
     /// The chunks that begin with `first`, or the directories of those.
     fn chunks(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> Segment {
         if array.lists_grid {
-            Segment::Grid(GridChunks {
+            Segment::Grid(Box::new(GridChunks {
                 view,
                 array,
                 first,
                 next: 0,
                 stored: None,
-            })
+            }))
         } else {
-            Segment::StoredChunks(StoredChunks::new(view, array, first))
+            Segment::StoredChunks(Box::new(StoredChunks::new(view, array, first)))
         }
     }
 
@@ -357,7 +357,7 @@ impl StoredNames {
                 Some(Role::Edited(key.clone()))
             }
             Filter::Plain | Filter::Chunks(..) => None,
-            Filter::Array(array) => view.document_in_array(array, &entry.name)?,
+            Filter::Array(array) => array.role_of(&entry.name)?,
             Filter::Unusable(unusable) => unusable.hides(&entry.name).then_some(Role::Hidden),
         };
         match role {

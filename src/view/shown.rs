@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::names::ChunkNames;
+use super::names::{ChunkNames, Name};
 use super::options::{Missing, ViewKind, ViewOptions};
 use crate::chunk::{ArrayReader, ChunkLayout, Shards, Shared};
 use crate::error::FormatError;
-use crate::grid::ChunkGrid;
+use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
+use crate::metadata::DocumentName;
+use crate::store::{Key, StoreError};
 
 /// Grids of more chunks than this are listed by what is stored, even where absent chunks are
 /// files.
@@ -124,6 +126,39 @@ impl ShownArray {
         self.reader.layout().shown_grid()
     }
 
+    /// The store's directory of the stored chunks below the shown directory `first`; `None` for
+    /// the root.
+    pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Option<Key>, StoreError> {
+        let layout = self.reader.layout();
+        let stored: Dims = layout
+            .shown_per_stored()
+            .zip(first)
+            .map(|(per_stored, &index)| index / per_stored)
+            .collect();
+        let relative = self.names.directory_key(&stored);
+        if relative.is_empty() {
+            return Ok(self.node.prefix.to_key());
+        }
+        self.node.prefix.key(&relative).map(Some)
+    }
+
+    /// What becomes of the metadata document called `name` beside the chunks; `None` for what is
+    /// shown as it is.
+    pub(super) fn role_of(&self, name: &[u8]) -> Result<Option<Role>, StoreError> {
+        if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
+            return Ok(Some(Role::Edited(self.node.prefix.key(name)?)));
+        }
+        if self.form == Form::Stored {
+            return Ok(None);
+        }
+        let own = &self.node.document.key;
+        if name == own.name() {
+            return Ok(Some(Role::Edited(own.clone())));
+        }
+        // A document of another version describes the stored chunks, which are not shown.
+        Ok(makes_an_array(name).then_some(Role::Hidden))
+    }
+
     /// Whether the chunks that begin with `first` are in the grid.
     pub(super) fn has_directory(&self, first: &[u64]) -> bool {
         let counts = self.grid().counts();
@@ -177,4 +212,32 @@ impl Unusable {
         )
         .into_bytes()
     }
+}
+
+/// What becomes of a metadata document in an array's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is shown edited.
+    Edited(Key),
+    /// It would describe files that are not there.
+    Hidden,
+}
+
+impl Unusable {
+    /// Whether the stored `name` is left out beside what cannot be shown.
+    pub(super) fn hides(&self, name: &[u8]) -> bool {
+        // No reader may take this for an array: no document, and no chunks without one.
+        makes_an_array(name)
+            || name == self.document.key.name()
+            || self
+                .names
+                .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
+    }
+}
+
+fn makes_an_array(name: &[u8]) -> bool {
+    matches!(
+        DocumentName::of(name),
+        Some(DocumentName::ZarrJson | DocumentName::ZArray)
+    )
 }

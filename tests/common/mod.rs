@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, unreachable_pub, reason = "tests")]
 
 use std::sync::{Arc, mpsc};
 
