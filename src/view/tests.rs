@@ -1,1 +1,320 @@
-//! stub
+//! What a view shows, case by case, without a mount.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::store::{Key, MemoryStore};
+
+fn array(shape: &[u64], chunks: &[u64], codecs: &Value) -> Value {
+    json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 7, "codecs": codecs,
+    })
+}
+
+fn plain() -> Value {
+    json!([{"name": "bytes"}])
+}
+
+fn crc32c() -> Value {
+    json!([{"name": "bytes"}, {"name": "crc32c"}])
+}
+
+fn sharded() -> Value {
+    json!([{"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2], "codecs": [{"name": "bytes"}],
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    }}])
+}
+
+/// A shard of two chunks of two bytes; `second` is the entry of the second.
+fn shard(second: (u64, u64)) -> Vec<u8> {
+    let mut bytes = b"abcd".to_vec();
+    for number in [0, 2, second.0, second.1] {
+        bytes.extend(u64::to_le_bytes(number));
+    }
+    bytes
+}
+
+const EMPTY: (u64, u64) = (u64::MAX, u64::MAX);
+
+struct Fixture {
+    store: Arc<MemoryStore>,
+    view: Arc<View>,
+}
+
+impl Fixture {
+    fn new(options: ViewOptions, objects: &[(&str, &[u8])]) -> Fixture {
+        let store = Arc::new(MemoryStore::new());
+        for (key, bytes) in objects {
+            store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
+        }
+        let options = ViewOptions {
+            // Documents are looked at again each time, so that nothing has to be waited for.
+            ttl: std::time::Duration::ZERO,
+            ..options
+        };
+        let view = Arc::new(View::new(Arc::clone(&store) as Arc<dyn Store>, options).unwrap());
+        Fixture { store, view }
+    }
+
+    fn put(&self, key: &str, bytes: &[u8]) {
+        self.store
+            .insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
+    }
+
+    fn find(&self, path: &str) -> Result<Option<Found>, Error> {
+        let attributes = self.view.attributes(VnodeId::ROOT)?.unwrap();
+        let id = VnodeId::ROOT;
+        let mut found = Found { id, attributes };
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            match self.view.lookup(found.id, name.as_bytes())? {
+                Some(next) => found = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        let found = self.find(path)?.unwrap_or_else(|| panic!("no {path}"));
+        let file = self.view.open(found.id)?.unwrap().file;
+        let len = usize::try_from(file.len()).unwrap();
+        if let Some(data) = file.try_read(0, len, &mut Vec::new()) {
+            return data.map(|data| data.to_vec());
+        }
+        let (send, receive) = mpsc::channel();
+        file.load(Box::new(move |block| send.send(block).unwrap()));
+        receive.recv().unwrap().map(|block| block.to_vec())
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_slice(&self.read(path).unwrap()).unwrap()
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let mut names: Vec<_> = self.entries(path).into_iter().map(|entry| entry.0).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Names, and whether their attributes could be had.
+    fn entries(&self, path: &str) -> Vec<(String, bool)> {
+        let found = self.find(path).unwrap().unwrap();
+        let mut directory = self.view.open_directory(found.id).unwrap().unwrap();
+        let mut entries = Vec::new();
+        while let Some(entry) = directory.next_entry(Detail::Attributes).unwrap() {
+            let name = String::from_utf8(entry.name).unwrap();
+            entries.push((name, entry.attributes.is_some()));
+        }
+        entries
+    }
+}
+
+fn chunks() -> ViewOptions {
+    ViewOptions {
+        views: vec![ViewKind::Chunks],
+        ..ViewOptions::default()
+    }
+}
+
+fn text(document: &Value) -> Vec<u8> {
+    document.to_string().into_bytes()
+}
+
+#[test]
+fn several_views_are_directories_and_the_control_directory_is_hidden() {
+    let options = ViewOptions {
+        views: vec![ViewKind::Keys, ViewKind::Chunks],
+        ..ViewOptions::default()
+    };
+    let document = text(&array(&[2], &[2], &crc32c()));
+    let fixture = Fixture::new(options, &[("zarr.json", &document)]);
+    assert_eq!(fixture.list(""), ["chunks", "keys"]);
+    assert_eq!(fixture.read("keys/zarr.json").unwrap(), document);
+    assert_eq!(fixture.json("chunks/zarr.json")["codecs"], plain());
+    let statistics = fixture.json(".zarr-mount/stats.json");
+    assert_eq!(statistics["cache"]["budget_bytes"], 256 << 20);
+    assert!(fixture.find("keys/.zarr-mount").unwrap().is_none());
+}
+
+#[test]
+fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
+    let document = text(&array(&[4], &[2], &json!([{"name": "bytes"}, {"name": "pcodec"}])));
+    let objects: [(&str, &[u8]); 4] = [
+        ("a/zarr.json", &document),
+        ("a/ERROR.txt", b"the store's own"),
+        ("a/c/0", b"xx"),
+        ("a/.zarray", b"{}"),
+    ];
+    let fixture = Fixture::new(chunks(), &objects);
+    let shown = ["ERROR.txt", "ERROR.txt~", "zarr.json.unsupported"];
+    assert_eq!(fixture.list("a"), shown);
+    assert_eq!(fixture.read("a/ERROR.txt").unwrap(), b"the store's own");
+    let note = String::from_utf8(fixture.read("a/ERROR.txt~").unwrap()).unwrap();
+    assert!(note.contains("`pcodec`"), "{note}");
+    assert_eq!(fixture.read("a/zarr.json.unsupported").unwrap(), document);
+    for hidden in ["a/zarr.json", "a/.zarray", "a/c"] {
+        assert!(fixture.find(hidden).unwrap().is_none(), "{hidden}");
+    }
+    let keys = Fixture::new(ViewOptions::default(), &objects);
+    assert_eq!(keys.list("a"), [".zarray", "ERROR.txt", "c", "zarr.json"]);
+    assert_eq!(keys.read("a/c/0").unwrap(), b"xx");
+}
+
+#[test]
+fn a_document_of_another_version_beside_a_translated_array_is_hidden() {
+    let document = text(&array(&[2], &[2], &crc32c()));
+    let objects: [(&str, &[u8]); 2] = [("zarr.json", &document), (".zarray", b"{}")];
+    assert_eq!(Fixture::new(chunks(), &objects).list(""), ["c", "zarr.json"]);
+    let keys = Fixture::new(ViewOptions::default(), &objects);
+    assert_eq!(keys.list(""), [".zarray", "zarr.json"]);
+}
+
+#[test]
+fn consolidated_copies_say_what_the_files_say() {
+    let good = array(&[2], &[2], &crc32c());
+    let bad = array(&[2], &[2], &json!([{"name": "bytes"}, {"name": "pcodec"}]));
+    let root = json!({
+        "zarr_format": 3, "node_type": "group", "attributes": {"n": 1},
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {
+            "good": good,
+            // As it was before the array was made anew with other chunks.
+            "stale": array(&[8], &[8], &crc32c()),
+            "bad": bad,
+            // The copy is fine, and the document that it is of is not.
+            "broken": good,
+            "gone": good,
+            "sub": {"zarr_format": 3, "node_type": "group"},
+        }},
+    });
+    let fixture = Fixture::new(
+        chunks(),
+        &[
+            ("zarr.json", &text(&root)),
+            ("good/zarr.json", &text(&good)),
+            ("stale/zarr.json", &text(&array(&[8], &[2], &plain()))),
+            ("bad/zarr.json", &text(&bad)),
+            ("broken/zarr.json", b"{"),
+            ("sub/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#),
+        ],
+    );
+    let shown = fixture.json("zarr.json");
+    let copies = shown["consolidated_metadata"]["metadata"].as_object().unwrap();
+    assert_eq!(copies.keys().collect::<Vec<_>>(), ["good", "stale", "sub"]);
+    assert_eq!(copies["good"], fixture.json("good/zarr.json"));
+    assert_eq!(copies["stale"], fixture.json("stale/zarr.json"));
+    assert_eq!(shown["attributes"], json!({"n": 1}));
+}
+
+#[test]
+fn an_array_that_grows_keeps_its_chunks_and_another_layout_does_not() {
+    let fixture = Fixture::new(
+        chunks(),
+        &[("a/zarr.json", &text(&array(&[4], &[2], &plain()))), ("a/c/0", b"xy")],
+    );
+    let before = fixture.find("a/c/0").unwrap().unwrap();
+    assert!(fixture.find("a/c/2").unwrap().is_none());
+    fixture.put("a/zarr.json", &text(&array(&[6], &[2], &plain())));
+    assert_eq!(fixture.find("a/c/0").unwrap().unwrap().id, before.id);
+    assert_eq!(fixture.read("a/c/2").unwrap(), [7, 7]);
+    fixture.put("a/zarr.json", &text(&array(&[6], &[3], &plain())));
+    assert!(matches!(fixture.view.attributes(before.id), Err(Error::Stale)));
+    assert_ne!(fixture.find("a/c/0").unwrap().unwrap().id, before.id);
+}
+
+#[test]
+fn a_false_shard_index_is_an_error_of_each_slot_and_names_them() {
+    let fixture = Fixture::new(
+        ViewOptions::default(),
+        &[
+            ("zarr.json", &text(&array(&[8], &[4], &sharded()))),
+            ("c/0", &shard((2, 9999))),
+            ("c/1", &shard(EMPTY)),
+        ],
+    );
+    for slot in ["c/0", "c/1"] {
+        let error = fixture.find(slot).unwrap_err();
+        assert!(matches!(error, Error::Chunk { .. }), "{error}");
+    }
+    assert_eq!(fixture.read("c/2").unwrap(), b"ab");
+    assert!(fixture.find("c/3").unwrap().is_none(), "an empty slot");
+    let mut entries = fixture.entries("c");
+    entries.sort_unstable();
+    let named = [("0", false), ("1", false), ("2", true)];
+    assert_eq!(entries, named.map(|(name, known)| (name.to_owned(), known)));
+}
+
+#[test]
+fn a_chunk_is_decoded_once_per_version_and_failures_are_not_kept() {
+    let fixture = Fixture::new(
+        chunks(),
+        &[("zarr.json", &text(&array(&[2], &[2], &crc32c()))), ("c/0", b"xyzzy!")],
+    );
+    let decodes = || {
+        let statistics = fixture.json(".zarr-mount/stats.json");
+        statistics["chunks"]["decodes"].as_u64().unwrap()
+    };
+    assert!(fixture.read("c/0").is_err() && fixture.read("c/0").is_err());
+    assert_eq!(decodes(), 2);
+    let mut sound = b"xy".to_vec();
+    sound.extend(::crc32c::crc32c(b"xy").to_le_bytes());
+    fixture.put("c/0", &sound);
+    for _ in 0..5 {
+        assert_eq!(fixture.read("c/0").unwrap(), b"xy");
+    }
+    assert_eq!(decodes(), 3);
+}
+
+#[test]
+fn absent_chunks_are_files_of_fill_value_or_no_files() {
+    let document = text(&array(&[5], &[2], &plain()));
+    let objects: [(&str, &[u8]); 2] = [("zarr.json", &document), ("c/1", b"xy")];
+    let fixture = Fixture::new(chunks(), &objects);
+    assert_eq!(fixture.list("c"), ["0", "1", "2"]);
+    assert_eq!(fixture.read("c/0").unwrap(), [7, 7]);
+    let options = ViewOptions {
+        missing: Missing::Hide,
+        ..chunks()
+    };
+    assert_eq!(Fixture::new(options, &objects).list("c"), ["1"]);
+}
+
+#[test]
+fn a_huge_grid_lists_what_is_stored_and_opens_the_rest_by_name() {
+    let document = text(&array(&[1 << 50], &[1], &plain()));
+    let fixture = Fixture::new(chunks(), &[("zarr.json", &document), ("c/12345678901", b"x")]);
+    assert_eq!(fixture.list("c"), ["12345678901"]);
+    assert_eq!(fixture.read("c/999999999999").unwrap(), [7]);
+}
+
+#[test]
+fn no_more_is_shown_than_the_backing_object_shows() {
+    let options = ViewOptions {
+        uid: Some(12),
+        gid: Some(34),
+        umask: 0o027,
+        ..ViewOptions::default()
+    };
+    let fixture = Fixture::new(options, &[("file", b"x")]);
+    let file = fixture.find("file").unwrap().unwrap().attributes;
+    assert_eq!((file.mode, file.uid, file.gid), (0o440, 12, 34));
+    let root = fixture.find("").unwrap().unwrap().attributes;
+    assert_eq!(root.mode, 0o550);
+}
+
+#[test]
+fn references_to_plain_keys_are_given_back() {
+    let fixture = Fixture::new(ViewOptions::default(), &[("file", b"x")]);
+    let first = fixture.find("file").unwrap().unwrap();
+    fixture.find("file").unwrap();
+    fixture.view.forget(first.id, 1);
+    assert!(fixture.view.attributes(first.id).is_ok());
+    fixture.view.forget(first.id, 1);
+    assert!(matches!(fixture.view.attributes(first.id), Err(Error::Stale)));
+}
