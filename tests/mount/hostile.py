@@ -20,7 +20,9 @@ ALSO_FINE = {
     "v2_shuffle_zero": {TOP},
 }
 # The daemon may show these arrays or refuse them; what it shows must not have wrapped round.
-MAY_BE_SHOWN = {"meta_chunk_1e12", "meta_shape_2_63", "meta_shape_overflow", "meta_deep_attributes"}
+MAY_BE_SHOWN = {"meta_chunk_1e12", "meta_shape_2_63", "meta_shape_overflow"}
+# Deeper than Python's own parser goes; the daemon may show it or refuse it.
+TOO_DEEP_TO_PARSE = {"meta_deep_attributes"}
 # No document of `a` there is a file, so there is nothing to rename to `….unsupported`.
 NO_DOCUMENT = {"tree_dir_as_metadata"}
 
@@ -34,6 +36,11 @@ def array_entry(store):
     return next((a for a in store.arrays if a["path"] == "a"), None)
 
 
+def sibling(store):
+    """The manifest entry of the sound array `b` beside the damaged one, if there is one."""
+    return next((a for a in store.arrays if a["path"] == "b" and a["expect"] == "ok"), None)
+
+
 def damaged_chunk(store):
     """Whether the upper chunk of `a` is what is wrong, its document being sound and its codecs listed."""
     entry = array_entry(store)
@@ -43,7 +50,7 @@ def damaged_chunk(store):
 def damaged_array(store):
     """Whether `a` as a whole must be refused in the chunks view."""
     entry = array_entry(store)
-    if entry is None or stem(store) in MAY_BE_SHOWN | NO_DOCUMENT:
+    if entry is None or stem(store) in MAY_BE_SHOWN | NO_DOCUMENT | TOO_DEEP_TO_PARSE:
         return False
     return "chunk_sha256" not in entry or not listed(store)
 

@@ -87,19 +87,17 @@ def same(a, b):
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
+@pytest.mark.about(when=lambda store, _: consolidated(store.path))
 def test_consolidated(shown):
     store, _, root = shown
-    if not consolidated(store.path):
-        pytest.skip("the store is not consolidated")
     wrong, _ = wrong_reads("zarr_python_consolidated", store, root)
     assert not wrong
 
 
+@pytest.mark.about(when=lambda store, _: consolidated(store.path))
 def test_consolidated_copies_agree(shown):
     store, _, root = shown
     stored = consolidated(store.path)
-    if not stored:
-        pytest.skip("the store is not consolidated")
     for key, copy in consolidated(root).items():
         own = store.path / key
         assert (root / key).exists(), f"{key}: in the consolidated copy alone, so its chunks would read as fill value"
@@ -141,21 +139,19 @@ def refused(directory, name):
     return (directory / "ERROR.txt").stat().st_size > 0 and (directory / f"{name}.unsupported").exists()
 
 
+@pytest.mark.about(when=lambda store, _: "groups" in store.entry)
 def test_groups(shown):
     store, _, root = shown
-    if "groups" not in store.entry:
-        pytest.skip("the manifest lists no groups")
     for path in store.entry["groups"]:
         there = zarr.open_group(str(store.path), path=path or None, mode="r")
         here = zarr.open_group(str(root), path=path or None, mode="r")
         assert dict(here.attrs) == dict(there.attrs), path
 
 
+@pytest.mark.about(when=lambda _, view: view == "chunks")
 def test_chunk_files(shown):
     """The decoded chunk files, put together by hand, with no Zarr library between."""
-    store, view, root = shown
-    if view != "chunks":
-        pytest.skip("decoded chunks are in the chunks view")
+    store, _, root = shown
     for array in store.decodable():
         hashed = "sha256" in array or "chunk_sha256" in array
         if not hashed or "dtype" not in array:
@@ -189,12 +185,9 @@ def test_what_is_not_listed_decodes_or_is_refused(shown):
             assert reading.digest(got) == array["sha256"], array["path"]
 
 
+@pytest.mark.about(when=lambda store, _: store.most_chunks() <= WALKABLE_CHUNKS)
 def test_a_mount_of_the_mount_is_the_same(shown, module_mount):
     store, view, root = shown
-    if store.most_chunks() > WALKABLE_CHUNKS:
-        pytest.skip("too many virtual chunks to read each")
-    if not any(documents(root)):
-        pytest.skip("the root is an array that cannot be decoded: no store is left to mount")
     again = module_mount(root, "--view", view)
     try:
         assert reading.tree(again.path) == reading.tree(root)
