@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -124,13 +125,26 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), MountpointError> {
         }
         Some(_) => {}
     }
-    match unmount(&path, Unmount::WhenIdle) {
+    match unmount_when_idle(&path) {
         Ok(()) => Ok(()),
         Err(UnmountError::Busy) => Err(MountpointError::Busy(path)),
         // It was there a moment ago; what fusermount3 does not find is another user's.
         Err(UnmountError::NotMounted) if is_mounted(&path) => Err(MountpointError::NotYours(path)),
         Err(UnmountError::NotMounted) => Err(MountpointError::NotMounted(path)),
         Err(error) => Err(MountpointError::Refused { path, error }),
+    }
+}
+
+/// A program that just ended may hold the mount for a moment more.
+fn unmount_when_idle(path: &Path) -> Result<(), UnmountError> {
+    let patience = Instant::now() + Duration::from_secs(1);
+    loop {
+        match unmount(path, Unmount::WhenIdle) {
+            Err(UnmountError::Busy) if Instant::now() < patience => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            outcome => return outcome,
+        }
     }
 }
 
