@@ -27,8 +27,8 @@ need_packages() {
         fail "could not install ${missing[*]}: as root, apt-get install ${missing[*]}"
 }
 
-# The C compiler builds C-Blosc and libzstd; fusermount3 mounts for plain users.
-need_system_packages() { need_packages cc:build-essential fusermount3:fuse3; }
+# The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
+need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
 need_test_packages() {
     need_packages rsync:rsync setpriv:util-linux
     command -v python3 >/dev/null || need_packages python3:python3
