@@ -22,9 +22,7 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
             // `\|` is a bar within a cell.
             let line = line.replace("\\|", "\0");
             let cells = line.trim_matches('|').split('|');
-            cells
-                .map(|cell| cell.trim().replace('\0', "|"))
-                .collect()
+            cells.map(|cell| cell.trim().replace('\0', "|")).collect()
         })
         .collect();
     assert!(rows.len() > 1, "{heading}: no table");
@@ -129,12 +127,12 @@ fn counters_are_those_of_the_program() {
 fn statistics() -> Value {
     use std::sync::Arc;
     use zarr_mount::store::{Location, Symlinks, open_store};
-    use zarr_mount::view::{View, ViewOptions};
+    use zarr_mount::view::{View, ViewOptions, VnodeId};
 
     let location = Location::parse("demo:".as_ref()).unwrap();
     let store = open_store(&location, Symlinks::Inside).unwrap();
     let view = Arc::new(View::new(store, ViewOptions::default()).unwrap());
-    let control = view.lookup(View::ROOT, b".zarr-mount").unwrap().unwrap();
+    let control = view.lookup(VnodeId::ROOT, b".zarr-mount").unwrap().unwrap();
     let file = view.lookup(control.id, b"stats.json").unwrap().unwrap();
     let opened = view.open(file.id).unwrap().unwrap();
     let mut scratch = Vec::new();
@@ -149,7 +147,11 @@ fn descriptions_are_what_the_program_prints() {
         &["--info", "--sizes", "demo:", "legacy/elevation"],
         &["--info", "--json", "demo:", "legacy"],
     ] {
-        let printed = format!("$ zarr-mount {}\n{}", arguments.join(" "), output(arguments));
+        let printed = format!(
+            "$ zarr-mount {}\n{}",
+            arguments.join(" "),
+            output(arguments)
+        );
         assert!(README.contains(&printed), "not in the README:\n{printed}");
     }
 }
