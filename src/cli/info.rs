@@ -243,10 +243,12 @@ fn line(prefix: &Prefix, facts: &Value) -> String {
         words.push(format!("{} decoded", human(bytes)));
     }
     if let Some(bytes) = facts.get("stored_bytes").and_then(Value::as_u64) {
-        let objects = facts
-            .get("stored_objects")
-            .map_or_else(String::new, Value::to_string);
-        words.push(format!("{} stored in {objects} objects", human(bytes)));
+        let objects = facts.get("stored_objects").and_then(Value::as_u64);
+        let objects = match objects.unwrap_or(0) {
+            1 => "1 object".to_owned(),
+            n => format!("{n} objects"),
+        };
+        words.push(format!("{} stored in {objects}", human(bytes)));
     }
     if facts.get("error").is_some() {
         words.push(format!("cannot be decoded: {}", text("error")));

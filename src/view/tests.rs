@@ -98,7 +98,11 @@ impl Fixture {
     }
 
     fn list(&self, path: &str) -> Vec<String> {
-        let mut names: Vec<_> = self.entries(path).into_iter().map(|entry| entry.0).collect();
+        let mut names: Vec<_> = self
+            .entries(path)
+            .into_iter()
+            .map(|entry| entry.0)
+            .collect();
         names.sort_unstable();
         names
     }
@@ -145,7 +149,11 @@ fn several_views_are_directories_and_the_control_directory_is_hidden() {
 
 #[test]
 fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
-    let document = text(&array(&[4], &[2], &json!([{"name": "bytes"}, {"name": "pcodec"}])));
+    let document = text(&array(
+        &[4],
+        &[2],
+        &json!([{"name": "bytes"}, {"name": "pcodec"}]),
+    ));
     let objects: [(&str, &[u8]); 4] = [
         ("a/zarr.json", &document),
         ("a/ERROR.txt", b"the store's own"),
@@ -171,7 +179,10 @@ fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
 fn a_document_of_another_version_beside_a_translated_array_is_hidden() {
     let document = text(&array(&[2], &[2], &crc32c()));
     let objects: [(&str, &[u8]); 2] = [("zarr.json", &document), (".zarray", b"{}")];
-    assert_eq!(Fixture::new(chunks(), &objects).list(""), ["c", "zarr.json"]);
+    assert_eq!(
+        Fixture::new(chunks(), &objects).list(""),
+        ["c", "zarr.json"]
+    );
     let keys = Fixture::new(ViewOptions::default(), &objects);
     assert_eq!(keys.list(""), [".zarray", "zarr.json"]);
 }
@@ -201,11 +212,16 @@ fn consolidated_copies_say_what_the_files_say() {
             ("stale/zarr.json", &text(&array(&[8], &[2], &plain()))),
             ("bad/zarr.json", &text(&bad)),
             ("broken/zarr.json", b"{"),
-            ("sub/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#),
+            (
+                "sub/zarr.json",
+                br#"{"zarr_format": 3, "node_type": "group"}"#,
+            ),
         ],
     );
     let shown = fixture.json("zarr.json");
-    let copies = shown["consolidated_metadata"]["metadata"].as_object().unwrap();
+    let copies = shown["consolidated_metadata"]["metadata"]
+        .as_object()
+        .unwrap();
     assert_eq!(copies.keys().collect::<Vec<_>>(), ["good", "stale", "sub"]);
     assert_eq!(copies["good"], fixture.json("good/zarr.json"));
     assert_eq!(copies["stale"], fixture.json("stale/zarr.json"));
@@ -216,7 +232,10 @@ fn consolidated_copies_say_what_the_files_say() {
 fn an_array_that_grows_keeps_its_chunks_and_another_layout_does_not() {
     let fixture = Fixture::new(
         chunks(),
-        &[("a/zarr.json", &text(&array(&[4], &[2], &plain()))), ("a/c/0", b"xy")],
+        &[
+            ("a/zarr.json", &text(&array(&[4], &[2], &plain()))),
+            ("a/c/0", b"xy"),
+        ],
     );
     let before = fixture.find("a/c/0").unwrap().unwrap();
     assert!(fixture.find("a/c/2").unwrap().is_none());
@@ -224,7 +243,10 @@ fn an_array_that_grows_keeps_its_chunks_and_another_layout_does_not() {
     assert_eq!(fixture.find("a/c/0").unwrap().unwrap().id, before.id);
     assert_eq!(fixture.read("a/c/2").unwrap(), [7, 7]);
     fixture.put("a/zarr.json", &text(&array(&[6], &[3], &plain())));
-    assert!(matches!(fixture.view.attributes(before.id), Err(Error::Stale)));
+    assert!(matches!(
+        fixture.view.attributes(before.id),
+        Err(Error::Stale)
+    ));
     assert_ne!(fixture.find("a/c/0").unwrap().unwrap().id, before.id);
 }
 
@@ -254,7 +276,10 @@ fn a_false_shard_index_is_an_error_of_each_slot_and_names_them() {
 fn a_chunk_is_decoded_once_per_version_and_failures_are_not_kept() {
     let fixture = Fixture::new(
         chunks(),
-        &[("zarr.json", &text(&array(&[2], &[2], &crc32c()))), ("c/0", b"xyzzy!")],
+        &[
+            ("zarr.json", &text(&array(&[2], &[2], &crc32c()))),
+            ("c/0", b"xyzzy!"),
+        ],
     );
     let decodes = || {
         let statistics = fixture.json(".zarr-mount/stats.json");
@@ -288,7 +313,10 @@ fn absent_chunks_are_files_of_fill_value_or_no_files() {
 #[test]
 fn a_huge_grid_lists_what_is_stored_and_opens_the_rest_by_name() {
     let document = text(&array(&[1 << 50], &[1], &plain()));
-    let fixture = Fixture::new(chunks(), &[("zarr.json", &document), ("c/12345678901", b"x")]);
+    let fixture = Fixture::new(
+        chunks(),
+        &[("zarr.json", &document), ("c/12345678901", b"x")],
+    );
     assert_eq!(fixture.list("c"), ["12345678901"]);
     assert_eq!(fixture.read("c/999999999999").unwrap(), [7]);
 }
@@ -316,5 +344,8 @@ fn references_to_plain_keys_are_given_back() {
     fixture.view.forget(first.id, 1);
     assert!(fixture.view.attributes(first.id).is_ok());
     fixture.view.forget(first.id, 1);
-    assert!(matches!(fixture.view.attributes(first.id), Err(Error::Stale)));
+    assert!(matches!(
+        fixture.view.attributes(first.id),
+        Err(Error::Stale)
+    ));
 }
