@@ -24,6 +24,9 @@ pub(super) trait Entries {
     fn seek(&mut self, position: Self::Position) -> Result<(), Error>;
 
     fn next_entry(&mut self, detail: Detail) -> Result<Option<Self::Entry>, Error>;
+
+    /// Nothing is asked for a while: lets go of what others may need.
+    fn rest(&mut self);
 }
 
 impl Entries for Directory {
@@ -41,6 +44,10 @@ impl Entries for Directory {
 
     fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
         Directory::next_entry(self, detail)
+    }
+
+    fn rest(&mut self) {
+        Directory::rest(self);
     }
 }
 
@@ -97,6 +104,17 @@ impl<D: Entries> Stream<D> {
     /// # Errors
     /// Those of the directory, when nothing could be offered before.
     pub(super) fn read(
+        &mut self,
+        offset: u64,
+        detail: Detail,
+        reply: impl FnMut(Item<'_, D::Entry>, u64) -> Fit,
+    ) -> Result<(), Error> {
+        let listed = self.fill(offset, detail, reply);
+        self.entries.rest();
+        listed
+    }
+
+    fn fill(
         &mut self,
         offset: u64,
         detail: Detail,

@@ -196,6 +196,13 @@ impl Directory {
         Ok(())
     }
 
+    /// Lets go of memory of the cache until the next entry is asked for.
+    pub fn rest(&mut self) {
+        if let Some(Segment::StoredChunks(chunks)) = self.segments.get_mut(self.at) {
+            chunks.rest();
+        }
+    }
+
     /// The next entry; `None` at the end. Never `.` and `..`.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ struct Numbers {
     at: usize,
     fails_at: Option<usize>,
     seeks: usize,
+    rests: usize,
     details: Vec<Detail>,
 }
 
@@ -38,6 +39,10 @@ impl Entries for Numbers {
         self.at += 1;
         Ok(Some(99 + self.at))
     }
+
+    fn rest(&mut self) {
+        self.rests += 1;
+    }
 }
 
 fn stream(count: usize) -> Stream<Numbers> {
@@ -46,6 +51,7 @@ fn stream(count: usize) -> Stream<Numbers> {
         at: 0,
         fails_at: None,
         seeks: 0,
+        rests: 0,
         details: Vec::new(),
     })
 }
@@ -178,4 +184,19 @@ fn an_error_waits_until_the_entries_before_it_are_told() {
     );
     stream.entries.fails_at = None;
     assert_eq!(names(&mut stream, 4, 100), expected(5, 4));
+}
+
+#[test]
+fn a_stream_rests_after_each_reply() {
+    let mut stream = stream(5);
+    for (offset, rests) in [(0, 1), (3, 2)] {
+        let mut room = 3;
+        stream
+            .read(offset, Detail::Names, |_, _| {
+                room -= 1;
+                if room < 0 { Full } else { Added }
+            })
+            .unwrap();
+        assert_eq!(stream.entries.rests, rests);
+    }
 }
