@@ -6,9 +6,13 @@
 //! then waits for others to finish.
 //!
 //! A load asks once, for all that it needs, so that waiting is rare. Three cases may pass the
-//! limit, one holder at a time: what is larger than the whole budget (an oversize chunk), a
-//! load that already holds a part of the cache that it decodes from ([`Holding::Source`]), and
-//! one that waited for `FAIR_WAIT`, because those it waits for may be waiting for it.
+//! limit: what is larger than the whole budget (an oversize chunk), a load that already holds
+//! a part of the cache that it decodes from ([`Holding`]), and one that waited for `FAIR_WAIT`,
+//! because those it waits for may be waiting for it.
+//!
+//! One may pass at a time, at each depth of holding: who holds an oversize shard and decodes a
+//! chunk of it waits for others who do the same, never for itself. A wait leads downwards
+//! only, so that waits cannot form a ring.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -19,13 +23,27 @@ pub trait Evict: Send + Sync {
     fn evict_one(&self) -> bool;
 }
 
-/// Whether the caller already holds something that was reserved.
+/// How many reservations the caller already holds, each taken while it held those before:
+/// the body of a shard, the body of a shard within that, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holding {
+pub struct Holding(u32);
+
+impl Holding {
     /// Nothing: it may wait for as long as others need.
-    Nothing,
-    /// A cached block that it decodes from: others may wait for it in turn.
-    Source,
+    pub const NOTHING: Holding = Holding(0);
+    /// One, that it decodes from: others may wait for it in turn.
+    pub const SOURCE: Holding = Holding(1);
+
+    /// This, and one more.
+    #[must_use]
+    pub fn and_one(self) -> Holding {
+        Holding(self.0.saturating_add(1))
+    }
+
+    /// The bit of those who hold so much; the deepest share one.
+    fn bit(self) -> u32 {
+        1 << self.0.min(u32::BITS - 1)
+    }
 }
 
 /// The budget was full for longer than a request may wait.
@@ -58,7 +76,8 @@ pub struct Budget {
 struct State {
     used: u64,
     peak: u64,
-    overdrawn: bool,
+    /// A bit for each [`Holding`] of which one passed the limit.
+    overdrawn: u32,
     waits: u64,
 }
 
@@ -118,8 +137,8 @@ impl Budget {
                 continue;
             }
             let allowed =
-                bytes > self.limit || holding == Holding::Source || asked.elapsed() > FAIR_WAIT;
-            if allowed && let Some(reservation) = self.try_overdraw(bytes) {
+                bytes > self.limit || holding != Holding::NOTHING || asked.elapsed() > FAIR_WAIT;
+            if allowed && let Some(reservation) = self.try_overdraw(bytes, holding) {
                 return Ok(reservation);
             }
             self.wait(bytes, asked + PATIENCE)?;
@@ -129,19 +148,24 @@ impl Budget {
     fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         let mut state = self.lock();
         let used = state.used.checked_add(bytes)?;
-        (used <= self.limit).then(|| self.grant(&mut state, bytes, Overdraft::No))
+        (used <= self.limit).then(|| self.grant(&mut state, bytes, None))
     }
 
-    /// Only when nothing is left to evict: one holder passes the limit.
-    fn try_overdraw(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+    /// Only when nothing is left to evict: one of those who hold as much passes the limit.
+    fn try_overdraw(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         let mut state = self.lock();
-        (!state.overdrawn).then(|| {
-            state.overdrawn = true;
-            self.grant(&mut state, bytes, Overdraft::Yes)
+        (state.overdrawn & holding.bit() == 0).then(|| {
+            state.overdrawn |= holding.bit();
+            self.grant(&mut state, bytes, Some(holding))
         })
     }
 
-    fn grant(self: &Arc<Self>, state: &mut State, bytes: u64, overdraft: Overdraft) -> Reservation {
+    fn grant(
+        self: &Arc<Self>,
+        state: &mut State,
+        bytes: u64,
+        overdraft: Option<Holding>,
+    ) -> Reservation {
         state.used = state.used.saturating_add(bytes);
         state.peak = state.peak.max(state.used);
         Reservation {
@@ -170,14 +194,19 @@ impl Budget {
         Ok(())
     }
 
-    fn release(&self, bytes: u64, overdraft: Overdraft) {
+    /// Takes `bytes` back; says what is left of the `overdraft` when more are kept.
+    fn release(&self, bytes: u64, overdraft: Option<Holding>, kept: Kept) -> Option<Holding> {
         let mut state = self.lock();
         state.used = state.used.saturating_sub(bytes);
-        if overdraft == Overdraft::Yes {
-            state.overdrawn = false;
+        // What shrank until all fits does not pass the limit any more.
+        let ends = kept == Kept::Nothing || state.used <= self.limit;
+        let overdraft_left = overdraft.filter(|_| !ends);
+        if let (Some(holding), None) = (overdraft, overdraft_left) {
+            state.overdrawn &= !holding.bit();
         }
         drop(state);
         self.freed.notify_all();
+        overdraft_left
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -193,9 +222,9 @@ impl std::fmt::Debug for Budget {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Overdraft {
-    No,
-    Yes,
+enum Kept {
+    Nothing,
+    Some,
 }
 
 /// Bytes taken from a budget until this is dropped.
@@ -203,7 +232,8 @@ enum Overdraft {
 pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
-    overdraft: Overdraft,
+    /// Among whom it passed the limit, if it did.
+    overdraft: Option<Holding>,
 }
 
 impl Reservation {
@@ -212,14 +242,15 @@ impl Reservation {
         let surplus = self.bytes.saturating_sub(bytes);
         if surplus > 0 {
             self.bytes -= surplus;
-            self.budget.release(surplus, Overdraft::No);
+            self.overdraft = self.budget.release(surplus, self.overdraft, Kept::Some);
         }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.release(self.bytes, self.overdraft);
+        self.budget
+            .release(self.bytes, self.overdraft, Kept::Nothing);
     }
 }
 
@@ -243,7 +274,7 @@ mod tests {
         let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(&shelf) as Arc<dyn Evict>));
         budget.evict_from(weak);
         for _ in 0..10 {
-            let kept = budget.reserve(40, Holding::Nothing).unwrap();
+            let kept = budget.reserve(40, Holding::NOTHING).unwrap();
             shelf.0.lock().unwrap().push(kept);
         }
         assert!(budget.used_and_peak().1 <= 100);
@@ -252,10 +283,10 @@ mod tests {
     #[test]
     fn the_oversize_pass_one_at_a_time() {
         let budget = Budget::new(100);
-        let first = budget.reserve(1000, Holding::Nothing).unwrap();
+        let first = budget.reserve(1000, Holding::NOTHING).unwrap();
         let waiting = {
             let budget = Arc::clone(&budget);
-            thread::spawn(move || budget.reserve(500, Holding::Nothing).map(drop))
+            thread::spawn(move || budget.reserve(500, Holding::NOTHING).map(drop))
         };
         while budget.waits() == 0 {
             thread::yield_now();
@@ -269,14 +300,39 @@ mod tests {
     #[test]
     fn a_holder_of_its_source_is_not_kept_waiting() {
         let budget = Budget::new(100);
-        let _source = budget.reserve(90, Holding::Nothing).unwrap();
-        assert!(budget.reserve(20, Holding::Source).is_ok());
+        let _source = budget.reserve(90, Holding::NOTHING).unwrap();
+        assert!(budget.reserve(20, Holding::SOURCE).is_ok());
+    }
+
+    #[test]
+    fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
+        let budget = Budget::new(100);
+        let _shard = budget.reserve(1000, Holding::NOTHING).unwrap();
+        let _nested = budget.reserve(500, Holding::SOURCE).unwrap();
+        let deepest = Holding::SOURCE.and_one();
+        let _chunk = budget.reserve(50, deepest).unwrap();
+        assert_eq!(budget.waits(), 0);
+        assert!(budget.try_overdraw(1, deepest).is_none(), "one at a time");
+    }
+
+    #[test]
+    fn what_shrank_until_it_fits_lets_the_next_pass() {
+        let budget = Budget::new(100);
+        let mut shrunk = budget.reserve(1000, Holding::NOTHING).unwrap();
+        shrunk.shrink_to(10);
+        let _next = budget.reserve(1000, Holding::NOTHING).unwrap();
+        drop(shrunk);
+        assert_eq!(budget.waits(), 0);
+        assert!(
+            budget.try_overdraw(1, Holding::NOTHING).is_none(),
+            "the end of the first is not that of the next"
+        );
     }
 
     #[test]
     fn shrinking_gives_back_the_rest() {
         let budget = Budget::new(100);
-        let mut reservation = budget.reserve(80, Holding::Nothing).unwrap();
+        let mut reservation = budget.reserve(80, Holding::NOTHING).unwrap();
         reservation.shrink_to(10);
         assert_eq!(budget.used_and_peak().0, 10);
         drop(reservation);

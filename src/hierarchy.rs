@@ -149,7 +149,8 @@ impl Hierarchy {
         let mut node = Node::Implicit;
         for (place, name) in found.iter_mut().zip(DECIDING) {
             let key = prefix.key(name.as_str().as_bytes())?;
-            let Some(text) = self.read(&key)? else {
+            // Its caller may hold a consolidated document that copies this one.
+            let Some(text) = self.read(&key, Holding::SOURCE)? else {
                 continue;
             };
             *place = Some(text.document.meta.version);
@@ -178,11 +179,12 @@ impl Hierarchy {
         Ok(found)
     }
 
-    /// Reads the document at `key`; `None` when it is absent.
+    /// Reads the document at `key`; `None` when it is absent. `holding` says what the caller
+    /// holds of the budget.
     ///
     /// # Errors
     /// [`Error::Store`], [`Error::Metadata`] when it is larger than [`MAX_DOCUMENT_BYTES`].
-    pub fn read(&self, key: &Key) -> Result<Option<Text>, Error> {
+    pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<Text>, Error> {
         // A directory where a document should be is not a document: the libraries look on.
         match self.store.stat(key)? {
             Some(stat) if stat.kind == StatKind::Object => {}
@@ -205,7 +207,7 @@ impl Hierarchy {
         // Twice: parsing may mask a copy.
         let reservation = self
             .budget
-            .reserve(meta.size().saturating_mul(2), Holding::Nothing)?;
+            .reserve(meta.size().saturating_mul(2), holding)?;
         let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
         let mut bytes = vec![0; len];
         object.read_at(0, &mut bytes)?;

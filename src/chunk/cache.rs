@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn block(cache: &Cache, len: usize) -> Result<Block, Error> {
-        let reservation = cache.reserve(len as u64, Holding::Nothing)?;
+        let reservation = cache.reserve(len as u64, Holding::NOTHING)?;
         Ok(Block::new(vec![7; len], reservation))
     }
 

@@ -67,6 +67,11 @@ impl ShardIndex {
         &self.body
     }
 
+    /// Lets go of what is kept at hand.
+    pub(super) fn rest(&mut self) {
+        self.page = None;
+    }
+
     fn level(&self) -> Result<&ShardLevel, Error> {
         let levels = self.reader.layout().levels();
         levels.get(usize::from(self.level)).ok_or(Error::Panicked)
@@ -141,6 +146,8 @@ impl ShardIndex {
     fn word(&mut self, at: u64) -> Result<u64, Error> {
         let page_at = at - at % PAGE_BYTES;
         if self.page.as_ref().is_none_or(|(held, _)| *held != page_at) {
+            // The old one goes first: room for the new one may have to wait for it.
+            self.page = None;
             self.page = Some((page_at, self.load_page(page_at)?));
         }
         let within = to_usize(at - page_at)?;

@@ -298,6 +298,11 @@ impl Locator {
         Ok(())
     }
 
+    /// Lets go of memory of the cache, which is asked again for the next chunk.
+    pub fn rest(&mut self) {
+        self.outermost = None;
+    }
+
     /// The part of `encoded`, a shard of nesting level `number`, that holds `indices`.
     fn descend(
         &mut self,
@@ -308,6 +313,7 @@ impl Locator {
         let layout = &self.reader.layout;
         let level = layout.levels().get(number).ok_or(Error::Panicked)?;
         let slot = layout.slot(level, indices).ok_or(Error::Panicked)?;
+        let is_last = number + 1 == layout.levels().len();
         let mut nested;
         let index = if number == 0 {
             self.verify()?;
@@ -316,7 +322,12 @@ impl Locator {
             nested = self.index(number, encoded)?;
             &mut nested
         };
-        match index.entry(slot)? {
+        let entry = index.entry(slot)?;
+        if !is_last {
+            // Who goes on to the next level holds the shard, and nothing beside it.
+            index.rest();
+        }
+        match entry {
             EntryState::Empty => Ok(None),
             EntryState::Present(entry) => index
                 .body()

@@ -25,6 +25,8 @@ enum Source {
     Body {
         block: Arc<Block>,
         name: Arc<str>,
+        /// What one holds of the budget with this block: those that it was made from too.
+        holding: Holding,
     },
 }
 
@@ -44,7 +46,11 @@ impl Slice {
         let len = block.len() as u64;
         let name = Arc::clone(self.name());
         Slice {
-            source: Source::Body { block, name },
+            source: Source::Body {
+                block,
+                name,
+                holding: self.holding().and_one(),
+            },
             offset: 0,
             len,
         }
@@ -126,11 +132,11 @@ impl Slice {
         Ok(bytes)
     }
 
-    /// Whether holding this slice holds memory of the budget.
+    /// What holding this slice holds of the budget.
     pub(super) fn holding(&self) -> Holding {
         match self.source {
-            Source::Object { .. } => Holding::Nothing,
-            Source::Body { .. } => Holding::Source,
+            Source::Object { .. } => Holding::NOTHING,
+            Source::Body { holding, .. } => holding,
         }
     }
 

@@ -24,6 +24,12 @@ pub(super) trait Entries {
     fn seek(&mut self, position: Self::Position) -> Result<(), Error>;
 
     fn next_entry(&mut self, detail: Detail) -> Result<Option<Self::Entry>, Error>;
+
+    /// Adds attributes to an entry that was read without.
+    fn examine(&self, entry: &mut Self::Entry);
+
+    /// Nothing is asked for a while: lets go of what others may need.
+    fn rest(&mut self);
 }
 
 impl Entries for Directory {
@@ -41,6 +47,14 @@ impl Entries for Directory {
 
     fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
         Directory::next_entry(self, detail)
+    }
+
+    fn examine(&self, entry: &mut DirectoryEntry) {
+        Directory::examine(self, entry);
+    }
+
+    fn rest(&mut self) {
+        Directory::rest(self);
     }
 }
 
@@ -100,6 +114,17 @@ impl<D: Entries> Stream<D> {
         &mut self,
         offset: u64,
         detail: Detail,
+        reply: impl FnMut(Item<'_, D::Entry>, u64) -> Fit,
+    ) -> Result<(), Error> {
+        let listed = self.fill(offset, detail, reply);
+        self.entries.rest();
+        listed
+    }
+
+    fn fill(
+        &mut self,
+        offset: u64,
+        detail: Detail,
         mut reply: impl FnMut(Item<'_, D::Entry>, u64) -> Fit,
     ) -> Result<(), Error> {
         self.go_to(offset)?;
@@ -113,7 +138,7 @@ impl<D: Entries> Stream<D> {
         let mut ordinal = offset.max(FIRST);
         let mut added = offset < FIRST;
         loop {
-            let held = self.hold(detail)?;
+            let held = self.hold(detail);
             self.offered.push((ordinal, held.position));
             match &held.outcome {
                 Ok(Some(entry)) => {
@@ -173,23 +198,26 @@ impl<D: Entries> Stream<D> {
         Ok(())
     }
 
-    /// What comes next: what is held, unless it lacks the attributes that are asked for now.
-    fn hold(&mut self, detail: Detail) -> Result<Held<D>, Error> {
-        if let Some(held) = self.held.take() {
-            if held.detail == detail || detail == Detail::Names {
-                return Ok(held);
+    /// What comes next: what is held, with the attributes that are asked for now. They are
+    /// not read again: where entries come and go, going back may pass over others.
+    fn hold(&mut self, detail: Detail) -> Held<D> {
+        if let Some(mut held) = self.held.take() {
+            if held.detail == Detail::Names
+                && detail == Detail::Attributes
+                && let Ok(Some(entry)) = &mut held.outcome
+            {
+                self.entries.examine(entry);
+                held.detail = detail;
             }
-            let place = self.next.take();
-            self.entries.seek(held.position)?;
-            self.next = place;
+            return held;
         }
         let position = self.entries.position();
         let outcome = self.entries.next_entry(detail);
-        Ok(Held {
+        Held {
             outcome,
             detail,
             position,
-        })
+        }
     }
 }
 

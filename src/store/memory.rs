@@ -46,7 +46,10 @@ struct MemoryObject {
     overwritten: AtomicBool,
 }
 
-struct MemoryListing(std::vec::IntoIter<ListEntry>);
+struct MemoryListing {
+    entries: std::vec::IntoIter<ListEntry>,
+    detail: Detail,
+}
 
 impl MemoryStore {
     /// An empty store.
@@ -138,7 +141,7 @@ impl Contents {
     }
 
     /// All entries of one level, in the order of their keys. Subtrees are jumped over.
-    fn entries(&self, prefix: &Prefix, detail: Detail) -> Vec<ListEntry> {
+    fn entries(&self, prefix: &Prefix) -> Vec<ListEntry> {
         let mut entries = Vec::new();
         let mut start = Bound::Included(below(prefix, b""));
         while let Some(object) = self.first(start.as_ref().map(Vec::as_slice)) {
@@ -158,7 +161,7 @@ impl Contents {
             entries.push(ListEntry {
                 name,
                 kind,
-                meta: (detail == Detail::Attributes).then_some(meta),
+                meta: Some(meta),
                 cursor: Cursor(u64::try_from(entries.len() + 1).unwrap_or(u64::MAX)),
             });
         }
@@ -216,10 +219,13 @@ impl Store for MemoryStore {
         if !contents.has_prefix(prefix) {
             return Ok(None);
         }
-        let mut entries = contents.entries(prefix, detail);
+        let mut entries = contents.entries(prefix);
         let seen = usize::try_from(after.0).unwrap_or(usize::MAX);
         entries.drain(..seen.min(entries.len()));
-        Ok(Some(Box::new(MemoryListing(entries.into_iter()))))
+        Ok(Some(Box::new(MemoryListing {
+            entries: entries.into_iter(),
+            detail,
+        })))
     }
 }
 
@@ -252,7 +258,14 @@ impl Object for MemoryObject {
 
 impl Listing for MemoryListing {
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        Ok(self.0.next())
+        Ok(self.entries.next().map(|entry| ListEntry {
+            meta: entry.meta.filter(|_| self.detail == Detail::Attributes),
+            ..entry
+        }))
+    }
+
+    fn ask_for(&mut self, detail: Detail) {
+        self.detail = detail;
     }
 }
 
@@ -297,7 +310,7 @@ mod tests {
 
         let names = |prefix: &[u8]| {
             let prefix = Prefix::parse(prefix).unwrap();
-            let entries = store.read().entries(&prefix, Detail::Names);
+            let entries = store.read().entries(&prefix);
             let named = entries.into_iter().map(|entry| (entry.name, entry.kind));
             named.collect::<Vec<_>>()
         };

@@ -97,6 +97,10 @@ pub trait Listing: Send {
     /// As [`Store::stat`] of the prefix. An entry that cannot be examined is not an error: it
     /// comes with [`EntryKind::Unreadable`].
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError>;
+
+    /// What the entries that follow are asked for, without losing the place: going back to a
+    /// cursor may pass over entries where others went away.
+    fn ask_for(&mut self, detail: Detail);
 }
 
 /// What [`Store::stat`] found.

@@ -87,6 +87,15 @@ impl StoredChunks {
         Ok(())
     }
 
+    /// Lets go of memory of the cache: a stream that nobody reads must not starve the others.
+    pub(super) fn rest(&mut self) {
+        if let Some(current) = &mut self.current
+            && let Contents::Shard(locator) = &mut current.contents
+        {
+            locator.rest();
+        }
+    }
+
     pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
         loop {
             if self.current.is_none() && !self.advance(view)? {

@@ -43,7 +43,7 @@ impl View {
         let text = self.shared.cache.get_or_load(block_key, || {
             let text = self
                 .hierarchy
-                .read(key)?
+                .read(key, Holding::NOTHING)?
                 .filter(|text| text.document.meta.version == meta.version);
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
@@ -53,7 +53,7 @@ impl View {
             let reservation = self
                 .shared
                 .cache
-                .reserve(shown.len() as u64, Holding::Source)?;
+                .reserve(shown.len() as u64, Holding::SOURCE)?;
             Ok(Block::new(shown, reservation))
         })?;
         Ok(Some((meta, text)))
@@ -162,7 +162,9 @@ impl View {
         let text = if agrees {
             entry
         } else {
-            own = self.hierarchy.read(&array.node.document.key)?;
+            own = self
+                .hierarchy
+                .read(&array.node.document.key, Holding::SOURCE)?;
             match &own {
                 Some(own) => own.bytes.as_slice(),
                 None => return Ok(EntryEdit::Remove),

@@ -196,6 +196,13 @@ impl Directory {
         Ok(())
     }
 
+    /// Lets go of memory of the cache until the next entry is asked for.
+    pub fn rest(&mut self) {
+        if let Some(Segment::StoredChunks(chunks)) = self.segments.get_mut(self.at) {
+            chunks.rest();
+        }
+    }
+
     /// The next entry; `None` at the end. Never `.` and `..`.
     ///
     /// # Errors
@@ -209,6 +216,11 @@ impl Directory {
             self.at += 1;
         }
         Ok(None)
+    }
+
+    /// Adds the attributes of an entry that was read without, if they can be had.
+    pub fn examine(&self, entry: &mut DirectoryEntry) {
+        entry.attributes = attributes_if(&self.view, &entry.vnode, Detail::Attributes);
     }
 
     fn entry(&self, (name, vnode, attributes): Item) -> DirectoryEntry {
@@ -301,7 +313,7 @@ struct StoredNames {
     prefix: Prefix,
     filter: Filter,
     cursor: Cursor,
-    listing: Option<(Detail, Box<dyn Listing>)>,
+    listing: Option<Box<dyn Listing>>,
 }
 
 /// Which names of a directory are shown, and as what.
@@ -319,20 +331,17 @@ enum Filter {
 impl StoredNames {
     fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
         loop {
-            if self
-                .listing
-                .as_ref()
-                .is_none_or(|(held, _)| *held != detail)
-            {
+            if self.listing.is_none() {
                 let store = view.shared.sources.store();
                 let Some(listing) = store.list(&self.prefix, self.cursor, detail)? else {
                     return Ok(None);
                 };
-                self.listing = Some((detail, listing));
+                self.listing = Some(listing);
             }
-            let Some((_, listing)) = self.listing.as_mut() else {
+            let Some(listing) = self.listing.as_mut() else {
                 return Ok(None);
             };
+            listing.ask_for(detail);
             let Some(entry) = listing.next_entry()? else {
                 return Ok(None);
             };

@@ -1,4 +1,7 @@
 """Many readers, a store that changes under them, and each absent chunk decoded once."""
+import json
+import os
+
 import numpy as np
 import pytest
 import zarr
@@ -92,4 +95,48 @@ def test_a_failed_decode_is_not_kept(mount, tmp_path):
     rewriting.replace_by_rename(chunk, whole)
     assert (made.path / "c/0/0").read_bytes() == data.tobytes()
     assert made.stats()["chunks"]["decode_errors"] >= 1
+    made.unmount()
+
+
+def sharding(chunk_shape, codecs):
+    """A shard that is compressed as a whole: no part of it can be read without all of it."""
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    configuration = {"chunk_shape": chunk_shape, "codecs": codecs, "index_codecs": index}
+    return [{"name": "sharding_indexed", "configuration": configuration}, {"name": "gzip", "configuration": {"level": 1}}]
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["plain", "nested"])
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_a_compressed_shard_larger_than_the_budget_reads(mount, tmp_path, view, nested):
+    data = np.random.default_rng(0).integers(0, 256, 4 << 20, dtype="u1")
+    codecs = sharding([1 << 16], [{"name": "bytes"}])
+    codecs = sharding([1 << 21], codecs) if nested else codecs
+    store = tmp_path / "s.zarr"
+    store.mkdir()
+    (store / "zarr.json").write_text(json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": data.shape, "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": data.shape}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": codecs}))
+    zarr.open_array(str(store), mode="r+")[...] = data
+    made = mount(store, "--view", view, "--cache-size", "1M")
+    # Directories that were read in part hold nothing that others need.
+    held = [os.scandir(made.path / "c") for _ in range(4)]
+    for listing in held:
+        next(listing)
+    shown = b"".join((made.path / "c" / str(n)).read_bytes() for n in range(64))
+    assert shown == data.tobytes()
+    for listing in held:
+        listing.close()
+    assert "no memory" not in made.log_text()
+    made.unmount()
+
+
+def test_consolidated_metadata_larger_than_the_budget_loses_no_entry(mount, tmp_path):
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w")
+    for n in range(4):
+        group.create_array(f"x{n}", shape=4, chunks=2, dtype="i4", attributes={"padding": "p" * 100_000})
+    zarr.consolidate_metadata(str(tmp_path / "s.zarr"))
+    made = mount(tmp_path / "s.zarr", "--view", "chunks", "--cache-size", "64K")
+    shown = json.loads((made.path / "zarr.json").read_bytes())
+    assert len(shown["consolidated_metadata"]["metadata"]) == 4
     made.unmount()

@@ -9,6 +9,8 @@ struct Numbers {
     at: usize,
     fails_at: Option<usize>,
     seeks: usize,
+    rests: usize,
+    examined: std::cell::Cell<usize>,
     details: Vec<Detail>,
 }
 
@@ -38,6 +40,14 @@ impl Entries for Numbers {
         self.at += 1;
         Ok(Some(99 + self.at))
     }
+
+    fn examine(&self, _: &mut usize) {
+        self.examined.set(self.examined.get() + 1);
+    }
+
+    fn rest(&mut self) {
+        self.rests += 1;
+    }
 }
 
 fn stream(count: usize) -> Stream<Numbers> {
@@ -46,6 +56,8 @@ fn stream(count: usize) -> Stream<Numbers> {
         at: 0,
         fails_at: None,
         seeks: 0,
+        rests: 0,
+        examined: std::cell::Cell::new(0),
         details: Vec::new(),
     })
 }
@@ -151,17 +163,17 @@ fn a_reply_without_room_loses_nothing() {
 }
 
 #[test]
-fn a_held_entry_is_read_again_for_its_attributes_only() {
+fn a_held_entry_gets_its_attributes_without_going_back() {
     let mut stream = stream(3);
     names(&mut stream, 0, 2);
     assert_eq!(stream.entries.details, [Detail::Names]);
     let got = reply(&mut stream, 2, 1, Detail::Attributes).unwrap();
     assert_eq!(got, [(100, 3)]);
-    assert_eq!(stream.entries.details[1..], [Detail::Attributes; 2]);
-    assert_eq!(stream.entries.seeks, 1);
+    assert_eq!(stream.entries.details[1..], [Detail::Attributes]);
+    assert_eq!(stream.entries.examined.get(), 1);
     assert_eq!(names(&mut stream, 3, 1), [(101, 4)]);
     assert_eq!(
-        stream.entries.seeks, 1,
+        stream.entries.seeks, 0,
         "attributes that nobody wants do no harm"
     );
 }
@@ -178,4 +190,19 @@ fn an_error_waits_until_the_entries_before_it_are_told() {
     );
     stream.entries.fails_at = None;
     assert_eq!(names(&mut stream, 4, 100), expected(5, 4));
+}
+
+#[test]
+fn a_stream_rests_after_each_reply() {
+    let mut stream = stream(5);
+    for (offset, rests) in [(0, 1), (3, 2)] {
+        let mut room = 3;
+        stream
+            .read(offset, Detail::Names, |_, _| {
+                room -= 1;
+                if room < 0 { Full } else { Added }
+            })
+            .unwrap();
+        assert_eq!(stream.entries.rests, rests);
+    }
 }

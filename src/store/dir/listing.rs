@@ -182,4 +182,8 @@ impl Listing for DirListing {
             }
         }
     }
+
+    fn ask_for(&mut self, detail: Detail) {
+        self.detail = detail;
+    }
 }
