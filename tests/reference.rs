@@ -36,6 +36,9 @@ struct Model {
     slash: bool,
     v2_keys: bool,
     index_at_start: bool,
+    /// Whether shards are compressed as a whole: those within shards, and those that are stored.
+    gzip_inner_shards: bool,
+    gzip_shards: bool,
     /// Bit i: the i-th inner chunk is absent.
     absent: u64,
     seed: u64,
@@ -136,6 +139,8 @@ fn model() -> impl Strategy<Value = Model> {
                 slash,
                 v2_keys: v2_keys || version == 2,
                 index_at_start,
+                gzip_inner_shards: seed & 1 == 1,
+                gzip_shards: seed & 6 == 6,
                 absent: absent & seed,
                 seed,
             }
@@ -261,15 +266,28 @@ impl Model {
         let mut body = Vec::new();
         let mut index = Vec::new();
         let mut at = if self.index_at_start { index_len } else { 0 };
-        for part in parts {
-            let (offset, len) = match part {
-                Some(part) => (at as u64, part.len() as u64),
-                None => (u64::MAX, u64::MAX),
-            };
+        // Any order will do, and each shard has its own: backwards where its bytes add up odd.
+        let sum: usize = parts
+            .iter()
+            .flatten()
+            .flatten()
+            .map(|&byte| usize::from(byte))
+            .sum();
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        if sum % 2 == 1 {
+            order.reverse();
+        }
+        let mut entries = vec![(u64::MAX, u64::MAX); parts.len()];
+        for slot in order {
+            if let Some(part) = &parts[slot] {
+                entries[slot] = (at as u64, part.len() as u64);
+                body.extend(part);
+                at += part.len();
+            }
+        }
+        for (offset, len) in entries {
             index.extend(offset.to_le_bytes());
             index.extend(len.to_le_bytes());
-            body.extend(part.iter().flatten());
-            at += part.as_ref().map_or(0, Vec::len);
         }
         let checksum = crc32c::crc32c(&index);
         index.extend(checksum.to_le_bytes());
@@ -308,9 +326,11 @@ impl Model {
                                 })
                                 .collect();
                             self.shard(&parts)
+                                .map(|bytes| gzip_if(self.gzip_inner_shards, bytes))
                         })
                         .collect();
                     self.shard(&middles)
+                        .map(|bytes| gzip_if(self.gzip_shards, bytes))
                 }
                 (None, _) => self.part(&outer),
             };
@@ -381,20 +401,24 @@ impl Model {
         if matches!(self.compressor, Compressor::Crc32c | Compressor::ZstdCrc32c) {
             codecs.push(json!({"name": "crc32c"}));
         }
-        let sharding = |chunk_shape: &[usize], codecs: Vec<Value>| {
-            vec![json!({"name": "sharding_indexed", "configuration": {
+        let sharding = |chunk_shape: &[usize], codecs: Vec<Value>, gzip: bool| {
+            let mut chain = vec![json!({"name": "sharding_indexed", "configuration": {
                 "chunk_shape": chunk_shape, "codecs": codecs,
                 "index_codecs": [
                     {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}
                 ],
                 "index_location": if self.index_at_start { "start" } else { "end" },
-            }})]
+            }})];
+            if gzip {
+                chain.push(json!({"name": "gzip", "configuration": {"level": 1}}));
+            }
+            chain
         };
         if self.nested.is_some() {
-            codecs = sharding(&self.inner, codecs);
+            codecs = sharding(&self.inner, codecs, self.gzip_inner_shards);
         }
         if self.per_shard.is_some() {
-            codecs = sharding(&self.middle(), codecs);
+            codecs = sharding(&self.middle(), codecs, self.gzip_shards);
         }
         let encoding = if self.v2_keys { "v2" } else { "default" };
         (
@@ -421,6 +445,14 @@ impl Model {
             put(&key, bytes);
         }
         store
+    }
+}
+
+fn gzip_if(wanted: bool, bytes: Vec<u8>) -> Vec<u8> {
+    if wanted {
+        compress(Compressor::Gzip, &bytes)
+    } else {
+        bytes
     }
 }
 

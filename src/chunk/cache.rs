@@ -43,38 +43,32 @@ pub enum Part {
         /// Rank in C order.
         rank: u64,
     },
-    /// The bytes of a shard (or of a nested one) with its bytes-to-bytes codecs undone.
-    ShardBody {
-        /// Rank of the stored shard.
-        shard: u64,
-        /// Level of nesting, 0 for the stored shard.
-        level: u8,
-        /// Where the encoded shard begins in what holds it.
-        at: u64,
-    },
     /// A metadata document as a view shows it; consolidated ones are made anew now and then.
     Document {
         /// Counts the times that it was made anew.
         epoch: u64,
     },
+    /// The bytes of a shard with its bytes-to-bytes codecs undone.
+    ShardBody(ShardPlace),
     /// Whether a shard index is true: empty when it is, else why it is not.
-    IndexVerdict {
-        /// Rank of the stored shard.
-        shard: u64,
-        /// Level of nesting.
-        level: u8,
-        /// Where the shard begins in what holds it.
-        at: u64,
-    },
+    IndexVerdict(ShardPlace),
     /// A page of an encoded shard index.
     IndexPage {
-        /// Rank of the stored shard.
-        shard: u64,
-        /// Level of nesting.
-        level: u8,
-        /// Where the page begins in the object.
+        /// Whose index.
+        shard: ShardPlace,
+        /// Where the page begins in the index, in bytes.
         at: u64,
     },
+}
+
+/// Which shard of an array: a stored one, or one within another. Never a place in bytes, which
+/// shards in two bodies may share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ShardPlace {
+    /// Level of nesting, 0 for stored shards.
+    pub level: u8,
+    /// Rank in C order among all shards of that level.
+    pub rank: u64,
 }
 
 /// Bytes that are held in the budget.

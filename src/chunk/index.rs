@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Counters;
-use super::cache::{Block, BlockKey, Cache, Part};
+use super::cache::{Block, BlockKey, Cache, Part, ShardPlace};
 use super::layout::ShardLevel;
 use super::reader::ArrayReader;
 use super::slice::Slice;
@@ -25,8 +25,7 @@ const VERIFY_BYTES: u64 = 256 << 10;
 pub(super) struct ShardIndex {
     reader: Arc<ArrayReader>,
     version: Version,
-    shard: u64,
-    level: u8,
+    place: ShardPlace,
     /// The encoded shard, bytes-to-bytes codecs undone.
     body: Slice,
     /// Where the index begins in the body.
@@ -36,19 +35,17 @@ pub(super) struct ShardIndex {
 }
 
 impl ShardIndex {
-    /// The index, verified, of the shard of nesting `level` that `body` is.
+    /// The index, verified, of the shard at `place` that `body` is.
     pub(super) fn open(
         reader: Arc<ArrayReader>,
         version: Version,
-        shard: u64,
-        level: u8,
+        place: ShardPlace,
         body: Slice,
     ) -> Result<ShardIndex, Error> {
         let mut index = ShardIndex {
             reader,
             version,
-            shard,
-            level,
+            place,
             body,
             position: 0,
             page: None,
@@ -74,7 +71,9 @@ impl ShardIndex {
 
     fn level(&self) -> Result<&ShardLevel, Error> {
         let levels = self.reader.layout().levels();
-        levels.get(usize::from(self.level)).ok_or(Error::Panicked)
+        levels
+            .get(usize::from(self.place.level))
+            .ok_or(Error::Panicked)
     }
 
     fn cache(&self) -> &Cache {
@@ -83,11 +82,7 @@ impl ShardIndex {
 
     /// Checks the whole index, once per version.
     fn verify(&self) -> Result<(), Error> {
-        let key = self.key(Part::IndexVerdict {
-            shard: self.shard,
-            level: self.level,
-            at: self.body.offset(),
-        });
+        let key = self.key(Part::IndexVerdict(self.place));
         let verdict = self.cache().get_or_load(key, || {
             // What is wrong with these bytes stays wrong for this version, and is worth
             // remembering; what kept us from reading them is not.
@@ -163,9 +158,8 @@ impl ShardIndex {
         let start = self.position;
         let len = self.level()?.index.encoded_len();
         let key = self.key(Part::IndexPage {
-            shard: self.shard,
-            level: self.level,
-            at: self.body.offset() + start + page_at,
+            shard: self.place,
+            at: page_at,
         });
         self.cache().get_or_load(key, || {
             let size = (len - page_at).min(PAGE_BYTES);

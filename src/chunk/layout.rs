@@ -187,6 +187,20 @@ impl ChunkLayout {
             .collect();
         rank_of(&local?, &level.counts)
     }
+
+    /// The rank, among all shards of nesting `level`, of the one that the shown chunk `indices`
+    /// lies in; `None` never happens for a chunk of the grid.
+    pub(super) fn shard_rank(&self, level: &ShardLevel, indices: &[u64]) -> Option<u64> {
+        let chunk = self.shown.chunk_shape().iter();
+        let place: Option<Dims> = indices
+            .iter()
+            .zip(chunk)
+            .zip(&level.outer)
+            .map(|((&index, &chunk), &outer)| index.checked_mul(chunk)?.checked_div(outer))
+            .collect();
+        let shards = ChunkGrid::new(self.stored.shape(), &level.outer)?;
+        rank_of(&place?, shards.counts())
+    }
 }
 
 fn grid(shape: &[u64], chunk_shape: &[u64]) -> Result<ChunkGrid, FormatError> {

@@ -11,9 +11,9 @@ mod reader;
 mod slice;
 mod sources;
 
-pub use cache::{Block, BlockKey, Cache, Continuation, Part};
+pub use cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
 pub use counters::Counters;
 pub use layout::{ChunkLayout, Shards};
-pub use reader::{ArrayReader, LocatedChunk, Locator, Shared, shown_indices};
+pub use reader::{ArrayReader, LocatedChunk, Locator, Shared};
 pub use slice::Slice;
 pub use sources::{Freshness, Sources};

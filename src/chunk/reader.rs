@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::cache::{Block, BlockKey, Cache, Continuation, Part};
+use super::cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
 use super::index::{ShardIndex, to_usize};
-use super::layout::ChunkLayout;
+use super::layout::{ChunkLayout, ShardLevel};
 use super::slice::Slice;
 use super::{Counters, Sources};
 use crate::codec::{ChunkSpec, EntryState};
@@ -132,13 +132,11 @@ impl ArrayReader {
         indices: &[u64],
     ) -> Result<Locator, Error> {
         let key = self.stored_key(indices)?;
-        let stored = self.layout.stored_indices(indices);
-        let shard = rank_of(&stored, self.layout.stored_grid().counts()).ok_or(Error::Panicked)?;
         Ok(Locator {
             reader: Arc::clone(self),
             whole: Slice::of_object(Arc::clone(object), key.to_string().into()),
             meta: *object.meta(),
-            shard,
+            indices: indices.into(),
             outermost: None,
         })
     }
@@ -262,7 +260,8 @@ pub struct Locator {
     reader: Arc<ArrayReader>,
     whole: Slice,
     meta: ObjectMeta,
-    shard: u64,
+    /// Of any chunk in the object.
+    indices: Dims,
     outermost: Option<ShardIndex>,
 }
 
@@ -293,7 +292,7 @@ impl Locator {
     /// As [`ArrayReader::locate`].
     pub fn verify(&mut self) -> Result<(), Error> {
         if self.outermost.is_none() && self.reader.layout.is_sharded() {
-            self.outermost = Some(self.index(0, self.whole.clone())?);
+            self.outermost = Some(self.index(0, self.whole.clone(), &self.indices)?);
         }
         Ok(())
     }
@@ -319,7 +318,7 @@ impl Locator {
             self.verify()?;
             self.outermost.as_mut().ok_or(Error::Panicked)?
         } else {
-            nested = self.index(number, encoded)?;
+            nested = self.index(number, encoded, indices)?;
             &mut nested
         };
         let entry = index.entry(slot)?;
@@ -337,41 +336,30 @@ impl Locator {
         }
     }
 
-    /// The index, verified, of the shard at nesting level `number` that `encoded` holds.
-    fn index(&self, number: usize, encoded: Slice) -> Result<ShardIndex, Error> {
-        let level = self
-            .reader
-            .layout
-            .levels()
-            .get(number)
-            .ok_or(Error::Panicked)?;
+    /// The index, verified, of the shard at nesting level `number` that `encoded` is and that
+    /// the chunk `indices` lies in.
+    fn index(&self, number: usize, encoded: Slice, indices: &[u64]) -> Result<ShardIndex, Error> {
+        let layout = &self.reader.layout;
+        let level = layout.levels().get(number).ok_or(Error::Panicked)?;
+        let place = ShardPlace {
+            level: u8::try_from(number).map_err(|_| Error::Panicked)?,
+            rank: layout.shard_rank(level, indices).ok_or(Error::Panicked)?,
+        };
         let body = if level.chain.bytes_to_bytes.is_empty() {
             encoded
         } else {
-            self.undo(number, &encoded)?
+            self.undo(level, place, &encoded)?
         };
-        let number = u8::try_from(number).map_err(|_| Error::Panicked)?;
-        ShardIndex::open(
-            Arc::clone(&self.reader),
-            self.meta.version,
-            self.shard,
-            number,
-            body,
-        )
+        ShardIndex::open(Arc::clone(&self.reader), self.meta.version, place, body)
     }
 
     /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
-    fn undo(&self, number: usize, encoded: &Slice) -> Result<Slice, Error> {
+    fn undo(&self, level: &ShardLevel, place: ShardPlace, encoded: &Slice) -> Result<Slice, Error> {
         let reader = &self.reader;
-        let level = reader.layout.levels().get(number).ok_or(Error::Panicked)?;
         let key = BlockKey {
             array: reader.identity,
             version: self.meta.version,
-            part: Part::ShardBody {
-                shard: self.shard,
-                level: u8::try_from(number).map_err(|_| Error::Panicked)?,
-                at: encoded.offset(),
-            },
+            part: Part::ShardBody(place),
         };
         let limit = level.body_limit.min(reader.shared.max_chunk_bytes);
         let cache = &reader.shared.cache;
@@ -399,9 +387,4 @@ impl Locator {
         })?;
         Ok(encoded.replaced_by(block))
     }
-}
-
-/// Indices of the shown chunk of `rank`.
-pub fn shown_indices(layout: &ChunkLayout, rank: u64) -> Option<Dims> {
-    crate::grid::indices_of(rank, layout.shown_grid().counts())
 }
