@@ -124,6 +124,7 @@ impl Budget {
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
         let asked = Instant::now();
+        let mut waited = false;
         loop {
             if let Some(reservation) = self.try_reserve(bytes) {
                 return Ok(reservation);
@@ -140,6 +141,10 @@ impl Budget {
                 bytes > self.limit || holding != Holding::NOTHING || asked.elapsed() > FAIR_WAIT;
             if allowed && let Some(reservation) = self.try_overdraw(bytes, holding) {
                 return Ok(reservation);
+            }
+            if !waited {
+                self.lock().waits += 1;
+                waited = true;
             }
             self.wait(bytes, asked + PATIENCE)?;
         }
@@ -176,8 +181,7 @@ impl Budget {
     }
 
     fn wait(&self, needed: u64, deadline: Instant) -> Result<(), OutOfBudget> {
-        let mut state = self.lock();
-        state.waits += 1;
+        let state = self.lock();
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(OutOfBudget {

@@ -145,6 +145,14 @@ pub enum Error {
     /// The budget had no room for too long.
     #[error(transparent)]
     Memory(#[from] crate::budget::OutOfBudget),
+    /// It took longer than a request may.
+    #[error("{what}: given up after {seconds} s")]
+    TooSlow {
+        /// What was being done.
+        what: String,
+        /// How long it may take.
+        seconds: u64,
+    },
     /// A mistake of this program, confined to one request.
     #[error("internal error; please report it with the log")]
     Panicked,

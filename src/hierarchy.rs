@@ -19,8 +19,10 @@ use crate::error::{Error, FormatError};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3};
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 
-/// Nodes remembered; each is a few kilobytes at most.
+/// Nodes remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+/// Bytes of their documents; a parsed document of an array is a few times as large.
+const REMEMBERED_BYTES: u64 = 4 << 20;
 
 /// Largest metadata document that is read; a consolidated one of a million nodes fits.
 pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
@@ -86,7 +88,28 @@ pub struct Hierarchy {
     store: Arc<dyn Store>,
     budget: Arc<Budget>,
     recheck: Recheck,
-    remembered: Mutex<LruCache<Prefix, Remembered>>,
+    remembered: Mutex<Nodes>,
+}
+
+/// Nodes used last, bounded in number and in the bytes of the documents that they were made of.
+#[derive(Debug)]
+struct Nodes {
+    by_prefix: LruCache<Prefix, Remembered>,
+    document_bytes: u64,
+}
+
+impl Nodes {
+    fn put(&mut self, prefix: Prefix, node: Remembered) {
+        self.document_bytes += node.document_bytes;
+        if let Some((_, left)) = self.by_prefix.push(prefix, node) {
+            self.document_bytes -= left.document_bytes;
+        }
+        while self.document_bytes > REMEMBERED_BYTES
+            && let Some((_, left)) = self.by_prefix.pop_lru()
+        {
+            self.document_bytes -= left.document_bytes;
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -97,6 +120,7 @@ struct Remembered {
     /// Whether those versions were old enough to be told from later ones.
     settled: bool,
     checked: Instant,
+    document_bytes: u64,
 }
 
 impl Hierarchy {
@@ -106,7 +130,10 @@ impl Hierarchy {
             store,
             budget,
             recheck,
-            remembered: Mutex::new(LruCache::new(REMEMBERED)),
+            remembered: Mutex::new(Nodes {
+                by_prefix: LruCache::new(REMEMBERED),
+                document_bytes: 0,
+            }),
         }
     }
 
@@ -115,7 +142,7 @@ impl Hierarchy {
     /// # Errors
     /// [`Error::Store`] when a document cannot be read.
     pub fn node(&self, prefix: &Prefix) -> Result<Node, Error> {
-        let known = self.lock().get(prefix).cloned();
+        let known = self.lock().by_prefix.get(prefix).cloned();
         if let Some(known) = known {
             if self.is_fresh(&known) {
                 return Ok(known.node);
@@ -130,6 +157,9 @@ impl Hierarchy {
         }
         let loaded = self.load(prefix)?;
         let node = loaded.node.clone();
+        if let Node::Broken(broken) = &node {
+            log::warn!("{}: {}", broken.document.key, broken.error);
+        }
         self.lock().put(prefix.clone(), loaded);
         Ok(node)
     }
@@ -143,10 +173,10 @@ impl Hierarchy {
 
     fn load(&self, prefix: &Prefix) -> Result<Remembered, Error> {
         let checked = Instant::now();
-        let now = SystemTime::now();
         let mut found = [None; 3];
         let mut settled = true;
         let mut node = Node::Implicit;
+        let mut document_bytes = 0;
         for (place, name) in found.iter_mut().zip(DECIDING) {
             let key = prefix.key(name.as_str().as_bytes())?;
             // Its caller may hold a consolidated document that copies this one.
@@ -154,15 +184,22 @@ impl Hierarchy {
                 continue;
             };
             *place = Some(text.document.meta.version);
-            settled &= text.document.meta.settles_in(now).is_none();
+            // After it was read: what is written later is younger than now.
+            settled &= text.document.meta.settles_in(SystemTime::now()).is_none();
+            document_bytes = text.document.meta.size();
             node = parse(prefix, name, text);
             break;
         }
         Ok(Remembered {
-            node,
             found,
             settled,
             checked,
+            document_bytes: match node {
+                // Nothing is kept of a group but that it is one.
+                Node::Group(_) => 0,
+                _ => document_bytes,
+            },
+            node,
         })
     }
 
@@ -221,7 +258,7 @@ impl Hierarchy {
         }))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Prefix, Remembered>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Nodes> {
         self.remembered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -75,17 +75,31 @@ pub struct ShardPlace {
 #[derive(Debug)]
 pub struct Block {
     bytes: Vec<u8>,
+    stamp: u64,
     _reservation: Reservation,
 }
 
 impl Block {
     /// Bytes and what was reserved for them.
-    pub fn new(bytes: Vec<u8>, mut reservation: Reservation) -> Block {
+    pub fn new(bytes: Vec<u8>, reservation: Reservation) -> Block {
+        Block::stamped(bytes, reservation, 0)
+    }
+
+    /// As [`Block::new`], with a number that stands for the bytes.
+    pub fn stamped(bytes: Vec<u8>, mut reservation: Reservation, stamp: u64) -> Block {
         reservation.shrink_to(bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES);
         Block {
             bytes,
+            stamp,
             _reservation: reservation,
         }
+    }
+}
+
+impl Block {
+    /// The number that stands for the bytes, where one was given.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
     }
 }
 

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use super::Counters;
 use super::cache::{Block, BlockKey, Cache, Part, ShardPlace};
 use super::layout::ShardLevel;
 use super::reader::ArrayReader;
 use super::slice::Slice;
+use super::{Counters, Deadline};
 use crate::budget::Holding;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
@@ -117,7 +117,9 @@ impl ShardIndex {
         let mut verifier = level.index.verifier(self.body.len());
         let mut buffer = vec![0; to_usize(VERIFY_BYTES.min(len))?];
         let mut done = 0;
+        let deadline = Deadline::start();
         while done < len {
+            deadline.check(|| format!("{}: index of {len} bytes", self.body.name()))?;
             let step = to_usize((len - done).min(VERIFY_BYTES))?;
             let piece = buffer.get_mut(..step).ok_or(Error::Panicked)?;
             self.body.read_at(start + done, piece)?;

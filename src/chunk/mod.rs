@@ -11,8 +11,11 @@ mod reader;
 mod slice;
 mod sources;
 
+mod deadline;
+
 pub use cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
 pub use counters::Counters;
+pub use deadline::Deadline;
 pub use layout::{ChunkLayout, Shards};
 pub use reader::{ArrayReader, LocatedChunk, Locator, Shared};
 pub use slice::Slice;

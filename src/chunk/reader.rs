@@ -159,27 +159,39 @@ impl ArrayReader {
         indices: &[u64],
         then: Continuation,
     ) {
+        self.load_then(object, indices, |chunk| self.decode(chunk), then);
+    }
+
+    /// As [`ArrayReader::decode_then`], of the encoded bytes: for those that are no range of the
+    /// object. A reader is asked for one of the two, because both have the same key.
+    pub fn encoded_then(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+        then: Continuation,
+    ) {
+        self.load_then(object, indices, |chunk| self.copy(chunk), then);
+    }
+
+    fn load_then(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+        load: impl FnOnce(&LocatedChunk) -> Result<Block, Error>,
+        then: Continuation,
+    ) {
         let Some(key) = self.block_key(object.meta().version, indices) else {
             return then(Err(Error::Stale));
         };
         let load = || match self.locate(object, indices)? {
-            Some(chunk) => self.decode(&chunk),
+            Some(chunk) => load(&chunk),
             // It was there when this version was opened.
             None => Err(Error::Stale),
         };
         self.shared.cache.get_or_then(key, load, then);
     }
 
-    /// The encoded chunk `indices` of `object`, in memory of its own.
-    ///
-    /// # Errors
-    /// As [`ArrayReader::locate`].
-    pub fn encoded(
-        self: &Arc<Self>,
-        object: &Arc<dyn Object>,
-        indices: &[u64],
-    ) -> Result<Block, Error> {
-        let chunk = self.locate(object, indices)?.ok_or(Error::Stale)?;
+    fn copy(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
         let holding = chunk.encoded.holding();
         let reservation = self.shared.cache.reserve(chunk.encoded.len(), holding)?;
         Ok(Block::new(chunk.encoded.read_all()?, reservation))

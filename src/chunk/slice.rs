@@ -150,7 +150,8 @@ impl Slice {
         }
     }
 
-    fn name(&self) -> &Arc<str> {
+    /// What the slice is of, for messages.
+    pub(super) fn name(&self) -> &Arc<str> {
         match &self.source {
             Source::Object { name, .. } | Source::Body { name, .. } => name,
         }

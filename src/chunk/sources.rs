@@ -74,41 +74,52 @@ impl Sources {
     /// As [`Sources::stat`], of a version that is settled.
     ///
     /// # Errors
-    /// As [`Sources::stat`].
+    /// As [`Sources::stat`]; [`StoreError::Changed`] of what does not settle.
     pub fn stat_settled(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
-        self.settled(|| self.stat(key), |meta| *meta)
+        let Some(mut found) = self.stat(key)? else {
+            return Ok(None);
+        };
+        let patience = Instant::now() + SETTLE_PATIENCE;
+        while let Some(wait) = self.settles_in(&found) {
+            thread::sleep(wait);
+            match self.stat(key)? {
+                None => return Ok(None),
+                Some(again) if again.version == found.version => return Ok(Some(again)),
+                Some(_) if Instant::now() > patience => return Err(changed(key)),
+                Some(other) => found = other,
+            }
+        }
+        Ok(Some(found))
     }
 
-    /// The current version of the object at `key`, settled: a version younger than the clock's
-    /// grain is waited for. `None` when it is absent.
+    /// The current version of the object at `key`, settled: one that is younger than the clock's
+    /// grain is held open for so long, and must be the same then. `None` when it is absent.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// As [`Store::open`]; [`StoreError::Changed`] of what does not settle.
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let object = self.settled(|| self.store.open(key), |object| *object.meta())?;
-        if object.is_some() {
-            Counters::add(&self.counters.fetches);
-        }
-        Ok(object)
-    }
-
-    /// Asks again until what is found is old enough to be told from a later version.
-    fn settled<T>(
-        &self,
-        ask: impl Fn() -> Result<Option<T>, StoreError>,
-        meta: impl Fn(&T) -> ObjectMeta,
-    ) -> Result<Option<T>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
-            let Some(found) = ask()? else {
+            let Some(object) = self.store.open(key)? else {
                 return Ok(None);
             };
-            match meta(&found).settles_in(SystemTime::now()) {
-                Some(wait) if self.freshness == Freshness::Checked && Instant::now() < patience => {
-                    thread::sleep(wait);
+            if let Some(wait) = self.settles_in(object.meta()) {
+                thread::sleep(wait);
+                // A file replaced meanwhile is still what it was; one written into is not.
+                match object.read_at(0, &mut []) {
+                    Err(StoreError::Changed { .. }) if Instant::now() < patience => continue,
+                    checked => checked?,
                 }
-                _ => return Ok(Some(found)),
             }
+            Counters::add(&self.counters.fetches);
+            return Ok(Some(object));
+        }
+    }
+
+    fn settles_in(&self, meta: &ObjectMeta) -> Option<Duration> {
+        match self.freshness {
+            Freshness::Checked => meta.settles_in(SystemTime::now()),
+            Freshness::Immutable => None,
         }
     }
 
@@ -135,14 +146,23 @@ impl Sources {
         }
         let object = self.open(key)?;
         let mut kept = self.lock();
-        match &object {
-            Some(object) => drop(kept.push(key.clone(), Arc::clone(object))),
-            None => drop(kept.pop(key)),
-        }
+        let replaced = match &object {
+            Some(object) => kept.push(key.clone(), Arc::clone(object)),
+            None => kept.pop_entry(key),
+        };
+        drop(kept);
+        // Closing a file is a system call: not under the lock.
+        drop(replaced);
         Ok(object)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Arc<dyn Object>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn changed(key: &Key) -> StoreError {
+    StoreError::Changed {
+        key: key.to_string(),
     }
 }

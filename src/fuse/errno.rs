@@ -77,7 +77,7 @@ impl ErrorLog {
 fn subject(error: &Error) -> String {
     match error {
         Error::Metadata { key, .. } | Error::Chunk { key, .. } => key.clone(),
-        Error::TooLarge { what, .. } => what.clone(),
+        Error::TooLarge { what, .. } | Error::TooSlow { what, .. } => what.clone(),
         Error::Store(error) => store_subject(error),
         Error::Memory(_) => "memory".to_owned(),
         Error::Panicked | Error::Stale => error.to_string(),
@@ -102,7 +102,10 @@ fn translate(error: &Error) -> (Errno, Kind) {
         Error::Metadata { error, .. } | Error::Chunk { error, .. } => translate_format(error),
         // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
         // both are bytes that could not be read. The log tells which flag raises the limit.
-        Error::TooLarge { .. } | Error::Memory(_) | Error::Panicked => (Errno::EIO, Kind::Other),
+        // ETIMEDOUT would make some programs try again, and it would take as long again.
+        Error::TooLarge { .. } | Error::TooSlow { .. } | Error::Memory(_) | Error::Panicked => {
+            (Errno::EIO, Kind::Other)
+        }
         Error::Stale => (Errno::ESTALE, Kind::Stale),
     }
 }

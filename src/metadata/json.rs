@@ -159,9 +159,36 @@ impl Edits {
     }
 }
 
-/// A list of lengths.
+/// Most dimensions of an array, as many as `NumPy` has.
+const MOST_DIMENSIONS: usize = 64;
+
+/// The largest document of an array. Its parsed form may be some times as large; attributes of
+/// megabytes are not seen in practice, and lists of a million codecs are not meant well.
+const MAX_ARRAY_DOCUMENT_BYTES: usize = 4 << 20;
+
+/// Checks the length of the document of an array, before its lists are taken apart.
+pub(crate) fn check_array_document(text: &[u8]) -> Result<(), FormatError> {
+    if text.len() <= MAX_ARRAY_DOCUMENT_BYTES {
+        return Ok(());
+    }
+    Err(FormatError::TooLarge {
+        what: "the size of an array's document",
+        found: text.len().to_string(),
+        limit: MAX_ARRAY_DOCUMENT_BYTES as u64,
+    })
+}
+
+/// A list of lengths, one for each dimension.
 pub(crate) fn lengths(value: &RawValue) -> Result<Dims, FormatError> {
-    json::array(value, "a list of lengths")?
+    let items = json::array(value, "a list of lengths")?;
+    if items.len() > MOST_DIMENSIONS {
+        return Err(FormatError::TooLarge {
+            what: "the number of dimensions",
+            found: items.len().to_string(),
+            limit: MOST_DIMENSIONS as u64,
+        });
+    }
+    items
         .into_iter()
         .enumerate()
         .map(|(i, item)| json::length(item).map_err(|error| error.within(&format!("[{i}]"))))

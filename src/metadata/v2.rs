@@ -15,7 +15,7 @@
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
-use super::json::{Document, check_format, lengths, spelled};
+use super::json::{Document, check_array_document, check_format, lengths, spelled};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
     check_chunk_shape,
@@ -32,6 +32,7 @@ use crate::error::FormatError;
 /// When it is no usable v2 array document. An array that only cannot be decoded is `Ok`, with
 /// the reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
+    check_array_document(text)?;
     let document = Document::parse(text)?;
     let root = document.root()?;
     check_format(&root, 2)?;

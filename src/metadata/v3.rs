@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
 use super::codecs::{self, CodecSpec};
-use super::json::{Document, check_format, lengths, spelled};
+use super::json::{Document, check_array_document, check_format, lengths, spelled};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, NodeMetadata, ZarrFormat,
     check_chunk_shape,
@@ -62,6 +62,7 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     let node_type = root.require("node_type")?;
     match Json::of(node_type)? {
         Json::String(name) if name == "array" => {
+            check_array_document(text)?;
             array(&root).map(|array| NodeMetadata::Array(Box::new(array)))
         }
         Json::String(name) if name == "group" => {

@@ -8,6 +8,7 @@ use super::View;
 use super::shown::{Form, Shown, ShownArray};
 use super::statistics;
 use super::vnode::{Attributes, Vnode, VnodeKind};
+use crate::chunk::Block;
 use crate::error::Error;
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind};
 
@@ -25,7 +26,7 @@ impl View {
             }
             Vnode::Document { view, key } => {
                 let document = self.document(*view, key)?;
-                Ok(document.map(|(meta, text)| self.text(&meta, &text)))
+                Ok(document.map(|(meta, text)| self.edited_document(&meta, &text)))
             }
             Vnode::ErrorNote { view, prefix } => match self.shown(*view, prefix)? {
                 Shown::Unusable(unusable) => {
@@ -133,7 +134,12 @@ impl View {
         self.file(meta, meta.size(), meta.version.fingerprint())
     }
 
-    /// Generated or edited text; its version is what it says.
+    /// An edited document; its version is what it says.
+    pub(super) fn edited_document(&self, meta: &ObjectMeta, text: &Block) -> Attributes {
+        self.file(meta, text.len() as u64, text.stamp())
+    }
+
+    /// Generated text; its version is what it says.
     pub(super) fn text(&self, meta: &ObjectMeta, text: &[u8]) -> Attributes {
         self.file(meta, text.len() as u64, hash(&text))
     }

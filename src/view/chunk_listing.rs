@@ -12,10 +12,13 @@ use super::names::Name;
 use super::options::ViewKind;
 use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
-use crate::chunk::Locator;
+use crate::chunk::{Deadline, Locator};
 use crate::error::Error;
 use crate::grid::{Dims, indices_of, product};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
+
+/// Slots of a shard gone through between two looks at the clock.
+const SLOTS_PER_LOOK: u64 = 4096;
 
 /// The chunks that begin with `first` and are stored, or the directories of those.
 pub(super) struct StoredChunks {
@@ -97,6 +100,7 @@ impl StoredChunks {
     }
 
     pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+        let deadline = Deadline::start();
         loop {
             if self.current.is_none() && !self.advance(view)? {
                 return Ok(None);
@@ -107,6 +111,9 @@ impl StoredChunks {
             while current.next < current.total {
                 let here = current.next;
                 current.next += 1;
+                if here.is_multiple_of(SLOTS_PER_LOOK) {
+                    deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
+                }
                 if let Some(item) = show(
                     view,
                     self.view,

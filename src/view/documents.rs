@@ -37,7 +37,7 @@ impl View {
             array: hash(&(view, key)),
             version: meta.version,
             part: Part::Document {
-                epoch: self.epoch(key)?,
+                epoch: self.epoch(key, meta.size())?,
             },
         };
         let text = self.shared.cache.get_or_load(block_key, || {
@@ -54,39 +54,30 @@ impl View {
                 .shared
                 .cache
                 .reserve(shown.len() as u64, Holding::SOURCE)?;
-            Ok(Block::new(shown, reservation))
+            // Its version is what it says; said once, because a copy may be long.
+            let stamp = hash(&shown);
+            Ok(Block::stamped(shown, reservation, stamp))
         })?;
         Ok(Some((meta, text)))
     }
 
-    /// Counts the rechecks of what `key` copies; an array's own document copies nothing.
-    fn epoch(&self, key: &Key) -> Result<u64, Error> {
+    /// Counts the rechecks of what `key` copies; an array's own document copies nothing. A long
+    /// document takes longer to check, and is checked less often.
+    fn epoch(&self, key: &Key, size: u64) -> Result<u64, Error> {
         let is_group =
             is_zmetadata(key) || matches!(self.hierarchy.node(&key.parent())?, Node::Group(_));
         if self.options.immutable || !is_group {
             return Ok(0);
         }
-        let period = self.options.ttl.max(CONSOLIDATED_RECHECK).as_secs().max(1);
+        let period = self.options.ttl.max(CONSOLIDATED_RECHECK).as_secs();
+        let period = period.saturating_mul(1 + size / (1 << 20)).max(1);
         Ok(self.started.elapsed().as_secs() / period)
     }
 
     fn edited(&self, view: ViewKind, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
         let prefix = key.parent();
-        let consolidated = |format: ZarrFormat| {
-            let mut edit =
-                |path: &str, entry: &[u8]| self.edit_entry(view, &prefix, path, entry, format);
-            match format {
-                ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
-                ZarrFormat::V3 => consolidated::edit_v3(text, &mut edit),
-            }
-            // What is no consolidated document copies nothing: as stored.
-            .unwrap_or_else(|error| {
-                log::debug!("{key}: not edited: {error}");
-                text.to_vec()
-            })
-        };
         if is_zmetadata(key) {
-            return Ok(consolidated(ZarrFormat::V2));
+            return self.edit_copies(view, key, text, ZarrFormat::V2);
         }
         match self.shown(view, &prefix)? {
             Shown::Array(array) if array.node.document.key == *key => self
@@ -95,7 +86,48 @@ impl View {
                     key: key.to_string(),
                     error,
                 }),
-            _ => Ok(consolidated(ZarrFormat::V3)),
+            _ => self.edit_copies(view, key, text, ZarrFormat::V3),
+        }
+    }
+
+    /// The consolidated document at `key`, each copy edited as the view shows its array.
+    fn edit_copies(
+        &self,
+        view: ViewKind,
+        key: &Key,
+        text: &[u8],
+        format: ZarrFormat,
+    ) -> Result<Vec<u8>, Error> {
+        let group = key.parent();
+        let mut failed = None;
+        let mut edit = |path: &str, entry: &[u8]| {
+            match self.edit_entry(view, &group, path, entry, format) {
+                Ok(edit) => edit,
+                Err(Error::Metadata { key, error }) => {
+                    // Without its entry the array is absent from the copy: an error to a reader,
+                    // where a wrong entry would be wrong values.
+                    log::debug!("{group}: the copy of {key} is left out: {error}");
+                    EntryEdit::Remove
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    EntryEdit::Remove
+                }
+            }
+        };
+        let edited = match format {
+            ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
+            ZarrFormat::V3 => consolidated::edit_v3(text, &mut edit),
+        };
+        // What could not be looked at now is not to be missing for as long as this is kept.
+        match (failed, edited) {
+            (Some(error), _) => Err(error),
+            (None, Ok(edited)) => Ok(edited),
+            (None, Err(error)) => {
+                // What is no consolidated document copies nothing: as stored.
+                log::debug!("{key}: not edited: {error}");
+                Ok(text.to_vec())
+            }
         }
     }
 
@@ -121,29 +153,16 @@ impl View {
         path: &str,
         entry: &[u8],
         format: ZarrFormat,
-    ) -> EntryEdit {
-        self.try_edit_entry(view, group, path, entry, format)
-            .unwrap_or_else(|error| {
-                // Without its entry the array is absent from the copy: an error to a reader,
-                // where a wrong entry would be wrong values.
-                log::warn!("{group}: consolidated entry {path:?} left out: {error}");
-                EntryEdit::Remove
-            })
-    }
-
-    fn try_edit_entry(
-        &self,
-        view: ViewKind,
-        group: &Prefix,
-        path: &str,
-        entry: &[u8],
-        format: ZarrFormat,
     ) -> Result<EntryEdit, Error> {
-        let prefix = if path.is_empty() {
-            group.clone()
-        } else {
-            group.key(path.as_bytes())?.to_prefix()
+        let prefix = match group.key(path.as_bytes()) {
+            Ok(key) => key.to_prefix(),
+            Err(_) if path.is_empty() => group.clone(),
+            // Nothing can be there.
+            Err(_) => return Ok(EntryEdit::Remove),
         };
+        if self.is_hidden_by_control(group, path.split('/').next().unwrap_or_default().as_bytes()) {
+            return Ok(EntryEdit::Remove);
+        }
         let array = match self.shown(view, &prefix)? {
             Shown::Array(array) => array,
             // The keys view shows such keys as they are, and so the copy.

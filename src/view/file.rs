@@ -93,7 +93,7 @@ impl View {
             Vnode::Document { view, key } => {
                 let document = self.document(*view, key)?;
                 Ok(document.map(|(meta, text)| {
-                    let attributes = self.text(&meta, &text);
+                    let attributes = self.edited_document(&meta, &text);
                     let content = Content::Document {
                         view: *view,
                         key: key.clone(),
@@ -265,8 +265,8 @@ impl OpenFile {
 
     /// The document again, if it still says what it said.
     fn document(&self, view: ViewKind, key: &Key, fingerprint: u64) -> Result<Arc<Block>, Error> {
-        let (meta, text) = self.view.document(view, key)?.ok_or(Error::Stale)?;
-        if self.view.text(&meta, &text).fingerprint != fingerprint {
+        let (_, text) = self.view.document(view, key)?.ok_or(Error::Stale)?;
+        if text.stamp() != fingerprint {
             return Err(Error::Stale);
         }
         Ok(text)
@@ -285,9 +285,6 @@ impl OpenFile {
 
 impl ChunkFile {
     fn cached(&self, view: &View) -> Option<Arc<Block>> {
-        if self.array.form != Form::Decoded {
-            return None;
-        }
         let version = self.object.meta().version;
         let key = self.array.reader.block_key(version, &self.indices)?;
         view.shared.cache.get(&key)
@@ -298,7 +295,7 @@ impl ChunkFile {
         match self.array.form {
             Form::Decoded => reader.decode_then(&self.object, &self.indices, then),
             Form::Expanded | Form::Stored => {
-                then(reader.encoded(&self.object, &self.indices).map(Arc::new));
+                reader.encoded_then(&self.object, &self.indices, then);
             }
         }
     }

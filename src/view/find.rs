@@ -3,7 +3,7 @@
 use super::View;
 use super::names::Name;
 use super::options::ViewKind;
-use super::shown::{Form, Role, Shown, ShownArray, Unusable};
+use super::shown::{Form, Role, Shown, ShownArray, Unusable, looks_like_a_chunk};
 use super::vnode::{Attributes, ChunkPlace, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
@@ -35,7 +35,7 @@ impl View {
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
             Vnode::Prefix { view, prefix } => {
-                if name == CONTROL && prefix.is_root() && self.options.views.len() == 1 {
+                if self.is_hidden_by_control(prefix, name) {
                     return self.with_attributes(Vnode::Control);
                 }
                 match self.shown(*view, prefix)? {
@@ -60,6 +60,11 @@ impl View {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Whether `name` in `prefix` is where the daemon's own directory is.
+    pub(super) fn is_hidden_by_control(&self, prefix: &Prefix, name: &[u8]) -> bool {
+        name == CONTROL && prefix.is_root() && self.options.views.len() == 1
     }
 
     fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
@@ -197,10 +202,29 @@ impl View {
         if let Some(vnode) = self.generated(view, prefix, unusable, name)? {
             return self.with_attributes(vnode);
         }
-        if unusable.hides(name) {
+        if self.leaves_out(prefix, unusable, name)? {
             return Ok(None);
         }
         self.find_plain(view, prefix, name)
+    }
+
+    /// Whether the stored `name` is left out beside what cannot be shown. Where the document does
+    /// not even tell the names of chunks, whatever could be one is: its bytes are encoded, and
+    /// its reader expects them decoded. Nodes stay; a group may have children called `0` and `1`.
+    pub(super) fn leaves_out(
+        &self,
+        prefix: &Prefix,
+        unusable: &Unusable,
+        name: &[u8],
+    ) -> Result<bool, Error> {
+        if unusable.hides(name) {
+            return Ok(true);
+        }
+        if unusable.names.is_some() || !looks_like_a_chunk(name) {
+            return Ok(false);
+        }
+        let child = prefix.key(name)?.to_prefix();
+        Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
     }
 
     /// The generated file called `name` beside what cannot be shown.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::View;
 use super::chunk_listing::StoredChunks;
-use super::find::{CONTROL, STATISTICS, chunk_place, stored_vnode};
+use super::find::{STATISTICS, chunk_place, stored_vnode};
 use super::names::Name;
 use super::options::ViewKind;
 use super::shown::{Form, Role, Shown, ShownArray, Unusable};
@@ -353,11 +353,8 @@ impl StoredNames {
     }
 
     fn show(&self, view: &View, entry: ListEntry, detail: Detail) -> Result<Option<Item>, Error> {
-        if self.prefix.is_root() && entry.name == CONTROL {
-            log::debug!(
-                "the store's own {} is not shown",
-                String::from_utf8_lossy(CONTROL)
-            );
+        if view.is_hidden_by_control(&self.prefix, &entry.name) {
+            log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
             return Ok(None);
         }
         let key = self.prefix.key(&entry.name)?;
@@ -367,7 +364,9 @@ impl StoredNames {
             }
             Filter::Plain | Filter::Chunks(..) => None,
             Filter::Array(array) => array.role_of(&entry.name)?,
-            Filter::Unusable(unusable) => unusable.hides(&entry.name).then_some(Role::Hidden),
+            Filter::Unusable(unusable) => view
+                .leaves_out(&self.prefix, unusable, &entry.name)?
+                .then_some(Role::Hidden),
         };
         match role {
             Some(Role::Hidden) => return Ok(None),

@@ -25,6 +25,9 @@ const FIRST_INTERNED: u64 = 1 << 61;
 /// One array may take a 64th of the space; a larger one has its chunks interned.
 const LONGEST_RANGE: u64 = 1 << 55;
 
+/// An array that grows has a range for each of its first grids; what later ones add is interned.
+const MOST_RANGES: usize = 64;
+
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     hasher: RandomState,
@@ -76,6 +79,10 @@ impl Numbers {
         }
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         if known(&ranges) {
+            return;
+        }
+        let n_ranges = ranges.by_array.get(&(view, identity)).map_or(0, Vec::len);
+        if n_ranges >= MOST_RANGES {
             return;
         }
         let room = FIRST_INTERNED - ranges.next;

@@ -223,6 +223,14 @@ pub(super) enum Role {
     Hidden,
 }
 
+/// Whether `name` could be (the first part of) a chunk key: `c`, `c.0.1`, `0`, `0.1`.
+pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(b"c").unwrap_or(name);
+    rest.iter()
+        .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        && !name.starts_with(b".")
+}
+
 impl Unusable {
     /// Whether the stored `name` is left out beside what cannot be shown.
     pub(super) fn hides(&self, name: &[u8]) -> bool {

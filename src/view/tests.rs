@@ -176,6 +176,42 @@ fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
 }
 
 #[test]
+fn beside_a_broken_document_nothing_encoded_passes_for_decoded() {
+    let array = text(&array(&[2], &[2], &plain()));
+    let objects: [(&str, &[u8]); 6] = [
+        ("g/zarr.json", b"{"),
+        ("g/c/0", b"encoded"),
+        ("g/0.1", b"encoded"),
+        ("g/1/zarr.json", &array),
+        ("g/1/c/0", b"xy"),
+        ("g/notes.txt", b"kept"),
+    ];
+    let fixture = Fixture::new(chunks(), &objects);
+    let shown = ["1", "ERROR.txt", "notes.txt", "zarr.json.unsupported"];
+    assert_eq!(fixture.list("g"), shown);
+    assert!(fixture.find("g/c").unwrap().is_none());
+    assert!(fixture.find("g/0.1").unwrap().is_none());
+    assert_eq!(fixture.read("g/1/c/0").unwrap(), b"xy");
+    let keys = Fixture::new(ViewOptions::default(), &objects);
+    assert_eq!(keys.list("g"), ["0.1", "1", "c", "notes.txt", "zarr.json"]);
+}
+
+#[test]
+fn the_stores_own_control_directory_gives_way_to_the_daemons() {
+    let objects: [(&str, &[u8]); 1] = [(".zarr-mount/own", b"x")];
+    let fixture = Fixture::new(ViewOptions::default(), &objects);
+    assert!(fixture.list("").is_empty());
+    assert!(fixture.find(".zarr-mount/own").unwrap().is_none());
+    let options = ViewOptions {
+        views: vec![ViewKind::Keys, ViewKind::Chunks],
+        ..ViewOptions::default()
+    };
+    let both = Fixture::new(options, &objects);
+    assert_eq!(both.list("keys"), [".zarr-mount"]);
+    assert_eq!(both.read("keys/.zarr-mount/own").unwrap(), b"x");
+}
+
+#[test]
 fn a_document_of_another_version_beside_a_translated_array_is_hidden() {
     let document = text(&array(&[2], &[2], &crc32c()));
     let objects: [(&str, &[u8]); 2] = [("zarr.json", &document), (".zarray", b"{}")];

@@ -302,3 +302,19 @@ fn groups() {
         assert!(parse(text.as_bytes()).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_document_of_a_million_dimensions_is_refused() {
+    let ones = vec!["1"; 65].join(",");
+    let grid = format!(r#"{{"name":"regular","configuration":{{"chunk_shape":[{ones}]}}}}"#);
+    let text = format!(
+        r#"{{"zarr_format":3,"node_type":"array","shape":[{ones}],"data_type":"uint8",
+            "chunk_grid":{grid},"chunk_key_encoding":"default","fill_value":0,
+            "codecs":["bytes"]}}"#
+    );
+    let error = parse(text.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("dimensions is 65"), "{error}");
+    let long = text.replace("\n", &" ".repeat(3 << 20));
+    let error = parse(long.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("size of an array's document"), "{error}");
+}
