@@ -20,15 +20,7 @@ use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
 use crate::metadata::ArrayMetadata;
-
-/// Whether a shard is shown as its inner chunks or as one chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shards {
-    /// One shown chunk per inner chunk.
-    Expand,
-    /// One shown chunk per shard.
-    Keep,
-}
+pub use crate::metadata::render::Shards;
 
 /// How the shown chunks of an array lie in its stored objects.
 #[derive(Debug)]

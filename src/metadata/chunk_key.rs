@@ -79,7 +79,8 @@ pub(super) fn parse_separator(value: &RawValue) -> Result<u8, FormatError> {
     }
 }
 
-fn index_of(digits: &[u8]) -> Option<u64> {
+/// The index that `digits` spell: decimal, without sign or leading zeros.
+pub(crate) fn index_of(digits: &[u8]) -> Option<u64> {
     let plain = match digits {
         [] => false,
         [b'0', rest @ ..] => rest.is_empty(),

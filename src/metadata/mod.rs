@@ -18,6 +18,7 @@ pub mod render;
 pub mod v2;
 pub mod v3;
 
+pub(crate) use chunk_key::index_of;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 
 use crate::codec::CodecChain;

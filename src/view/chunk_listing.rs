@@ -14,7 +14,7 @@ use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::chunk::{Deadline, Locator};
 use crate::error::Error;
-use crate::grid::{Dims, indices_of, product};
+use crate::grid::{Dims, indices_of, product, rank_of};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
 
 /// Slots of a shard gone through between two looks at the clock.
@@ -31,8 +31,21 @@ pub(super) struct StoredChunks {
     current: Option<StoredChunk>,
 }
 
+/// A place in such a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Before the stored name,
+    pub(super) cursor: Cursor,
+    /// which is this one of its directory,
+    pub(super) rank: u64,
+    /// after so many of its chunks.
+    pub(super) next: u64,
+}
+
 /// One stored name, and the box of shown chunks (or directories) that it stands for.
 struct StoredChunk {
+    /// Which one, among the stored names of this directory.
+    rank: u64,
     lower: Dims,
     lengths: Dims,
     total: u64,
@@ -71,21 +84,25 @@ impl StoredChunks {
         self.current = None;
     }
 
-    pub(super) fn position(&self) -> (Cursor, u64) {
-        (
-            self.cursor,
-            self.current.as_ref().map_or(0, |current| current.next),
-        )
+    pub(super) fn position(&self) -> Place {
+        let current = self.current.as_ref();
+        Place {
+            cursor: self.cursor,
+            rank: current.map_or(0, |current| current.rank),
+            next: current.map_or(0, |current| current.next),
+        }
     }
 
-    pub(super) fn seek(&mut self, view: &View, cursor: Cursor, sub: u64) -> Result<(), Error> {
+    pub(super) fn seek(&mut self, view: &View, place: Place) -> Result<(), Error> {
         self.rewind();
-        self.cursor = cursor;
-        if sub > 0
+        self.cursor = place.cursor;
+        if place.next > 0
             && self.advance(view)?
             && let Some(current) = &mut self.current
+            // Another stored name stands here now when that one was removed.
+            && current.rank == place.rank
         {
-            current.next = sub;
+            current.next = place.next;
         }
         Ok(())
     }
@@ -105,7 +122,7 @@ impl StoredChunks {
             if self.current.is_none() && !self.advance(view)? {
                 return Ok(None);
             }
-            let Some(current) = &mut self.current else {
+            let Some(mut current) = self.current.take() else {
                 return Ok(None);
             };
             while current.next < current.total {
@@ -114,20 +131,12 @@ impl StoredChunks {
                 if here.is_multiple_of(SLOTS_PER_LOOK) {
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
-                if let Some(item) = show(
-                    view,
-                    self.view,
-                    &self.array,
-                    &self.first,
-                    current,
-                    here,
-                    detail,
-                ) {
+                if let Some(item) = self.show(view, &mut current, here, detail) {
+                    self.current = Some(current);
                     return Ok(Some(item));
                 }
             }
             self.cursor = current.after;
-            self.current = None;
         }
     }
 
@@ -151,6 +160,53 @@ impl StoredChunks {
             self.cursor = entry.cursor;
         }
         Ok(false)
+    }
+
+    /// The chunk or directory of number `here` in the box that `current` stands for; `None` when
+    /// it is not there.
+    fn show(
+        &self,
+        view: &View,
+        current: &mut StoredChunk,
+        here: u64,
+        detail: Detail,
+    ) -> Option<Item> {
+        let array = &self.array;
+        let offset = indices_of(here, &current.lengths)?;
+        let own: Dims = current
+            .lower
+            .iter()
+            .zip(&offset)
+            .map(|(l, o)| l + o)
+            .collect();
+        let indices = child(array, &self.first, &own);
+        let is_chunk = indices.len() == array.grid().rank();
+        let attributes = match (&mut current.contents, current.meta) {
+            (Contents::Shard(locator), _) => match locator.locate(&indices) {
+                Ok(None) => return None,
+                Ok(Some(chunk)) => {
+                    let meta = *locator.meta();
+                    Some(match array.form {
+                        Form::Decoded => view.decoded_chunk(array, &meta),
+                        _ => view.encoded_chunk(&meta, chunk.encoded.len()),
+                    })
+                }
+                Err(_) => None,
+            },
+            (Contents::Gone, _) => return None,
+            (Contents::Unknown, _) | (Contents::All, None) => None,
+            (Contents::All, Some(meta)) if is_chunk => Some(view.decoded_chunk(array, &meta)),
+            (Contents::All, Some(meta)) => Some(view.directory(&meta)),
+        };
+        let name = array.names.name_of(&indices);
+        let place = chunk_place(self.view, array, indices);
+        let vnode = if is_chunk {
+            Vnode::Chunk(place)
+        } else {
+            Vnode::ChunkDirectory(place)
+        };
+        let attributes: Option<Attributes> = attributes.filter(|_| detail == Detail::Attributes);
+        Some((name, vnode, attributes))
     }
 
     fn open(&self, view: &View, prefix: &Prefix) -> Result<Option<Box<dyn Listing>>, Error> {
@@ -196,6 +252,14 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
         lengths.push(length);
     }
     Some(StoredChunk {
+        rank: rank_of(
+            &lower,
+            layout
+                .shown_grid()
+                .counts()
+                .get(own..)?
+                .get(..lower.len())?,
+        )?,
         total: product(&lengths)?,
         contents: if is_directory || !layout.is_sharded() {
             Contents::All
@@ -238,50 +302,4 @@ fn child(array: &ShownArray, first: &[u64], own: &[u64]) -> Dims {
     } else {
         own.into()
     }
-}
-
-fn show(
-    view: &View,
-    kind: ViewKind,
-    array: &Arc<ShownArray>,
-    first: &[u64],
-    current: &mut StoredChunk,
-    here: u64,
-    detail: Detail,
-) -> Option<Item> {
-    let offset = indices_of(here, &current.lengths)?;
-    let own: Dims = current
-        .lower
-        .iter()
-        .zip(&offset)
-        .map(|(l, o)| l + o)
-        .collect();
-    let indices = child(array, first, &own);
-    let is_chunk = indices.len() == array.grid().rank();
-    let attributes = match (&mut current.contents, current.meta) {
-        (Contents::Shard(locator), _) => match locator.locate(&indices) {
-            Ok(None) => return None,
-            Ok(Some(chunk)) => {
-                let meta = *locator.meta();
-                Some(match array.form {
-                    Form::Decoded => view.decoded_chunk(array, &meta),
-                    _ => view.encoded_chunk(&meta, chunk.encoded.len()),
-                })
-            }
-            Err(_) => None,
-        },
-        (Contents::Gone, _) => return None,
-        (Contents::Unknown, _) | (Contents::All, None) => None,
-        (Contents::All, Some(meta)) if is_chunk => Some(view.decoded_chunk(array, &meta)),
-        (Contents::All, Some(meta)) => Some(view.directory(&meta)),
-    };
-    let name = array.names.name_of(&indices);
-    let place = chunk_place(kind, array, indices);
-    let vnode = if is_chunk {
-        Vnode::Chunk(place)
-    } else {
-        Vnode::ChunkDirectory(place)
-    };
-    let attributes: Option<Attributes> = attributes.filter(|_| detail == Detail::Attributes);
-    Some((name, vnode, attributes))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::View;
 use super::attributes::hash;
-use super::options::{Shards, ViewKind};
+use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
 use crate::chunk::{Block, BlockKey, Part};
@@ -133,16 +133,12 @@ impl View {
 
     /// The document of `array` (or a copy of it) as its view shows it.
     fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, FormatError> {
-        let shards = match self.options.shards {
-            Shards::Expand => render::Shards::Expand,
-            Shards::Keep => render::Shards::Keep,
+        let shown = match array.form {
+            Form::Stored => render::Shown::Stored,
+            Form::Expanded => render::Shown::Expanded,
+            Form::Decoded => render::Shown::Decoded(self.options.shards),
         };
-        match (array.form, array.node.metadata.zarr_format) {
-            (Form::Stored, _) => Ok(text.to_vec()),
-            (Form::Expanded, _) => render::expanded_v3(text),
-            (Form::Decoded, ZarrFormat::V2) => render::decoded_v2(text),
-            (Form::Decoded, ZarrFormat::V3) => render::decoded_v3(text, shards),
-        }
+        render::array(text, array.node.metadata.zarr_format, shown)
     }
 
     /// What becomes of the copy `entry` of the document of the array at `path` below `group`.

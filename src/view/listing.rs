@@ -7,15 +7,17 @@
 use std::sync::Arc;
 
 use super::View;
-use super::chunk_listing::StoredChunks;
-use super::find::{STATISTICS, chunk_place, stored_vnode};
+use super::chunk_listing::{Place, StoredChunks};
+use super::find::{STATISTICS, chunk_place};
+use super::grid_listing::GridChunks;
 use super::names::Name;
 use super::options::ViewKind;
-use super::shown::{Form, Role, Shown, ShownArray, Unusable};
+use super::shown::{Form, Shown, ShownArray};
+use super::stored_listing::{Filter, StoredNames};
 use super::vnode::{Attributes, Vnode, VnodeId, VnodeKind};
 use crate::error::Error;
-use crate::grid::{Dims, indices_of};
-use crate::store::{Cursor, Detail, EntryKind, Key, ListEntry, Listing, Prefix, StatKind};
+use crate::grid::Dims;
+use crate::store::{Cursor, Detail, Prefix};
 
 /// An entry of a directory.
 #[derive(Debug, Clone)]
@@ -35,16 +37,18 @@ pub struct DirectoryEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     segment: usize,
-    pub(super) cursor: Cursor,
-    pub(super) sub: u64,
+    place: Place,
 }
 
 impl Position {
     /// Before the first entry.
     pub const START: Position = Position {
         segment: 0,
-        cursor: Cursor::START,
-        sub: 0,
+        place: Place {
+            cursor: Cursor::START,
+            rank: 0,
+            next: 0,
+        },
     };
 }
 
@@ -159,17 +163,17 @@ impl View {
 impl Directory {
     /// Where the next entry is.
     pub fn position(&self) -> Position {
-        let (cursor, sub) = match self.segments.get(self.at) {
-            Some(Segment::Fixed { next, .. }) => (Cursor::START, *next as u64),
-            Some(Segment::Stored(names)) => (names.cursor, 0),
-            Some(Segment::Grid(grid)) => (Cursor::START, grid.next),
-            Some(Segment::StoredChunks(chunks)) => chunks.position(),
-            None => (Cursor::START, 0),
-        };
+        let mut place = Position::START.place;
+        match self.segments.get(self.at) {
+            Some(Segment::Fixed { next, .. }) => place.next = *next as u64,
+            Some(Segment::Stored(names)) => place.cursor = names.cursor,
+            Some(Segment::Grid(grid)) => place.next = grid.next,
+            Some(Segment::StoredChunks(chunks)) => place = chunks.position(),
+            None => {}
+        }
         Position {
             segment: self.at,
-            cursor,
-            sub,
+            place,
         }
     }
 
@@ -184,12 +188,12 @@ impl Directory {
         self.at = position.segment;
         match self.segments.get_mut(self.at) {
             Some(Segment::Fixed { next, .. }) => {
-                *next = usize::try_from(position.sub).unwrap_or(usize::MAX);
+                *next = usize::try_from(position.place.next).unwrap_or(usize::MAX);
             }
-            Some(Segment::Stored(names)) => names.cursor = position.cursor,
-            Some(Segment::Grid(grid)) => grid.next = position.sub,
+            Some(Segment::Stored(names)) => names.cursor = position.place.cursor,
+            Some(Segment::Grid(grid)) => grid.next = position.place.next,
             Some(Segment::StoredChunks(chunks)) => {
-                chunks.seek(&self.view, position.cursor, position.sub)?;
+                chunks.seek(&self.view, position.place)?;
             }
             None => {}
         }
@@ -300,182 +304,9 @@ impl Segment {
 }
 
 /// The attributes of `vnode`, when `detail` asks for them and they can be had.
-fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
+pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
     match detail {
         Detail::Names => None,
         Detail::Attributes => view.attributes_of(vnode).ok().flatten(),
-    }
-}
-
-/// Names of the store below one prefix, those that are shown.
-struct StoredNames {
-    view: ViewKind,
-    prefix: Prefix,
-    filter: Filter,
-    cursor: Cursor,
-    listing: Option<Box<dyn Listing>>,
-}
-
-/// Which names of a directory are shown, and as what.
-enum Filter {
-    /// All, in a group or in a directory that is no node.
-    Plain,
-    /// In an array's own directory.
-    Array(Arc<ShownArray>),
-    /// In the directory of the chunks that begin with these indices.
-    Chunks(Arc<ShownArray>, Dims),
-    /// Beside what cannot be shown.
-    Unusable(Arc<Unusable>),
-}
-
-impl StoredNames {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
-        loop {
-            if self.listing.is_none() {
-                let store = view.shared.sources.store();
-                let Some(listing) = store.list(&self.prefix, self.cursor, detail)? else {
-                    return Ok(None);
-                };
-                self.listing = Some(listing);
-            }
-            let Some(listing) = self.listing.as_mut() else {
-                return Ok(None);
-            };
-            listing.ask_for(detail);
-            let Some(entry) = listing.next_entry()? else {
-                return Ok(None);
-            };
-            self.cursor = entry.cursor;
-            if let Some(item) = self.show(view, entry, detail)? {
-                return Ok(Some(item));
-            }
-        }
-    }
-
-    fn show(&self, view: &View, entry: ListEntry, detail: Detail) -> Result<Option<Item>, Error> {
-        if view.is_hidden_by_control(&self.prefix, &entry.name) {
-            log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
-            return Ok(None);
-        }
-        let key = self.prefix.key(&entry.name)?;
-        let role = match &self.filter {
-            Filter::Plain if view.is_edited(&self.prefix, &entry.name)? => {
-                Some(Role::Edited(key.clone()))
-            }
-            Filter::Plain | Filter::Chunks(..) => None,
-            Filter::Array(array) => array.role_of(&entry.name)?,
-            Filter::Unusable(unusable) => view
-                .leaves_out(&self.prefix, unusable, &entry.name)?
-                .then_some(Role::Hidden),
-        };
-        match role {
-            Some(Role::Hidden) => return Ok(None),
-            Some(Role::Edited(key)) if entry.kind != EntryKind::Prefix => {
-                let vnode = Vnode::Document {
-                    view: self.view,
-                    key,
-                };
-                let attributes = attributes_if(view, &vnode, detail);
-                return Ok(Some((entry.name, vnode, attributes)));
-            }
-            _ => {}
-        }
-        let (array, name) = match &self.filter {
-            Filter::Array(array) => (array, array.names.in_array(&entry.name)),
-            Filter::Chunks(array, first) => (array, array.names.in_directory(first, &entry.name)),
-            _ => return Ok(Some(self.plain(view, entry, key))),
-        };
-        if array.form != Form::Stored {
-            // Chunk keys give way to the chunks, which have a segment of their own.
-            let other = name == Name::Other;
-            return Ok(other.then(|| self.plain(view, entry, key)));
-        }
-        let (spelled, found, attributes) = self.plain(view, entry, key);
-        let vnode = stored_vnode(self.view, array, name, found);
-        Ok(Some((spelled, vnode, attributes)))
-    }
-
-    /// An entry that is shown as it is.
-    fn plain(&self, view: &View, entry: ListEntry, key: Key) -> Item {
-        let vnode = match entry.kind {
-            EntryKind::Prefix => Vnode::Prefix {
-                view: self.view,
-                prefix: key.to_prefix(),
-            },
-            EntryKind::Object | EntryKind::Unreadable => Vnode::Object {
-                view: self.view,
-                key,
-            },
-        };
-        let kind = match entry.kind {
-            EntryKind::Prefix => Some(StatKind::Prefix),
-            EntryKind::Object => Some(StatKind::Object),
-            EntryKind::Unreadable => None,
-        };
-        let attributes = entry
-            .meta
-            .zip(kind)
-            .map(|(meta, kind)| view.plain(&crate::store::Stat { kind, meta }));
-        (entry.name, vnode, attributes)
-    }
-}
-
-/// Every chunk of a grid that begins with some indices, present or not, or the directories of
-/// those.
-struct GridChunks {
-    view: ViewKind,
-    array: Arc<ShownArray>,
-    first: Dims,
-    next: u64,
-    /// The stored object asked about last, and what was found: neighbours share it.
-    stored: Option<(Dims, Option<Attributes>)>,
-}
-
-impl GridChunks {
-    fn next(&mut self, view: &View, detail: Detail) -> Option<Item> {
-        let counts = self.array.grid().counts();
-        if counts.contains(&0) {
-            return None;
-        }
-        let mut indices = self.first.clone();
-        if self.array.names.is_nested() {
-            let count = *counts.get(self.first.len())?;
-            (self.next < count).then_some(())?;
-            indices.push(self.next);
-        } else {
-            indices = indices_of(self.next, counts)?;
-        }
-        self.next += 1;
-        let name = self.array.names.name_of(&indices);
-        let is_chunk = indices.len() == counts.len();
-        let attributes = match detail {
-            Detail::Names => None,
-            Detail::Attributes if is_chunk => self.chunk_attributes(view, &indices),
-            Detail::Attributes => view.chunk_directory(&self.array, &indices).ok().flatten(),
-        };
-        let place = chunk_place(self.view, &self.array, indices);
-        let vnode = if is_chunk {
-            Vnode::Chunk(place)
-        } else {
-            Vnode::ChunkDirectory(place)
-        };
-        Some((name, vnode, attributes))
-    }
-
-    fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<Attributes> {
-        let stored = self.array.reader.layout().stored_indices(indices);
-        if let Some((known, attributes)) = &self.stored
-            && *known == stored
-        {
-            return *attributes;
-        }
-        let reader = &self.array.reader;
-        let attributes = reader
-            .stat_stored(indices)
-            .and_then(|meta| view.chunk(&self.array, indices, meta))
-            .ok()
-            .flatten();
-        self.stored = Some((stored, attributes));
-        attributes
     }
 }

@@ -10,12 +10,14 @@ mod chunk_listing;
 mod documents;
 mod file;
 mod find;
+mod grid_listing;
 mod listing;
 mod names;
 mod numbers;
 mod options;
 mod shown;
 mod statistics;
+mod stored_listing;
 mod vnode;
 mod xattr;
 

@@ -10,7 +10,7 @@
 //! Source: Zarr v3 core, section "Chunk key encodings".
 
 use crate::grid::Dims;
-use crate::metadata::{ChunkKeyEncoding, KeyKind};
+use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of};
 
 /// What a name in an array's directory, or in a directory of chunks, is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl ChunkNames {
 
     /// What `name` in the directory of the chunks that begin with `first` is.
     pub(super) fn in_directory(self, first: &[u64], name: &[u8]) -> Name {
-        let Some(index) = parse_index(name) else {
+        let Some(index) = index_of(name) else {
             return Name::Other;
         };
         let mut indices: Dims = first.into();
@@ -89,18 +89,6 @@ impl ChunkNames {
         }
         key
     }
-}
-
-/// A decimal number without sign or leading zeros.
-fn parse_index(name: &[u8]) -> Option<u64> {
-    let canonical = name == b"0"
-        || name
-            .first()
-            .is_some_and(|first| (b'1'..=b'9').contains(first));
-    if !canonical || !name.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(name).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -143,8 +131,8 @@ mod tests {
             " 1",
             "18446744073709551616",
         ] {
-            assert_eq!(parse_index(bad.as_bytes()), None, "{bad}");
+            assert_eq!(index_of(bad.as_bytes()), None, "{bad}");
         }
-        assert_eq!(parse_index(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(index_of(b"18446744073709551615"), Some(u64::MAX));
     }
 }

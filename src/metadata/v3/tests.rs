@@ -314,7 +314,7 @@ fn a_document_of_a_million_dimensions_is_refused() {
     );
     let error = parse(text.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("dimensions is 65"), "{error}");
-    let long = text.replace("\n", &" ".repeat(3 << 20));
+    let long = text.replace('\n', &" ".repeat(3 << 20));
     let error = parse(long.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("size of an array's document"), "{error}");
 }
