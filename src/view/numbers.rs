@@ -15,9 +15,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
+use smallvec::SmallVec;
+
 use super::options::ViewKind;
 use super::vnode::{ChunkPlace, Vnode, VnodeId};
-use crate::grid::{Dims, indices_of, product, rank_of};
+use crate::grid::{indices_of, product, rank_of};
 use crate::store::Prefix;
 
 const FIRST_RANGE: u64 = 1 << 16;
@@ -45,7 +47,7 @@ struct Ranges {
     next: u64,
     by_base: BTreeMap<u64, Range>,
     /// Bases of an array's ranges, oldest first: one that grew keeps its numbers.
-    by_array: HashMap<(ViewKind, u64), Vec<(u64, Dims)>>,
+    by_array: HashMap<(ViewKind, u64), SmallVec<[u64; 1]>>,
 }
 
 impl Default for Ranges {
@@ -58,12 +60,21 @@ impl Default for Ranges {
     }
 }
 
+impl Ranges {
+    /// The ranges of an array, oldest first.
+    fn of_array(&self, view: ViewKind, identity: u64) -> impl Iterator<Item = (u64, &Range)> {
+        let bases = self.by_array.get(&(view, identity));
+        let bases = bases.into_iter().flatten();
+        bases.filter_map(|base| Some((*base, self.by_base.get(base)?)))
+    }
+}
+
 #[derive(Debug)]
 struct Range {
     view: ViewKind,
     prefix: Prefix,
     identity: u64,
-    counts: Dims,
+    counts: Box<[u64]>,
     len: u64,
 }
 
@@ -71,8 +82,8 @@ impl Numbers {
     /// Makes room for the chunks of an array; once per array and grid.
     pub(super) fn add_array(&self, view: ViewKind, prefix: &Prefix, identity: u64, counts: &[u64]) {
         let known = |ranges: &Ranges| {
-            let bases = ranges.by_array.get(&(view, identity));
-            bases.is_some_and(|bases| bases.iter().any(|(_, held)| held.as_slice() == counts))
+            let mut held = ranges.of_array(view, identity);
+            held.any(|(_, range)| *range.counts == *counts)
         };
         if known(&self.ranges.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
@@ -81,8 +92,7 @@ impl Numbers {
         if known(&ranges) {
             return;
         }
-        let n_ranges = ranges.by_array.get(&(view, identity)).map_or(0, Vec::len);
-        if n_ranges >= MOST_RANGES {
+        if ranges.of_array(view, identity).count() >= MOST_RANGES {
             return;
         }
         let room = FIRST_INTERNED - ranges.next;
@@ -100,7 +110,7 @@ impl Numbers {
         };
         ranges.by_base.insert(base, range);
         let bases = ranges.by_array.entry((view, identity)).or_default();
-        bases.push((base, counts.into()));
+        bases.push(base);
     }
 
     /// The number of `vnode`, whether or not it is kept.
@@ -114,14 +124,11 @@ impl Numbers {
     fn of_chunk(&self, vnode: &Vnode, place: &ChunkPlace) -> VnodeId {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let in_range = ranges
-            .by_array
-            .get(&(place.view, place.identity))
-            .and_then(|bases| {
-                let mut places = bases.iter().filter_map(|(base, counts)| {
-                    base.checked_add(place_in_range(counts, &place.indices)?)
-                });
-                places.next().map(VnodeId)
-            });
+            .of_array(place.view, place.identity)
+            .find_map(|(base, range)| {
+                base.checked_add(place_in_range(&range.counts, &place.indices)?)
+            })
+            .map(VnodeId);
         drop(ranges);
         in_range.unwrap_or_else(|| self.interned_number(vnode, &self.lock()))
     }
