@@ -131,7 +131,7 @@ fn a_missing_mountpoint_is_created_and_removed_again() {
 fn signals_unmount_first() {
     let Some(place) = Place::new() else { return };
     for name in ["INT", "TERM", "HUP"] {
-        place.mount("new", &[]).succeeds();
+        place.mount_hearing_hangups("new").succeeds();
         let daemon = place.daemon("new");
         signal(daemon, name);
         eventually("the daemon ends", || has_ended(daemon));

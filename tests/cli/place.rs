@@ -96,6 +96,15 @@ impl Place {
         run(command)
     }
 
+    /// As `mount`, also where the tests themselves run under nohup(1): what ignores SIGHUP passes
+    /// that on.
+    pub(crate) fn mount_hearing_hangups(&self, name: &str) -> Outcome {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", PROGRAM]);
+        command.arg(self.store()).arg(self.path(name));
+        run(command)
+    }
+
     pub(crate) fn unmount(&self, name: &str) -> Outcome {
         zarr_mount([OsStr::new("--unmount"), self.path(name).as_os_str()])
     }

@@ -2,6 +2,7 @@
 import itertools
 import os
 import shutil
+import signal
 
 import pytest
 
@@ -16,6 +17,8 @@ def pytest_configure(config):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise pytest.UsageError("/dev/fuse is missing or closed to this user: no mount, no test")
     mounting.adopt_orphans()
+    # Under nohup(1) daemons would rightly ignore the hangups that tests send them.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(config, items):
