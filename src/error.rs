@@ -1,6 +1,6 @@
 //! What can go wrong, in three enums.
 //!
-//! * [`StoreError`](crate::store::StoreError): bytes could not be had; knows the key.
+//! * [`StoreError`]: bytes could not be had; knows the key.
 //! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
