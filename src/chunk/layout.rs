@@ -41,8 +41,9 @@ pub(super) struct ShardLevel {
     pub(super) chain: CodecChain,
     pub(super) index: IndexLayout,
     pub(super) location: IndexLocation,
-    /// Shape of the shard and of its inner chunks, in array axes.
-    outer: Dims,
+    /// The grid of all shards of this level, in array axes.
+    shards: ChunkGrid,
+    /// Shape of their inner chunks, in array axes.
     inner: Dims,
     /// Codec axis `i` is array axis `permutation[i]`.
     permutation: Vec<usize>,
@@ -77,7 +78,7 @@ impl ChunkLayout {
                     counts: sharding.chunks_per_shard.clone(),
                     body_limit: chain
                         .array_bytes_limit(decoded_len(&chunk_shape, &decoding.data_type)?),
-                    outer: chunk_shape,
+                    shards: grid(&metadata.shape, &chunk_shape)?,
                     inner: inner.clone(),
                     permutation: permutation.clone(),
                     chain: chain.clone(),
@@ -101,11 +102,6 @@ impl ChunkLayout {
             fill_value: decoding.fill_value.clone(),
             decoded_len,
         })
-    }
-
-    /// The grid of stored objects: chunks, or shards.
-    pub fn stored_grid(&self) -> &ChunkGrid {
-        &self.stored
     }
 
     /// The grid of shown chunks: the stored ones, or the innermost of the shards.
@@ -146,7 +142,7 @@ impl ChunkLayout {
         &self.levels
     }
 
-    /// The stored chunk that holds the shown chunk `indices`.
+    /// The stored chunk that holds the shown chunk `indices`; of its first indices, the first ones.
     pub fn stored_indices(&self, indices: &[u64]) -> Dims {
         self.shown_per_stored()
             .zip(indices)
@@ -173,7 +169,7 @@ impl ChunkLayout {
                 let start = indices
                     .get(axis)?
                     .checked_mul(*self.shown.chunk_shape().get(axis)?)?;
-                let within = start.checked_rem(*level.outer.get(axis)?)?;
+                let within = start.checked_rem(*level.shards.chunk_shape().get(axis)?)?;
                 within.checked_div(*level.inner.get(axis)?)
             })
             .collect();
@@ -187,11 +183,10 @@ impl ChunkLayout {
         let place: Option<Dims> = indices
             .iter()
             .zip(chunk)
-            .zip(&level.outer)
+            .zip(level.shards.chunk_shape())
             .map(|((&index, &chunk), &outer)| index.checked_mul(chunk)?.checked_div(outer))
             .collect();
-        let shards = ChunkGrid::new(self.stored.shape(), &level.outer)?;
-        rank_of(&place?, shards.counts())
+        rank_of(&place?, level.shards.counts())
     }
 }
 

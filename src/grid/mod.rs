@@ -113,11 +113,6 @@ impl ChunkGrid {
         product(&self.counts)
     }
 
-    /// Elements in a (full) chunk; `None` when it does not fit.
-    pub fn chunk_elements(&self) -> Option<u64> {
-        product(&self.chunk_shape)
-    }
-
     /// Whether `indices` name a chunk of this grid.
     pub fn contains(&self, indices: &[u64]) -> bool {
         indices.len() == self.rank() && indices.iter().zip(&self.counts).all(|(i, n)| i < n)

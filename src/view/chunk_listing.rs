@@ -117,7 +117,7 @@ impl StoredChunks {
     }
 
     pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
-        let deadline = Deadline::start();
+        let mut deadline = None;
         loop {
             if self.current.is_none() && !self.advance(view)? {
                 return Ok(None);
@@ -129,6 +129,7 @@ impl StoredChunks {
                 let here = current.next;
                 current.next += 1;
                 if here.is_multiple_of(SLOTS_PER_LOOK) {
+                    let deadline = *deadline.get_or_insert_with(Deadline::start);
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
                 if let Some(item) = self.show(view, &mut current, here, detail) {

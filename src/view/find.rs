@@ -49,14 +49,13 @@ impl View {
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
                 let found = array.names.in_directory(&place.indices, name);
-                match found {
-                    Name::Other => {
-                        let key = array.names.directory_key(&place.indices);
-                        let prefix = array.node.prefix.key(&key)?.to_prefix();
-                        self.find_stored(place.view, &prefix, name)
-                    }
-                    chunk => self.find_chunk(place.view, &array, chunk, name),
+                if array.form != Form::Stored && found != Name::Other {
+                    return self.find_chunk(place.view, &array, found);
                 }
+                let directory = array.names.directory_key(&place.indices);
+                let directory = array.node.prefix.key(&directory)?.to_prefix();
+                let stored = self.find_stored(place.view, &directory, name)?;
+                Ok(stored.map(|stored| as_chunk(place.view, &array, found, stored)))
             }
             _ => Ok(None),
         }
@@ -129,23 +128,21 @@ impl View {
             Some(Role::Edited(key)) => return self.with_attributes(Vnode::Document { view, key }),
             None => {}
         }
-        match array.names.in_array(name) {
-            Name::Other => self.find_stored(view, &array.node.prefix, name),
-            chunk => self.find_chunk(view, array, chunk, name),
+        let found = array.names.in_array(name);
+        if array.form != Form::Stored && found != Name::Other {
+            return self.find_chunk(view, array, found);
         }
+        let stored = self.find_stored(view, &array.node.prefix, name)?;
+        Ok(stored.map(|stored| as_chunk(view, array, found, stored)))
     }
 
-    /// A directory of chunks, or a chunk.
+    /// A directory of chunks, or a chunk, of an array that is not shown as stored.
     fn find_chunk(
         &self,
         view: ViewKind,
         array: &ShownArray,
         name: Name,
-        spelled: &[u8],
     ) -> Result<Option<FoundVnode>, Error> {
-        if array.form == Form::Stored {
-            return self.find_stored_chunk(view, array, name, spelled);
-        }
         match name {
             Name::Directory(first) => {
                 let attributes = self.chunk_directory(array, &first)?;
@@ -161,35 +158,6 @@ impl View {
             }
             Name::Chunk(_) | Name::Other => Ok(None),
         }
-    }
-
-    /// As [`View::find_chunk`], of an array that is shown as stored: whatever is there, but a
-    /// chunk of the grid has its number by arithmetic.
-    fn find_stored_chunk(
-        &self,
-        view: ViewKind,
-        array: &ShownArray,
-        name: Name,
-        spelled: &[u8],
-    ) -> Result<Option<FoundVnode>, Error> {
-        let directory = match &name {
-            Name::Directory(first) | Name::Chunk(first) if !first.is_empty() => {
-                let parent = first.get(..first.len() - 1).unwrap_or_default();
-                if array.names.is_nested() {
-                    array.names.directory_key(parent)
-                } else {
-                    Vec::new()
-                }
-            }
-            _ => Vec::new(),
-        };
-        let prefix = if directory.is_empty() {
-            array.node.prefix.clone()
-        } else {
-            array.node.prefix.key(&directory)?.to_prefix()
-        };
-        let found = self.find_stored(view, &prefix, spelled)?;
-        Ok(found.map(|(vnode, attributes)| (stored_vnode(view, array, name, vnode), attributes)))
     }
 
     fn find_in_unusable(
@@ -282,6 +250,12 @@ pub(super) fn chunk_place(view: ViewKind, array: &ShownArray, indices: Dims) -> 
         identity: array.node.chunk_identity,
         indices,
     }
+}
+
+/// What was found in the store, as [`stored_vnode`] has it.
+fn as_chunk(view: ViewKind, array: &ShownArray, name: Name, stored: FoundVnode) -> FoundVnode {
+    let (found, attributes) = stored;
+    (stored_vnode(view, array, name, found), attributes)
 }
 
 /// `found` in an array that is shown as stored, as a chunk where it is one of the grid.

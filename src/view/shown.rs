@@ -6,7 +6,7 @@ use super::names::{ChunkNames, Name};
 use super::options::{Missing, ViewKind, ViewOptions};
 use crate::chunk::{ArrayReader, ChunkLayout, Shards, Shared};
 use crate::error::FormatError;
-use crate::grid::{ChunkGrid, Dims};
+use crate::grid::ChunkGrid;
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
 use crate::metadata::DocumentName;
 use crate::store::{Key, StoreError};
@@ -129,12 +129,7 @@ impl ShownArray {
     /// The store's directory of the stored chunks below the shown directory `first`; `None` for
     /// the root.
     pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Option<Key>, StoreError> {
-        let layout = self.reader.layout();
-        let stored: Dims = layout
-            .shown_per_stored()
-            .zip(first)
-            .map(|(per_stored, &index)| index / per_stored)
-            .collect();
+        let stored = self.reader.layout().stored_indices(first);
         let relative = self.names.directory_key(&stored);
         if relative.is_empty() {
             return Ok(self.node.prefix.to_key());
