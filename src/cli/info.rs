@@ -168,8 +168,10 @@ fn insert(facts: &mut Value, name: &str, value: Value) {
 
 fn number(format: ZarrFormat) -> u8 {
     match format {
+        ZarrFormat::PreV1 => 0,
+        ZarrFormat::V1 => 1,
         ZarrFormat::V2 => 2,
-        ZarrFormat::V3 => 3,
+        ZarrFormat::Draft | ZarrFormat::V3 => 3,
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Element {
     /// Real part, then imaginary part.
     Complex(FloatFormat),
     /// A date or a duration: a count in eight bytes, whose least value means "not a time".
-    Time,
+    Time(TimeFormat),
     /// Bytes, padded with NUL.
     Bytes {
         /// Bytes with padding.
@@ -40,6 +40,30 @@ pub(crate) enum Element {
     },
     /// Fields, one after the other without a gap.
     Record(Vec<Field>),
+    /// No fixed number of bytes.
+    Variable(Variable),
+}
+
+/// What an element without a fixed size is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// A string: v3 `string`, v2 `|O` with `vlen-utf8`.
+    Text,
+    /// Bytes: v3 `bytes`, v2 `|O` with `vlen-bytes`.
+    Bytes,
+    /// Whatever its object codec says: v2 `|O` with any other one.
+    Object,
+}
+
+/// Dates or durations, and the unit that they are counted in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TimeFormat {
+    /// Whether it is a duration (`m8`), not a date (`M8`).
+    pub(crate) is_duration: bool,
+    /// `Y M W D h m s ms us ns ps fs as`, or `generic`.
+    pub(crate) unit: String,
+    /// Units in one count, 1 or more.
+    pub(crate) scale: u32,
 }
 
 /// A field of a structured type.
@@ -49,8 +73,25 @@ pub(crate) struct Field {
     pub(crate) name: String,
     /// Its type.
     pub(crate) element: Element,
-    /// Elements in it: more than one for a sub-array.
-    pub(crate) count: u64,
+    /// Shape of a sub-array; empty for one element.
+    pub(crate) shape: Vec<u64>,
+    /// Order of its stored bytes, where it is no record itself.
+    pub(crate) order: ByteOrder,
+}
+
+impl Field {
+    /// Elements in it.
+    pub(crate) fn count(&self) -> Option<u64> {
+        self.shape
+            .iter()
+            .try_fold(1_u64, |count, &length| count.checked_mul(length))
+    }
+
+    /// Bytes of it.
+    pub(crate) fn size(&self) -> Result<Option<u64>, FormatError> {
+        let size = self.element.size()?;
+        Ok(self.count().and_then(|count| count.checked_mul(size)))
+    }
 }
 
 /// A whole number: `bits` of it count, in `bytes`.
@@ -92,20 +133,21 @@ impl IntegerFormat {
 }
 
 impl Element {
-    /// Bytes of one element.
+    /// Bytes of one element; 0 when they vary.
     pub(crate) fn size(&self) -> Result<u64, FormatError> {
         let size = match self {
             Element::Bool => Some(1),
             Element::Integer(format) => u64::try_from(format.bytes).ok(),
             Element::Float(format) => u64::try_from(format.bytes).ok(),
             Element::Complex(format) => u64::try_from(2 * format.bytes).ok(),
-            Element::Time => Some(8),
+            Element::Time(_) => Some(8),
+            Element::Variable(_) => Some(0),
             Element::Bytes { len } | Element::Raw { len } => Some(*len),
             Element::Text { units } => units.checked_mul(4),
             Element::Record(fields) => {
                 let mut total = Some(0_u64);
                 for field in fields {
-                    let size = field.element.size()?.checked_mul(field.count);
+                    let size = field.size()?;
                     total = total
                         .zip(size)
                         .and_then(|(total, size)| total.checked_add(size));
@@ -123,10 +165,14 @@ impl Element {
     /// Bytes that change places with the byte order, per number.
     pub(crate) fn unit(&self) -> usize {
         match self {
-            Element::Bool | Element::Bytes { .. } | Element::Raw { .. } | Element::Record(_) => 1,
+            Element::Bool
+            | Element::Bytes { .. }
+            | Element::Raw { .. }
+            | Element::Record(_)
+            | Element::Variable(_) => 1,
             Element::Integer(format) => format.bytes,
             Element::Float(format) | Element::Complex(format) => format.bytes,
-            Element::Time => 8,
+            Element::Time(_) => 8,
             Element::Text { .. } => 4,
         }
     }
@@ -137,6 +183,7 @@ impl Element {
             Element::Record(_) => ItemLayout::Structured {
                 multi_byte: self.has_multi_byte(),
             },
+            Element::Variable(_) => ItemLayout::Variable,
             number => ItemLayout::Numbers {
                 unit: number.unit(),
             },
@@ -165,7 +212,7 @@ impl Element {
         for record in bytes.chunks_exact_mut(size) {
             let mut rest = record;
             for field in fields {
-                let len = field.element.size()?.saturating_mul(field.count);
+                let len = field.size()?.unwrap_or(u64::MAX);
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
                 let Some((own, after)) = rest.split_at_mut_checked(len) else {
                     break;
@@ -187,7 +234,8 @@ mod tests {
         Field {
             name: "f".to_owned(),
             element,
-            count,
+            shape: vec![count],
+            order: ByteOrder::Little,
         }
     }
 

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use super::element::{Element, Field};
 use super::float::FloatFormat;
 use super::json::{self, Json, Object};
-use super::{ByteOrder, FillValue, base64, typestr, v3_name};
+use super::{ByteOrder, DataType, FillValue, Variable, base64};
 use crate::error::FormatError;
 
 /// Largest structured element whose fill value is put together field by field.
@@ -34,40 +34,38 @@ enum Spelling {
 }
 
 impl FillValue {
-    /// The fill value that a v2 document spells `value`, of the type that it spells `dtype`.
+    /// The fill value of type `dtype` that a v2 document spells `value`.
     ///
     /// # Errors
     ///
-    /// When `dtype` is not supported, or `value` is no value of it.
-    pub fn parse_v2(dtype: &RawValue, value: Option<&RawValue>) -> Result<FillValue, FormatError> {
-        let (element, _) = typestr::parse(dtype)?;
-        let item_size = element.size()?;
+    /// When `value` is no value of that type.
+    pub fn parse_v2(dtype: &DataType, value: Option<&RawValue>) -> Result<FillValue, FormatError> {
         match value.filter(|value| value.get() != "null") {
-            None => Ok(FillValue::zeros(item_size)),
+            None => Ok(FillValue::zeros(dtype.item_size)),
             Some(value) => {
-                let bytes = encode(&element, value, Spelling::V2)?;
-                Ok(FillValue::padded(bytes, item_size, true))
+                let bytes = encode(&dtype.element, value, Spelling::V2)?;
+                Ok(FillValue::of_type(dtype, bytes))
             }
         }
     }
 
-    /// The fill value that a v3 document spells `value`, of the type that it spells
-    /// `data_type`. `order` is the order that structured elements are stored in.
+    /// The fill value of type `data_type` that a v3 document spells `value`. `order` is the order
+    /// that structured elements are stored in.
     ///
     /// # Errors
     ///
-    /// When `data_type` is not supported, or `value` is no value of it.
+    /// When `value` is no value of that type.
     pub fn parse_v3(
-        data_type: &RawValue,
+        data_type: &DataType,
         value: &RawValue,
         order: ByteOrder,
     ) -> Result<FillValue, FormatError> {
-        let element = v3_name::parse(data_type)?;
-        let mut bytes = encode(&element, value, Spelling::V3)?;
+        let element = &data_type.element;
+        let mut bytes = encode(element, value, Spelling::V3)?;
         if matches!(element, Element::Record(_)) {
             element.reorder(order, &mut bytes)?;
         }
-        Ok(FillValue::padded(bytes, element.size()?, true))
+        Ok(FillValue::of_type(data_type, bytes))
     }
 }
 
@@ -79,7 +77,7 @@ fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec
         Element::Integer(format) => whole(&json, spelling)
             .filter(|&value| format.holds(value))
             .map(|value| low_bytes(&value.to_le_bytes(), format.bytes)),
-        Element::Time => match &json {
+        Element::Time(_) => match &json {
             Json::String(text) if text == "NaT" => Some(i64::MIN),
             _ => whole(&json, spelling).and_then(|value| i64::try_from(value).ok()),
         }
@@ -95,6 +93,7 @@ fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec
             }
             _ => raw(&json, element.size()?, spelling),
         },
+        Element::Variable(kind) => variable(&json, *kind, spelling),
     }
     .ok_or_else(|| json::mismatch(value, &expected(element)))
 }
@@ -111,13 +110,15 @@ fn expected(element: &Element) -> String {
             };
             format!("{sign} whole number of {} bits", format.bits)
         }
-        Element::Time => "a whole number of 64 bits or \"NaT\"".to_owned(),
+        Element::Time(_) => "a whole number of 64 bits or \"NaT\"".to_owned(),
         Element::Float(format) => format!("a number that {} bytes can hold", format.bytes),
         Element::Complex(_) => "a pair of numbers, real and imaginary".to_owned(),
         Element::Bytes { len } => format!("base64 of at most {len} bytes"),
         Element::Raw { len } => format!("base64 of exactly {len} bytes"),
         Element::Text { units } => format!("a string of at most {units} characters"),
         Element::Record(_) => "a value for every field, or base64 of all of them".to_owned(),
+        Element::Variable(Variable::Bytes) => "base64 or a list of bytes".to_owned(),
+        Element::Variable(_) => "a string".to_owned(),
     }
 }
 
@@ -251,6 +252,18 @@ fn text(json: &Json<'_>, units: u64, spelling: Spelling) -> Option<Vec<u8>> {
             fits(&bytes, units.checked_mul(4)?).then_some(bytes)
         }
         zero => (spelling == Spelling::V2 && is_zero(zero)).then(Vec::new),
+    }
+}
+
+/// An element of any length. Zero is what zarr-python 2 writes for an empty one; what an object of
+/// another kind is spelled like is its codec's affair, and nothing is filled with it.
+fn variable(json: &Json<'_>, kind: Variable, spelling: Spelling) -> Option<Vec<u8>> {
+    match (kind, json) {
+        (Variable::Object, _) => Some(Vec::new()),
+        (_, zero) if spelling == Spelling::V2 && is_zero(zero) => Some(Vec::new()),
+        (Variable::Text, Json::String(text)) => Some(text.clone().into_bytes()),
+        (Variable::Text, _) => None,
+        (Variable::Bytes, json) => bytes(json, spelling),
     }
 }
 

@@ -4,6 +4,8 @@
 //! is a stored number and may be absurd (`|S99999999999`): of an element larger than
 //! [`WHOLE_ELEMENT_BYTES`] the zeros at its end are not kept.
 
+use super::DataType;
+
 /// Up to this size every byte of an element is kept.
 const WHOLE_ELEMENT_BYTES: u64 = 64 * 1024;
 
@@ -26,6 +28,14 @@ impl FillValue {
     /// The undefined fill value (`null`), shown as zeros, of an element of `item_size` bytes.
     pub fn zeros(item_size: u64) -> FillValue {
         FillValue::padded(Vec::new(), item_size, false)
+    }
+
+    /// An element of `data_type` that begins with `bytes`.
+    pub(super) fn of_type(data_type: &DataType, bytes: Vec<u8>) -> FillValue {
+        if data_type.is_variable() {
+            return FillValue::new(bytes, true);
+        }
+        FillValue::padded(bytes, data_type.item_size, true)
     }
 
     /// An element of `item_size` bytes that begins with `bytes`; the rest of it is zeros.

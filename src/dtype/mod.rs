@@ -16,7 +16,7 @@ pub(crate) mod json;
 mod typestr;
 mod v3_name;
 
-use element::Element;
+pub(crate) use element::{Element, Variable};
 pub use fill_value::FillValue;
 
 use crate::error::FormatError;
@@ -35,10 +35,12 @@ pub enum ByteOrder {
 pub struct DataType {
     /// Spelled as the document spells it, for messages and `--info`.
     pub name: String,
-    /// Bytes of one element, at least 1.
+    /// Bytes of one element: at least 1, or 0 when they vary.
     pub item_size: u64,
     /// What the bytes are made of.
     pub layout: ItemLayout,
+    /// All that documents of other versions need to name it.
+    pub(crate) element: Element,
 }
 
 /// What the bytes of an element are made of.
@@ -56,22 +58,50 @@ pub enum ItemLayout {
         /// Whether any leaf has more than one byte.
         multi_byte: bool,
     },
+    /// Strings and other elements that differ in length.
+    Variable,
 }
 
 impl DataType {
-    fn of(name: String, element: &Element) -> Result<DataType, FormatError> {
+    /// The type of `element`, spelled `name`.
+    ///
+    /// # Errors
+    ///
+    /// When its size is too large for a number.
+    pub(crate) fn of(name: String, element: Element) -> Result<DataType, FormatError> {
         Ok(DataType {
             name,
             item_size: element.size()?,
             layout: element.layout(),
+            element,
         })
+    }
+
+    /// Objects as the codec `codec` of a v2 array of `|O` has them.
+    pub(crate) fn objects(codec: &str) -> DataType {
+        let kind = match codec {
+            "vlen-utf8" => Variable::Text,
+            "vlen-bytes" => Variable::Bytes,
+            _ => Variable::Object,
+        };
+        DataType {
+            name: format!("|O of {codec}"),
+            item_size: 0,
+            layout: ItemLayout::Variable,
+            element: Element::Variable(kind),
+        }
+    }
+
+    /// Whether elements differ in length.
+    pub fn is_variable(&self) -> bool {
+        self.layout == ItemLayout::Variable
     }
 
     /// Bytes that change places between big and little endian, per number; 1 when none do.
     pub fn swap_unit(&self) -> usize {
         match self.layout {
             ItemLayout::Numbers { unit } => unit,
-            ItemLayout::Structured { .. } => 1,
+            ItemLayout::Structured { .. } | ItemLayout::Variable => 1,
         }
     }
 }

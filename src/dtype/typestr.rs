@@ -12,7 +12,7 @@
 
 use serde_json::value::RawValue;
 
-use super::element::{Element, Field, IntegerFormat, MAX_NESTING};
+use super::element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat};
 use super::float::{FLOAT16, FLOAT32, FLOAT64};
 use super::json::{self, Json};
 use super::{ByteOrder, DataType, v3_name};
@@ -31,7 +31,7 @@ impl DataType {
             Json::String(name) => name,
             _ => "structured".to_owned(),
         };
-        Ok((DataType::of(name, &element)?, order))
+        Ok((DataType::of(name, element)?, order))
     }
 }
 
@@ -88,30 +88,26 @@ fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
         },
         _ => return Err(json::mismatch(name, "a field name or [title, name]")),
     };
-    let (element, _) = parse_nested(element, depth + 1).map_err(|error| error.within("[1]"))?;
-    let count = match shape {
+    let (element, order) = parse_nested(element, depth + 1).map_err(|error| error.within("[1]"))?;
+    let shape = match shape {
         Some(shape) => sub_array(shape).map_err(|error| error.within("[2]"))?,
-        None => 1,
+        None => Vec::new(),
     };
     Ok(Field {
         name,
         element,
-        count,
+        shape,
+        order,
     })
 }
 
-/// Elements in a sub-array of `shape`, a list of lengths or one length.
-fn sub_array(shape: &RawValue) -> Result<u64, FormatError> {
+/// The shape of a sub-array, a list of lengths or one length.
+fn sub_array(shape: &RawValue) -> Result<Vec<u64>, FormatError> {
     let lengths = match Json::of(shape)? {
         Json::Array(lengths) => lengths,
         _ => vec![shape],
     };
-    let mut count = Some(1_u64);
-    for length in lengths {
-        let length = json::length(length)?;
-        count = count.and_then(|count| count.checked_mul(length));
-    }
-    count.ok_or_else(|| json::mismatch(shape, "a sub-array of fewer than 2^64 elements"))
+    lengths.into_iter().map(json::length).collect()
 }
 
 fn scalar(name: &str) -> Result<(Element, ByteOrder), FormatError> {
@@ -148,7 +144,16 @@ fn numpy(name: &str) -> Option<Element> {
     }
     let size: u64 = digits.parse().ok()?;
     if matches!(kind, 'm' | 'M') {
-        return (size == 8 && (unit.is_empty() || is_time_unit(unit))).then_some(Element::Time);
+        let (unit, scale) = if unit.is_empty() {
+            ("generic".to_owned(), 1)
+        } else {
+            time_unit(unit)?
+        };
+        return (size == 8).then_some(Element::Time(TimeFormat {
+            is_duration: kind == 'm',
+            unit,
+            scale,
+        }));
     }
     if !unit.is_empty() {
         return None;
@@ -174,12 +179,15 @@ fn numpy(name: &str) -> Option<Element> {
     })
 }
 
-/// Whether `text` is a time unit in brackets: `[s]`, `[25s]`, `[generic]`.
-fn is_time_unit(text: &str) -> bool {
-    text.strip_prefix('[')
-        .and_then(|text| text.strip_suffix(']'))
-        .map(|unit| unit.trim_start_matches(|c: char| c.is_ascii_digit()))
-        .is_some_and(v3_name::is_time_unit)
+/// The time unit that `text` has in brackets, and how many of it: `[s]`, `[25s]`, `[generic]`.
+fn time_unit(text: &str) -> Option<(String, u32)> {
+    let text = text.strip_prefix('[')?.strip_suffix(']')?;
+    let name = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let scale = match text.strip_suffix(name)? {
+        "" => 1,
+        digits => digits.parse().ok().filter(|&scale: &u32| scale > 0)?,
+    };
+    Some((v3_name::time_unit(name)?.to_owned(), scale))
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@
 
 use serde_json::value::RawValue;
 
-use super::DataType;
-use super::element::{Element, Field, IntegerFormat, MAX_NESTING};
+use super::element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat};
 use super::float::FloatFormat;
 use super::json::{self, Extension, Json, Object};
+use super::{ByteOrder, DataType};
 use crate::error::FormatError;
 
 impl DataType {
@@ -26,7 +26,7 @@ impl DataType {
     /// When it is no data type, or one that this build does not know.
     pub fn parse_v3(value: &RawValue) -> Result<DataType, FormatError> {
         let element = parse(value)?;
-        DataType::of(Extension::of(value, EXPECTED)?.name, &element)
+        DataType::of(Extension::of(value, EXPECTED)?.name, element)
     }
 }
 
@@ -49,8 +49,12 @@ fn parse_nested(value: &RawValue, depth: usize) -> Result<Element, FormatError> 
     let parameter = |least| length_bytes(&configuration, least).map_err(within);
     match name.as_str() {
         "numpy.datetime64" | "numpy.timedelta64" => {
-            check_time(&configuration).map_err(within)?;
-            Ok(Element::Time)
+            let (unit, scale) = time(&configuration).map_err(within)?;
+            Ok(Element::Time(TimeFormat {
+                is_duration: name == "numpy.timedelta64",
+                unit,
+                scale,
+            }))
         }
         "null_terminated_bytes" => Ok(Element::Bytes { len: parameter(1)? }),
         "raw_bytes" => Ok(Element::Raw { len: parameter(1)? }),
@@ -112,25 +116,27 @@ pub(crate) fn without_parameters(name: &str) -> Option<Element> {
     }
 }
 
-/// Whether `unit` is a time unit of `NumPy`.
-pub(crate) fn is_time_unit(unit: &str) -> bool {
-    // Both Greek letters that look like a micro sign: U+03BC and U+00B5.
-    [
-        "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "\u{3bc}s", "\u{b5}s", "ns", "ps", "fs",
-        "as", "generic",
-    ]
-    .contains(&unit)
+/// A time unit of `NumPy` in its plain spelling.
+pub(crate) fn time_unit(unit: &str) -> Option<&str> {
+    match unit {
+        // Both letters that look like a micro sign.
+        "\u{3bc}s" | "\u{b5}s" => Some("us"),
+        "Y" | "M" | "W" | "D" | "h" | "m" | "s" | "ms" | "us" | "ns" | "ps" | "fs" | "as"
+        | "generic" => Some(unit),
+        _ => None,
+    }
 }
 
-fn check_time(configuration: &Object<'_>) -> Result<(), FormatError> {
+/// `unit` and `scale_factor`.
+fn time(configuration: &Object<'_>) -> Result<(String, u32), FormatError> {
     let unit = configuration.require("unit")?;
     let name = json::string(unit, "a time unit").map_err(|error| error.within("unit"))?;
-    if !is_time_unit(&name) {
+    let Some(name) = time_unit(&name) else {
         return Err(FormatError::unsupported("unit", "time unit", name));
-    }
+    };
     let scale = configuration.require("scale_factor")?;
-    match json::length(scale) {
-        Ok(1..=0x7fff_ffff) => Ok(()),
+    match json::length(scale).map(u32::try_from) {
+        Ok(Ok(factor @ 1..=0x7fff_ffff)) => Ok((name.to_owned(), factor)),
         _ => Err(json::mismatch(scale, "a whole number from 1 to 2^31 - 1").within("scale_factor")),
     }
 }
@@ -192,7 +198,8 @@ fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
         element: parse_nested(element, depth + 1)
             .map_err(|error| error.within(&format!("`{name_text}`")))?,
         name: name_text,
-        count: 1,
+        shape: Vec::new(),
+        order: ByteOrder::Little,
     })
 }
 

@@ -6,6 +6,9 @@
 //! | `default` `.` | `c` | `c.5` | `c.1.23` | `c.1.23` |
 //! | `v2` `/` | `0` | `5` | `1/23` | `1`, `23` |
 //! | `v2` `.` | `0` | `5` | `1.23` | `1.23` |
+//! | draft `/` | `c` | `c5` | `c1/23` | `c1`, `23` |
+//! | draft `.` | `c` | `c5` | `c1.23` | `c1.23` |
+//! | pre-v1 | – | `__zdata__/5.blosc` | `__zdata__/1.23.blosc` | `__zdata__`, `1.23.blosc` |
 //!
 //! Sources: Zarr v3 core, section "Chunk key encoding"; Zarr v2, section "Chunks".
 
@@ -20,9 +23,16 @@ use crate::grid::Dims;
 pub enum KeyKind {
     /// v3 `default`: `c`, then the indices.
     Default,
-    /// v3 `v2`, and Zarr v2 itself: the indices alone, `0` at rank 0.
+    /// v3 `v2`, and Zarr v1 and v2 themselves: the indices alone, `0` at rank 0.
     V2,
+    /// The v3 drafts: `c` and the indices with nothing between.
+    Draft,
+    /// zarr-python 0.4: a directory of its own, and names that end in `.blosc`.
+    PreV1,
 }
+
+const PRE_V1_DIRECTORY: &[u8] = b"__zdata__/";
+const PRE_V1_SUFFIX: &[u8] = b".blosc";
 
 /// How chunk keys are spelled, relative to the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +47,19 @@ impl ChunkKeyEncoding {
     /// The key of the chunk at `indices`.
     pub fn encode(&self, indices: &[u64]) -> Vec<u8> {
         let mut key = match self.kind {
-            KeyKind::Default => b"c".to_vec(),
+            KeyKind::Default | KeyKind::Draft => b"c".to_vec(),
             KeyKind::V2 if indices.is_empty() => b"0".to_vec(),
             KeyKind::V2 => Vec::new(),
+            KeyKind::PreV1 => PRE_V1_DIRECTORY.to_vec(),
         };
-        for index in indices {
-            if !key.is_empty() {
+        for (i, index) in indices.iter().enumerate() {
+            if i > 0 || self.kind == KeyKind::Default {
                 key.push(self.separator);
             }
             key.extend_from_slice(index.to_string().as_bytes());
+        }
+        if self.kind == KeyKind::PreV1 {
+            key.extend_from_slice(PRE_V1_SUFFIX);
         }
         key
     }
@@ -54,13 +68,18 @@ impl ChunkKeyEncoding {
     /// no sign and no leading zeros, and may lie outside the grid.
     pub fn decode(&self, key: &[u8], rank: usize) -> Option<Dims> {
         let indices = match (self.kind, rank) {
-            (KeyKind::Default, 0) => return (key == b"c").then(Dims::new),
+            (KeyKind::Default | KeyKind::Draft, 0) => return (key == b"c").then(Dims::new),
             (KeyKind::V2, 0) => return (key == b"0").then(Dims::new),
+            (KeyKind::PreV1, 0) => return None,
             (KeyKind::Default, _) => {
                 let (separator, indices) = key.strip_prefix(b"c")?.split_first()?;
                 (*separator == self.separator).then_some(indices)?
             }
             (KeyKind::V2, _) => key,
+            (KeyKind::Draft, _) => key.strip_prefix(b"c")?,
+            (KeyKind::PreV1, _) => key
+                .strip_prefix(PRE_V1_DIRECTORY)?
+                .strip_suffix(PRE_V1_SUFFIX)?,
         };
         let indices: Dims = indices
             .split(|&byte| byte == self.separator)
@@ -101,12 +120,14 @@ mod tests {
 
     #[test]
     fn keys_and_indices_are_inverse() {
-        use KeyKind::{Default, V2};
+        use KeyKind::{Default, Draft, V2};
         for (kind, separator, keys) in [
             (Default, b'/', ["c", "c/5", "c/1/23/45"]),
             (Default, b'.', ["c", "c.5", "c.1.23.45"]),
             (V2, b'/', ["0", "5", "1/23/45"]),
             (V2, b'.', ["0", "5", "1.23.45"]),
+            (Draft, b'/', ["c", "c5", "c1/23/45"]),
+            (Draft, b'.', ["c", "c5", "c1.23.45"]),
         ] {
             let encoding = encoding(kind, separator);
             for (key, indices) in keys.into_iter().zip([&[][..], &[5], &[1, 23, 45]]) {

@@ -73,8 +73,14 @@ impl DocumentName {
 /// The generation of the format that a document belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZarrFormat {
+    /// zarr-python 0.4: `__zmeta__`, `__zattr__`.
+    PreV1,
+    /// Zarr v1: `meta`, `attrs`; one array, no groups.
+    V1,
     /// Zarr v2: `.zarray`, `.zgroup`, `.zattrs`.
     V2,
+    /// The v3 drafts of 2019 to 2022: one `zarr.json` for a hierarchy below `meta` and `data`.
+    Draft,
     /// Zarr v3: `zarr.json`.
     V3,
 }
@@ -124,6 +130,10 @@ pub struct Decoding {
     pub fill_value: FillValue,
     /// From encoded bytes to elements.
     pub codecs: CodecChain,
+    /// The codecs as final v3 spells them, a JSON list, whatever the version of the document:
+    /// a v2 filter `delta` is `numcodecs.delta`, order F a `transpose`, a draft's sharding
+    /// transformer `sharding_indexed`.
+    pub pipeline: String,
 }
 
 impl ArrayMetadata {
@@ -169,6 +179,7 @@ impl Decoding {
         data_type: DataType,
         fill_value: FillValue,
         codecs: CodecChain,
+        pipeline: String,
         chunk_shape: &[u64],
     ) -> Result<Decoding, FormatError> {
         const LIMIT: u64 = i64::MAX.cast_unsigned();
@@ -185,6 +196,7 @@ impl Decoding {
             data_type,
             fill_value,
             codecs,
+            pipeline,
         })
     }
 }

@@ -48,9 +48,10 @@ pub enum Shards {
 /// When the array cannot be decoded, unless it is shown as stored.
 pub fn array(text: &[u8], format: ZarrFormat, shown: Shown) -> Result<Vec<u8>, FormatError> {
     match (shown, format) {
-        (Shown::Stored, _) | (Shown::Expanded, ZarrFormat::V2) => Ok(text.to_vec()),
         (Shown::Expanded, ZarrFormat::V3) => expanded_v3(text),
+        (Shown::Stored, _) | (Shown::Expanded, _) => Ok(text.to_vec()),
         (Shown::Decoded(_), ZarrFormat::V2) => decoded_v2(text),
+        (Shown::Decoded(_), _) => Err(FormatError::document("", "this version cannot be edited")),
         (Shown::Decoded(shards), ZarrFormat::V3) => decoded_v3(text, shards),
     }
 }
@@ -84,7 +85,7 @@ pub fn decoded_v3(text: &[u8], shards: Shards) -> Result<Vec<u8>, FormatError> {
     let array = v3_array(text)?;
     let decoding = array.decoding.clone()?;
     let endian = match decoding.data_type.layout {
-        ItemLayout::Numbers { unit: 1 } => None,
+        ItemLayout::Numbers { unit: 1 } | ItemLayout::Variable => None,
         ItemLayout::Numbers { .. } => Some(ByteOrder::Little),
         ItemLayout::Structured { .. } => codecs::innermost_endian(&decoding.codecs),
     };

@@ -137,10 +137,12 @@ fn decoding(
     let dtype = root.require("dtype")?;
     let (data_type, byte_order) = DataType::parse_v2(dtype)
         .map_err(|error| with_object_codec(error, codecs).within("dtype"))?;
-    let fill_value = FillValue::parse_v2(dtype, root.get("fill_value"))
+    let fill_value = FillValue::parse_v2(&data_type, root.get("fill_value"))
         .map_err(|error| error.within("fill_value"))?;
     let endian = match data_type.layout {
-        ItemLayout::Numbers { unit: 1 } | ItemLayout::Structured { .. } => None,
+        ItemLayout::Numbers { unit: 1 } | ItemLayout::Structured { .. } | ItemLayout::Variable => {
+            None
+        }
         ItemLayout::Numbers { .. } => Some(byte_order),
     };
     let rank = chunk_shape.len();
@@ -155,7 +157,7 @@ fn decoding(
             .map(bytes_to_bytes)
             .collect::<Result<_, _>>()?,
     };
-    Decoding::new(data_type, fill_value, chain, chunk_shape)
+    Decoding::new(data_type, fill_value, chain, String::new(), chunk_shape)
 }
 
 fn bytes_to_bytes(codec: &Codec) -> Result<BytesToBytes, FormatError> {

@@ -83,11 +83,12 @@ fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {
     let (chunk_keys, key_encoding) = chunk_key_encoding(root)?;
     let dimension_names = dimension_names(root, shape.len())?;
     let data_type = root.require("data_type")?;
-    let codecs = codecs::list(root.require("codecs")?).map_err(|error| error.within("codecs"))?;
+    let pipeline = root.require("codecs")?;
+    let codecs = codecs::list(pipeline).map_err(|error| error.within("codecs"))?;
     let fill_value = root.require("fill_value")?;
     let decoding = grid
         .and(key_encoding)
-        .and_then(|()| decoding(data_type, fill_value, &codecs, &chunk_shape));
+        .and_then(|()| decoding(data_type, fill_value, &codecs, pipeline, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V3,
         shape,
@@ -104,15 +105,22 @@ fn decoding(
     data_type: &RawValue,
     fill_value: &RawValue,
     codecs: &[CodecSpec<'_>],
+    pipeline: &RawValue,
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
     let parsed = DataType::parse_v3(data_type).map_err(|error| error.within("data_type"))?;
     let chain =
         codecs::chain(codecs, &parsed, chunk_shape).map_err(|error| error.within("codecs"))?;
     let order = codecs::innermost_endian(&chain).unwrap_or(ByteOrder::Little);
-    let fill_value = FillValue::parse_v3(data_type, fill_value, order)
+    let fill_value = FillValue::parse_v3(&parsed, fill_value, order)
         .map_err(|error| error.within("fill_value"))?;
-    Decoding::new(parsed, fill_value, chain, chunk_shape)
+    Decoding::new(
+        parsed,
+        fill_value,
+        chain,
+        pipeline.get().to_owned(),
+        chunk_shape,
+    )
 }
 
 /// Fails on a member that is neither known nor marked as one that need not be understood.

@@ -117,7 +117,7 @@ impl View {
         };
         let edited = match format {
             ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
-            ZarrFormat::V3 => consolidated::edit_v3(text, &mut edit),
+            _ => consolidated::edit_v3(text, &mut edit),
         };
         // What could not be looked at now is not to be missing for as long as this is kept.
         match (failed, edited) {
@@ -202,7 +202,7 @@ fn is_zmetadata(key: &Key) -> bool {
 fn parse_array(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
     match format {
         ZarrFormat::V2 => v2::parse_array(text).ok(),
-        ZarrFormat::V3 => match v3::parse(text).ok()? {
+        _ => match v3::parse(text).ok()? {
             NodeMetadata::Array(array) => Some(*array),
             NodeMetadata::Group(_) => None,
         },

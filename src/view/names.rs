@@ -48,6 +48,11 @@ impl ChunkNames {
             KeyKind::Default if name == b"c" => Name::Directory(Dims::new()),
             KeyKind::Default => Name::Other,
             KeyKind::V2 => self.in_directory(&[], name),
+            KeyKind::Draft => match name.strip_prefix(b"c") {
+                Some(index) => self.in_directory(&[], index),
+                None => Name::Other,
+            },
+            KeyKind::PreV1 => Name::Other,
         }
     }
 
@@ -79,7 +84,7 @@ impl ChunkNames {
     pub(super) fn directory_key(self, first: &[u64]) -> Vec<u8> {
         let mut key = match self.encoding.kind {
             KeyKind::Default => b"c".to_vec(),
-            KeyKind::V2 => Vec::new(),
+            _ => Vec::new(),
         };
         for index in first {
             if !key.is_empty() {

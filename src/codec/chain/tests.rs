@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     codec::{IndexLayout, IndexLocation},
-    dtype::{ByteOrder, ItemLayout},
+    dtype::{ByteOrder, Element, ItemLayout},
 };
 use BytesToBytes::{Blosc, Crc32c, Gzip, Zlib, Zstd};
 
@@ -10,6 +10,7 @@ fn numbers(unit: usize, count: u64) -> DataType {
         name: "test".to_owned(),
         item_size: unit as u64 * count,
         layout: ItemLayout::Numbers { unit },
+        element: Element::Bool,
     }
 }
 
@@ -155,6 +156,7 @@ fn swaps_follow_the_number_and_not_the_element() {
         name: "test".to_owned(),
         item_size: 8,
         layout: ItemLayout::Structured { multi_byte: true },
+        element: Element::Bool,
     };
     assert_eq!(decode(&big, &[2], &structured, &encoded).unwrap(), encoded);
     assert_eq!(

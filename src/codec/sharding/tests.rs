@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     codec::{ArrayToBytes, BytesCodec, BytesToBytes, Transpose},
-    dtype::{ByteOrder, DataType, FillValue, ItemLayout},
+    dtype::{ByteOrder, DataType, Element, FillValue, ItemLayout},
 };
 
 fn dtype(unit: usize) -> DataType {
@@ -9,6 +9,7 @@ fn dtype(unit: usize) -> DataType {
         name: "test".to_owned(),
         item_size: unit as u64,
         layout: ItemLayout::Numbers { unit },
+        element: Element::Bool,
     }
 }
 

@@ -17,13 +17,15 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn v2(dtype: &str, value: &str) -> Result<String, String> {
-    FillValue::parse_v2(&raw_value(dtype), Some(&raw_value(value)))
+    DataType::parse_v2(&raw_value(dtype))
+        .and_then(|(dtype, _)| FillValue::parse_v2(&dtype, Some(&raw_value(value))))
         .map(|fill| hex(fill.bytes()))
         .map_err(|error| error.to_string())
 }
 
 fn v3(dtype: &str, value: &str, order: ByteOrder) -> Result<String, String> {
-    FillValue::parse_v3(&raw_value(dtype), &raw_value(value), order)
+    DataType::parse_v3(&raw_value(dtype))
+        .and_then(|dtype| FillValue::parse_v3(&dtype, &raw_value(value), order))
         .map(|fill| hex(fill.bytes()))
         .map_err(|error| error.to_string())
 }
@@ -67,7 +69,10 @@ fn v2_spellings() {
 #[test]
 fn v2_null_is_undefined() {
     for value in [None, Some(raw_value("null"))] {
-        let fill = FillValue::parse_v2(&raw_value("\"<i4\""), value.as_deref()).unwrap();
+        let fill = {
+            let (dtype, _) = DataType::parse_v2(&raw_value("\"<i4\"")).unwrap();
+            FillValue::parse_v2(&dtype, value.as_deref()).unwrap()
+        };
         assert!(!fill.is_defined());
         assert_eq!(fill.bytes(), [0; 4]);
     }
