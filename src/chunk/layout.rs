@@ -115,8 +115,18 @@ impl ChunkLayout {
     }
 
     /// Bytes of every decoded chunk.
-    pub fn decoded_len(&self) -> u64 {
-        self.decoded_len
+    pub fn decoded_len(&self) -> Option<u64> {
+        Some(self.decoded_len)
+    }
+
+    /// Bytes of an absent chunk.
+    pub fn absent_len(&self) -> Option<u64> {
+        Some(self.decoded_len)
+    }
+
+    /// Fills `buf` with what an absent chunk holds at `offset`.
+    pub fn fill_absent(&self, offset: u64, buf: &mut [u8]) {
+        self.fill_value.fill(offset, buf);
     }
 
     /// What absent chunks hold.

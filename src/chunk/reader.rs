@@ -199,7 +199,7 @@ impl ArrayReader {
 
     fn decode(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
         let counters = self.shared.cache.counters();
-        let decoded_len = self.layout.decoded_len();
+        let decoded_len = self.layout.decoded_len().unwrap_or(0);
         self.check_limit(decoded_len, "a decoded chunk")?;
         let encoded_len = chunk.encoded.len();
         self.check_encoded_len(chunk, decoded_len)?;

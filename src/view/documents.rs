@@ -135,7 +135,7 @@ impl View {
     fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, FormatError> {
         let shown = match array.form {
             Form::Stored => render::Shown::Stored,
-            Form::Expanded => render::Shown::Expanded,
+            Form::Encoded => render::Shown::Expanded,
             Form::Decoded => render::Shown::Decoded(self.options.shards),
         };
         render::array(text, array.node.metadata.zarr_format, shown)

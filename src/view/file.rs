@@ -103,7 +103,7 @@ impl View {
                     self.opened(attributes, content)
                 }))
             }
-            Vnode::ErrorNote { view, prefix } => match self.shown(*view, prefix)? {
+            Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
                 Shown::Unusable(unusable) => {
                     let note = unusable.note();
                     let attributes = self.text(&unusable.document.meta, &note);
@@ -135,9 +135,8 @@ impl View {
         indices: &[u64],
     ) -> Result<Option<Opened>, Error> {
         let reader = &array.reader;
-        let absent = |array: Arc<ShownArray>, attributes: Attributes| {
-            let fills = array.fills;
-            fills.then(|| self.opened(attributes, Content::Absent(array)))
+        let absent = |array: Arc<ShownArray>, attributes: Option<Attributes>| {
+            attributes.map(|attributes| self.opened(attributes, Content::Absent(array)))
         };
         let Some(object) = reader.open_stored(indices, None)? else {
             let attributes = self.absent_chunk(&array);
@@ -148,19 +147,21 @@ impl View {
             return Ok(Some(self.open_object(object, &reader.stored_key(indices)?)));
         }
         let Some(chunk) = reader.locate(&object, indices)? else {
-            let attributes = self.decoded_chunk(&array, &meta);
+            let attributes = array.absent_len.map(|len| self.part(&meta, len));
             return Ok(absent(array, attributes));
         };
         let encoded_len = chunk.encoded.len();
-        let (attributes, as_stored) = match array.form {
+        let (len, as_stored) = match array.form {
             Form::Decoded => {
-                let attributes = self.decoded_chunk(&array, &meta);
+                let len = array.decoded_len_of(&object, indices)?;
                 // Stored bytes that are decoded bytes need no decoder, if the length is right.
-                let same = reader.layout().is_identity() && encoded_len == attributes.size;
-                (attributes, same)
+                let same =
+                    reader.layout().is_identity() && array.decoded_len() == Some(encoded_len);
+                (len, same)
             }
-            Form::Expanded | Form::Stored => (self.encoded_chunk(&meta, encoded_len), true),
+            Form::Encoded | Form::Stored => (encoded_len, true),
         };
+        let attributes = self.part(&meta, len);
         // A slice of a shard's body would pin it.
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             Content::Stored(chunk.encoded)
@@ -233,7 +234,7 @@ impl OpenFile {
         match &self.content {
             Content::Stored(slice) => Some(fill(scratch, len, |buf| slice.read_at(offset, buf))),
             Content::Absent(array) => Some(fill(scratch, len, |buf| {
-                array.reader.layout().fill_value().fill(offset, buf);
+                array.reader.layout().fill_absent(offset, buf);
                 Ok(())
             })),
             Content::Generated(text) | Content::Statistics(text) => {
@@ -294,7 +295,7 @@ impl ChunkFile {
         let reader = &self.array.reader;
         match self.array.form {
             Form::Decoded => reader.decode_then(&self.object, &self.indices, then),
-            Form::Expanded | Form::Stored => {
+            Form::Encoded | Form::Stored => {
                 reader.encoded_then(&self.object, &self.indices, then);
             }
         }

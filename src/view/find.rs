@@ -28,32 +28,33 @@ impl View {
                 match views.find(|view| view.name().as_bytes() == name) {
                     Some(&view) => self.with_attributes(Vnode::Prefix {
                         view,
-                        prefix: Prefix::root(),
+                        path: Prefix::root(),
                     }),
                     None => Ok(None),
                 }
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
-            Vnode::Prefix { view, prefix } => {
-                if self.is_hidden_by_control(prefix, name) {
+            Vnode::Prefix { view, path } => {
+                if self.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
                 }
-                match self.shown(*view, prefix)? {
-                    Shown::Plain => self.find_plain(*view, prefix, name),
+                match self.shown(*view, path)? {
+                    Shown::Plain => self.find_plain(*view, path, name),
                     Shown::Array(array) => self.find_in_array(*view, &array, name),
                     Shown::Unusable(unusable) => {
-                        self.find_in_unusable(*view, prefix, &unusable, name)
+                        self.find_in_unusable(*view, path, &unusable, name)
                     }
                 }
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
-                let found = array.names.in_directory(&place.indices, name);
+                let found = array.shown.in_directory(&place.indices, name);
                 if array.form != Form::Stored && found != Name::Other {
                     return self.find_chunk(place.view, &array, found);
                 }
-                let directory = array.names.directory_key(&place.indices);
-                let directory = array.node.prefix.key(&directory)?.to_prefix();
+                let Some(directory) = array.directory_of_same_name(&place.indices)? else {
+                    return Ok(None);
+                };
                 let stored = self.find_stored(place.view, &directory, name)?;
                 Ok(stored.map(|stored| as_chunk(place.view, &array, found, stored)))
             }
@@ -111,7 +112,7 @@ impl View {
             StatKind::Object => Vnode::Object { view, key },
             StatKind::Prefix => Vnode::Prefix {
                 view,
-                prefix: key.to_prefix(),
+                path: key.to_prefix(),
             },
         };
         Ok(Some((vnode, self.plain(&stat))))
@@ -128,7 +129,7 @@ impl View {
             Some(Role::Edited(key)) => return self.with_attributes(Vnode::Document { view, key }),
             None => {}
         }
-        let found = array.names.in_array(name);
+        let found = array.shown.in_array(name);
         if array.form != Form::Stored && found != Name::Other {
             return self.find_chunk(view, array, found);
         }
@@ -220,7 +221,7 @@ impl View {
     ) -> Result<[(Vec<u8>, Vnode); 2], Error> {
         let note = Vnode::ErrorNote {
             view,
-            prefix: prefix.clone(),
+            path: prefix.clone(),
         };
         let key = unusable.document.key.clone();
         let renamed = [key.name(), b".unsupported"].concat();
@@ -246,7 +247,7 @@ impl View {
 pub(super) fn chunk_place(view: ViewKind, array: &ShownArray, indices: Dims) -> ChunkPlace {
     ChunkPlace {
         view,
-        prefix: array.node.prefix.clone(),
+        path: array.path.clone(),
         identity: array.node.chunk_identity,
         indices,
     }

@@ -10,7 +10,6 @@ use super::View;
 use super::chunk_listing::{Place, StoredChunks};
 use super::find::{STATISTICS, chunk_place};
 use super::grid_listing::GridChunks;
-use super::names::Name;
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::stored_listing::{Filter, StoredNames};
@@ -77,11 +76,9 @@ impl View {
         let segments = match vnode {
             Vnode::Views => {
                 let views = self.options.views.iter().map(|&view| {
-                    let prefix = Prefix::root();
-                    (
-                        view.name().as_bytes().to_vec(),
-                        Vnode::Prefix { view, prefix },
-                    )
+                    let path = Prefix::root();
+                    let vnode = Vnode::Prefix { view, path };
+                    (view.name().as_bytes().to_vec(), vnode)
                 });
                 vec![Segment::fixed(views.collect())]
             }
@@ -91,22 +88,23 @@ impl View {
                     Vnode::Statistics,
                 )])]
             }
-            Vnode::Prefix { view, prefix } => {
-                if self.stat_prefix(prefix)?.is_none() {
+            Vnode::Prefix { view, path } => {
+                if self.stat_prefix(path)?.is_none() {
                     return Ok(None);
                 }
-                self.prefix_segments(*view, prefix)?
+                self.prefix_segments(*view, path)?
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
                 if self.chunk_directory(&array, &place.indices)?.is_none() {
                     return Ok(None);
                 }
-                let relative = array.names.directory_key(&place.indices);
-                let prefix = array.node.prefix.key(&relative)?.to_prefix();
                 let first = place.indices.clone();
-                let filter = Filter::Chunks(Arc::clone(&array), first.clone());
-                let mut segments = vec![Segment::stored(place.view, prefix, filter)];
+                let mut segments = Vec::new();
+                if let Some(prefix) = array.directory_of_same_name(&first)? {
+                    let filter = Filter::Chunks(Arc::clone(&array), first.clone());
+                    segments.push(Segment::stored(place.view, prefix, filter));
+                }
                 if array.form != Form::Stored {
                     segments.push(Segment::chunks(place.view, array, first));
                 }
@@ -149,13 +147,13 @@ impl View {
         array: Arc<ShownArray>,
     ) -> Result<Option<Segment>, Error> {
         let first = Dims::new();
-        if array.names.in_array(b"c") != Name::Directory(Dims::new()) {
+        let Some(root) = array.shown.root() else {
             return Ok(Some(Segment::chunks(view, array, first)));
-        }
+        };
         let exists = self.chunk_directory(&array, &first)?.is_some();
         Ok(exists.then(|| {
             let vnode = Vnode::ChunkDirectory(chunk_place(view, &array, first));
-            Segment::fixed(vec![(b"c".to_vec(), vnode)])
+            Segment::fixed(vec![(root.to_vec(), vnode)])
         }))
     }
 }

@@ -178,15 +178,15 @@ impl View {
         Ok(match self.options.views.as_slice() {
             [view] => Vnode::Prefix {
                 view: *view,
-                prefix: Prefix::root(),
+                path: Prefix::root(),
             },
             _ => Vnode::Views,
         })
     }
 
-    /// What lives at `prefix`, as `view` shows it.
-    fn shown(&self, view: ViewKind, prefix: &Prefix) -> Result<Shown, Error> {
-        let node = match self.hierarchy.node(prefix)? {
+    /// What lives at `path`, as `view` shows it.
+    fn shown(&self, view: ViewKind, path: &Prefix) -> Result<Shown, Error> {
+        let node = match self.hierarchy.node(path)? {
             Node::Group(_) | Node::Implicit => return Ok(Shown::Plain),
             Node::Broken(broken) => {
                 let unusable = Arc::new(Unusable::broken(&broken));
@@ -194,7 +194,7 @@ impl View {
             }
             Node::Array(node) => node,
         };
-        let key = (view, prefix.clone());
+        let key = (view, path.clone());
         let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&key) {
             Some(Shown::Array(array)) if Arc::ptr_eq(&array.node, &node) => {
@@ -207,11 +207,11 @@ impl View {
         }
         drop(known);
         let shared = self.shared.clone();
-        let shown = match ShownArray::new(Arc::clone(&node), view, &self.options, shared) {
+        let shown = match ShownArray::new(Arc::clone(&node), path, view, &self.options, shared) {
             Ok(array) => {
                 let counts = array.grid().counts();
                 self.numbers
-                    .add_array(view, prefix, node.chunk_identity, counts);
+                    .add_array(view, path, node.chunk_identity, counts);
                 Shown::Array(Arc::new(array))
             }
             Err(error) => {
@@ -226,7 +226,7 @@ impl View {
 
     /// The array that `place` is a chunk of.
     fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
-        match self.shown(place.view, &place.prefix)? {
+        match self.shown(place.view, &place.path)? {
             Shown::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
             _ => Err(Error::Stale),
         }

@@ -1,15 +1,15 @@
 //! An array as a view shows it.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use super::names::{ChunkNames, Name};
 use super::options::{Missing, ViewKind, ViewOptions};
-use crate::chunk::{ArrayReader, ChunkLayout, Shards, Shared};
-use crate::error::FormatError;
+use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared};
+use crate::error::{Error, FormatError};
 use crate::grid::ChunkGrid;
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
 use crate::metadata::DocumentName;
-use crate::store::{Key, StoreError};
+use crate::store::{Key, Object, Prefix, StoreError};
 
 /// Grids of more chunks than this are listed by what is stored, even where absent chunks are
 /// files.
@@ -19,11 +19,16 @@ const MOST_LISTED: u64 = 10_000_000;
 #[derive(Debug)]
 pub(super) struct ShownArray {
     pub(super) node: Arc<ArrayNode>,
+    /// Where it is in the tree.
+    pub(super) path: Prefix,
     pub(super) form: Form,
-    pub(super) names: ChunkNames,
+    /// How the keys of stored chunks are spelled, below `node.prefix`.
+    pub(super) stored: ChunkNames,
+    /// How the view spells them, below `path`.
+    pub(super) shown: ChunkNames,
     pub(super) reader: Arc<ArrayReader>,
-    /// Whether a chunk that the store lacks is a file of fill value.
-    pub(super) fills: bool,
+    /// Bytes of a chunk that the store lacks, where that is a file of fill value.
+    pub(super) absent_len: Option<u64>,
     /// Whether listings name every chunk of the grid.
     pub(super) lists_grid: bool,
 }
@@ -33,8 +38,8 @@ pub(super) struct ShownArray {
 pub(super) enum Form {
     /// As in the store.
     Stored,
-    /// Shards give way to their inner chunks, encoded.
-    Expanded,
+    /// Encoded chunks, out of shards or whole stored objects, under the names of the view.
+    Encoded,
     /// Chunks are decoded.
     Decoded,
 }
@@ -62,12 +67,13 @@ pub(super) struct Unusable {
 }
 
 impl ShownArray {
-    /// The array at `node` in `view`.
+    /// The array `node` at `path` of `view`.
     ///
     /// # Errors
     /// [`FormatError`] when the array cannot be decoded.
     pub(super) fn new(
         node: Arc<ArrayNode>,
+        path: &Prefix,
         view: ViewKind,
         options: &ViewOptions,
         shared: Shared,
@@ -79,22 +85,27 @@ impl ShownArray {
         let (form, shards) = match view {
             ViewKind::Chunks => (Form::Decoded, options.shards),
             ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
-                (Form::Expanded, Shards::Expand)
+                (Form::Encoded, Shards::Expand)
             }
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
         let layout = ChunkLayout::new(&node.metadata, shards)?;
-        if form == Form::Decoded && layout.decoded_len() > options.max_chunk_bytes {
+        // What varies in length is held against the limit when it is decoded.
+        let decoded_len = layout.decoded_len();
+        if form == Form::Decoded && decoded_len.is_some_and(|len| len > options.max_chunk_bytes) {
             return Err(FormatError::TooLarge {
                 what: "the size of a decoded chunk (see --max-chunk)",
-                found: layout.decoded_len().to_string(),
+                found: decoded_len.unwrap_or_default().to_string(),
                 limit: options.max_chunk_bytes,
             });
         }
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
-        let fills = form == Form::Decoded && options.missing == Missing::Fill;
-        let lists_grid = fills && n_chunks <= MOST_LISTED;
-        if fills && !lists_grid {
+        let absent_len = match options.missing {
+            Missing::Fill if form == Form::Decoded => layout.absent_len(),
+            _ => None,
+        };
+        let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;
+        if absent_len.is_some() && !lists_grid {
             log::warn!(
                 "{}: {n_chunks} chunks; listings show the stored ones only, any other opens by name",
                 node.prefix
@@ -108,17 +119,44 @@ impl ShownArray {
             // The two views read one array in different ways, so does `--shards keep`.
             node.identity ^ (form as u64),
         );
+        let stored = ChunkNames {
+            encoding: node.metadata.chunk_keys,
+            rank: node.metadata.shape.len(),
+        };
         Ok(ShownArray {
-            names: ChunkNames {
-                encoding: node.metadata.chunk_keys,
-                rank: node.metadata.shape.len(),
-            },
             node,
+            path: path.clone(),
             form,
+            stored,
+            shown: stored,
             reader: Arc::new(reader),
-            fills,
+            absent_len,
             lists_grid,
         })
+    }
+
+    /// Bytes of a stored chunk, decoded; `None` when they are known only after decoding.
+    pub(super) fn decoded_len(&self) -> Option<u64> {
+        self.reader.layout().decoded_len()
+    }
+
+    /// Bytes of the chunk `indices` of `object`, decoded.
+    pub(super) fn decoded_len_of(
+        &self,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<u64, Error> {
+        if let Some(len) = self.decoded_len() {
+            return Ok(len);
+        }
+        let (send, receive) = mpsc::sync_channel(1);
+        let deliver: Continuation = Box::new(move |block| {
+            // The receiver below waits; it cannot have gone away.
+            let _ = send.send(block);
+        });
+        self.reader.decode_then(object, indices, deliver);
+        let block = receive.recv().unwrap_or(Err(Error::Panicked))?;
+        Ok(block.len() as u64)
     }
 
     /// The grid of the chunks that are shown.
@@ -126,15 +164,28 @@ impl ShownArray {
         self.reader.layout().shown_grid()
     }
 
-    /// The store's directory of the stored chunks below the shown directory `first`; `None` for
-    /// the root.
-    pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Option<Key>, StoreError> {
+    /// The store's directory of the stored chunks below the shown directory `first`.
+    pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let stored = self.reader.layout().stored_indices(first);
-        let relative = self.names.directory_key(&stored);
+        self.directory(&stored)
+    }
+
+    /// The store's directory of the name of the shown directory `first`; `None` where the view
+    /// spells names in its own way.
+    pub(super) fn directory_of_same_name(
+        &self,
+        first: &[u64],
+    ) -> Result<Option<Prefix>, StoreError> {
+        let same = self.stored == self.shown && self.path == self.node.prefix;
+        same.then(|| self.directory(first)).transpose()
+    }
+
+    fn directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
+        let relative = self.stored.directory_key(first);
         if relative.is_empty() {
-            return Ok(self.node.prefix.to_key());
+            return Ok(self.node.prefix.clone());
         }
-        self.node.prefix.key(&relative).map(Some)
+        Ok(self.node.prefix.key(&relative)?.to_prefix())
     }
 
     /// What becomes of the metadata document called `name` beside the chunks; `None` for what is

@@ -87,8 +87,8 @@ impl StoredNames {
             _ => {}
         }
         let (array, name) = match &self.filter {
-            Filter::Array(array) => (array, array.names.in_array(&entry.name)),
-            Filter::Chunks(array, first) => (array, array.names.in_directory(first, &entry.name)),
+            Filter::Array(array) => (array, array.shown.in_array(&entry.name)),
+            Filter::Chunks(array, first) => (array, array.shown.in_directory(first, &entry.name)),
             _ => return Ok(Some(self.plain(view, entry, key))),
         };
         if array.form != Form::Stored {
@@ -106,7 +106,7 @@ impl StoredNames {
         let vnode = match entry.kind {
             EntryKind::Prefix => Vnode::Prefix {
                 view: self.view,
-                prefix: key.to_prefix(),
+                path: key.to_prefix(),
             },
             EntryKind::Object | EntryKind::Unreadable => Vnode::Object {
                 view: self.view,

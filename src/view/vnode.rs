@@ -26,16 +26,17 @@ pub(super) enum Vnode {
     Control,
     /// `stats.json`.
     Statistics,
-    /// A prefix of the store: a group, an array, or a directory that is neither.
-    Prefix { view: ViewKind, prefix: Prefix },
+    /// A path of the tree: a group, an array, or a directory that is neither. A prefix of the
+    /// store, but for nodes that are shown in another version.
+    Prefix { view: ViewKind, path: Prefix },
     /// An object of the store, as it is.
     Object { view: ViewKind, key: Key },
     /// A metadata document, edited to say what the view shows.
     Document { view: ViewKind, key: Key },
     /// The document of an array that cannot be decoded, under another name.
     Unsupported { view: ViewKind, key: Key },
-    /// `ERROR.txt`: why the array at a prefix cannot be decoded.
-    ErrorNote { view: ViewKind, prefix: Prefix },
+    /// `ERROR.txt`: why the array at a path cannot be shown.
+    ErrorNote { view: ViewKind, path: Prefix },
     /// The directory of the chunks whose first indices are these.
     ChunkDirectory(ChunkPlace),
     /// A chunk.
@@ -46,8 +47,8 @@ pub(super) enum Vnode {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ChunkPlace {
     pub(super) view: ViewKind,
-    /// Where the array lives.
-    pub(super) prefix: Prefix,
+    /// Where the array is in the tree.
+    pub(super) path: Prefix,
     /// Which array: `ArrayNode::chunk_identity`.
     pub(super) identity: u64,
     /// In the shown grid; fewer than the rank for a directory.
