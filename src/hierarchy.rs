@@ -41,12 +41,72 @@ pub enum Recheck {
 pub enum Node {
     /// An array.
     Array(Arc<ArrayNode>),
-    /// A group with a document of its own.
-    Group(ZarrFormat),
+    /// A group.
+    Group(GroupNode),
     /// A prefix without a metadata document: an implicit group, or a plain directory.
     Implicit,
     /// A document that is no metadata, or asks for what must be understood and is not.
     Broken(Arc<BrokenNode>),
+}
+
+/// A group.
+#[derive(Debug, Clone)]
+pub struct GroupNode {
+    /// Its version.
+    pub format: ZarrFormat,
+    /// Its document.
+    pub document: Option<Document>,
+}
+
+/// A node at a path of the tree.
+#[derive(Debug, Clone)]
+pub struct TreeNode {
+    /// n
+    pub node: Node,
+    /// p
+    pub place: TreePlace,
+}
+
+/// Where.
+#[derive(Debug, Clone)]
+pub enum TreePlace {
+    /// s
+    Store,
+    /// b
+    BelowArray,
+    /// d
+    Draft(DraftNode),
+}
+
+/// A node of a draft.
+#[derive(Debug, Clone)]
+pub struct DraftNode {
+    /// r
+    pub root: Prefix,
+    /// p
+    pub path: Prefix,
+    /// e
+    pub exists: bool,
+}
+
+impl DraftNode {
+    /// The key of the array's document.
+    pub fn array_key(&self) -> Result<Key, Error> {
+        Ok(self.root.key(b"meta/root.array.json")?)
+    }
+    /// The key of the group's document.
+    pub fn group_key(&self) -> Result<Key, Error> {
+        Ok(self.root.key(b"meta/root.group.json")?)
+    }
+    /// Listing shows children.
+    pub fn children(&self) -> Result<Prefix, Error> {
+        Ok(self.root.key(b"meta/root")?.to_prefix())
+    }
+    /// The child that a listed entry is of.
+    pub fn child_of<'n>(&self, name: &'n [u8], is_prefix: bool) -> Option<&'n [u8]> {
+        if is_prefix { return Some(name); }
+        name.strip_suffix(b".array.json").or_else(|| name.strip_suffix(b".group.json"))
+    }
 }
 
 /// An array and the document that says so.
@@ -56,6 +116,8 @@ pub struct ArrayNode {
     pub prefix: Prefix,
     /// Its metadata document.
     pub document: Document,
+    /// a
+    pub attributes: Option<Key>,
     /// What the document says.
     pub metadata: ArrayMetadata,
     /// Stands for the prefix and all of `metadata`; attributes do not change it.
@@ -162,6 +224,25 @@ impl Hierarchy {
         }
         self.lock().put(prefix.clone(), loaded);
         Ok(node)
+    }
+
+    /// d
+    pub fn described_by(&self, key: &Key) -> Result<Option<Prefix>, Error> {
+        let known = matches!(DocumentName::of(key.name()), Some(DocumentName::ZArray | DocumentName::ZarrJson));
+        Ok(known.then(|| key.parent()))
+    }
+
+    /// t
+    pub fn tree_node(&self, path: &Prefix) -> Result<TreeNode, Error> {
+        let mut at = Vec::new();
+        for segment in path.as_bytes().split(|&b| b == b'/') {
+            if matches!(self.node(&Prefix::parse(&at)?)?, Node::Array(_)) && !path.is_root() {
+                return Ok(TreeNode { node: Node::Implicit, place: TreePlace::BelowArray });
+            }
+            at.push(b'/');
+            at.extend_from_slice(segment);
+        }
+        Ok(TreeNode { node: self.node(path)?, place: TreePlace::Store })
     }
 
     fn is_fresh(&self, known: &Remembered) -> bool {
@@ -294,12 +375,13 @@ fn parse(prefix: &Prefix, name: DocumentName, text: Text) -> Node {
         Ok(NodeMetadata::Array(metadata)) => Node::Array(Arc::new(ArrayNode {
             identity: hash(prefix, &metadata),
             chunk_identity: chunk_identity(prefix, &metadata),
+            attributes: (name == DocumentName::ZArray).then(|| prefix.key(b".zattrs").ok()).flatten(),
             prefix: prefix.clone(),
             document: text.document,
             metadata: *metadata,
         })),
-        Ok(NodeMetadata::Group(_)) if name == DocumentName::ZGroup => Node::Group(ZarrFormat::V2),
-        Ok(NodeMetadata::Group(_)) => Node::Group(ZarrFormat::V3),
+        Ok(NodeMetadata::Group(_)) if name == DocumentName::ZGroup => Node::Group(GroupNode { format: ZarrFormat::V2, document: Some(text.document) }),
+        Ok(NodeMetadata::Group(_)) => Node::Group(GroupNode { format: ZarrFormat::V3, document: Some(text.document) }),
         Err(error) => Node::Broken(Arc::new(BrokenNode {
             document: text.document,
             error,

@@ -17,8 +17,10 @@ mod json;
 pub mod render;
 pub mod v2;
 pub mod v3;
+pub mod write;
 
 pub(crate) use chunk_key::index_of;
+pub use write::Target;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 
 use crate::codec::CodecChain;
