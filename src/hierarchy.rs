@@ -104,8 +104,11 @@ impl DraftNode {
     }
     /// The child that a listed entry is of.
     pub fn child_of<'n>(&self, name: &'n [u8], is_prefix: bool) -> Option<&'n [u8]> {
-        if is_prefix { return Some(name); }
-        name.strip_suffix(b".array.json").or_else(|| name.strip_suffix(b".group.json"))
+        if is_prefix {
+            return Some(name);
+        }
+        name.strip_suffix(b".array.json")
+            .or_else(|| name.strip_suffix(b".group.json"))
     }
 }
 
@@ -228,7 +231,10 @@ impl Hierarchy {
 
     /// d
     pub fn described_by(&self, key: &Key) -> Result<Option<Prefix>, Error> {
-        let known = matches!(DocumentName::of(key.name()), Some(DocumentName::ZArray | DocumentName::ZarrJson));
+        let known = matches!(
+            DocumentName::of(key.name()),
+            Some(DocumentName::ZArray | DocumentName::ZarrJson)
+        );
         Ok(known.then(|| key.parent()))
     }
 
@@ -237,12 +243,18 @@ impl Hierarchy {
         let mut at = Vec::new();
         for segment in path.as_bytes().split(|&b| b == b'/') {
             if matches!(self.node(&Prefix::parse(&at)?)?, Node::Array(_)) && !path.is_root() {
-                return Ok(TreeNode { node: Node::Implicit, place: TreePlace::BelowArray });
+                return Ok(TreeNode {
+                    node: Node::Implicit,
+                    place: TreePlace::BelowArray,
+                });
             }
             at.push(b'/');
             at.extend_from_slice(segment);
         }
-        Ok(TreeNode { node: self.node(path)?, place: TreePlace::Store })
+        Ok(TreeNode {
+            node: self.node(path)?,
+            place: TreePlace::Store,
+        })
     }
 
     fn is_fresh(&self, known: &Remembered) -> bool {
@@ -375,13 +387,21 @@ fn parse(prefix: &Prefix, name: DocumentName, text: Text) -> Node {
         Ok(NodeMetadata::Array(metadata)) => Node::Array(Arc::new(ArrayNode {
             identity: hash(prefix, &metadata),
             chunk_identity: chunk_identity(prefix, &metadata),
-            attributes: (name == DocumentName::ZArray).then(|| prefix.key(b".zattrs").ok()).flatten(),
+            attributes: (name == DocumentName::ZArray)
+                .then(|| prefix.key(b".zattrs").ok())
+                .flatten(),
             prefix: prefix.clone(),
             document: text.document,
             metadata: *metadata,
         })),
-        Ok(NodeMetadata::Group(_)) if name == DocumentName::ZGroup => Node::Group(GroupNode { format: ZarrFormat::V2, document: Some(text.document) }),
-        Ok(NodeMetadata::Group(_)) => Node::Group(GroupNode { format: ZarrFormat::V3, document: Some(text.document) }),
+        Ok(NodeMetadata::Group(_)) if name == DocumentName::ZGroup => Node::Group(GroupNode {
+            format: ZarrFormat::V2,
+            document: Some(text.document),
+        }),
+        Ok(NodeMetadata::Group(_)) => Node::Group(GroupNode {
+            format: ZarrFormat::V3,
+            document: Some(text.document),
+        }),
         Err(error) => Node::Broken(Arc::new(BrokenNode {
             document: text.document,
             error,

@@ -90,6 +90,24 @@ pub fn edit_v3(
     Ok(edits.apply(text))
 }
 
+/// Whether the v3 group document `text` holds copies.
+pub fn is_inline(text: &[u8]) -> bool {
+    let held = || -> Result<bool, FormatError> {
+        let document = Document::parse(text)?;
+        let root = document.root()?;
+        let consolidated = root
+            .get("consolidated_metadata")
+            .map(Json::of)
+            .transpose()?;
+        let Some(Json::Object(consolidated)) = consolidated else {
+            return Ok(false);
+        };
+        Ok(consolidated.get("kind").map(RawValue::get) == Some("\"inline\""))
+    };
+    // What cannot be parsed holds nothing that can be copied.
+    held().unwrap_or(false)
+}
+
 /// Edits the copies in the document of the group at `prefix` ("" or ending in `/`).
 fn edit_group(
     document: &Document<'_>,

@@ -20,8 +20,8 @@ pub mod v3;
 pub mod write;
 
 pub(crate) use chunk_key::index_of;
-pub use write::Target;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
+pub use write::Target;
 
 use crate::codec::CodecChain;
 use crate::dtype::{DataType, FillValue};

@@ -18,13 +18,19 @@ impl View {
         match vnode {
             Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root))),
             Vnode::Statistics => Ok(Some(self.file(&self.root, statistics::SIZE, 0))),
-            Vnode::Prefix { path, .. } => Ok(self.stat_prefix(path)?.map(|m| self.directory(&m))),
+            Vnode::Prefix { path, .. } => {
+                Ok(self.directory_meta(path)?.map(|m| self.directory(&m)))
+            }
             Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
                 Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
             }
             Vnode::Document { view, key } => {
                 let document = self.document(*view, key)?;
                 Ok(document.map(|(meta, text)| self.edited_document(&meta, &text)))
+            }
+            Vnode::Written { view, path, name } => {
+                let written = self.written(*view, path, *name)?;
+                Ok(written.map(|(meta, text)| self.edited_document(&meta, &text)))
             }
             Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
                 Shown::Unusable(unusable) => {

@@ -9,13 +9,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
-use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Key, Object};
+use crate::store::{Key, Object, ObjectMeta};
 
 /// A file that was opened, and its attributes at that moment.
 #[derive(Debug)]
@@ -42,10 +41,9 @@ enum Content {
     Absent(Arc<ShownArray>),
     /// A chunk that has to be decoded, or taken out of a shard that had to be.
     Chunk(ChunkFile),
-    /// A metadata document, edited.
+    /// A metadata document, edited or written.
     Document {
-        view: ViewKind,
-        key: Key,
+        vnode: Vnode,
         fingerprint: u64,
         /// Gone when the cache evicted it; then it is made again.
         text: Weak<Block>,
@@ -90,13 +88,11 @@ impl View {
                 let object = self.shared.sources.open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
             }
-            Vnode::Document { view, key } => {
-                let document = self.document(*view, key)?;
-                Ok(document.map(|(meta, text)| {
+            Vnode::Document { .. } | Vnode::Written { .. } => {
+                Ok(self.document_of(vnode)?.map(|(meta, text)| {
                     let attributes = self.edited_document(&meta, &text);
                     let content = Content::Document {
-                        view: *view,
-                        key: key.clone(),
+                        vnode: vnode.clone(),
                         fingerprint: attributes.fingerprint,
                         text: Arc::downgrade(&text),
                     };
@@ -126,6 +122,14 @@ impl View {
             Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {
                 Ok(None)
             }
+        }
+    }
+
+    fn document_of(&self, vnode: &Vnode) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        match vnode {
+            Vnode::Document { view, key } => self.document(*view, key),
+            Vnode::Written { view, path, name } => self.written(*view, path, *name),
+            _ => Ok(None),
         }
     }
 
@@ -251,11 +255,8 @@ impl OpenFile {
         match &self.content {
             Content::Chunk(chunk) => chunk.load(then),
             Content::Document {
-                view,
-                key,
-                fingerprint,
-                ..
-            } => then(self.document(*view, key, *fingerprint)),
+                vnode, fingerprint, ..
+            } => then(self.document(vnode, *fingerprint)),
             // Those that `try_read` always answers.
             Content::Stored(_)
             | Content::Absent(_)
@@ -265,8 +266,8 @@ impl OpenFile {
     }
 
     /// The document again, if it still says what it said.
-    fn document(&self, view: ViewKind, key: &Key, fingerprint: u64) -> Result<Arc<Block>, Error> {
-        let (_, text) = self.view.document(view, key)?.ok_or(Error::Stale)?;
+    fn document(&self, vnode: &Vnode, fingerprint: u64) -> Result<Arc<Block>, Error> {
+        let (_, text) = self.view.document_of(vnode)?.ok_or(Error::Stale)?;
         if text.stamp() != fingerprint {
             return Err(Error::Stale);
         }

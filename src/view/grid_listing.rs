@@ -55,7 +55,9 @@ impl GridChunks {
 
     fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<Attributes> {
         // What must be decoded to be measured is looked up one by one.
-        self.array.decoded_len()?;
+        if self.array.decodes_to_measure() {
+            return None;
+        }
         let stored = self.array.reader.layout().stored_indices(indices);
         if let Some((known, attributes)) = &self.stored
             && *known == stored

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::View;
 use super::chunk_listing::{Place, StoredChunks};
 use super::find::{STATISTICS, chunk_place};
+use super::folder::Folder;
 use super::grid_listing::GridChunks;
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
@@ -89,10 +90,10 @@ impl View {
                 )])]
             }
             Vnode::Prefix { view, path } => {
-                if self.stat_prefix(path)?.is_none() {
+                if self.directory_meta(path)?.is_none() {
                     return Ok(None);
                 }
-                self.prefix_segments(*view, path)?
+                self.folder_segments(self.folder(*view, path)?)?
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
@@ -119,25 +120,26 @@ impl View {
         }))
     }
 
-    fn prefix_segments(&self, view: ViewKind, prefix: &Prefix) -> Result<Vec<Segment>, Error> {
-        let stored = |filter| Segment::stored(view, prefix.clone(), filter);
-        Ok(match self.shown(view, prefix)? {
-            Shown::Plain => vec![stored(Filter::Plain)],
-            Shown::Unusable(unusable) => {
-                let generated = self.generated_names(view, prefix, &unusable)?;
-                vec![
-                    Segment::fixed(generated.to_vec()),
-                    stored(Filter::Unusable(unusable)),
-                ]
-            }
-            Shown::Array(array) => {
-                let mut segments = vec![stored(Filter::Array(Arc::clone(&array)))];
-                if array.form != Form::Stored {
-                    segments.extend(self.chunks_in_array(view, array)?);
-                }
-                segments
-            }
-        })
+    fn folder_segments(&self, folder: Folder) -> Result<Vec<Segment>, Error> {
+        let folder = Arc::new(folder);
+        let view = folder.view;
+        let mut segments = vec![Segment::fixed(self.all_generated(&folder)?)];
+        // Of a draft in another version only what lies beside its entry document is shown.
+        let shows_keys = folder.draft().is_none_or(|draft| draft.path.is_root());
+        if shows_keys {
+            let filter = Filter::Folder(Arc::clone(&folder));
+            segments.push(Segment::stored(view, folder.path.clone(), filter));
+        }
+        if let Some(draft) = folder.draft().filter(|_| folder.has_children()) {
+            let filter = Filter::Children(Arc::clone(&folder));
+            segments.push(Segment::stored(view, draft.children()?, filter));
+        }
+        if let Shown::Array(array) = &folder.shown
+            && array.form != Form::Stored
+        {
+            segments.extend(self.chunks_in_array(view, Arc::clone(array))?);
+        }
+        Ok(segments)
     }
 
     /// The chunks, or their first directory, in an array's own directory.
@@ -303,8 +305,11 @@ impl Segment {
 
 /// The attributes of `vnode`, when `detail` asks for them and they can be had.
 pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
-    match detail {
-        Detail::Names => None,
-        Detail::Attributes => view.attributes_of(vnode).ok().flatten(),
+    // Nothing is decoded for a listing.
+    let is_costly = |place| matches!(view.array_of(place), Ok(array) if array.decodes_to_measure());
+    match (detail, vnode) {
+        (Detail::Names, _) => None,
+        (Detail::Attributes, Vnode::Chunk(place)) if is_costly(place) => None,
+        (Detail::Attributes, _) => view.attributes_of(vnode).ok().flatten(),
     }
 }

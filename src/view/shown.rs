@@ -8,8 +8,9 @@ use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared};
 use crate::error::{Error, FormatError};
 use crate::grid::ChunkGrid;
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
-use crate::metadata::DocumentName;
-use crate::store::{Key, Object, Prefix, StoreError};
+use crate::metadata::write::{self, Content};
+use crate::metadata::{DocumentName, Target};
+use crate::store::{Object, Prefix, StoreError};
 
 /// Grids of more chunks than this are listed by what is stored, even where absent chunks are
 /// files.
@@ -21,7 +22,11 @@ pub(super) struct ShownArray {
     pub(super) node: Arc<ArrayNode>,
     /// Where it is in the tree.
     pub(super) path: Prefix,
+    /// The version that its document is written in, where that is not its own.
+    pub(super) foreign: Option<Target>,
     pub(super) form: Form,
+    /// What the chunk files hold, as the document is to say.
+    pub(super) content: Content,
     /// How the keys of stored chunks are spelled, below `node.prefix`.
     pub(super) stored: ChunkNames,
     /// How the view spells them, below `path`.
@@ -60,6 +65,8 @@ pub(super) enum Shown {
 pub(super) struct Unusable {
     pub(super) document: Document,
     pub(super) reason: String,
+    /// Where it is in the tree.
+    pub(super) path: Prefix,
     /// Names of chunks to leave out, where the document tells.
     pub(super) names: Option<ChunkNames>,
     /// Of the array; 0 where the document does not make one.
@@ -75,6 +82,7 @@ impl ShownArray {
         node: Arc<ArrayNode>,
         path: &Prefix,
         view: ViewKind,
+        foreign: Option<Target>,
         options: &ViewOptions,
         shared: Shared,
     ) -> Result<ShownArray, FormatError> {
@@ -87,6 +95,7 @@ impl ShownArray {
             ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
                 (Form::Encoded, Shards::Expand)
             }
+            ViewKind::Keys if foreign.is_some() => (Form::Encoded, Shards::Keep),
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
         let layout = ChunkLayout::new(&node.metadata, shards)?;
@@ -128,7 +137,15 @@ impl ShownArray {
             path: path.clone(),
             form,
             stored,
-            shown: stored,
+            shown: foreign.map_or(stored, |target| ChunkNames {
+                encoding: write::chunk_keys(stored.encoding, target),
+                ..stored
+            }),
+            content: match form {
+                Form::Decoded => Content::Decoded(shards),
+                Form::Encoded | Form::Stored => Content::Encoded(shards),
+            },
+            foreign,
             reader: Arc::new(reader),
             absent_len,
             lists_grid,
@@ -138,6 +155,11 @@ impl ShownArray {
     /// Bytes of a stored chunk, decoded; `None` when they are known only after decoding.
     pub(super) fn decoded_len(&self) -> Option<u64> {
         self.reader.layout().decoded_len()
+    }
+
+    /// Whether a chunk must be decoded to know its size.
+    pub(super) fn decodes_to_measure(&self) -> bool {
+        self.form == Form::Decoded && self.decoded_len().is_none()
     }
 
     /// Bytes of the chunk `indices` of `object`, decoded.
@@ -188,23 +210,6 @@ impl ShownArray {
         Ok(self.node.prefix.key(&relative)?.to_prefix())
     }
 
-    /// What becomes of the metadata document called `name` beside the chunks; `None` for what is
-    /// shown as it is.
-    pub(super) fn role_of(&self, name: &[u8]) -> Result<Option<Role>, StoreError> {
-        if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
-            return Ok(Some(Role::Edited(self.node.prefix.key(name)?)));
-        }
-        if self.form == Form::Stored {
-            return Ok(None);
-        }
-        let own = &self.node.document.key;
-        if name == own.name() {
-            return Ok(Some(Role::Edited(own.clone())));
-        }
-        // A document of another version describes the stored chunks, which are not shown.
-        Ok(makes_an_array(name).then_some(Role::Hidden))
-    }
-
     /// Whether the chunks that begin with `first` are in the grid.
     pub(super) fn has_directory(&self, first: &[u64]) -> bool {
         let counts = self.grid().counts();
@@ -213,18 +218,19 @@ impl ShownArray {
 }
 
 impl Shown {
-    /// The keys view shows as stored what it cannot understand.
-    pub(super) fn in_view(self, view: ViewKind) -> Shown {
-        match self {
-            Shown::Unusable(_) if view == ViewKind::Keys => Shown::Plain,
-            shown => shown,
+    /// The keys view shows as stored what it cannot understand, but not in another version.
+    pub(super) fn in_view(self, view: ViewKind, foreign: Option<Target>) -> Shown {
+        match (&self, view, foreign) {
+            (Shown::Unusable(_), ViewKind::Keys, None) => Shown::Plain,
+            _ => self,
         }
     }
 }
 
 impl Unusable {
-    pub(super) fn array(node: &ArrayNode, error: &FormatError) -> Unusable {
+    pub(super) fn array(node: &ArrayNode, path: &Prefix, error: &FormatError) -> Unusable {
         Unusable {
+            path: path.clone(),
             document: node.document.clone(),
             reason: error.to_string(),
             identity: node.identity,
@@ -235,8 +241,9 @@ impl Unusable {
         }
     }
 
-    pub(super) fn broken(node: &BrokenNode) -> Unusable {
+    pub(super) fn broken(node: &BrokenNode, path: &Prefix) -> Unusable {
         Unusable {
+            path: path.clone(),
             document: node.document.clone(),
             reason: node.error.to_string(),
             names: None,
@@ -246,27 +253,18 @@ impl Unusable {
 
     /// The text of `ERROR.txt`.
     pub(super) fn note(&self) -> Vec<u8> {
-        let place = self.document.key.parent();
         format!(
-            "{place} cannot be shown in this view.\n\n{key}: {reason}\n\n\
-             Its metadata document is beside this file under the name \
-             {name}.unsupported, so that no reader takes it for an array without chunks.\n\
-             The keys view (--view keys) shows the stored bytes.\n",
+            "{path} cannot be shown in this view.\n\n{key}: {reason}\n\n\
+             Its metadata document is shown under the name {name}.unsupported, so that no reader \
+             takes it for an array without chunks.\n\
+             The keys view (--view keys, without --as) shows the stored bytes.\n",
+            path = self.path,
             key = self.document.key,
             reason = self.reason,
             name = String::from_utf8_lossy(self.document.key.name()),
         )
         .into_bytes()
     }
-}
-
-/// What becomes of a metadata document in an array's directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It is shown edited.
-    Edited(Key),
-    /// It would describe files that are not there.
-    Hidden,
 }
 
 /// Whether `name` could be (the first part of) a chunk key: `c`, `c.0.1`, `0`, `0.1`.
@@ -289,7 +287,8 @@ impl Unusable {
     }
 }
 
-fn makes_an_array(name: &[u8]) -> bool {
+/// Whether a reader takes what lies beside a document of this name for an array.
+pub(super) fn makes_an_array(name: &[u8]) -> bool {
     matches!(
         DocumentName::of(name),
         Some(DocumentName::ZarrJson | DocumentName::ZArray)

@@ -4,6 +4,7 @@
 //! that is shown of it is derived from it and the store, nothing is kept per path.
 
 use crate::grid::Dims;
+use crate::metadata::DocumentName;
 use crate::store::{Key, Prefix, Times};
 
 use super::options::ViewKind;
@@ -33,6 +34,12 @@ pub(super) enum Vnode {
     Object { view: ViewKind, key: Key },
     /// A metadata document, edited to say what the view shows.
     Document { view: ViewKind, key: Key },
+    /// A document of a node of another version, written in the one that is shown.
+    Written {
+        view: ViewKind,
+        path: Prefix,
+        name: DocumentName,
+    },
     /// The document of an array that cannot be decoded, under another name.
     Unsupported { view: ViewKind, key: Key },
     /// `ERROR.txt`: why the array at a path cannot be shown.

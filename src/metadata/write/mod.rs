@@ -1,6 +1,6 @@
 //! stand-in until the writers are merged
-use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 pub use super::render::Shards;
+use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::error::FormatError;
 
 /// The version that a view shows.
@@ -44,23 +44,37 @@ pub fn array(
     target: Target,
 ) -> Result<Vec<u8>, FormatError> {
     array.decoding.clone()?;
-    if array.data_type == "int64" { return Err(FormatError::document("data_type", "cannot be expressed")); }
+    if array.data_type == "int64" {
+        return Err(FormatError::document("data_type", "cannot be expressed"));
+    }
     if target == Target::V2 {
-        return Ok(format!(r#"{{"zarr_format":2,"shape":{:?},"chunks":{:?},"content":"{content:?}"}}"#, array.shape, array.chunk_shape).into_bytes());
+        return Ok(format!(
+            r#"{{"zarr_format":2,"shape":{:?},"chunks":{:?},"content":"{content:?}"}}"#,
+            array.shape, array.chunk_shape
+        )
+        .into_bytes());
     }
     Ok(format!(r#"{{"zarr_format":3,"node_type":"array","shape":{:?},"chunks":{:?},"content":"{content:?}"}}"#, array.shape, array.chunk_shape).into_bytes())
 }
 /// a
-pub fn array_attributes_v2(array: &ArrayMetadata, source: &Source<'_>) -> Result<Option<Vec<u8>>, FormatError> {
+pub fn array_attributes_v2(
+    array: &ArrayMetadata,
+    source: &Source<'_>,
+) -> Result<Option<Vec<u8>>, FormatError> {
     let _ = array.zarr_format == ZarrFormat::V2;
     Ok(source.attributes.map(<[u8]>::to_vec))
 }
 /// g
-pub fn group_v3(attributes: Option<&[u8]>, consolidated: Option<&[(String, Vec<u8>)]>) -> Result<Vec<u8>, FormatError> {
+pub fn group_v3(
+    attributes: Option<&[u8]>,
+    consolidated: Option<&[(String, Vec<u8>)]>,
+) -> Result<Vec<u8>, FormatError> {
     let mut out = br#"{"zarr_format":3,"node_type":"group","attributes":"#.to_vec();
     out.extend_from_slice(attributes.unwrap_or(b"{}"));
     if let Some(entries) = consolidated {
-        out.extend_from_slice(br#","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":"#);
+        out.extend_from_slice(
+            br#","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":"#,
+        );
         out.extend(map(entries));
         out.push(b'}');
     }
@@ -70,7 +84,9 @@ pub fn group_v3(attributes: Option<&[u8]>, consolidated: Option<&[(String, Vec<u
 fn map(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut out = b"{".to_vec();
     for (i, (name, text)) in entries.iter().enumerate() {
-        if i > 0 { out.push(b','); }
+        if i > 0 {
+            out.push(b',');
+        }
         out.extend_from_slice(format!("{name:?}:").as_bytes());
         out.extend_from_slice(text);
     }
