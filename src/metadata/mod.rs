@@ -15,6 +15,7 @@ mod codecs;
 pub mod consolidated;
 pub mod draft;
 mod json;
+pub mod n5;
 mod numcodecs;
 pub mod pre_v1;
 pub mod render;

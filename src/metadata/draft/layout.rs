@@ -86,6 +86,15 @@ impl Layout {
         key
     }
 
+    /// Whether `name`, listed below `meta`, is the document of the root where keys have no segment
+    /// `root`.
+    pub fn is_flat_document_of_root(&self, name: &[u8]) -> bool {
+        let stem = name.strip_suffix(self.suffix.as_bytes());
+        [ARRAY, GROUP]
+            .iter()
+            .any(|kind| stem == Some(kind.as_bytes()))
+    }
+
     /// What the documents of the children of the node at `path` lie below.
     pub fn children(&self, path: &[u8]) -> Vec<u8> {
         self.below(b"meta", path)
