@@ -10,7 +10,7 @@ use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{EntryKind, Key, ListEntry, Prefix, StatKind};
+use crate::store::{Key, ListEntry, Prefix, StatKind};
 
 /// A directory that is no directory of chunks.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl View {
         if let Some(draft) = folder.draft() {
             // Elsewhere in a draft there are nodes, and no keys beside them.
             let is_plain = draft.path.is_root()
-                && ![&b"meta"[..], b"data"].contains(&name)
+                && ![&b"meta"[..], b"data", b"zarr.json"].contains(&name)
                 && self.draft_child(folder, name)?.is_none();
             return Ok(if is_plain {
                 Role::AsStored
@@ -276,10 +276,9 @@ impl View {
         folder: &Folder,
         entry: &ListEntry,
     ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
-        let is_prefix = entry.kind == EntryKind::Prefix;
         let Some(name) = folder
             .draft()
-            .and_then(|draft| draft.child_of(&entry.name, is_prefix))
+            .and_then(|draft| draft.child(&entry.name, entry.kind))
         else {
             return Ok(None);
         };
@@ -292,7 +291,7 @@ impl View {
         let TreePlace::Draft(child) = self.hierarchy.tree_node(&path)?.place else {
             return Ok(None);
         };
-        let (array, group) = (child.array_key()?, child.group_key()?);
+        let (array, group) = (child.array_document()?, child.group_document()?);
         let is_first = array.name() == entry.name
             || !self.is_object(&array)?
                 && (group.name() == entry.name || !self.is_object(&group)?);
@@ -319,7 +318,7 @@ impl View {
             .children()?
             .key(DocumentName::ZMetadata.as_str().as_bytes())?;
         Ok(self.is_object(&copies)?
-            && !self.is_object(&child.array_key()?)?
-            && !self.is_object(&child.group_key()?)?)
+            && !self.is_object(&child.array_document()?)?
+            && !self.is_object(&child.group_document()?)?)
     }
 }

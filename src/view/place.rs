@@ -80,21 +80,27 @@ impl Place {
         }
     }
 
-    /// Whether the stored `name` is a document that gives way to those that are written.
+    /// Whether the stored `name` is a document that gives way to those that are written: the
+    /// node's own ones, and those that a reader of the shown version would look for.
     pub(super) fn replaces(&self, name: &[u8]) -> bool {
-        let (Some(target), Some(document)) = (self.foreign, DocumentName::of(name)) else {
+        let Some(target) = self.foreign else {
             return false;
         };
-        let source = match &self.node {
-            Node::Array(array) => Some(array.metadata.zarr_format),
-            Node::Group(group) => Some(group.format),
-            Node::Broken(_) | Node::Implicit => None,
+        let (source, own) = match &self.node {
+            Node::Array(array) => {
+                let own = [Some(&array.document.key), array.attributes.as_ref()];
+                (array.metadata.zarr_format, own)
+            }
+            Node::Group(group) => (group.format, [None, None]),
+            Node::Broken(_) => (target_format(target), [None, None]),
+            Node::Implicit => {
+                let written = DocumentName::of(name).map(|name| self.written().contains(&name));
+                return written.unwrap_or(false);
+            }
         };
-        let format = format_of(document);
-        self.written().contains(&document)
-            || format.is_some_and(|format| {
-                Some(format) == source || format == target_format(target) && source.is_some()
-            })
+        let format = DocumentName::of(name).and_then(format_of);
+        own.into_iter().flatten().any(|key| key.name() == name)
+            || format.is_some_and(|format| format == source || format == target_format(target))
     }
 }
 

@@ -183,6 +183,7 @@ impl View {
             Node::Group(GroupNode {
                 format: ZarrFormat::V3 | ZarrFormat::Draft,
                 document: Some(document),
+                ..
             }) => self.hierarchy.read(&document.key, Holding::SOURCE),
             _ => Ok(None),
         }
