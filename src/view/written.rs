@@ -34,12 +34,13 @@ impl View {
         let Some((meta, attributes)) = self.backing(path, &place)? else {
             return Ok(None);
         };
-        let epoch = match &place.node {
-            Node::Array(_) => 0,
-            _ => self.epoch(meta.size()),
+        // What is written of an array comes from its model too, which may be behind its document.
+        let (identity, epoch) = match &place.node {
+            Node::Array(node) => (node.identity, 0),
+            _ => (0, self.epoch(meta.size())),
         };
         let key = BlockKey {
-            array: hash(&(view, path, name, attributes)),
+            array: hash(&(view, path, name, attributes, identity)),
             version: meta.version,
             part: Part::Document { epoch },
         };

@@ -210,6 +210,198 @@ fn files(fixture: &Fixture, case: &str) -> Vec<String> {
 }
 
 #[test]
+fn chunks_keep_their_bytes_under_the_names_of_the_version_that_is_shown() {
+    for (name, objects, stored, v2, v3) in [
+        ("v2", v2(), "a/0.1", "a/0.1", "a/0.1"),
+        ("v3", v3(), "p/c/1", "p/1", "p/c/1"),
+        ("draft", draft(), "data/root/a/c0/1", "a/0/1", "a/c/0/1"),
+        (
+            "draft",
+            draft(),
+            "data/root/g/b/c1/0",
+            "g/b/1/0",
+            "g/b/c/1/0",
+        ),
+        ("v1", v1(), "0.1", "0.1", "0.1"),
+        ("pre-v1", pre_v1(), "__zdata__/0.1.blosc", "0.1", "0.1"),
+    ] {
+        let bytes = |path: &str| {
+            let mut found = objects.iter().filter(|(key, _)| *key == path);
+            found.next().unwrap().1.clone()
+        };
+        for (shown_as, path) in [
+            (None, stored),
+            (Some(Target::V2), v2),
+            (Some(Target::V3), v3),
+        ] {
+            let fixture = mount(&objects, ViewKind::Keys, shown_as);
+            assert_eq!(fixture.read(path).unwrap(), bytes(stored), "{name} {path}");
+            if shown_as.is_some() && path != stored {
+                assert!(fixture.find(stored).unwrap().is_none(), "{name} {stored}");
+            }
+            let decoded = mount(&objects, ViewKind::Chunks, shown_as);
+            if shown_as.is_some() {
+                let len = bytes(stored).len();
+                let expected = bytes(stored).split_off(if name == "pre-v1" { len - 4 } else { 0 });
+                assert_eq!(decoded.read(path).unwrap(), expected, "{name} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_draft_is_a_tree_of_nodes_in_another_version() {
+    let fixture = mount(&draft(), ViewKind::Keys, Some(Target::V3));
+    assert_eq!(
+        fixture.list(""),
+        ["README", "a", "g", "i", "odd", "zarr.json"]
+    );
+    assert_eq!(fixture.list("a"), ["c", "zarr.json"]);
+    assert_eq!(fixture.list("i"), ["c", "zarr.json"]);
+    assert_eq!(
+        fixture.json("zarr.json")["attributes"],
+        json!({"title": "t"})
+    );
+    assert_eq!(fixture.json("i/zarr.json")["node_type"], "group");
+    for hidden in [
+        "meta",
+        "data",
+        "consolidated",
+        "a/c0",
+        "g/c0",
+        "nothing",
+        "a/b",
+    ] {
+        assert!(fixture.find(hidden).unwrap().is_none(), "{hidden}");
+    }
+    let v2 = mount(&draft(), ViewKind::Keys, Some(Target::V2));
+    assert_eq!(v2.list("i"), [".zgroup", "c"]);
+    assert_eq!(v2.json(".zattrs"), json!({"title": "t"}));
+    assert!(v2.find("zarr.json").unwrap().is_none());
+}
+
+#[test]
+fn what_a_version_cannot_say_is_no_array_in_either_view() {
+    for view in [ViewKind::Keys, ViewKind::Chunks] {
+        for (objects, shown_as, expected) in [
+            (v2(), Target::V3, [".zarray.unsupported", "ERROR.txt"]),
+            (v3(), Target::V2, ["ERROR.txt", "zarr.json.unsupported"]),
+            (
+                draft(),
+                Target::V2,
+                ["ERROR.txt", "odd.array.json.unsupported"],
+            ),
+            (
+                draft(),
+                Target::V3,
+                ["ERROR.txt", "odd.array.json.unsupported"],
+            ),
+        ] {
+            let fixture = mount(&objects, view, Some(shown_as));
+            assert_eq!(fixture.list("odd"), expected);
+            let note = String::from_utf8(fixture.read("odd/ERROR.txt").unwrap()).unwrap();
+            assert!(note.starts_with("odd cannot be shown"), "{note}");
+            for hidden in ["zarr.json", ".zarray", "0.0", "c", "0"] {
+                let path = format!("odd/{hidden}");
+                assert!(fixture.find(&path).unwrap().is_none(), "{path}");
+            }
+        }
+    }
+    let own = mount(&v2(), ViewKind::Keys, Some(Target::V2));
+    assert_eq!(own.list("odd"), [".zarray", "0.0"]);
+}
+
+#[test]
+fn the_document_of_a_drafts_array_that_cannot_be_decoded_is_renamed_where_it_lies() {
+    let mut objects = draft();
+    objects.push((
+        "meta/root/odd.array.json.unsupported",
+        b"the store's own".to_vec(),
+    ));
+    let fixture = mount(&objects, ViewKind::Chunks, None);
+    assert_eq!(fixture.list("data/root/odd"), ["ERROR.txt"]);
+    assert!(fixture.find("meta/root/odd.array.json").unwrap().is_none());
+    let own = fixture
+        .read("meta/root/odd.array.json.unsupported")
+        .unwrap();
+    assert_eq!(own, b"the store's own");
+    let renamed = fixture
+        .read("meta/root/odd.array.json.unsupported~")
+        .unwrap();
+    assert_eq!(renamed, draft_array(&json!("u1"), Some("nonesuch")));
+    assert!(
+        fixture
+            .find("meta/root/odd.array.json.unsupported~~")
+            .unwrap()
+            .is_none()
+    );
+    let keys = mount(&objects, ViewKind::Keys, None);
+    assert!(keys.find("meta/root/odd.array.json").unwrap().is_some());
+    assert_eq!(keys.list("data/root/odd"), ["c0"]);
+}
+
+#[test]
+fn consolidated_metadata_is_made_of_the_nodes_own_documents() {
+    let keys = |value: &Value| {
+        let members = value.as_object().unwrap();
+        members.keys().cloned().collect::<Vec<_>>()
+    };
+    let fixture = mount(&v3(), ViewKind::Chunks, Some(Target::V2));
+    let document = fixture.json(".zmetadata");
+    assert_eq!(document["zarr_consolidated_format"], 1);
+    let copies = &document["metadata"];
+    assert_eq!(
+        keys(copies),
+        [
+            ".zattrs",
+            ".zgroup",
+            "p/.zarray",
+            "plain/.zgroup",
+            "s/.zarray"
+        ]
+    );
+    assert_eq!(copies["s/.zarray"], fixture.json("s/.zarray"));
+    assert!(fixture.find("s/.zmetadata").unwrap().is_none());
+
+    let mut objects = v2();
+    let plain = mount(&objects, ViewKind::Keys, Some(Target::V3));
+    assert!(
+        plain
+            .json("zarr.json")
+            .get("consolidated_metadata")
+            .is_none()
+    );
+    let stale = br#"{"zarr_consolidated_format": 1, "metadata": {"gone/.zarray": {}}}"#;
+    objects.push((".zmetadata", stale.to_vec()));
+    let fixture = mount(&objects, ViewKind::Keys, Some(Target::V3));
+    let copies = &fixture.json("zarr.json")["consolidated_metadata"]["metadata"];
+    assert_eq!(keys(copies), ["a", "g", "g/b"]);
+    assert_eq!(copies["g/b"], fixture.json("g/b/zarr.json"));
+    assert!(fixture.find(".zmetadata").unwrap().is_none());
+}
+
+#[test]
+fn too_many_nodes_are_not_consolidated() {
+    let names: Vec<String> = (0..1000).map(|i| format!("n{i}/README")).collect();
+    let objects: Vec<_> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
+    let options = ViewOptions {
+        shown_as: Some(Target::V2),
+        ..ViewOptions::default()
+    };
+    let few = Fixture::new(options.clone(), &objects[1..]);
+    assert_eq!(
+        few.json(".zmetadata")["metadata"]
+            .as_object()
+            .unwrap()
+            .len(),
+        1000
+    );
+    let many = Fixture::new(options, &objects);
+    assert!(many.find(".zmetadata").unwrap().is_none());
+    assert!(many.find("n7/.zgroup").unwrap().is_some());
+}
+
+#[test]
 fn what_is_listed_is_found_as_it_was_listed() {
     for (name, objects) in stores() {
         for view in [ViewKind::Keys, ViewKind::Chunks] {
@@ -217,7 +409,6 @@ fn what_is_listed_is_found_as_it_was_listed() {
                 let case = format!("{name} {view:?} {shown_as:?}");
                 let fixture = mount(&objects, view, shown_as);
                 assert!(!walk(&fixture, &case).is_empty(), "{case}");
-                println!("{case}: {:#?}", files(&fixture, &case));
             }
         }
     }
