@@ -83,7 +83,6 @@ impl View {
         }
         let key = folder.path.key(name)?;
         match &folder.shown {
-            Shown::Plain => self.plain_role(folder, key),
             Shown::Array(array) => {
                 if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
                     return Ok(Role::Edited(key));
@@ -101,7 +100,7 @@ impl View {
             Shown::Unusable(unusable) if self.leaves_out(folder, unusable, name)? => {
                 Ok(Role::Hidden)
             }
-            Shown::Unusable(_) => self.plain_role(folder, key),
+            Shown::Plain | Shown::Unusable(_) => self.plain_role(folder, key),
         }
     }
 
@@ -207,7 +206,8 @@ impl View {
         let mut added = Vec::new();
         for &name in folder.place.written() {
             let (view, path) = (folder.view, folder.path.clone());
-            if self.written(view, &path, name)?.is_some() {
+            // What cannot be written is an error when it is looked up.
+            if !matches!(self.written(view, &path, name), Ok(None)) {
                 let vnode = Vnode::Written { view, path, name };
                 added.push((name.as_str().as_bytes().to_vec(), vnode));
             }

@@ -36,7 +36,7 @@ impl View {
             (_, Node::Array(array)) => Some(array.metadata.zarr_format),
             (_, Node::Group(group)) => Some(group.format),
             (_, Node::Broken(broken)) => {
-                DocumentName::of(broken.document.key.name()).and_then(format_of)
+                DocumentName::of(broken.document.key.name()).map(format_of)
             }
             (_, Node::Implicit) => None,
         };
@@ -98,7 +98,7 @@ impl Place {
                 return written.unwrap_or(false);
             }
         };
-        let format = DocumentName::of(name).and_then(format_of);
+        let format = DocumentName::of(name).map(format_of);
         own.into_iter().flatten().any(|key| key.name() == name)
             || format.is_some_and(|format| format == source || format == target_format(target))
     }
@@ -112,12 +112,12 @@ pub(super) fn target_format(target: Target) -> ZarrFormat {
 }
 
 /// The version whose document this is.
-fn format_of(name: DocumentName) -> Option<ZarrFormat> {
+fn format_of(name: DocumentName) -> ZarrFormat {
     match name {
-        DocumentName::ZarrJson => Some(ZarrFormat::V3),
+        DocumentName::ZarrJson => ZarrFormat::V3,
         DocumentName::ZArray
         | DocumentName::ZGroup
         | DocumentName::ZAttrs
-        | DocumentName::ZMetadata => Some(ZarrFormat::V2),
+        | DocumentName::ZMetadata => ZarrFormat::V2,
     }
 }

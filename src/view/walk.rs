@@ -19,7 +19,7 @@ const MOST_NODES: usize = 1000;
 const MOST_BYTES: usize = 16 << 20;
 
 /// A key relative to the group, or a path, and a document.
-pub(super) type Copy = (String, Vec<u8>);
+pub(super) type DocumentCopy = (String, Vec<u8>);
 
 impl View {
     /// The documents of the nodes below `group` as consolidated metadata of `target` have them,
@@ -29,7 +29,7 @@ impl View {
         view: ViewKind,
         group: &Prefix,
         target: Target,
-    ) -> Result<Option<Vec<Copy>>, Error> {
+    ) -> Result<Option<Vec<DocumentCopy>>, Error> {
         let deadline = Deadline::start();
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
         let mut pending = vec![group.clone()];
@@ -72,7 +72,12 @@ impl View {
     }
 
     /// The documents of one node, called `name` below the group.
-    fn copies_of(&self, folder: &Folder, name: &str, target: Target) -> Result<Vec<Copy>, Error> {
+    fn copies_of(
+        &self,
+        folder: &Folder,
+        name: &str,
+        target: Target,
+    ) -> Result<Vec<DocumentCopy>, Error> {
         use DocumentName::{ZArray, ZAttrs, ZGroup, ZarrJson};
         let documents = match (&folder.shown, target) {
             (Shown::Unusable(_), _) => return Ok(Vec::new()),
