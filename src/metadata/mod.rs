@@ -15,8 +15,10 @@ mod codecs;
 pub mod consolidated;
 mod json;
 pub mod render;
+mod splice;
 pub mod v2;
 pub mod v3;
+pub mod write;
 
 pub(crate) use chunk_key::index_of;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
