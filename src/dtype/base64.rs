@@ -37,7 +37,9 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
         let word = (byte(0) << 16) | (byte(1) << 8) | byte(2);
         for (i, shift) in [18, 12, 6, 0].into_iter().enumerate() {
             let digit = usize::try_from((word >> shift) & 63).ok();
-            let digit = digit.filter(|_| i <= group.len()).and_then(|digit| DIGITS.get(digit));
+            let digit = digit
+                .filter(|_| i <= group.len())
+                .and_then(|digit| DIGITS.get(digit));
             text.push(digit.map_or('=', |&digit| digit.into()));
         }
     }

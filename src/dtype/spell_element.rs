@@ -16,7 +16,11 @@ const MOST_BYTES: usize = 64 * 1024;
 pub fn element_text(data_type: &DataType, bytes: &[u8]) -> String {
     let mut out = String::new();
     let is_cut = bytes.len() > MOST_BYTES;
-    tell(&data_type.element, bytes.get(..MOST_BYTES).unwrap_or(bytes), &mut out);
+    tell(
+        &data_type.element,
+        bytes.get(..MOST_BYTES).unwrap_or(bytes),
+        &mut out,
+    );
     if is_cut {
         out.push('…');
     }
@@ -55,7 +59,11 @@ fn tell(element: &Element, bytes: &[u8], out: &mut String) {
             i64::MIN => write!(out, "NaT"),
             count if time.unit == "generic" => write!(out, "{count}"),
             count => {
-                let kind = if time.is_duration { "" } else { " since 1970-01-01" };
+                let kind = if time.is_duration {
+                    ""
+                } else {
+                    " since 1970-01-01"
+                };
                 let scale = (time.scale != 1).then(|| format!("{} ", time.scale));
                 let scale = scale.unwrap_or_default();
                 write!(out, "{count} {scale}{}{kind}", time.unit)
@@ -81,7 +89,10 @@ fn tell(element: &Element, bytes: &[u8], out: &mut String) {
 }
 
 /// A number, `float32` by its own shortest digits.
-#[expect(clippy::cast_possible_truncation, reason = "the value came from an f32")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the value came from an f32"
+)]
 fn number(value: f64, bytes: usize, out: &mut String) -> std::fmt::Result {
     if bytes == 4 {
         return write!(out, "{:?}", value as f32);
@@ -109,7 +120,11 @@ fn record(fields: &[Field], bytes: &[u8], out: &mut String) {
         if field.shape.is_empty() {
             tell(&field.element, &own, out);
         } else {
-            let size = field.element.size().ok().and_then(|size| usize::try_from(size).ok());
+            let size = field
+                .element
+                .size()
+                .ok()
+                .and_then(|size| usize::try_from(size).ok());
             out.push('[');
             for (i, item) in own.chunks(size.unwrap_or(1).max(1)).enumerate() {
                 if i > 0 {
@@ -145,8 +160,16 @@ mod tests {
             (r#""<f4""#, &[0xcd, 0xcc, 0xcc, 0x3d], "0.1"),
             (r#""<f8""#, &[0, 0, 0, 0, 0, 0, 0, 0x80], "-0.0"),
             (r#""<f2""#, &[0, 0x7c], "inf"),
-            (r#""<c8""#, &[0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f], "(1.0, NaN)"),
-            (r#""<M8[25s]""#, &[2, 0, 0, 0, 0, 0, 0, 0], "2 25 s since 1970-01-01"),
+            (
+                r#""<c8""#,
+                &[0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f],
+                "(1.0, NaN)",
+            ),
+            (
+                r#""<M8[25s]""#,
+                &[2, 0, 0, 0, 0, 0, 0, 0],
+                "2 25 s since 1970-01-01",
+            ),
             (r#""<m8[ns]""#, &[2, 0, 0, 0, 0, 0, 0, 0], "2 ns"),
             (r#""<M8[s]""#, &[0, 0, 0, 0, 0, 0, 0, 0x80], "NaT"),
             (r#""|S4""#, b"a\"\0\0", r#"b"a\"""#),
@@ -162,8 +185,14 @@ mod tests {
             let (data_type, _) = DataType::parse_v2(&raw(dtype)).unwrap();
             assert_eq!(element_text(&data_type, bytes), text, "{dtype}");
         }
-        assert_eq!(element_text(&DataType::objects("vlen-utf8"), b"a\nb"), r#""a\nb""#);
-        assert_eq!(element_text(&DataType::objects("vlen-bytes"), b"\xff"), r#"b"\xff""#);
+        assert_eq!(
+            element_text(&DataType::objects("vlen-utf8"), b"a\nb"),
+            r#""a\nb""#
+        );
+        assert_eq!(
+            element_text(&DataType::objects("vlen-bytes"), b"\xff"),
+            r#"b"\xff""#
+        );
     }
 
     #[test]
@@ -177,7 +206,8 @@ mod tests {
 
     #[test]
     fn fields_of_a_v3_record_have_the_order_of_its_codec() {
-        let text = r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int16"}]}}"#;
+        let text =
+            r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int16"}]}}"#;
         let data_type = DataType::parse_v3(&raw(text)).unwrap();
         assert_eq!(element_text(&data_type, &[1, 0]), "{a: 1}");
         let big = data_type.with_field_order(ByteOrder::Big);

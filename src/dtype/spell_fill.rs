@@ -97,7 +97,10 @@ fn spell(element: &Element, bytes: &[u8], spelling: Spelling) -> Result<Value, F
 
 fn no_text(bytes: &[u8]) -> FormatError {
     let shown: Vec<u8> = bytes.iter().copied().take(16).collect();
-    FormatError::document("", format!("found the bytes {shown:?}, expected characters"))
+    FormatError::document(
+        "",
+        format!("found the bytes {shown:?}, expected characters"),
+    )
 }
 
 /// A little-endian whole number of at most 8 bytes.
@@ -130,7 +133,10 @@ fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value,
 
 /// `bytes` without the NULs at their end.
 pub(super) fn without_padding(bytes: &[u8]) -> &[u8] {
-    let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let used = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
     bytes.get(..used).unwrap_or_default()
 }
 
@@ -149,8 +155,8 @@ fn record(fields: &[Field], bytes: &[u8]) -> Result<Value, FormatError> {
     let mut members = Map::new();
     for (name, (field, own)) in named_fields(fields).into_iter().zip(split(fields, bytes)) {
         let little = field.little(own)?;
-        let value = spell(&field.element, &little, Spelling::V3)
-            .map_err(|error| error.within(&name))?;
+        let value =
+            spell(&field.element, &little, Spelling::V3).map_err(|error| error.within(&name))?;
         members.insert(name, value);
     }
     Ok(members.into())

@@ -109,7 +109,10 @@ fn typestr(element: &Element, order: ByteOrder) -> Option<Value> {
             let kind = if format.signed { 'i' } else { 'u' };
             (*format == whole).then_some((kind, format.bytes.try_into().ok()?))?
         }
-        Element::Float(format) => (numpy_has(format.name()).then_some('f')?, element.size().ok()?),
+        Element::Float(format) => (
+            numpy_has(format.name()).then_some('f')?,
+            element.size().ok()?,
+        ),
         Element::Complex(format) => {
             let is_known = matches!(format.name(), "float32" | "float64");
             (is_known.then_some('c')?, element.size().ok()?)
@@ -120,7 +123,11 @@ fn typestr(element: &Element, order: ByteOrder) -> Option<Value> {
         Element::Text { units } => ('U', *units),
         Element::Variable(_) => return Some("|O".into()),
         Element::Record(fields) => {
-            return fields.iter().map(field_v2).collect::<Option<Vec<_>>>().map(Value::from);
+            return fields
+                .iter()
+                .map(field_v2)
+                .collect::<Option<Vec<_>>>()
+                .map(Value::from);
         }
     };
     Some(format!("{character}{kind}{size}").into())
@@ -158,7 +165,8 @@ enum Unspellable {
 }
 
 fn v3(element: &Element) -> Result<String, Unspellable> {
-    let sized = |name: &str, bytes: u64| extension(name, &json!({"length_bytes": bytes}).to_string());
+    let sized =
+        |name: &str, bytes: u64| extension(name, &json!({"length_bytes": bytes}).to_string());
     let name = match element {
         Element::Bool => "bool".to_owned(),
         Element::Integer(format) => {
@@ -176,9 +184,16 @@ fn v3(element: &Element) -> Result<String, Unspellable> {
         Element::Variable(Variable::Bytes) => "bytes".to_owned(),
         Element::Variable(Variable::Object) => return Err(Unspellable::Type),
         Element::Time(time) => {
-            let kind = if time.is_duration { "timedelta64" } else { "datetime64" };
+            let kind = if time.is_duration {
+                "timedelta64"
+            } else {
+                "datetime64"
+            };
             let configuration = json!({"unit": time.unit, "scale_factor": time.scale});
-            return Ok(extension(&format!("numpy.{kind}"), &configuration.to_string()));
+            return Ok(extension(
+                &format!("numpy.{kind}"),
+                &configuration.to_string(),
+            ));
         }
         Element::Bytes { len } => return Ok(sized("null_terminated_bytes", *len)),
         Element::Raw { len } => return Ok(sized("raw_bytes", *len)),
@@ -251,15 +266,29 @@ mod tests {
     #[test]
     fn v2_types_come_back() {
         for text in [
-            r#""|b1""#, r#""|i1""#, r#""<i2""#, r#"">u8""#, r#""<f2""#, r#"">f8""#, r#""<c8""#,
-            r#"">c16""#, r#""<M8[25s]""#, r#"">m8[ns]""#, r#""<M8""#, r#""|S3""#, r#"">U5""#,
-            r#""|V8""#, r#"[["a",">i2"],["","|V3"],["m","<f4",[2,3]],["r",[["x",">U1"],["y","|u1"]]]]"#,
+            r#""|b1""#,
+            r#""|i1""#,
+            r#""<i2""#,
+            r#"">u8""#,
+            r#""<f2""#,
+            r#"">f8""#,
+            r#""<c8""#,
+            r#"">c16""#,
+            r#""<M8[25s]""#,
+            r#"">m8[ns]""#,
+            r#""<M8""#,
+            r#""|S3""#,
+            r#"">U5""#,
+            r#""|V8""#,
+            r#"[["a",">i2"],["","|V3"],["m","<f4",[2,3]],["r",[["x",">U1"],["y","|u1"]]]]"#,
         ] {
             let (data_type, order) = DataType::parse_v2(&raw(text)).unwrap();
             assert_eq!(data_type.spell_v2(order).unwrap(), text);
         }
         assert_eq!(
-            DataType::objects("vlen-utf8").spell_v2(ByteOrder::Little).unwrap(),
+            DataType::objects("vlen-utf8")
+                .spell_v2(ByteOrder::Little)
+                .unwrap(),
             r#""|O""#
         );
     }
@@ -267,8 +296,16 @@ mod tests {
     #[test]
     fn v3_types_come_back() {
         for text in [
-            r#""bool""#, r#""int8""#, r#""uint64""#, r#""int4""#, r#""uint2""#, r#""float16""#,
-            r#""bfloat16""#, r#""float8_e4m3fnuz""#, r#""complex64""#, r#""complex_float16""#,
+            r#""bool""#,
+            r#""int8""#,
+            r#""uint64""#,
+            r#""int4""#,
+            r#""uint2""#,
+            r#""float16""#,
+            r#""bfloat16""#,
+            r#""float8_e4m3fnuz""#,
+            r#""complex64""#,
+            r#""complex_float16""#,
             r#"{"configuration":{"scale_factor":10,"unit":"s"},"name":"numpy.datetime64"}"#,
             r#"{"configuration":{"scale_factor":1,"unit":"generic"},"name":"numpy.timedelta64"}"#,
             r#"{"configuration":{"length_bytes":3},"name":"null_terminated_bytes"}"#,
@@ -280,7 +317,10 @@ mod tests {
             let spelled: Value = serde_json::from_str(&data_type.spell_v3().unwrap()).unwrap();
             assert_eq!(spelled, serde_json::from_str::<Value>(text).unwrap());
             let (alias, name) = (r#""complex_float32""#, r#""complex64""#);
-            assert_eq!(DataType::parse_v3(&raw(alias)).unwrap().spell_v3().unwrap(), name);
+            assert_eq!(
+                DataType::parse_v3(&raw(alias)).unwrap().spell_v3().unwrap(),
+                name
+            );
         }
     }
 
@@ -295,7 +335,10 @@ mod tests {
             {"name": "__pad1", "data_type": raw_bytes(3)},
             {"name": "__pad2", "data_type": raw_bytes(1)},
         ]);
-        assert_eq!(spelled, json!({"name": "struct", "configuration": {"fields": fields}}));
+        assert_eq!(
+            spelled,
+            json!({"name": "struct", "configuration": {"fields": fields}})
+        );
         let little = data_type.with_field_order(ByteOrder::Little);
         assert_eq!(little.element.field_orders(), [ByteOrder::Little]);
         assert!(little.spell_v3().unwrap().contains(r#""structured""#));
@@ -303,15 +346,28 @@ mod tests {
 
     #[test]
     fn what_has_no_name_is_refused_by_name() {
-        for name in ["bfloat16", "float8_e5m2", "float4_e2m1fn", "int4", "uint2", "complex_float16"] {
+        for name in [
+            "bfloat16",
+            "float8_e5m2",
+            "float4_e2m1fn",
+            "int4",
+            "uint2",
+            "complex_float16",
+        ] {
             let data_type = DataType::parse_v3(&raw(&format!("{name:?}"))).unwrap();
-            let error = data_type.spell_v2(ByteOrder::Little).unwrap_err().to_string();
+            let error = data_type
+                .spell_v2(ByteOrder::Little)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(&format!("`{name} in v2`")), "{error}");
         }
         let (sub_array, _) = DataType::parse_v2(&raw(r#"[["m","<f4",[2]]]"#)).unwrap();
         let error = sub_array.spell_v3().unwrap_err().to_string();
         assert!(error.contains("`field m with a shape in v3`"), "{error}");
-        let error = DataType::objects("json2").spell_v3().unwrap_err().to_string();
+        let error = DataType::objects("json2")
+            .spell_v3()
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("`|O of json2 in v3`"), "{error}");
     }
 }

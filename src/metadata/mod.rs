@@ -16,6 +16,7 @@ pub mod consolidated;
 mod json;
 pub mod render;
 mod splice;
+mod unshard;
 pub mod v2;
 pub mod v3;
 pub mod write;

@@ -9,7 +9,11 @@ use super::json::{Edits, Member};
 /// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}
 ///        ^^^^^^^^                         without b and c: {"a": 1}
 /// ```
-pub(super) fn remove(members: &[Member<'_>], edits: &mut Edits, goes: impl Fn(&Member<'_>) -> bool) {
+pub(super) fn remove(
+    members: &[Member<'_>],
+    edits: &mut Edits,
+    goes: impl Fn(&Member<'_>) -> bool,
+) {
     let mut end = None;
     let mut one_stays = false;
     for (i, member) in members.iter().enumerate() {

@@ -138,7 +138,7 @@ impl View {
             Form::Expanded => render::Shown::Expanded,
             Form::Decoded => render::Shown::Decoded(self.options.shards),
         };
-        render::array(text, array.node.metadata.zarr_format, shown)
+        render::array(text, &array.node.metadata, shown)
     }
 
     /// What becomes of the copy `entry` of the document of the array at `path` below `group`.

@@ -68,11 +68,19 @@ impl FloatFormat {
         if self.nan() == Some(bits) {
             return f64::NAN;
         }
-        let sign = if bits & self.sign_bit() == 0 { 1.0 } else { -1.0 };
+        let sign = if bits & self.sign_bit() == 0 {
+            1.0
+        } else {
+            -1.0
+        };
         let exponent = bits & self.exponent_mask();
         if self.specials == Specials::Ieee && exponent == self.exponent_mask() {
             let is_infinite = bits & ((1 << self.mantissa_bits) - 1) == 0;
-            return if is_infinite { sign * f64::INFINITY } else { f64::NAN };
+            return if is_infinite {
+                sign * f64::INFINITY
+            } else {
+                f64::NAN
+            };
         }
         let exponent = i32::try_from(exponent >> self.mantissa_bits).unwrap_or(0);
         let mantissa = bits & ((1 << self.mantissa_bits) - 1);
@@ -130,7 +138,9 @@ mod tests {
                 continue;
             }
             let past = 1_u64 << (8 * format.bytes);
-            let spelled = (0..past).filter(|&bits| format.json_of(bits).is_some()).count();
+            let spelled = (0..past)
+                .filter(|&bits| format.json_of(bits).is_some())
+                .count();
             let nans = |format: FloatFormat| 2 * ((1 << format.mantissa_bits) - 1) - 1;
             let expected = match format.specials {
                 // All but the NaNs that are not the default one.
@@ -149,7 +159,11 @@ mod tests {
             ("float64", 0x3fb9_9999_9999_999a, Some("0.1")),
             ("float64", 0x8000_0000_0000_0000, Some("-0.0")),
             ("float64", 1, Some("5e-324")),
-            ("float64", 0x7fef_ffff_ffff_ffff, Some("1.7976931348623157e+308")),
+            (
+                "float64",
+                0x7fef_ffff_ffff_ffff,
+                Some("1.7976931348623157e+308"),
+            ),
             ("float32", 0x3dcc_cccd, Some("0.10000000149011612")),
             ("float32", 0x7fc0_0000, Some("\"NaN\"")),
             ("float32", 0xff80_0000, Some("\"-Infinity\"")),
@@ -164,6 +178,9 @@ mod tests {
             assert_eq!(spelled.as_deref(), json, "{name} {bits:x}");
         }
         assert_eq!(super::super::FLOAT16.hex_of(1), "0x0001");
-        assert_eq!(super::super::FLOAT32.bits(&[1, 0, 0xc0, 0x7f, 9]), 0x7fc0_0001);
+        assert_eq!(
+            super::super::FLOAT32.bits(&[1, 0, 0xc0, 0x7f, 9]),
+            0x7fc0_0001
+        );
     }
 }

@@ -19,7 +19,10 @@ fn spelled(dtype: &str, bytes: &[u8]) -> (String, String) {
     let (data_type, _) = DataType::parse_v2(&raw(dtype)).unwrap();
     let fill = fill(&data_type, bytes);
     let show = |spelled: Result<String, FormatError>| spelled.unwrap_or_else(|e| e.to_string());
-    (show(fill.spell_v2(&data_type)), show(fill.spell_v3(&data_type)))
+    (
+        show(fill.spell_v2(&data_type)),
+        show(fill.spell_v3(&data_type)),
+    )
 }
 
 #[test]
@@ -27,7 +30,12 @@ fn every_kind_has_its_spelling() {
     for (dtype, bytes, v2, v3) in [
         (r#""|b1""#, &[1][..], "true", "true"),
         (r#"">i4""#, &[0xfe, 0xff, 0xff, 0xff], "-2", "-2"),
-        (r#""<u8""#, &[0xff; 8], "18446744073709551615", "18446744073709551615"),
+        (
+            r#""<u8""#,
+            &[0xff; 8],
+            "18446744073709551615",
+            "18446744073709551615",
+        ),
         (r#""<f8""#, &[0, 0, 0, 0, 0, 0, 0, 0x80], "-0.0", "-0.0"),
         (r#""<f4""#, &[0, 0, 0xc0, 0x7f], r#""NaN""#, r#""NaN""#),
         (
@@ -58,7 +66,12 @@ fn every_kind_has_its_spelling() {
             "fill_value: found the bytes [0, 216, 0, 0], expected characters",
             "fill_value: found the bytes [0, 216, 0, 0], expected characters",
         ),
-        (r#"[["a","<i2"],["b","|u1"]]"#, &[1, 0, 2], r#""AQAC""#, r#""AQAC""#),
+        (
+            r#"[["a","<i2"],["b","|u1"]]"#,
+            &[1, 0, 2],
+            r#""AQAC""#,
+            r#""AQAC""#,
+        ),
         (
             r#"[["a",">i2"],["","|V1"],["r",[["x",">f2"]]]]"#,
             &[0, 1, 9, 0x7e, 1],

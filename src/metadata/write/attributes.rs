@@ -49,14 +49,20 @@ fn object_text(
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let within = |error: FormatError| error.within("attributes");
     let members = document.members(value).map_err(within)?;
-    if members.iter().all(|member| without.contains(&member.name.as_str())) {
+    if members
+        .iter()
+        .all(|member| without.contains(&member.name.as_str()))
+    {
         return Ok(None);
     }
     let mut edits = Edits::default();
     splice::remove(&members, &mut edits, |member| {
         without.contains(&member.name.as_str())
     });
-    Ok(Some(edits.apply_to(document.text_of(value), document.span(value).start)))
+    Ok(Some(edits.apply_to(
+        document.text_of(value),
+        document.span(value).start,
+    )))
 }
 
 /// The `.zattrs` of an array, `None` when it would be empty. Its dimension names are in
@@ -71,7 +77,9 @@ pub fn array_attributes_v2(
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let attributes = of_array(array.zarr_format, source)?;
     let names = array.dimension_names.iter().flatten().cloned();
-    let Some(names) = names.collect::<Option<Vec<String>>>().filter(|names| !names.is_empty())
+    let Some(names) = names
+        .collect::<Option<Vec<String>>>()
+        .filter(|names| !names.is_empty())
     else {
         return Ok(attributes);
     };
@@ -110,7 +118,9 @@ fn names(attributes: &Object<'_>, rank: usize) -> Option<Vec<Option<String>>> {
     let Ok(Json::Array(items)) = Json::of(value) else {
         return None;
     };
-    let names = items.into_iter().map(|item| json::string(item, "a name").ok());
+    let names = items
+        .into_iter()
+        .map(|item| json::string(item, "a name").ok());
     let names: Vec<String> = names.collect::<Option<_>>()?;
     (names.len() == rank).then(|| names.into_iter().map(Some).collect())
 }

@@ -22,6 +22,8 @@ mod attributes;
 mod chain;
 mod group;
 mod v2;
+mod v2_codecs;
+mod v2_filters;
 mod v3;
 
 pub use attributes::array_attributes_v2;
