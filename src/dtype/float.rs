@@ -12,6 +12,8 @@
 //! Sources: Zarr v3 core, section "Fill value list"; the `float8_*`, `float6_*`, `float4_*` and
 //! `bfloat16` registrations in zarr-extensions.
 
+mod spell;
+
 /// What the bit patterns at the ends of a format stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Specials {

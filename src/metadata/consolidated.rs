@@ -14,7 +14,8 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::json::{Document, Edits, Member};
+use super::json::{Document, Edits};
+use super::splice::remove;
 use crate::dtype::json::{Json, Object};
 use crate::error::FormatError;
 
@@ -162,31 +163,6 @@ fn path_of(key: &str, document: DocumentName) -> Option<&str> {
         Some("")
     } else {
         prefix.strip_suffix('/')
-    }
-}
-
-/// Takes members out, each with one comma: the one before it, or where no member before it
-/// stays, the one after it.
-///
-/// ```text
-/// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}
-///        ^^^^^^^^                         without b and c: {"a": 1}
-/// ```
-fn remove(members: &[Member<'_>], edits: &mut Edits, goes: impl Fn(&Member<'_>) -> bool) {
-    let mut end = None;
-    let mut one_stays = false;
-    for (i, member) in members.iter().enumerate() {
-        if goes(member) {
-            let next = members.get(i + 1).map(|next| next.span.start);
-            let span = match end.filter(|_| one_stays) {
-                Some(end) => end..member.span.end,
-                None => member.span.start..next.unwrap_or(member.span.end),
-            };
-            edits.replace(span, "");
-        } else {
-            one_stays = true;
-        }
-        end = Some(member.span.end);
     }
 }
 

@@ -19,6 +19,8 @@ pub mod n5;
 mod numcodecs;
 pub mod pre_v1;
 pub mod render;
+mod splice;
+mod unshard;
 pub mod v1;
 pub mod v2;
 pub mod v3;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::View;
-use super::attributes::hash;
+use super::attributes::{array_in, hash};
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
@@ -33,13 +33,13 @@ impl View {
         let Some(meta) = self.shared.sources.stat_settled(key)? else {
             return Ok(None);
         };
-        let epoch = if self.copies_others(key)? {
-            self.epoch(meta.size())
-        } else {
-            0
+        // An edit depends on the model too, which may be behind the document.
+        let (identity, epoch) = match self.array_of_document(view, key)? {
+            Some(array) => (array.node.identity, 0),
+            None => (0, self.epoch(meta.size())),
         };
         let block_key = BlockKey {
-            array: hash(&(view, key)),
+            array: hash(&(view, key, identity)),
             version: meta.version,
             part: Part::Document { epoch },
         };
@@ -68,13 +68,17 @@ impl View {
         Ok(Block::stamped(text, reservation, stamp))
     }
 
-    /// Whether the document at `key` may hold copies of others; an array's own holds none.
-    fn copies_others(&self, key: &Key) -> Result<bool, Error> {
-        Ok(is_zmetadata(key)
-            || match self.hierarchy.described_by(key)? {
-                Some(prefix) => matches!(self.hierarchy.node(&prefix)?, Node::Group(_)),
-                None => matches!(self.hierarchy.node(&key.parent())?, Node::Group(_)),
-            })
+    /// The array whose own document is at `key`.
+    fn array_of_document(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<Option<Arc<ShownArray>>, Error> {
+        let Some(prefix) = self.hierarchy.described_by(key)? else {
+            return Ok(None);
+        };
+        let array = array_in(self.shown(view, &prefix)?);
+        Ok(array.filter(|array| array.node.document.key == *key))
     }
 
     /// Counts the rechecks of a document that copies others. A long one takes longer to check, and
@@ -92,10 +96,7 @@ impl View {
         if is_zmetadata(key) {
             return self.edit_copies(view, key, text, ZarrFormat::V2);
         }
-        if let Some(prefix) = self.hierarchy.described_by(key)?
-            && let Shown::Array(array) = self.shown(view, &prefix)?
-            && array.node.document.key == *key
-        {
+        if let Some(array) = self.array_of_document(view, key)? {
             return self.translated(&array, text);
         }
         self.edit_copies(view, key, text, ZarrFormat::V3)
@@ -182,7 +183,7 @@ impl View {
             Form::Encoded => render::Shown::Expanded,
             Form::Decoded => render::Shown::Decoded(self.options.shards),
         };
-        let edited = render::array(text, array.node.metadata.zarr_format, shown);
+        let edited = render::array(text, &array.node.metadata, shown);
         edited.map_err(|error| Error::Metadata {
             key: array.node.document.key.to_string(),
             error,

@@ -122,7 +122,9 @@ impl View {
                 if path.is_root() || self.holds_consolidated(path, place)? =>
             {
                 let copies = self.copies(view, path, Target::V2)?;
-                copies.map(|copies| write::consolidated_v2(&copies))
+                let text = copies.map(|copies| write::consolidated_v2(&copies));
+                text.transpose()
+                    .map_err(|error| in_directory(path, error))?
             }
             _ => None,
         })

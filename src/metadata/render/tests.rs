@@ -1,5 +1,6 @@
 //! Edited documents, and that they parse to what they are meant to say.
 
+use super::super::{NodeMetadata, v2 as v2_documents, v3 as v3_documents};
 use super::*;
 use crate::grid::Dims;
 
@@ -8,7 +9,19 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 fn array_of(document: &str) -> ArrayMetadata {
-    v3_array(document.as_bytes()).unwrap()
+    match v3_documents::parse(document.as_bytes()).unwrap() {
+        NodeMetadata::Array(array) => *array,
+        NodeMetadata::Group(_) => panic!("a group"),
+    }
+}
+
+fn render_v3(document: &str, shown: Shown) -> Result<String, FormatError> {
+    array(document.as_bytes(), &array_of(document), shown).map(text)
+}
+
+fn render_v2(document: &str) -> Result<String, FormatError> {
+    let parsed = v2_documents::parse_array(document.as_bytes()).unwrap();
+    array(document.as_bytes(), &parsed, Shown::Decoded(Shards::Expand)).map(text)
 }
 
 /// A v3 document: `{shape}`, `{chunk}` and `{codecs}` put in.
@@ -113,7 +126,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
     for (shape, outer, inner, stored, expanded) in cases {
         let document = v3_document(shape, outer, &stored);
         let expected = v3_document(shape, inner, &expanded);
-        let rendered = text(expanded_v3(document.as_bytes()).unwrap());
+        let rendered = render_v3(&document, Shown::Expanded).unwrap();
         assert_eq!(rendered, expected);
         // What the document says now is what the array said of its inner chunks.
         let (before, after) = (array_of(&document), array_of(&rendered));
@@ -122,11 +135,11 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
         let (before, after) = (before.decoding.unwrap(), after.decoding.unwrap());
         assert_eq!(after.fill_value, before.fill_value);
         // And there is nothing more to expand.
-        assert_eq!(text(expanded_v3(rendered.as_bytes()).unwrap()), rendered);
+        assert_eq!(render_v3(&rendered, Shown::Expanded).unwrap(), rendered);
 
-        let decoded = text(decoded_v3(document.as_bytes(), Shards::Expand).unwrap());
+        let decoded = render_v3(&document, Shown::Decoded(Shards::Expand)).unwrap();
         assert_eq!(decoded, v3_document(shape, inner, &format!("[{LITTLE}]")));
-        let kept = text(decoded_v3(document.as_bytes(), Shards::Keep).unwrap());
+        let kept = render_v3(&document, Shown::Decoded(Shards::Keep)).unwrap();
         assert_eq!(kept, v3_document(shape, outer, &format!("[{LITTLE}]")));
     }
 }
@@ -152,9 +165,9 @@ fn a_shard_whose_axes_differ_has_the_inner_shape_of_the_array() {
 #[test]
 fn documents_that_need_no_change_stay_byte_for_byte() {
     let plain = v3_document("[4]", "[2]", &format!("[{LITTLE}]"));
-    assert_eq!(text(expanded_v3(plain.as_bytes()).unwrap()), plain);
+    assert_eq!(render_v3(&plain, Shown::Expanded).unwrap(), plain);
     assert_eq!(
-        text(decoded_v3(plain.as_bytes(), Shards::Expand).unwrap()),
+        render_v3(&plain, Shown::Decoded(Shards::Expand)).unwrap(),
         plain
     );
     let v2 = "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[2],\"dtype\":\"|u1\",\"fill_value\":0}";
@@ -166,10 +179,12 @@ fn documents_that_need_no_change_stay_byte_for_byte() {
         (ZarrFormat::V2, Shown::Expanded, v2),
         (ZarrFormat::V2, Shown::Decoded(Shards::Expand), v2),
     ] {
-        assert_eq!(
-            text(array(document.as_bytes(), format, shown).unwrap()),
-            document
-        );
+        let parsed = match format {
+            ZarrFormat::V3 => array_of(document),
+            _ => v2_documents::parse_array(document.as_bytes()).unwrap(),
+        };
+        let rendered = array(document.as_bytes(), &parsed, shown).unwrap();
+        assert_eq!(text(rendered), document);
     }
 }
 
@@ -208,8 +223,8 @@ fn decoded_documents_name_a_byte_order_where_there_is_one() {
                 .replace("\"int16\"", data_type)
                 .replace("7.0", fill)
         };
-        let rendered = decoded_v3(document(stored).as_bytes(), Shards::Expand).unwrap();
-        assert_eq!(text(rendered), document(&decoded), "{data_type}");
+        let rendered = render_v3(&document(stored), Shown::Decoded(Shards::Expand)).unwrap();
+        assert_eq!(rendered, document(&decoded), "{data_type}");
     }
 }
 
@@ -237,9 +252,9 @@ fn decoded_v2_documents_are_plain() {
         ),
     ] {
         let stored = document(dtype, "\"F\"", zlib, "[]");
-        let decoded = text(decoded_v2(stored.as_bytes()).unwrap());
+        let decoded = render_v2(&stored).unwrap();
         assert_eq!(decoded, document(little, "\"C\"", "null", "null"));
-        let array = v2::parse_array(decoded.as_bytes()).unwrap();
+        let array = v2_documents::parse_array(decoded.as_bytes()).unwrap();
         assert!(array.decoding.unwrap().codecs.array_to_array.is_empty());
     }
 }
@@ -247,18 +262,17 @@ fn decoded_v2_documents_are_plain() {
 #[test]
 fn what_cannot_be_decoded_is_never_rendered_as_if_it_could() {
     let unknown = v3_document("[4]", "[2]", &format!("[{LITTLE}, \"nosuch\"]"));
-    assert!(decoded_v3(unknown.as_bytes(), Shards::Keep).is_err());
-    assert!(expanded_v3(unknown.as_bytes()).is_err());
-    assert!(expanded_v3(br#"{"zarr_format": 3, "node_type": "group"}"#).is_err());
+    assert!(render_v3(&unknown, Shown::Decoded(Shards::Keep)).is_err());
+    assert!(render_v3(&unknown, Shown::Expanded).is_err());
     let v2 = r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","fill_value":0}"#;
-    assert!(decoded_v2(v2.as_bytes()).is_err());
+    assert!(render_v2(v2).is_err());
 }
 
 #[test]
 fn of_duplicate_members_the_one_that_counts_is_edited() {
     let document =
         r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","dtype":">i2","order":"F"}"#;
-    let decoded = text(decoded_v2(document.as_bytes()).unwrap());
+    let decoded = render_v2(document).unwrap();
     assert_eq!(
         decoded,
         document.replace(">i2", "<i2").replace("\"F\"", "\"C\"")
