@@ -129,7 +129,9 @@ impl fmt::Display for Location {
     /// As it stands in the table of mounts: one line, bytes that are no text replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Location::Directory(path) | Location::Zip(path) => f.write_str(&one_line(&path.to_string_lossy())),
+            Location::Directory(path) | Location::Zip(path) => {
+                f.write_str(&one_line(&path.to_string_lossy()))
+            }
             Location::Demo => f.write_str(DEMO),
         }
     }

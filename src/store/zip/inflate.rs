@@ -67,7 +67,9 @@ impl Inflater {
         let mut scratch = vec![0; INPUT_BYTES.min(usize::try_from(count).unwrap_or(INPUT_BYTES))];
         let mut left = count;
         while left > 0 {
-            let len = scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let len = scratch
+                .len()
+                .min(usize::try_from(left).unwrap_or(usize::MAX));
             let part = scratch.get_mut(..len).unwrap_or_default();
             self.fill(file, part)?;
             left -= u64::try_from(len).unwrap_or(left);

@@ -44,7 +44,15 @@ mod tests {
 
     #[test]
     fn keys_stay_as_they_are() {
-        for name in ["a", "zarr.json", "a/50%", "%2E/a", "..a", "a\\..\\b", "\u{e9}"] {
+        for name in [
+            "a",
+            "zarr.json",
+            "a/50%",
+            "%2E/a",
+            "..a",
+            "a\\..\\b",
+            "\u{e9}",
+        ] {
             assert_eq!(to_key(name.as_bytes()), name.as_bytes(), "{name}");
         }
         assert_eq!(&*to_key(b"latin\xe9"), b"latin\xe9");
