@@ -52,7 +52,7 @@ impl Location {
         }
         if text.is_empty() {
             return Err(unsupported(
-                "STORE is empty; name a directory, or the built-in store `demo:`",
+                "STORE is empty; name a directory, a zip file, or the built-in store `demo:`",
             ));
         }
         if let Some((scheme, rest)) = split_url(&text) {

@@ -129,27 +129,28 @@ fn more_entries_than_fit_without_zip64() {
 #[test]
 fn an_entry_behind_four_gibibytes() {
     const HOLE: u64 = (1 << 32) + 5;
-    let entry = |name: &[u8], size: u64, offset: u64, start: &[u8], is_local: bool| {
-        let mut extra = Vec::new();
-        for value in [size, size, offset]
-            .iter()
-            .take(if is_local { 2 } else { 3 })
-        {
-            extra.extend_from_slice(&value.to_le_bytes());
-        }
-        let mut header = start.to_vec();
+    let entry = |name: &[u8; 4], size: u64, offset: u64, start: &[u8], is_local: bool| {
         // Version, flags, method, time, date; no checksum is compared of a range.
-        header.extend_from_slice(&[45, 0, 0, 0, 0, 0, 0, 0, 0x21, 0]);
-        header.extend_from_slice(&[0; 4]);
-        header.extend_from_slice(&[0xff; 8]);
-        header.extend_from_slice(&[name.len() as u8, 0, extra.len() as u8 + 4, 0]);
+        let mut header = [
+            start,
+            &[45, 0, 0, 0, 0, 0, 0, 0, 0x21, 0],
+            &[0; 4],
+            &[0xff; 8],
+        ]
+        .concat();
+        let extra_len = if is_local { 16 } else { 24 };
+        header.extend_from_slice(&[4, 0, 4 + extra_len, 0]);
         if !is_local {
             header.extend_from_slice(&[0; 10]);
             header.extend_from_slice(&[0xff; 4]);
         }
         header.extend_from_slice(name);
-        header.extend_from_slice(&[1, 0, extra.len() as u8, 0]);
-        header.extend_from_slice(&extra);
+        header.extend_from_slice(&[1, 0, extra_len, 0]);
+        header.extend_from_slice(&size.to_le_bytes());
+        header.extend_from_slice(&size.to_le_bytes());
+        if !is_local {
+            header.extend_from_slice(&offset.to_le_bytes());
+        }
         header
     };
     let first = entry(b"hole", HOLE, 0, b"PK\x03\x04", true);

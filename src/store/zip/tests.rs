@@ -325,7 +325,7 @@ fn recognised_by_what_is_in_it() {
         (&whole[..20], true),
         (b"PK", false),
         (b"", false),
-        (&[0; 100_000], false),
+        (&vec![0; 100_000], false),
         (b"{\"zarr_format\": 3}", false),
     ] {
         let path = directory.path().join("file");
