@@ -44,7 +44,7 @@ def test_entries_are_files(packed, mount):
 def test_arrays_have_their_values(store, packed, view, mount):
     root = mount(packed[0], "--view", view).path
     for array in store.decodable():
-        for reader in reading.READERS:
+        for reader in ("zarr_python", "tensorstore"):
             got = reading.READERS[reader](root, array["path"], array["zarr_format"])
             assert reading.digest(reading.canonical(got)) == array["sha256"], (reader, array["path"])
 
