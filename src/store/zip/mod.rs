@@ -102,6 +102,9 @@ impl ZipStore {
     }
 
     /// The current version of the zip file.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it is written into all the time.
     fn archive(&self) -> Result<Arc<Archive>, StoreError> {
         let found = self.place.stat()?;
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
@@ -111,40 +114,48 @@ impl ZipStore {
         drop(current);
         // Others wait here, and find what this one reads.
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let file = self.open_settled()?;
-        let version = file.meta().version;
-        if let Some(current) = current.as_ref().filter(|c| c.version == version) {
-            return current.archive.clone();
-        }
-        let archive = Archive::read(&self.place, file).map(Arc::new);
-        let is_lasting = match &archive {
-            Ok(archive) => archive.file().is_unchanged().unwrap_or(false),
+        let patience = Instant::now() + SETTLE_PATIENCE;
+        loop {
+            let file = self.open_settled(patience)?;
+            let version = file.meta().version;
+            if let Some(current) = current.as_ref().filter(|c| c.version == version) {
+                return current.archive.clone();
+            }
+            let archive = Archive::read(&self.place, file).map(Arc::new);
+            if self.place.stat()?.version != version {
+                if Instant::now() > patience {
+                    return Err(self.changed());
+                }
+                continue;
+            }
             // The system's failures may pass.
-            Err(error) => matches!(error, StoreError::Io { errno: None, .. }),
-        };
-        if is_lasting {
-            *current = Some(Current {
-                version,
-                archive: archive.clone(),
-            });
+            if archive.is_ok() || matches!(archive, Err(StoreError::Io { errno: None, .. })) {
+                *current = Some(Current {
+                    version,
+                    archive: archive.clone(),
+                });
+            }
+            return archive;
         }
-        archive
     }
 
     /// Opens the file, and waits until its version can be trusted.
-    fn open_settled(&self) -> Result<ZipFile, StoreError> {
-        let patience = Instant::now() + SETTLE_PATIENCE;
+    fn open_settled(&self, patience: Instant) -> Result<ZipFile, StoreError> {
         loop {
             let file = self.place.open()?;
             let Some(wait) = file.meta().settles_in(SystemTime::now()) else {
                 return Ok(file);
             };
             if Instant::now() > patience {
-                return Err(StoreError::Changed {
-                    key: self.place.shown().to_owned(),
-                });
+                return Err(self.changed());
             }
             thread::sleep(wait);
+        }
+    }
+
+    fn changed(&self) -> StoreError {
+        StoreError::Changed {
+            key: self.place.shown().to_owned(),
         }
     }
 
