@@ -105,7 +105,7 @@ impl Report {
     fn tell(&mut self, prefix: &Prefix, node: &Node, out: &mut impl Write) -> io::Result<()> {
         let mut facts = match node {
             Node::Implicit => return Ok(()),
-            Node::Group(format) => facts_of_group(*format),
+            Node::Group(group) => facts_of_group(group.format),
             Node::Broken(broken) => json!({
                 "node_type": "unknown",
                 "document": broken.document.key.to_string(),

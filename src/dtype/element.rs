@@ -197,6 +197,26 @@ impl Element {
         }
     }
 
+    /// The byte order that all numbers of several bytes in a record share.
+    pub(crate) fn common_order(&self) -> Option<ByteOrder> {
+        let mut orders = Vec::new();
+        self.collect_orders(&mut orders);
+        let (first, rest) = orders.split_first()?;
+        rest.iter().all(|order| order == first).then_some(*first)
+    }
+
+    fn collect_orders(&self, orders: &mut Vec<ByteOrder>) {
+        let Element::Record(fields) = self else {
+            return;
+        };
+        for field in fields {
+            if field.element.unit() > 1 {
+                orders.push(field.order);
+            }
+            field.element.collect_orders(orders);
+        }
+    }
+
     /// Turns `bytes` of one little-endian element, or of several, into `order`.
     pub(crate) fn reorder(&self, order: ByteOrder, bytes: &mut [u8]) -> Result<(), FormatError> {
         if order == ByteOrder::Little || !self.has_multi_byte() {

@@ -29,24 +29,56 @@ const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 /// Whose spellings are accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
+    /// As v2, but bytes are spelled by their characters.
+    V1,
     V2,
+    /// As v2, and bits of numbers may be spelled as they are in v3.
+    Draft,
     V3,
 }
 
+impl Spelling {
+    /// Whether zarr-python 2 or 1 reads it: leniently.
+    fn is_lenient(self) -> bool {
+        self != Spelling::V3
+    }
+}
+
 impl FillValue {
-    /// The fill value of type `dtype` that a v2 document spells `value`.
+    /// The fill value of type `data_type` that a v1 document spells `value`.
     ///
     /// # Errors
     ///
     /// When `value` is no value of that type.
-    pub fn parse_v2(dtype: &DataType, value: Option<&RawValue>) -> Result<FillValue, FormatError> {
-        match value.filter(|value| value.get() != "null") {
-            None => Ok(FillValue::zeros(dtype.item_size)),
-            Some(value) => {
-                let bytes = encode(&dtype.element, value, Spelling::V2)?;
-                Ok(FillValue::of_type(dtype, bytes))
-            }
-        }
+    pub fn parse_v1(
+        data_type: &DataType,
+        value: Option<&RawValue>,
+    ) -> Result<FillValue, FormatError> {
+        parse_lenient(data_type, value, Spelling::V1)
+    }
+
+    /// The fill value of type `data_type` that a v2 document spells `value`.
+    ///
+    /// # Errors
+    ///
+    /// When `value` is no value of that type.
+    pub fn parse_v2(
+        data_type: &DataType,
+        value: Option<&RawValue>,
+    ) -> Result<FillValue, FormatError> {
+        parse_lenient(data_type, value, Spelling::V2)
+    }
+
+    /// The fill value of type `data_type` that a document of a v3 draft spells `value`.
+    ///
+    /// # Errors
+    ///
+    /// When `value` is no value of that type.
+    pub fn parse_draft(
+        data_type: &DataType,
+        value: Option<&RawValue>,
+    ) -> Result<FillValue, FormatError> {
+        parse_lenient(data_type, value, Spelling::Draft)
     }
 
     /// The fill value of type `data_type` that a v3 document spells `value`. `order` is the order
@@ -69,9 +101,29 @@ impl FillValue {
     }
 }
 
+/// A fill value that may be `null`: undefined.
+fn parse_lenient(
+    data_type: &DataType,
+    value: Option<&RawValue>,
+    spelling: Spelling,
+) -> Result<FillValue, FormatError> {
+    match value.filter(|value| value.get() != "null") {
+        None => Ok(FillValue::zeros(data_type.item_size)),
+        Some(value) => {
+            let bytes = encode(&data_type.element, value, spelling)?;
+            Ok(FillValue::of_type(data_type, bytes))
+        }
+    }
+}
+
 /// Bytes of one element, little-endian; zeros at the end may be left out.
 fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec<u8>, FormatError> {
     let json = Json::of(value)?;
+    if let (Spelling::Draft, Json::String(text)) = (spelling, &json)
+        && let Some(bytes) = bits(text, element)
+    {
+        return Ok(bytes);
+    }
     match element {
         Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
         Element::Integer(format) => whole(&json, spelling)
@@ -145,7 +197,7 @@ fn boolean(json: &Json<'_>) -> Option<bool> {
 fn whole(json: &Json<'_>, spelling: Spelling) -> Option<i128> {
     match json {
         Json::Number(text) => json::integer(text),
-        Json::String(text) if spelling == Spelling::V2 => json::integer(text),
+        Json::String(text) if spelling.is_lenient() => json::integer(text),
         _ => None,
     }
 }
@@ -174,19 +226,51 @@ fn float_of_text(text: &str, format: FloatFormat, spelling: Spelling) -> Option<
         "-infinity" | "-inf" => return format.infinity(true),
         _ => {}
     }
-    if spelling == Spelling::V2 {
+    if spelling.is_lenient() {
         return format.of_decimal(text);
     }
+    let bits = bit_string(text, format.bytes)?;
+    Some(
+        bits.iter()
+            .fold(0, |bits, &byte| (bits << 8) | u64::from(byte)),
+    )
+}
+
+/// The `len` bytes that `0x…` or `0b…` spells in full, the most significant first.
+fn bit_string(text: &str, len: usize) -> Option<Vec<u8>> {
     let (digits, radix, per_byte) = match (text.strip_prefix("0x"), text.strip_prefix("0b")) {
         (Some(digits), _) => (digits, 16, 2),
         (None, Some(digits)) => (digits, 2, 8),
         (None, None) => return None,
     };
-    // `from_str_radix` would take a sign.
-    let right = digits.len() == per_byte * format.bytes && !digits.starts_with(['+', '-']);
-    right
-        .then(|| u64::from_str_radix(digits, radix).ok())
-        .flatten()
+    if Some(digits.len()) != len.checked_mul(per_byte) {
+        return None;
+    }
+    digits
+        .as_bytes()
+        .chunks(per_byte)
+        .map(|digits| {
+            let digits = str::from_utf8(digits).ok()?;
+            // `from_str_radix` would take a sign.
+            let plain = !digits.starts_with(['+', '-']);
+            plain.then(|| u8::from_str_radix(digits, radix).ok())?
+        })
+        .collect()
+}
+
+/// The bytes of a number, or bytes as they are, that `0x…` or `0b…` spells in a draft.
+fn bits(text: &str, element: &Element) -> Option<Vec<u8>> {
+    let is_number = match element {
+        Element::Integer(_) | Element::Float(_) | Element::Time(_) => true,
+        Element::Raw { .. } => false,
+        _ => return None,
+    };
+    let len = usize::try_from(element.size().ok()?).ok()?;
+    let mut bytes = bit_string(text, len)?;
+    if is_number {
+        bytes.reverse();
+    }
+    Some(bytes)
 }
 
 fn complex(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
@@ -199,7 +283,7 @@ fn complex(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<V
             bytes.extend(float(&Json::of(imaginary).ok()?, format, spelling)?);
             Some(bytes)
         }
-        real if spelling == Spelling::V2 => {
+        real if spelling.is_lenient() => {
             let mut bytes = float(real, format, spelling)?;
             bytes.resize(2 * format.bytes, 0);
             Some(bytes)
@@ -211,11 +295,12 @@ fn complex(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<V
 /// Bytes in base64, or (v2) the characters themselves when they are no base64.
 fn bytes(json: &Json<'_>, spelling: Spelling) -> Option<Vec<u8>> {
     match json {
-        Json::String(text) => match (base64::decode(text), spelling) {
-            (None, Spelling::V2) => Some(text.clone().into_bytes()),
-            (decoded, _) => decoded,
+        Json::String(text) if spelling == Spelling::V1 => Some(text.clone().into_bytes()),
+        Json::String(text) => match base64::decode(text) {
+            None if spelling.is_lenient() => Some(text.clone().into_bytes()),
+            decoded => decoded,
         },
-        Json::Array(items) if spelling == Spelling::V3 => items
+        Json::Array(items) if matches!(spelling, Spelling::Draft | Spelling::V3) => items
             .iter()
             .map(|item| {
                 json::length(item)
@@ -223,23 +308,19 @@ fn bytes(json: &Json<'_>, spelling: Spelling) -> Option<Vec<u8>> {
                     .and_then(|byte| u8::try_from(byte).ok())
             })
             .collect(),
-        zero if spelling == Spelling::V2 && is_zero(zero) => Some(Vec::new()),
+        zero if spelling.is_lenient() && is_zero(zero) => Some(Vec::new()),
         _ => None,
     }
 }
 
 /// Exactly `len` bytes, or (v2) the number 0 for zeros.
 fn raw(json: &Json<'_>, len: u64, spelling: Spelling) -> Option<Vec<u8>> {
-    match json {
-        Json::String(text) => {
-            let bytes = base64::decode(text)?;
-            (u64::try_from(bytes.len()) == Ok(len)).then_some(bytes)
-        }
-        Json::Array(_) => {
-            bytes(json, spelling).filter(|bytes| u64::try_from(bytes.len()) == Ok(len))
-        }
-        zero => (spelling == Spelling::V2 && is_zero(zero)).then(Vec::new),
-    }
+    let bytes = match json {
+        Json::String(text) if spelling != Spelling::V1 => base64::decode(text),
+        Json::String(_) | Json::Array(_) => bytes(json, spelling),
+        zero => return (spelling.is_lenient() && is_zero(zero)).then(Vec::new),
+    }?;
+    (u64::try_from(bytes.len()) == Ok(len)).then_some(bytes)
 }
 
 fn text(json: &Json<'_>, units: u64, spelling: Spelling) -> Option<Vec<u8>> {
@@ -251,7 +332,7 @@ fn text(json: &Json<'_>, units: u64, spelling: Spelling) -> Option<Vec<u8>> {
                 .collect();
             fits(&bytes, units.checked_mul(4)?).then_some(bytes)
         }
-        zero => (spelling == Spelling::V2 && is_zero(zero)).then(Vec::new),
+        zero => (spelling.is_lenient() && is_zero(zero)).then(Vec::new),
     }
 }
 
@@ -260,7 +341,7 @@ fn text(json: &Json<'_>, units: u64, spelling: Spelling) -> Option<Vec<u8>> {
 fn variable(json: &Json<'_>, kind: Variable, spelling: Spelling) -> Option<Vec<u8>> {
     match (kind, json) {
         (Variable::Object, _) => Some(Vec::new()),
-        (_, zero) if spelling == Spelling::V2 && is_zero(zero) => Some(Vec::new()),
+        (_, zero) if spelling.is_lenient() && is_zero(zero) => Some(Vec::new()),
         (Variable::Text, Json::String(text)) => Some(text.clone().into_bytes()),
         (Variable::Text, _) => None,
         (Variable::Bytes, json) => bytes(json, spelling),

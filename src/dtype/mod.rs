@@ -97,6 +97,16 @@ impl DataType {
         self.layout == ItemLayout::Variable
     }
 
+    /// The byte order that a document names for elements stored in `order`: none where no number
+    /// has several bytes; that of a record is what its fields share.
+    pub(crate) fn stored_order(&self, order: ByteOrder) -> Option<ByteOrder> {
+        match (&self.layout, &self.element) {
+            (ItemLayout::Numbers { unit: 1 } | ItemLayout::Variable, _) => None,
+            (ItemLayout::Numbers { .. }, _) => Some(order),
+            (ItemLayout::Structured { .. }, element) => element.common_order(),
+        }
+    }
+
     /// Bytes that change places between big and little endian, per number; 1 when none do.
     pub fn swap_unit(&self) -> usize {
         match self.layout {

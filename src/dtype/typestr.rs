@@ -93,12 +93,19 @@ fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
         Some(shape) => sub_array(shape).map_err(|error| error.within("[2]"))?,
         None => Vec::new(),
     };
-    Ok(Field {
+    let field = Field {
         name,
         element,
         shape,
         order,
-    })
+    };
+    match (field.size()?, parts.get(2)) {
+        (None, Some(shape)) => {
+            let expected = "a shape whose size fits 64 bits";
+            Err(json::mismatch(shape, expected).within("[2]"))
+        }
+        _ => Ok(field),
+    }
 }
 
 /// The shape of a sub-array, a list of lengths or one length.

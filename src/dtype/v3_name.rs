@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat};
 use super::float::FloatFormat;
 use super::json::{self, Extension, Json, Object};
-use super::{ByteOrder, DataType};
+use super::{ByteOrder, DataType, Variable};
 use crate::error::FormatError;
 
 impl DataType {
@@ -34,7 +34,13 @@ const EXPECTED: &str = "a data type: a name, or an object of name and configurat
 
 /// The element of a `data_type` member.
 pub(crate) fn parse(value: &RawValue) -> Result<Element, FormatError> {
-    parse_nested(value, 0)
+    // Elements of any length are no fields of others.
+    match Extension::of(value, EXPECTED)?.name.as_str() {
+        "string" => Ok(Element::Variable(Variable::Text)),
+        // zarr-python and zarrs have names of their own.
+        "bytes" | "variable_length_bytes" | "binary" => Ok(Element::Variable(Variable::Bytes)),
+        _ => parse_nested(value, 0),
+    }
 }
 
 fn parse_nested(value: &RawValue, depth: usize) -> Result<Element, FormatError> {
@@ -241,6 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn strings_and_bytes_are_of_any_length() {
+        for (text, kind) in [
+            (r#""string""#, Variable::Text),
+            (r#"{"name":"string"}"#, Variable::Text),
+            (r#""bytes""#, Variable::Bytes),
+            (r#""variable_length_bytes""#, Variable::Bytes),
+            (r#""binary""#, Variable::Bytes),
+        ] {
+            let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+            let data_type = DataType::parse_v3(&raw).unwrap();
+            assert_eq!(data_type.element, Element::Variable(kind), "{text}");
+            assert_eq!((data_type.item_size, data_type.is_variable()), (0, true));
+        }
+    }
+
+    #[test]
     fn configured_types_and_provisional_spellings() {
         for (text, size, layout) in [
             (
@@ -287,11 +309,6 @@ mod tests {
     fn what_is_no_type_is_refused_by_name() {
         for (text, message) in [
             (r#""int33""#, "unsupported data type `int33`"),
-            (r#""string""#, "unsupported data type `string`"),
-            (
-                r#""variable_length_bytes""#,
-                "unsupported data type `variable_length_bytes`",
-            ),
             (r#""float8_e4m3fn""#, "unsupported data type"),
             (r#""r12""#, "unsupported data type `r12`"),
             (r#""r0""#, "unsupported data type `r0`"),

@@ -208,7 +208,8 @@ impl Seen {
                 let sharding = self.sharding(&spec.configuration).map_err(within)?;
                 Stage::ArrayToBytes(ArrayToBytes::Sharding(Box::new(sharding)))
             }
-            "gzip" => Stage::BytesToBytes(BytesToBytes::Gzip),
+            "gzip" | "numcodecs.gzip" => Stage::BytesToBytes(BytesToBytes::Gzip),
+            "numcodecs.zlib" => Stage::BytesToBytes(BytesToBytes::Zlib),
             "zstd" => Stage::BytesToBytes(BytesToBytes::Zstd),
             "blosc" => Stage::BytesToBytes(BytesToBytes::Blosc),
             "crc32c" => Stage::BytesToBytes(BytesToBytes::Crc32c),
@@ -335,6 +336,8 @@ fn is_known(name: &str) -> bool {
             | "endian"
             | "sharding_indexed"
             | "gzip"
+            | "numcodecs.gzip"
+            | "numcodecs.zlib"
             | "zstd"
             | "blosc"
             | "crc32c"

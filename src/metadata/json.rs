@@ -204,6 +204,35 @@ pub(crate) fn check_format(root: &Object<'_>, expected: i128) -> Result<(), Form
     }
 }
 
+/// Fails on a member that is neither known nor marked as one that need not be understood.
+pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), FormatError> {
+    for (name, value) in root.iter() {
+        let tolerated = match (name, Json::of(value)?) {
+            // zarr-python 3.0.0 writes null; draft writers leave an empty list.
+            ("consolidated_metadata", Json::Null) => true,
+            ("extensions", Json::Array(items)) => items.is_empty(),
+            (_, Json::Object(members)) => members
+                .get("must_understand")
+                .is_some_and(|value| value.get() == "false"),
+            _ => false,
+        };
+        if !tolerated && !known.contains(&name) {
+            return Err(FormatError::unsupported(name, "extension", name));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that member `attributes` is an object, where there is one.
+pub(crate) fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
+    match root.get_some("attributes") {
+        Some(value) if !value.get().starts_with('{') => {
+            Err(json::mismatch(value, "an object").within("attributes"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A value as one line, for messages: a string's characters, anything else without white space.
 pub(crate) fn spelled(value: &RawValue) -> String {
     if let Ok(Json::String(text)) = Json::of(value) {

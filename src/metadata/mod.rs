@@ -13,8 +13,13 @@
 mod chunk_key;
 mod codecs;
 pub mod consolidated;
+pub mod draft;
 mod json;
+pub mod n5;
+mod numcodecs;
+pub mod pre_v1;
 pub mod render;
+pub mod v1;
 pub mod v2;
 pub mod v3;
 
@@ -115,8 +120,13 @@ pub struct ArrayMetadata {
     pub codecs: Vec<String>,
     /// How chunk keys are spelled.
     pub chunk_keys: ChunkKeyEncoding,
+    /// Whether the document leaves the separator of chunk keys out, so that `chunk_keys` has
+    /// the default and the store may know better: v2 before `dimension_separator`.
+    pub separator_is_assumed: bool,
     /// A name for each dimension, where there is one; `None` when the document gives none.
     pub dimension_names: Option<Vec<Option<String>>>,
+    /// What can be read in two ways, and how it is read: worth a warning.
+    pub doubts: Vec<String>,
     /// All that decoding needs, or why there is none.
     pub decoding: Result<Decoding, FormatError>,
 }

@@ -1,4 +1,4 @@
-//! Zarr v2: `.zarray` and `.zgroup`.
+//! Zarr v2: `.zarray`, `.zgroup` and `.zmetadata`.
 //!
 //! ```json
 //! {"zarr_format": 2, "shape": [20], "chunks": [10], "dtype": "<i4", "fill_value": 0,
@@ -6,9 +6,13 @@
 //!  "dimension_separator": "."}
 //! ```
 //!
-//! `order: "F"` is a transpose that reverses the axes, and the byte order of the data type is
-//! that of the bytes codec; so a v2 array has the codec chain of a v3 one. Unknown members are
-//! ignored, absent ones mean what writers mean by leaving them out.
+//! `order: "F"` is a transpose that reverses the axes, the byte order of the data type is that
+//! of the bytes codec, and filters and compressor are codecs like any other; so a v2 array has
+//! the codec chain of a v3 one. Unknown members are ignored, absent ones mean what writers mean
+//! by leaving them out.
+//!
+//! The elements of `|O` are what their object codec makes of them: the first filter, or the
+//! compressor where there is no filter.
 //!
 //! Source: Zarr v2, section "Metadata".
 
@@ -16,13 +20,13 @@ use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
 use super::json::{Document, check_array_document, check_format, lengths, spelled};
+use super::numcodecs::{Pipeline, Spec};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
     check_chunk_shape,
 };
-use crate::codec::{ArrayToBytes, BytesCodec, BytesToBytes, CodecChain, Transpose};
 use crate::dtype::json::{self, Json, Object};
-use crate::dtype::{DataType, FillValue, ItemLayout};
+use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
 
 /// Parses a `.zarray` document.
@@ -42,10 +46,10 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     let chunk_shape =
         check_chunk_shape(&shape, &member("chunks")?).map_err(|error| error.within("chunks"))?;
     let dtype = root.require("dtype")?;
-    let order = order(&root)?;
+    let order = order(root.get("order"))?;
     let separator = separator(&root)?;
     let codecs = codecs(&root)?;
-    let decoding = decoding(&root, &codecs, order, &chunk_shape);
+    let decoding = decoding(dtype, root.get("fill_value"), &codecs, order, &chunk_shape);
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
         shape,
@@ -54,9 +58,11 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
         codecs: codecs.into_iter().map(|codec| codec.id).collect(),
         chunk_keys: ChunkKeyEncoding {
             kind: KeyKind::V2,
-            separator,
+            separator: separator.unwrap_or(b'.'),
         },
+        separator_is_assumed: separator.is_none(),
         dimension_names: None,
+        doubts: Vec::new(),
         decoding,
     })
 }
@@ -72,17 +78,31 @@ pub fn parse_group(text: &[u8]) -> Result<GroupMetadata, FormatError> {
     Ok(GroupMetadata {})
 }
 
+/// Whether this is a `.zmetadata` document that readers know: one of consolidated format 1.
+pub fn is_consolidated(text: &[u8]) -> bool {
+    let is_known = || {
+        let document = Document::parse(text)?;
+        let root = document.root()?;
+        Ok::<bool, FormatError>(match Json::of(root.require("zarr_consolidated_format")?)? {
+            Json::Number(text) => json::integer(text) == Some(1),
+            _ => false,
+        })
+    };
+    is_known().unwrap_or(false)
+}
+
 /// Order of the elements in a decoded chunk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
     /// The last index varies fastest.
     C,
     /// The first index varies fastest.
     F,
 }
 
-fn order(root: &Object<'_>) -> Result<Order, FormatError> {
-    let Some(value) = root.get_some("order") else {
+/// The order that a member spells; C when there is none.
+pub(super) fn order(value: Option<&RawValue>) -> Result<Order, FormatError> {
+    let Some(value) = value.filter(|value| value.get() != "null") else {
         return Ok(Order::C);
     };
     match Json::of(value)? {
@@ -92,97 +112,101 @@ fn order(root: &Object<'_>) -> Result<Order, FormatError> {
     }
 }
 
-fn separator(root: &Object<'_>) -> Result<u8, FormatError> {
-    match root.get_some("dimension_separator") {
-        None => Ok(b'.'),
-        Some(value) => parse_separator(value).map_err(|error| error.within("dimension_separator")),
-    }
-}
-
-/// A filter or compressor: its place in the document and its id.
-struct Codec {
-    place: String,
-    id: String,
+fn separator(root: &Object<'_>) -> Result<Option<u8>, FormatError> {
+    root.get_some("dimension_separator")
+        .map(parse_separator)
+        .transpose()
+        .map_err(|error| error.within("dimension_separator"))
 }
 
 /// Filters, then the compressor: the order of encoding.
-fn codecs(root: &Object<'_>) -> Result<Vec<Codec>, FormatError> {
-    let mut codecs = Vec::new();
-    if let Some(filters) = root.get_some("filters") {
-        let filters =
-            json::array(filters, "null or a list").map_err(|error| error.within("filters"))?;
-        for (i, filter) in filters.into_iter().enumerate() {
-            codecs.push(codec(filter, format!("filters[{i}]"))?);
-        }
-    }
+fn codecs<'a>(root: &Object<'a>) -> Result<Vec<Spec<'a>>, FormatError> {
+    let mut codecs = match root.get_some("filters") {
+        Some(list) => filters(list, "filters")?,
+        None => Vec::new(),
+    };
     if let Some(compressor) = root.get_some("compressor") {
-        codecs.push(codec(compressor, "compressor".to_owned())?);
+        codecs.push(Spec::of(compressor, "compressor".to_owned(), "compressor")?);
     }
     Ok(codecs)
 }
 
-fn codec(value: &RawValue, place: String) -> Result<Codec, FormatError> {
-    let id = json::object(value, "an object with an id")
-        .and_then(|members| json::string(members.require("id")?, "a name"))
-        .map_err(|error| error.within(&place))?;
-    Ok(Codec { place, id })
+/// The filters of the list at `place`.
+pub(super) fn filters<'a>(list: &'a RawValue, place: &str) -> Result<Vec<Spec<'a>>, FormatError> {
+    json::array(list, "null or a list")
+        .map_err(|error| error.within(place))?
+        .into_iter()
+        .enumerate()
+        .map(|(i, filter)| Spec::of(filter, format!("{place}[{i}]"), "filter"))
+        .collect()
 }
 
 fn decoding(
-    root: &Object<'_>,
-    codecs: &[Codec],
+    dtype: &RawValue,
+    fill_value: Option<&RawValue>,
+    codecs: &[Spec<'_>],
     order: Order,
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
-    let dtype = root.require("dtype")?;
-    let (data_type, byte_order) = DataType::parse_v2(dtype)
-        .map_err(|error| with_object_codec(error, codecs).within("dtype"))?;
-    let fill_value = FillValue::parse_v2(&data_type, root.get("fill_value"))
-        .map_err(|error| error.within("fill_value"))?;
-    let endian = match data_type.layout {
-        ItemLayout::Numbers { unit: 1 } | ItemLayout::Structured { .. } | ItemLayout::Variable => {
-            None
-        }
-        ItemLayout::Numbers { .. } => Some(byte_order),
-    };
-    let rank = chunk_shape.len();
-    let chain = CodecChain {
-        array_to_array: match order {
-            Order::F if rank >= 2 => vec![Transpose::reversal(rank)],
-            _ => Vec::new(),
-        },
-        array_to_bytes: ArrayToBytes::Bytes(BytesCodec { endian }),
-        bytes_to_bytes: codecs
-            .iter()
-            .map(bytes_to_bytes)
-            .collect::<Result<_, _>>()?,
-    };
-    Decoding::new(data_type, fill_value, chain, String::new(), chunk_shape)
+    let (data_type, byte_order) =
+        data_type(dtype, codecs).map_err(|error| error.within("dtype"))?;
+    let fill_value =
+        FillValue::parse_v2(&data_type, fill_value).map_err(|error| error.within("fill_value"))?;
+    let (chain, pipeline) = pipeline(&data_type, byte_order, codecs, order, chunk_shape.len())?
+        .finish(&data_type, chunk_shape)?;
+    Decoding::new(data_type, fill_value, chain, pipeline, chunk_shape)
 }
 
-fn bytes_to_bytes(codec: &Codec) -> Result<BytesToBytes, FormatError> {
-    let what = if codec.place == "compressor" {
-        "compressor"
-    } else {
-        "filter"
+/// The data type, and the order of its stored bytes: objects as their codec has them. So are
+/// the empty strings that zarr-python 3.0 wrote for variable ones.
+pub(super) fn data_type(
+    dtype: &RawValue,
+    codecs: &[Spec<'_>],
+) -> Result<(DataType, ByteOrder), FormatError> {
+    let first = codecs.first();
+    let objects = |codec: &Spec<'_>| Ok((DataType::objects(&codec.id), ByteOrder::Little));
+    let Ok(Json::String(name)) = Json::of(dtype) else {
+        return DataType::parse_v2(dtype);
     };
-    match (what, codec.id.as_str()) {
-        ("compressor", "blosc") => Ok(BytesToBytes::Blosc),
-        ("compressor", "gzip") => Ok(BytesToBytes::Gzip),
-        ("compressor", "zlib") => Ok(BytesToBytes::Zlib),
-        ("compressor", "zstd") => Ok(BytesToBytes::Zstd),
-        _ => Err(FormatError::unsupported(&codec.place, what, &codec.id)),
+    match (name.trim_start_matches(['<', '>', '|', '=']), first) {
+        ("O", Some(codec)) if codec.is_object_codec() => objects(codec),
+        ("O", Some(codec)) if codec.id == "pickle" => {
+            let name = "|O of pickle, which could run any program,";
+            Err(FormatError::unsupported("", "data type", name))
+        }
+        ("O", _) => {
+            let name = "|O without an object codec";
+            Err(FormatError::unsupported("", "data type", name))
+        }
+        ("S0" | "U0" | "V0", Some(codec)) if codec.is_variable_length() => objects(codec),
+        _ => DataType::parse_v2(dtype),
     }
 }
 
-/// Names the codec that says what the objects of a `|O` array are.
-fn with_object_codec(error: FormatError, codecs: &[Codec]) -> FormatError {
-    match (error, codecs.first()) {
-        (FormatError::Unsupported { place, what, name }, Some(codec)) if name == "|O" => {
-            FormatError::unsupported(place, what, format!("|O of {}", codec.id))
-        }
-        (error, _) => error,
+/// The codec list of `codecs`, which are given chunks of `rank` dimensions in `order`.
+pub(super) fn pipeline(
+    data_type: &DataType,
+    byte_order: ByteOrder,
+    codecs: &[Spec<'_>],
+    order: Order,
+    rank: usize,
+) -> Result<Pipeline, FormatError> {
+    let mut pipeline = Pipeline::new(data_type, byte_order);
+    let mut codecs = codecs.iter().peekable();
+    // A codec that frames items by their lengths does so whatever the data type says:
+    // zarr-python 3.0 wrote it for types of a fixed size too.
+    let object_codec =
+        codecs.next_if(|first| data_type.is_variable() || first.is_variable_length());
+    if order == Order::F && !object_codec.is_some_and(Spec::keeps_its_own_order) {
+        pipeline.reverse_axes(rank);
     }
+    if let Some(codec) = object_codec {
+        pipeline.add_object_codec(codec);
+    }
+    for codec in codecs {
+        pipeline.add_spec(codec)?;
+    }
+    Ok(pipeline)
 }
 
 #[cfg(test)]

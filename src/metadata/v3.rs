@@ -14,17 +14,21 @@
 //!
 //! Source: Zarr v3 core, section "Metadata document".
 
+mod rectilinear;
+
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
 use super::codecs::{self, CodecSpec};
-use super::json::{Document, check_array_document, check_format, lengths, spelled};
+use super::json::{
+    Document, check_array_document, check_attributes, check_format, check_members, lengths, spelled,
+};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, NodeMetadata, ZarrFormat,
     check_chunk_shape,
 };
 use crate::dtype::json::{self, Extension, Json, Object};
-use crate::dtype::{ByteOrder, DataType, FillValue};
+use crate::dtype::{ByteOrder, DataType, FillValue, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
@@ -96,9 +100,26 @@ fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {
         data_type: spelled(data_type),
         codecs: codecs::display(&codecs),
         chunk_keys,
+        separator_is_assumed: false,
         dimension_names,
+        doubts: doubts(&decoding),
         decoding,
     })
+}
+
+/// Records of zarr-python 3.1 with numbers of several bytes and no byte order: it meant
+/// little-endian, and stored big-endian fields as they were.
+fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
+    match decoding {
+        Ok(decoding)
+            if decoding.data_type.name == "structured"
+                && decoding.data_type.layout == (ItemLayout::Structured { multi_byte: true })
+                && codecs::innermost_endian(&decoding.codecs).is_none() =>
+        {
+            vec!["`structured` without a byte order is read as little-endian".to_owned()]
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn decoding(
@@ -121,34 +142,6 @@ fn decoding(
         pipeline.get().to_owned(),
         chunk_shape,
     )
-}
-
-/// Fails on a member that is neither known nor marked as one that need not be understood.
-fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), FormatError> {
-    for (name, value) in root.iter() {
-        let tolerated = match (name, Json::of(value)?) {
-            // zarr-python 3.0.0 writes null; draft writers leave an empty list.
-            ("consolidated_metadata", Json::Null) => true,
-            ("extensions", Json::Array(items)) => items.is_empty(),
-            (_, Json::Object(members)) => members
-                .get("must_understand")
-                .is_some_and(|value| value.get() == "false"),
-            _ => false,
-        };
-        if !tolerated && !known.contains(&name) {
-            return Err(FormatError::unsupported(name, "extension", name));
-        }
-    }
-    Ok(())
-}
-
-fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
-    match root.get_some("attributes") {
-        Some(value) if !value.get().starts_with('{') => {
-            Err(json::mismatch(value, "an object").within("attributes"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_storage_transformers(root: &Object<'_>) -> Result<(), FormatError> {
@@ -177,12 +170,21 @@ fn chunk_grid(
     const NAME: &str = "chunk_grid";
     let grid =
         Extension::of(root.require(NAME)?, "a chunk grid").map_err(|error| error.within(NAME))?;
-    if grid.name != "regular" {
-        let whole = shape.iter().map(|&length| length.max(1)).collect();
-        let error = FormatError::unsupported(NAME, "chunk grid", grid.name);
-        return Ok((whole, Err(error)));
-    }
+    let whole = || shape.iter().map(|&length| length.max(1)).collect();
     let place = format!("{NAME}.configuration");
+    match grid.name.as_str() {
+        "regular" => {}
+        "rectilinear" => {
+            return Ok(match rectilinear::as_regular(&grid.configuration, shape) {
+                Ok(chunk_shape) => (chunk_shape, Ok(())),
+                Err(error) => (whole(), Err(error.within(&place))),
+            });
+        }
+        name => {
+            let error = FormatError::unsupported(NAME, "chunk grid", name);
+            return Ok((whole(), Err(error)));
+        }
+    }
     let chunk_shape = grid
         .configuration
         .require("chunk_shape")

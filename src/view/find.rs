@@ -90,7 +90,10 @@ impl View {
         Ok(match DocumentName::of(name) {
             Some(DocumentName::ZMetadata) => true,
             Some(DocumentName::ZarrJson) => {
-                matches!(self.hierarchy.node(prefix)?, Node::Group(ZarrFormat::V3))
+                matches!(
+                    self.hierarchy.node(prefix)?,
+                    Node::Group(group) if group.format == ZarrFormat::V3
+                )
             }
             _ => false,
         })

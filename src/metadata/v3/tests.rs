@@ -96,8 +96,8 @@ fn what_cannot_be_decoded_is_still_listed() {
             "data_type: unsupported data type `int33`",
         ),
         (
-            r#""data_type": "string""#,
-            "data_type: unsupported data type `string`",
+            r#""data_type": {"name": "zarrs.optional", "configuration": {}}"#,
+            "data_type: unsupported data type `zarrs.optional`",
         ),
         (r#""fill_value": {"x": 1}"#, "fill_value: found {\"x\": 1}"),
         (r#""fill_value": null"#, "fill_value: found null"),
@@ -107,8 +107,8 @@ fn what_cannot_be_decoded_is_still_listed() {
         ),
         (r#""codecs": []"#, "codecs: found no codec"),
         (
-            r#""chunk_grid": {"name": "rectilinear", "configuration": {"kind": "inline"}}"#,
-            "chunk_grid: unsupported chunk grid `rectilinear`",
+            r#""chunk_grid": {"name": "hexagonal", "configuration": {"kind": "inline"}}"#,
+            "chunk_grid: unsupported chunk grid `hexagonal`",
         ),
         (
             r#""chunk_key_encoding": {"name": "hashed", "configuration": {"separator": 7}}"#,
@@ -317,4 +317,46 @@ fn a_document_of_a_million_dimensions_is_refused() {
     let long = text.replace('\n', &" ".repeat(3 << 20));
     let error = parse(long.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("size of an array's document"), "{error}");
+}
+
+#[test]
+fn a_rectilinear_grid_of_equal_chunks_is_a_regular_one() {
+    let grid = |chunks: &str| {
+        let grid = format!(
+            r#""shape": [10, 7], "chunk_grid": {{"name": "rectilinear",
+               "configuration": {{"kind": "inline", "chunk_shapes": {chunks}}}}}"#
+        );
+        parse_with(&grid).unwrap()
+    };
+    for (chunks, shape) in [
+        ("[4, 7]", [4, 7]),
+        ("[[4, 4, 4], [[2, 4]]]", [4, 2]),
+        ("[[[5, 1], 5], [9]]", [5, 9]),
+    ] {
+        let array = grid(chunks);
+        assert_eq!(array.chunk_shape[..], shape, "{chunks}");
+        assert!(array.decoding.is_ok(), "{chunks}");
+    }
+    for (chunks, message) in [
+        (
+            "[[4, 4, 2], 7]",
+            "chunk grid `rectilinear, of chunks of 4 and of 2 elements`",
+        ),
+        ("[[[4, 2], 3], 7]", "of chunks of 4 and of 3"),
+        (
+            "[[4, 4], 7]",
+            "chunk_shapes[0]: found [4, 4], expected chunks that cover 10",
+        ),
+        ("[[], 7]", "chunk_shapes[0]: found []"),
+        ("[0, 7]", "chunk_shapes[0]: found 0"),
+        ("[[[4]], 7]", "chunk_shapes[0]: found [4]"),
+        ("[[[18446744073709551615, 2]], 7]", "chunk_shapes[0]: found"),
+        ("[4]", "chunk_shapes: found 1 lists, expected 2"),
+        ("7", "chunk_shapes: found 7"),
+    ] {
+        let array = grid(chunks);
+        assert_eq!(array.chunk_shape[..], [10, 7], "{chunks}");
+        let error = array.decoding.unwrap_err().to_string();
+        assert!(error.contains(message), "{chunks}: {error}");
+    }
 }

@@ -1,0 +1,226 @@
+//! Hierarchies of the v3 drafts: one `zarr.json` at their root, documents below `meta`, chunks
+//! below `data`.
+//!
+//! ```text
+//! R/zarr.json  R/meta/root/a.array.json  R/data/root/a/c0/0       until 2022
+//! R/zarr.json  R/meta/a.array.json       R/data/a/c0/0            the text of December 2022
+//! ```
+
+use std::sync::Arc;
+
+use super::Hierarchy;
+use super::detect::Look;
+use super::node::Node;
+use crate::error::Error;
+use crate::metadata::ZarrFormat;
+use crate::metadata::draft::{self, Layout};
+use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, StatKind, StoreError};
+
+/// Names below `meta` that are looked at to tell the layout.
+const MOST_NAMES: usize = 1024;
+
+/// The root of a draft's hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DraftRoot {
+    pub(super) prefix: Prefix,
+    pub(super) layout: Arc<Layout>,
+}
+
+/// A node of a draft's hierarchy, and where its keys lie.
+#[derive(Debug, Clone)]
+pub struct DraftNode {
+    /// The root of the hierarchy.
+    pub root: Prefix,
+    /// How its keys are spelled.
+    pub layout: Arc<Layout>,
+    /// The path of the node below the root.
+    pub path: Prefix,
+    /// Whether a document, or a node below, says that it exists.
+    pub exists: bool,
+}
+
+impl DraftNode {
+    /// The key of its document, were it an array.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidKey`] when its path is none.
+    pub fn array_document(&self) -> Result<Key, StoreError> {
+        self.root
+            .key(&self.layout.array_document(self.path.as_bytes()))
+    }
+
+    /// The key of its document, were it a group.
+    ///
+    /// # Errors
+    /// As [`DraftNode::array_document`].
+    pub fn group_document(&self) -> Result<Key, StoreError> {
+        self.root
+            .key(&self.layout.group_document(self.path.as_bytes()))
+    }
+
+    /// The prefix below which its children are listed: their documents, and directories of theirs.
+    ///
+    /// # Errors
+    /// As [`DraftNode::array_document`].
+    pub fn children(&self) -> Result<Prefix, StoreError> {
+        let key = self.layout.children(self.path.as_bytes());
+        self.root.key(&key).map(|key| key.to_prefix())
+    }
+
+    /// The prefix of its chunks, were it an array.
+    ///
+    /// # Errors
+    /// As [`DraftNode::array_document`].
+    pub fn data(&self) -> Result<Prefix, StoreError> {
+        let key = self.layout.data(self.path.as_bytes());
+        self.root.key(&key).map(|key| key.to_prefix())
+    }
+
+    /// The name of the child that an entry of [`DraftNode::children`] tells of. A child may be
+    /// told of twice: by its document, and by the directory of its own children.
+    pub fn child<'n>(&self, entry: &'n [u8], kind: EntryKind) -> Option<&'n [u8]> {
+        match kind {
+            EntryKind::Prefix => Some(entry),
+            EntryKind::Object => self.layout.child(entry).map(|(name, _)| name),
+            EntryKind::Unreadable => None,
+        }
+    }
+}
+
+impl DraftRoot {
+    /// The node at `path` in this hierarchy.
+    pub(super) fn node(&self, path: Prefix) -> DraftNode {
+        DraftNode {
+            root: self.prefix.clone(),
+            layout: Arc::clone(&self.layout),
+            path,
+            exists: false,
+        }
+    }
+
+    /// The prefix of the chunks of the array whose document is called `key`.
+    pub(super) fn prefix_described_by(&self, key: &Key) -> Result<Option<Prefix>, StoreError> {
+        self.prefix
+            .strip(key.as_bytes())
+            .and_then(|key| self.layout.path_of_array_document(key))
+            .map(|path| self.node(Prefix::parse(path)?).data())
+            .transpose()
+    }
+}
+
+impl Hierarchy {
+    /// The draft's hierarchy that `prefix` lies in, below `meta` or `data` of its root.
+    pub(super) fn draft_root_of(&self, prefix: &Prefix) -> Result<Option<Arc<DraftRoot>>, Error> {
+        let bytes = prefix.as_bytes();
+        let mut start = 0;
+        for segment in bytes.split(|&byte| byte == b'/') {
+            if matches!(segment, b"meta" | b"data") {
+                // What lies outside of it was no draft's, or this would not be reached.
+                let root = Prefix::parse(bytes.get(..start).unwrap_or_default())?;
+                if let Node::Group(group) = self.plain_node(&root)?
+                    && let Some(layout) = group.draft
+                {
+                    return Ok(Some(Arc::new(DraftRoot {
+                        prefix: root,
+                        layout,
+                    })));
+                }
+            }
+            start += segment.len() + 1;
+        }
+        Ok(None)
+    }
+
+    /// The layout of the hierarchy at `root`: as its keys have it, and where they do not tell, as
+    /// its document says (`stated`).
+    pub(super) fn draft_layout(&self, root: &Prefix, stated: Layout) -> Result<Layout, Error> {
+        let meta = root.key(b"meta")?.to_prefix();
+        let (mut has_root, mut has_others) = (false, false);
+        let listing = self.store.list(&meta, Cursor::START, Detail::Names)?;
+        if let Some(mut listing) = listing {
+            for _ in 0..MOST_NAMES {
+                let Some(entry) = listing.next_entry()? else {
+                    break;
+                };
+                let name = match entry.kind {
+                    EntryKind::Prefix => Some(entry.name.as_slice()),
+                    _ => stated.child(&entry.name).map(|(name, _)| name),
+                };
+                has_root |= name == Some(b"root");
+                has_others |= name.is_some_and(|name| name != b"root")
+                    || stated.is_flat_document_of_root(&entry.name);
+            }
+        }
+        Ok(match (has_root, has_others) {
+            (true, false) => stated.with_flatness(false),
+            (false, true) => stated.with_flatness(true),
+            _ => stated,
+        })
+    }
+
+    /// The node whose keys lie at `prefix` in the hierarchy of `root`: an array below `data`.
+    pub(super) fn node_at_draft_key(
+        &self,
+        root: &Arc<DraftRoot>,
+        prefix: &Prefix,
+    ) -> Result<Node, Error> {
+        let path = root
+            .prefix
+            .strip(prefix.as_bytes())
+            .and_then(|key| root.layout.path_of_data(key));
+        match path {
+            Some(path) => self.draft_array(root, &root.node(Prefix::parse(path)?)),
+            None => Ok(Node::Implicit),
+        }
+    }
+
+    /// The array `node`; [`Node::Implicit`] when it is none.
+    pub(super) fn draft_array(
+        &self,
+        root: &Arc<DraftRoot>,
+        node: &DraftNode,
+    ) -> Result<Node, Error> {
+        let prefix = node.data()?;
+        self.remember(&prefix, Some(root), || {
+            let mut look = Look::new(self);
+            let found = match look.read(node.array_document()?)? {
+                Some(text) => {
+                    let metadata = draft::parse_array(&text.bytes, root.layout.generation());
+                    Node::array(&prefix, text.document, None, metadata)
+                }
+                None => Node::Implicit,
+            };
+            Ok(look.remembered(found))
+        })
+    }
+
+    /// The group `node`, by its document; [`Node::Implicit`] when it has none.
+    pub(super) fn draft_group(
+        &self,
+        root: &Arc<DraftRoot>,
+        node: &DraftNode,
+    ) -> Result<Node, Error> {
+        let key = node.group_document()?;
+        // A name below `meta`, where no prefix is a node.
+        self.remember(&key.to_prefix(), Some(root), || {
+            let mut look = Look::new(self);
+            let found = match look.read(key.clone())? {
+                Some(text) => match draft::parse_group(&text.bytes) {
+                    Ok(_) => Node::group(ZarrFormat::Draft, text.document),
+                    Err(error) => Node::broken(text.document, error),
+                },
+                None => Node::Implicit,
+            };
+            Ok(look.remembered(found))
+        })
+    }
+
+    /// Whether the node has children: a group, if only an implicit one.
+    pub(super) fn has_draft_children(&self, node: &DraftNode) -> Result<bool, Error> {
+        let Some(key) = node.children()?.to_key() else {
+            return Ok(false);
+        };
+        let stat = self.store.stat(&key)?;
+        Ok(stat.is_some_and(|stat| stat.kind == StatKind::Prefix))
+    }
+}

@@ -1,0 +1,236 @@
+//! Which node lives at a prefix.
+//!
+//! Documents are read when a prefix is first asked for, parsed into the version-neutral model,
+//! and remembered: a bounded number of them, each checked against the store again when it is
+//! older than the time to live. Nothing is scanned.
+//!
+//! | at a prefix | it is |
+//! |---|---|
+//! | `zarr.json`, `zarr_format` 3 | a v3 array or group |
+//! | `zarr.json`, `zarr_format` a URI | the root of a draft's hierarchy, see [`TreePlace::Draft`] |
+//! | `.zarray`, `.zgroup` | a v2 array, group |
+//! | `.zmetadata` alone | a v2 group |
+//! | a file `meta` with `zarr_format` 1 | a v1 array |
+//! | `__zmeta__` | an array of zarr-python 0.4 |
+//! | `attributes.json` of N5 | refused by name |
+//!
+//! The first that is there decides; where v3 and v2 documents stand side by side, v3 is the one.
+
+mod detect;
+mod draft;
+mod node;
+mod remembered;
+mod separator;
+mod tree;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use draft::DraftNode;
+pub(crate) use node::chunk_identity;
+pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
+pub use tree::{TreeNode, TreePlace};
+
+use crate::budget::{Budget, Holding};
+use crate::error::{Error, FormatError};
+use crate::store::{Key, Prefix, StatKind, Store, Version};
+use draft::DraftRoot;
+use remembered::{Nodes, Remembered};
+
+/// Largest metadata document that is read; a consolidated one of a million nodes fits.
+pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
+
+/// When a remembered document is checked against the store again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recheck {
+    /// When it is older than this.
+    After(Duration),
+    /// Never: the store does not change.
+    Never,
+}
+
+/// The nodes of a store.
+#[derive(Debug)]
+pub struct Hierarchy {
+    store: Arc<dyn Store>,
+    budget: Arc<Budget>,
+    recheck: Recheck,
+    remembered: Mutex<Nodes>,
+}
+
+impl Hierarchy {
+    /// The hierarchy of `store`.
+    pub fn new(store: Arc<dyn Store>, budget: Arc<Budget>, recheck: Recheck) -> Hierarchy {
+        Hierarchy {
+            store,
+            budget,
+            recheck,
+            remembered: Mutex::new(Nodes::new()),
+        }
+    }
+
+    /// The node whose keys lie at `prefix`; [`Node::Implicit`] where there is no document, or
+    /// nothing at all.
+    ///
+    /// In a draft's hierarchy the arrays live where their chunks do, below `data`; other nodes,
+    /// and all that is below `meta`, have no keys of their own there.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when a document cannot be read.
+    pub fn node(&self, prefix: &Prefix) -> Result<Node, Error> {
+        match self.draft_root_of(prefix)? {
+            Some(root) => self.node_at_draft_key(&root, prefix),
+            None => self.plain_node(prefix),
+        }
+    }
+
+    /// The prefix of the array that the document at `key` describes; `None` when it describes
+    /// none.
+    ///
+    /// ```text
+    /// a/.zarray                 a
+    /// R/meta/root/a.array.json  R/data/root/a
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Hierarchy::node`].
+    pub fn described_by(&self, key: &Key) -> Result<Option<Prefix>, Error> {
+        let parent = key.parent();
+        let prefix = match self.draft_root_of(&parent)? {
+            Some(root) => root.prefix_described_by(key)?,
+            None => detect::is_array_document(key.name()).then_some(parent),
+        };
+        let Some(prefix) = prefix else {
+            return Ok(None);
+        };
+        Ok(match self.node(&prefix)? {
+            Node::Array(array) if array.document.key == *key => Some(prefix),
+            _ => None,
+        })
+    }
+
+    /// The node at `prefix`, which lies in no draft's hierarchy.
+    fn plain_node(&self, prefix: &Prefix) -> Result<Node, Error> {
+        self.remember(prefix, None, || self.load(prefix))
+    }
+
+    /// What is remembered as `prefix`, unless it changed, or what `load` gives.
+    fn remember(
+        &self,
+        prefix: &Prefix,
+        draft: Option<&Arc<DraftRoot>>,
+        load: impl FnOnce() -> Result<Remembered, Error>,
+    ) -> Result<Node, Error> {
+        let known = self.lock().get(prefix);
+        if let Some(known) = known.filter(|known| known.draft.as_ref() == draft) {
+            if self.is_fresh(&known) {
+                return Ok(known.node);
+            }
+            let checked = Instant::now();
+            if known.settled && self.is_unchanged(&known)? {
+                let node = known.node.clone();
+                self.lock()
+                    .put(prefix.clone(), Remembered { checked, ..known });
+                return Ok(node);
+            }
+        }
+        let mut loaded = load()?;
+        loaded.draft = draft.cloned();
+        let node = loaded.node.clone();
+        if let Node::Broken(broken) = &node {
+            log::warn!("{}: {}", broken.document.key, broken.error);
+        }
+        self.lock().put(prefix.clone(), loaded);
+        Ok(node)
+    }
+
+    fn is_fresh(&self, known: &Remembered) -> bool {
+        match self.recheck {
+            Recheck::Never => true,
+            Recheck::After(ttl) => known.checked.elapsed() < ttl,
+        }
+    }
+
+    /// Whether loading would find the same versions, without reading.
+    fn is_unchanged(&self, known: &Remembered) -> Result<bool, Error> {
+        for (key, version) in &known.found {
+            if self.version_of(key)? != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The version of the object at `key`. Names that mostly are not Zarr's keep no one from
+    /// looking on when they cannot be examined.
+    fn version_of(&self, key: &Key) -> Result<Option<Version>, Error> {
+        let stat = match self.store.stat(key) {
+            Err(_) if detect::is_common_name(key.name()) => None,
+            stat => stat?,
+        };
+        Ok(stat
+            .filter(|stat| stat.kind == StatKind::Object)
+            .map(|stat| stat.meta.version))
+    }
+
+    /// Reads the document at `key`; `None` when it is absent. `holding` says what the caller
+    /// holds of the budget.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Metadata`] when it is larger than [`MAX_DOCUMENT_BYTES`].
+    pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<Text>, Error> {
+        // A directory where a document should be is not a document: the libraries look on.
+        match self.store.stat(key)? {
+            Some(stat) if stat.kind == StatKind::Object => {}
+            Some(_) | None => return Ok(None),
+        }
+        let Some(object) = self.store.open(key)? else {
+            return Ok(None);
+        };
+        let meta = *object.meta();
+        if meta.size() > MAX_DOCUMENT_BYTES {
+            return Err(Error::Metadata {
+                key: key.to_string(),
+                error: FormatError::TooLarge {
+                    what: "the size of the document",
+                    found: meta.size().to_string(),
+                    limit: MAX_DOCUMENT_BYTES,
+                },
+            });
+        }
+        // Twice: parsing may mask a copy.
+        let reservation = self
+            .budget
+            .reserve(meta.size().saturating_mul(2), holding)?;
+        let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
+        let mut bytes = vec![0; len];
+        object.read_at(0, &mut bytes)?;
+        Ok(Some(Text {
+            document: Document {
+                key: key.clone(),
+                meta,
+            },
+            bytes,
+            _reservation: reservation,
+        }))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Nodes> {
+        self.remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A document that was read, within the budget while it is held.
+#[derive(Debug)]
+pub struct Text {
+    /// Where it came from.
+    pub document: Document,
+    /// What it says.
+    pub bytes: Vec<u8>,
+    _reservation: crate::budget::Reservation,
+}
+
+#[cfg(test)]
+mod tests;

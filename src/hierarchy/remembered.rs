@@ -1,0 +1,66 @@
+//! Nodes that were used last, and what tells whether they still are what they were.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lru::LruCache;
+
+use super::draft::DraftRoot;
+use super::node::Node;
+use crate::store::{Key, Prefix, Version};
+
+/// Nodes remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+/// Bytes of their documents; a parsed document of an array is a few times as large.
+const REMEMBERED_BYTES: u64 = 4 << 20;
+
+/// Nodes used last, bounded in number and in the bytes of the documents that they were made of.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    by_prefix: LruCache<Prefix, Remembered>,
+    document_bytes: u64,
+}
+
+impl Nodes {
+    /// None yet.
+    pub(super) fn new() -> Nodes {
+        Nodes {
+            by_prefix: LruCache::new(REMEMBERED),
+            document_bytes: 0,
+        }
+    }
+
+    /// The node at `prefix`, if it is remembered.
+    pub(super) fn get(&mut self, prefix: &Prefix) -> Option<Remembered> {
+        self.by_prefix.get(prefix).cloned()
+    }
+
+    /// Remembers `node`, and forgets others.
+    pub(super) fn put(&mut self, prefix: Prefix, node: Remembered) {
+        self.document_bytes += node.document_bytes;
+        if let Some((_, left)) = self.by_prefix.push(prefix, node) {
+            self.document_bytes -= left.document_bytes;
+        }
+        while self.document_bytes > REMEMBERED_BYTES
+            && let Some((_, left)) = self.by_prefix.pop_lru()
+        {
+            self.document_bytes -= left.document_bytes;
+        }
+    }
+}
+
+/// A node, and what made it one.
+#[derive(Debug, Clone)]
+pub(super) struct Remembered {
+    pub(super) node: Node,
+    /// The keys that were looked at, and the versions of the objects found there.
+    pub(super) found: Vec<(Key, Option<Version>)>,
+    /// Whether equal versions mean that the node is the same: they were old enough to be told
+    /// from later ones, and nothing else was looked at.
+    pub(super) settled: bool,
+    /// The draft's hierarchy that it was looked for in.
+    pub(super) draft: Option<Arc<DraftRoot>>,
+    pub(super) checked: Instant,
+    pub(super) document_bytes: u64,
+}

@@ -1,0 +1,74 @@
+//! The separator of chunk keys, where a v2 document does not say it.
+//!
+//! `NestedDirectoryStore` of zarr-python, and early OME-Zarr, wrote `0/0` without recording it.
+//! Chunk 0 tells; where it is absent, the first stored chunk.
+
+use super::Hierarchy;
+use crate::error::Error;
+use crate::metadata::ArrayMetadata;
+use crate::store::{Cursor, Detail, EntryKind, Prefix};
+
+/// Names looked at for a stored chunk.
+const MOST_NAMES: usize = 64;
+
+impl Hierarchy {
+    /// Corrects the separator that `array` at `prefix` assumes. Whether the store told: of an
+    /// array without chunks it cannot.
+    pub(super) fn find_separator(
+        &self,
+        prefix: &Prefix,
+        array: &mut ArrayMetadata,
+    ) -> Result<bool, Error> {
+        // One index has nothing to separate.
+        if !array.separator_is_assumed || array.shape.len() < 2 {
+            return Ok(true);
+        }
+        let Some(separator) = self.stored_separator(prefix, array)? else {
+            return Ok(false);
+        };
+        if array.chunk_keys.separator != separator {
+            log::info!(
+                "{prefix}: chunk keys are read with the separator `{}`, which the store has and \
+                 the document does not say",
+                char::from(separator)
+            );
+            array.chunk_keys.separator = separator;
+        }
+        Ok(true)
+    }
+
+    fn stored_separator(
+        &self,
+        prefix: &Prefix,
+        array: &ArrayMetadata,
+    ) -> Result<Option<u8>, Error> {
+        let first: Vec<u64> = array.shape.iter().map(|_| 0).collect();
+        for separator in [b'.', b'/'] {
+            let mut keys = array.chunk_keys;
+            keys.separator = separator;
+            let key = prefix.key(&keys.encode(&first))?;
+            if self.version_of(&key)?.is_some() {
+                return Ok(Some(separator));
+            }
+        }
+        let Some(mut listing) = self.store.list(prefix, Cursor::START, Detail::Names)? else {
+            return Ok(None);
+        };
+        for _ in 0..MOST_NAMES {
+            let Some(entry) = listing.next_entry()? else {
+                break;
+            };
+            let rank = array.shape.len();
+            match entry.kind {
+                EntryKind::Object if array.chunk_keys.decode(&entry.name, rank).is_some() => {
+                    return Ok(Some(b'.'));
+                }
+                EntryKind::Prefix if array.chunk_keys.decode(&entry.name, 1).is_some() => {
+                    return Ok(Some(b'/'));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}

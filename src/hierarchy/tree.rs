@@ -1,0 +1,104 @@
+//! The nodes by their paths, wherever their keys lie: the tree that other versions show.
+
+use std::sync::Arc;
+
+use super::Hierarchy;
+use super::draft::{DraftNode, DraftRoot};
+use super::node::Node;
+use crate::error::Error;
+use crate::store::Prefix;
+
+/// A node at a path of the tree.
+#[derive(Debug, Clone)]
+pub struct TreeNode {
+    /// What it is.
+    pub node: Node,
+    /// Where its keys lie.
+    pub place: TreePlace,
+}
+
+/// Where the keys of a path lie.
+#[derive(Debug, Clone)]
+pub enum TreePlace {
+    /// At the same prefix of the store, and those of its children too.
+    Store,
+    /// Below an array, where no prefix is a node.
+    BelowArray,
+    /// In a draft's hierarchy, spread over `meta` and `data` of its root.
+    Draft(DraftNode),
+}
+
+impl Hierarchy {
+    /// The node at `path`: below the root R of a draft's hierarchy the path R/P means its node P.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::node`].
+    pub fn tree_node(&self, path: &Prefix) -> Result<TreeNode, Error> {
+        for (prefix, rest) in splits(path)? {
+            let node = self.plain_node(&prefix)?;
+            if let Node::Group(group) = &node
+                && let Some(layout) = &group.draft
+            {
+                let layout = Arc::clone(layout);
+                return self.draft_tree_node(&Arc::new(DraftRoot { prefix, layout }), &rest);
+            }
+            if rest.is_root() {
+                let place = TreePlace::Store;
+                return Ok(TreeNode { node, place });
+            }
+            if matches!(node, Node::Array(_)) {
+                break;
+            }
+        }
+        Ok(below_array())
+    }
+
+    fn draft_tree_node(&self, root: &Arc<DraftRoot>, path: &Prefix) -> Result<TreeNode, Error> {
+        for (ancestor, rest) in splits(path)? {
+            let mut place = root.node(ancestor);
+            let mut node = self.draft_array(root, &place)?;
+            if !rest.is_root() {
+                if matches!(node, Node::Array(_)) {
+                    return Ok(below_array());
+                }
+                continue;
+            }
+            if matches!(node, Node::Implicit) {
+                node = self.draft_group(root, &place)?;
+            }
+            place.exists = place.path.is_root()
+                || !matches!(node, Node::Implicit)
+                || self.has_draft_children(&place)?;
+            let place = TreePlace::Draft(place);
+            return Ok(TreeNode { node, place });
+        }
+        Ok(below_array())
+    }
+}
+
+fn below_array() -> TreeNode {
+    TreeNode {
+        node: Node::Implicit,
+        place: TreePlace::BelowArray,
+    }
+}
+
+/// Each prefix that `path` begins with, from the root to `path` itself, and what follows it.
+fn splits(path: &Prefix) -> Result<Vec<(Prefix, Prefix)>, Error> {
+    let bytes = path.as_bytes();
+    let mut splits = vec![(Prefix::root(), path.clone())];
+    if path.is_root() {
+        return Ok(splits);
+    }
+    let ends = bytes
+        .iter()
+        .enumerate()
+        .filter(|&(_, &byte)| byte == b'/')
+        .map(|(at, _)| at)
+        .chain([bytes.len()]);
+    for end in ends {
+        let (before, after) = bytes.split_at(end);
+        splits.push((Prefix::parse(before)?, Prefix::parse(after)?));
+    }
+    Ok(splits)
+}

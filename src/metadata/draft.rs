@@ -1,0 +1,245 @@
+//! The v3 drafts of 2019 to 2022: one `zarr.json` for a hierarchy, a document for each node
+//! below `meta`, chunks below `data`.
+//!
+//! ```json
+//! {"shape": [20], "data_type": "<i4", "fill_value": 0, "chunk_memory_layout": "C",
+//!  "chunk_grid": {"type": "regular", "chunk_shape": [10], "separator": "/"},
+//!  "compressor": {"codec": "https://purl.org/zarr/spec/codec/gzip/1.0",
+//!                 "configuration": {"level": 1}}, "attributes": {}, "extensions": []}
+//! ```
+//!
+//! Until 2022 a compressor is one of numcodecs, and filters hide in the attributes; the text of
+//! December 2022 has `codecs` instead. A sharding transformer becomes the outermost codec, and
+//! what the document calls the chunk shape is that of the inner chunks.
+//!
+//! Sources: Zarr v3 core, versions of 2020 and of December 2022; zarr-python 2.18, `zarr.meta`.
+
+mod codecs;
+mod entry;
+mod layout;
+
+use serde_json::value::RawValue;
+
+pub use entry::{Entry, parse_entry};
+pub use layout::{ChildKind, Generation, Layout};
+
+use super::chunk_key::parse_separator;
+use super::json::{
+    Document, check_array_document, check_attributes, check_members, lengths, spelled,
+};
+use super::v2::{self, Order};
+use super::{
+    ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
+    check_chunk_shape,
+};
+use crate::dtype::FillValue;
+use crate::dtype::json::{self, Json, Object};
+use crate::error::FormatError;
+use crate::grid::Dims;
+
+/// Members that a document of an array has in every draft.
+const ARRAY_MEMBERS: [&str; 8] = [
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_memory_layout",
+    "fill_value",
+    "attributes",
+    "extensions",
+    "storage_transformers",
+];
+/// Those that it has until 2022. zarr-python repeats the separator.
+const PROTOCOL_MEMBERS: [&str; 2] = ["compressor", "dimension_separator"];
+/// Those that it has in the text of December 2022.
+const CORE_MEMBERS: [&str; 1] = ["codecs"];
+
+/// Parses the document of an array.
+///
+/// # Errors
+///
+/// When it is no usable document of this generation. An array that only cannot be decoded is
+/// `Ok`, with the reason in [`ArrayMetadata::decoding`].
+pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata, FormatError> {
+    check_array_document(text)?;
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    let more: &[&str] = match generation {
+        Generation::Early | Generation::Protocol => &PROTOCOL_MEMBERS,
+        Generation::Core => &CORE_MEMBERS,
+    };
+    check_members(&root, &[&ARRAY_MEMBERS, more].concat())?;
+    check_attributes(&root)?;
+    check_extensions(&root)?;
+    let shape = lengths(root.require("shape")?).map_err(|error| error.within("shape"))?;
+    let (inner_shape, separator, grid) =
+        chunk_grid(&root, &shape, generation).map_err(|error| error.within("chunk_grid"))?;
+    let per_shard = codecs::chunks_per_shard(&root, shape.len())?;
+    let chunk_shape = shard_shape(&inner_shape, &per_shard)?;
+    let specs = codecs::specs(&root, generation)?;
+    let data_type = root.require("data_type")?;
+    let decoding =
+        grid.and_then(|()| decoding(&root, generation, &specs, &inner_shape, &per_shard));
+    let names = specs.iter().map(|spec| spec.id.clone()).collect::<Vec<_>>();
+    Ok(ArrayMetadata {
+        zarr_format: ZarrFormat::Draft,
+        shape,
+        chunk_shape,
+        data_type: spelled(spelled_type(data_type)?),
+        codecs: per_shard.iter().fold(names, |inner, _| {
+            vec![format!("sharding_indexed({})", inner.join(", "))]
+        }),
+        chunk_keys: ChunkKeyEncoding {
+            kind: match generation {
+                Generation::Early => KeyKind::V2,
+                Generation::Protocol | Generation::Core => KeyKind::Draft,
+            },
+            separator,
+        },
+        separator_is_assumed: false,
+        dimension_names: None,
+        doubts: Vec::new(),
+        decoding,
+    })
+}
+
+/// Parses the document of a group.
+///
+/// # Errors
+///
+/// When it is none, or must be understood and is not.
+pub fn parse_group(text: &[u8]) -> Result<GroupMetadata, FormatError> {
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    check_members(&root, &["attributes", "extensions"])?;
+    check_attributes(&root)?;
+    check_extensions(&root)?;
+    Ok(GroupMetadata {})
+}
+
+/// Fails on an extension that is not marked as one that need not be understood.
+fn check_extensions(root: &Object<'_>) -> Result<(), FormatError> {
+    const NAME: &str = "extensions";
+    let Some(list) = root.get_some(NAME) else {
+        return Ok(());
+    };
+    let items = json::array(list, "a list").map_err(|error| error.within(NAME))?;
+    for (i, item) in items.into_iter().enumerate() {
+        let place = || format!("{NAME}[{i}]");
+        let members = json::object(item, "an object").map_err(|error| error.within(&place()))?;
+        let may_be_ignored = members
+            .get("must_understand")
+            .is_some_and(|value| value.get() == "false");
+        if !may_be_ignored {
+            let name = members.get("extension").map_or_else(String::new, spelled);
+            return Err(FormatError::unsupported(place(), "extension", name));
+        }
+    }
+    Ok(())
+}
+
+/// The type of a data type that is an extension, `{"extension": .., "type": ..}`; its fallback
+/// would have the bytes mean something else.
+fn spelled_type(data_type: &RawValue) -> Result<&RawValue, FormatError> {
+    match Json::of(data_type)? {
+        Json::Object(members) => members
+            .require("type")
+            .map_err(|error| error.within("data_type")),
+        _ => Ok(data_type),
+    }
+}
+
+/// Chunk shape and separator, and whether the grid is one that this build knows.
+#[expect(clippy::type_complexity, reason = "named by its caller at once")]
+fn chunk_grid(
+    root: &Object<'_>,
+    shape: &[u64],
+    generation: Generation,
+) -> Result<(Dims, u8, Result<(), FormatError>), FormatError> {
+    let value = root
+        .get("chunk_grid")
+        .ok_or_else(|| FormatError::document("", "missing, but required"))?;
+    let members = json::object(value, "an object")?;
+    let default = match generation {
+        Generation::Early => b'.',
+        Generation::Protocol | Generation::Core => b'/',
+    };
+    let separator = match members.get_some("separator") {
+        Some(value) => parse_separator(value).map_err(|error| error.within("separator"))?,
+        None => default,
+    };
+    let kind = members.require("type")?;
+    let kind = json::string(kind, "a name").map_err(|error| error.within("type"))?;
+    if kind != "regular" {
+        let whole = shape.iter().map(|&length| length.max(1)).collect();
+        let error = FormatError::unsupported("chunk_grid", "chunk grid", kind);
+        return Ok((whole, separator, Err(error)));
+    }
+    let chunk_shape = lengths(members.require("chunk_shape")?)
+        .and_then(|chunks| check_chunk_shape(shape, &chunks))
+        .map_err(|error| error.within("chunk_shape"))?;
+    Ok((chunk_shape, separator, Ok(())))
+}
+
+/// The chunk shape with each of the shardings around it.
+fn shard_shape(inner_shape: &[u64], per_shard: &[Dims]) -> Result<Dims, FormatError> {
+    let mut shape: Dims = inner_shape.into();
+    for counts in per_shard {
+        shape = shape
+            .iter()
+            .zip(counts)
+            .map(|(&length, &count)| length.checked_mul(count))
+            .collect::<Option<_>>()
+            .ok_or_else(|| FormatError::TooLarge {
+                what: "the length of a shard",
+                found: format!("{:?} times {:?}", &shape[..], &counts[..]),
+                limit: u64::MAX,
+            })?;
+    }
+    Ok(shape)
+}
+
+fn decoding(
+    root: &Object<'_>,
+    generation: Generation,
+    specs: &[super::numcodecs::Spec<'_>],
+    inner_shape: &[u64],
+    per_shard: &[Dims],
+) -> Result<Decoding, FormatError> {
+    let data_type = spelled_type(root.require("data_type")?)?;
+    let (data_type, byte_order) =
+        v2::data_type(data_type, specs).map_err(|error| error.within("data_type"))?;
+    let fill_value = FillValue::parse_draft(&data_type, root.get("fill_value"))
+        .map_err(|error| error.within("fill_value"))?;
+    let order = memory_layout(root)?;
+    let rank = inner_shape.len();
+    let pipeline = match generation {
+        Generation::Early | Generation::Protocol => {
+            v2::pipeline(&data_type, byte_order, specs, order, rank)?
+        }
+        Generation::Core => codecs::core_pipeline(&data_type, byte_order, specs, order, rank)?,
+    };
+    let (chain, text) = pipeline.finish(&data_type, inner_shape)?;
+    let (chain, text, chunk_shape) =
+        codecs::sharded(chain, text, &data_type, inner_shape, per_shard)?;
+    Decoding::new(data_type, fill_value, chain, text, &chunk_shape)
+}
+
+/// `chunk_memory_layout`: C, F, or an extension.
+fn memory_layout(root: &Object<'_>) -> Result<Order, FormatError> {
+    const NAME: &str = "chunk_memory_layout";
+    match root.get_some(NAME).map(|value| (value, Json::of(value))) {
+        Some((value, Ok(Json::Object(_)))) => Err(FormatError::unsupported(
+            NAME,
+            "memory layout",
+            spelled(value),
+        )),
+        Some((value, _)) => v2::order(Some(value)).map_err(|error| match error {
+            FormatError::Document { problem, .. } => FormatError::document(NAME, problem),
+            other => other,
+        }),
+        None => Ok(Order::C),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The codecs of a draft's array, and the transformers that put chunks into shards.
+
+use serde_json::value::RawValue;
+
+use super::super::json::{lengths, spelled};
+use super::super::numcodecs::{self, Pipeline, Spec};
+use super::super::v2::{self, Order};
+use super::Generation;
+use crate::codec::CodecChain;
+use crate::dtype::json::{self, Json, Object};
+use crate::dtype::{ByteOrder, DataType};
+use crate::error::FormatError;
+use crate::grid::Dims;
+
+/// The codecs in the order of encoding: until 2022 the filters among the attributes and the
+/// compressor, later `codecs`.
+pub(super) fn specs<'a>(
+    root: &Object<'a>,
+    generation: Generation,
+) -> Result<Vec<Spec<'a>>, FormatError> {
+    if generation == Generation::Core {
+        let Some(list) = root.get_some("codecs") else {
+            return Ok(Vec::new());
+        };
+        return json::array(list, "a list of codecs")
+            .map_err(|error| error.within("codecs"))?
+            .into_iter()
+            .enumerate()
+            .map(|(i, codec)| spec(codec, format!("codecs[{i}]"), "type", "codec"))
+            .collect();
+    }
+    let mut specs = match hidden_filters(root)? {
+        Some(list) => v2::filters(list, "attributes.filters")?,
+        None => Vec::new(),
+    };
+    if let Some(compressor) = root.get_some("compressor") {
+        let place = "compressor".to_owned();
+        specs.push(spec(compressor, place, "codec", "compressor")?);
+    }
+    Ok(specs)
+}
+
+/// The list of filters that zarr-python 2 puts among the attributes. An attribute of that name
+/// whose items have no `id` is the user's.
+fn hidden_filters<'a>(root: &Object<'a>) -> Result<Option<&'a RawValue>, FormatError> {
+    let Some(attributes) = root.get_some("attributes") else {
+        return Ok(None);
+    };
+    let Some(list) = json::object(attributes, "an object")?.get_some("filters") else {
+        return Ok(None);
+    };
+    let Json::Array(items) = Json::of(list)? else {
+        return Ok(None);
+    };
+    let are_filters = items.iter().all(|item| {
+        json::object(item, "").is_ok_and(|members| {
+            let id = members.get("id").map(Json::of);
+            matches!(id, Some(Ok(Json::String(_))))
+        })
+    });
+    Ok(are_filters.then_some(list))
+}
+
+/// Reads `{"codec": URI, "configuration": {..}}`, whose URI is in member `uri`.
+fn spec<'a>(
+    value: &'a RawValue,
+    place: String,
+    uri: &'static str,
+    what: &'static str,
+) -> Result<Spec<'a>, FormatError> {
+    let read = || {
+        let members = json::object(value, "an object")?;
+        let text = members.require(uri)?;
+        let text = json::string(text, "a URI").map_err(|error| error.within(uri))?;
+        let config = match members.get_some("configuration") {
+            Some(config) => {
+                json::object(config, "an object").map_err(|error| error.within("configuration"))?
+            }
+            None => Object::default(),
+        };
+        Ok((codec_name(&text).to_owned(), config))
+    };
+    let (id, config) = read().map_err(|error: FormatError| error.within(&place))?;
+    Ok(Spec {
+        place,
+        what,
+        id,
+        config,
+    })
+}
+
+/// The segment after `/codec/` or `/codecs/`; the version may be missing. Any other URI stands
+/// for itself.
+fn codec_name(uri: &str) -> &str {
+    ["/codec/", "/codecs/"]
+        .iter()
+        .find_map(|marker| uri.split_once(marker))
+        .and_then(|(_, rest)| rest.split('/').next())
+        .filter(|name| !name.is_empty())
+        .unwrap_or(uri)
+}
+
+/// The list of the text of December 2022: one codec, `endian`, is given elements; without it they
+/// are little-endian.
+pub(super) fn core_pipeline(
+    data_type: &DataType,
+    byte_order: ByteOrder,
+    specs: &[Spec<'_>],
+    order: Order,
+    rank: usize,
+) -> Result<Pipeline, FormatError> {
+    if data_type.is_variable() {
+        return v2::pipeline(data_type, byte_order, specs, order, rank);
+    }
+    let mut pipeline = Pipeline::new(data_type, byte_order);
+    if order == Order::F {
+        pipeline.reverse_axes(rank);
+    }
+    for (i, spec) in specs.iter().enumerate() {
+        match spec.id.as_str() {
+            "endian" if i == 0 => {
+                let order = endian(&spec.config).map_err(|error| error.within(&spec.place))?;
+                pipeline.serialize(Some(order));
+            }
+            "endian" => {
+                let problem = "found `endian` where the chunk is bytes already";
+                return Err(FormatError::document(&spec.place, problem));
+            }
+            // There was no numcodecs in this text, so no zlib stream by that name.
+            "gzip" => pipeline.add_core("gzip", spec),
+            _ => pipeline.add_spec(spec)?,
+        }
+    }
+    Ok(pipeline)
+}
+
+fn endian(config: &Object<'_>) -> Result<ByteOrder, FormatError> {
+    let value = config.require("endian")?;
+    match Json::of(value)? {
+        Json::String(order) if order == "little" => Ok(ByteOrder::Little),
+        Json::String(order) if order == "big" => Ok(ByteOrder::Big),
+        _ => Err(json::mismatch(value, "\"little\" or \"big\"").within("endian")),
+    }
+}
+
+/// Chunks along each axis of a shard, for every sharding transformer, the innermost first.
+pub(super) fn chunks_per_shard(root: &Object<'_>, rank: usize) -> Result<Vec<Dims>, FormatError> {
+    const NAME: &str = "storage_transformers";
+    let Some(list) = root.get_some(NAME) else {
+        return Ok(Vec::new());
+    };
+    json::array(list, "a list")
+        .map_err(|error| error.within(NAME))?
+        .into_iter()
+        .enumerate()
+        .map(|(i, transformer)| {
+            sharding(transformer, rank).map_err(|error| error.within(&format!("{NAME}[{i}]")))
+        })
+        .collect()
+}
+
+fn sharding(transformer: &RawValue, rank: usize) -> Result<Dims, FormatError> {
+    let members = json::object(transformer, "an object")?;
+    let uri = spelled(members.require("extension")?);
+    if !uri.replace('-', "_").ends_with("/sharding/1.0") {
+        return Err(FormatError::unsupported("", "storage transformer", uri));
+    }
+    let kind = spelled(members.require("type")?);
+    if kind != "indexed" {
+        let name = format!("sharding of type {kind}");
+        return Err(FormatError::unsupported(
+            "type",
+            "storage transformer",
+            name,
+        ));
+    }
+    let within = |error: FormatError| error.within("configuration");
+    let configuration =
+        json::object(members.require("configuration")?, "an object").map_err(within)?;
+    let value = configuration.require("chunks_per_shard").map_err(within)?;
+    let mut counts = lengths(value).map_err(|error| within(error.within("chunks_per_shard")))?;
+    // zarr-python leaves out the axes of sub-arrays, and has one axis of one chunk at rank 0.
+    let surplus_is_one = counts.iter().skip(rank).all(|&count| count == 1);
+    if counts.contains(&0) || !surplus_is_one {
+        let expected = format!("{rank} counts of 1 or more");
+        let error = json::mismatch(value, &expected);
+        return Err(within(error.within("chunks_per_shard")));
+    }
+    counts.resize(rank, 1);
+    Ok(counts)
+}
+
+/// The chain, its text and the chunk shape with each of the shardings around them. The index of a
+/// draft's shard is little-endian, at the end, without a checksum.
+pub(super) fn sharded(
+    chain: CodecChain,
+    text: String,
+    data_type: &DataType,
+    inner_shape: &[u64],
+    per_shard: &[Dims],
+) -> Result<(CodecChain, String, Dims), FormatError> {
+    let mut shape: Dims = inner_shape.into();
+    let (mut outer, mut text) = (chain, text);
+    for (i, counts) in per_shard.iter().enumerate() {
+        let lengths: Vec<String> = shape.iter().map(u64::to_string).collect();
+        text = format!(
+            "[{{\"name\":\"sharding_indexed\",\"configuration\":{{\"chunk_shape\":[{}],\
+             \"codecs\":{text},\"index_codecs\":[{{\"name\":\"bytes\",\"configuration\":\
+             {{\"endian\":\"little\"}}}}],\"index_location\":\"end\"}}}}]",
+            lengths.join(",")
+        );
+        shape = super::shard_shape(&shape, std::slice::from_ref(counts))?;
+        outer = numcodecs::chain(&text, data_type, &shape).map_err(|error| match error {
+            FormatError::Document { problem, .. } => {
+                FormatError::document(format!("storage_transformers[{i}]"), problem)
+            }
+            other => other,
+        })?;
+    }
+    Ok((outer, text, shape))
+}

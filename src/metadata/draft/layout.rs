@@ -1,0 +1,248 @@
+//! Where a draft's hierarchy keeps what: keys relative to its root, from paths of nodes and back.
+//!
+//! | path | array document | chunks | in the text of December 2022 | |
+//! |---|---|---|---|---|
+//! | `a/b` | `meta/root/a/b.array.json` | `data/root/a/b` | `meta/a/b.array.json` | `data/a/b` |
+//! | the root | `meta/root.array.json` | `data/root` | `meta/array.json` | `data` |
+//!
+//! A group's document is called `.group.json`; the children of a node lie where its own name,
+//! without an ending, is a directory.
+
+/// Which of the texts a document follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// 2019: documents without a suffix, chunk keys without a `c`.
+    Early,
+    /// 2020 to 2022, "protocol": what zarr-python 2, zarrita, xtensor-zarr and GDAL write.
+    Protocol,
+    /// December 2022, "core".
+    Core,
+}
+
+/// How the keys of a hierarchy are spelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    is_flat: bool,
+    suffix: String,
+}
+
+/// What a name below `meta` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildKind {
+    /// The document of an array.
+    Array,
+    /// The document of a group.
+    Group,
+}
+
+const ARRAY: &str = "array";
+const GROUP: &str = "group";
+
+impl Layout {
+    /// The layout without (`is_flat`) or with a segment `root`, of documents that end in `suffix`.
+    pub(super) fn new(is_flat: bool, suffix: String) -> Layout {
+        Layout { is_flat, suffix }
+    }
+
+    /// The same with or without the segment `root`.
+    #[must_use]
+    pub fn with_flatness(self, is_flat: bool) -> Layout {
+        Layout { is_flat, ..self }
+    }
+
+    /// Whether keys have no segment `root`.
+    pub fn is_flat(&self) -> bool {
+        self.is_flat
+    }
+
+    /// The text that documents of this layout follow.
+    pub fn generation(&self) -> Generation {
+        match (self.is_flat, self.suffix.is_empty()) {
+            (true, _) => Generation::Core,
+            (false, false) => Generation::Protocol,
+            (false, true) => Generation::Early,
+        }
+    }
+
+    /// The key of the array document of the node at `path` ("" is the root).
+    pub fn array_document(&self, path: &[u8]) -> Vec<u8> {
+        self.document(path, ARRAY)
+    }
+
+    /// The key of the group document of the node at `path`.
+    pub fn group_document(&self, path: &[u8]) -> Vec<u8> {
+        self.document(path, GROUP)
+    }
+
+    fn document(&self, path: &[u8], kind: &str) -> Vec<u8> {
+        let mut key = self.children(path);
+        key.push(if self.is_flat && path.is_empty() {
+            b'/'
+        } else {
+            b'.'
+        });
+        key.extend_from_slice(kind.as_bytes());
+        key.extend_from_slice(self.suffix.as_bytes());
+        key
+    }
+
+    /// Whether `name`, listed below `meta`, is the document of the root where keys have no segment
+    /// `root`.
+    pub fn is_flat_document_of_root(&self, name: &[u8]) -> bool {
+        let stem = name.strip_suffix(self.suffix.as_bytes());
+        [ARRAY, GROUP]
+            .iter()
+            .any(|kind| stem == Some(kind.as_bytes()))
+    }
+
+    /// What the documents of the children of the node at `path` lie below.
+    pub fn children(&self, path: &[u8]) -> Vec<u8> {
+        self.below(b"meta", path)
+    }
+
+    /// What the chunks of the array at `path` lie below.
+    pub fn data(&self, path: &[u8]) -> Vec<u8> {
+        self.below(b"data", path)
+    }
+
+    fn below(&self, top: &[u8], path: &[u8]) -> Vec<u8> {
+        let root: &[u8] = if self.is_flat { b"" } else { b"root" };
+        let segments = [top, root, path];
+        let present: Vec<&[u8]> = segments.into_iter().filter(|s| !s.is_empty()).collect();
+        present.join(&b'/')
+    }
+
+    /// The path whose chunks lie at the key `key`: the inverse of [`Layout::data`].
+    pub fn path_of_data<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        self.path_below(b"data", key)
+    }
+
+    fn path_below<'k>(&self, top: &[u8], key: &'k [u8]) -> Option<&'k [u8]> {
+        let mut rest = below(key, top)?;
+        if !self.is_flat {
+            rest = below(rest, b"root")?;
+        }
+        Some(rest)
+    }
+
+    /// The path that the array document at `key` is of: the inverse of
+    /// [`Layout::array_document`].
+    pub fn path_of_array_document<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        let stem = key.strip_suffix(self.suffix.as_bytes())?;
+        if self.is_flat && stem == b"meta/array" {
+            return stem.get(..0);
+        }
+        let stem = stem.strip_suffix(ARRAY.as_bytes())?.strip_suffix(b".")?;
+        if stem.is_empty() || stem.ends_with(b"/") {
+            return None;
+        }
+        self.path_below(b"meta", stem)
+    }
+
+    /// The child that `name`, listed below [`Layout::children`], is the document of. Any other
+    /// name is a child only where it is a directory.
+    pub fn child<'n>(&self, name: &'n [u8]) -> Option<(&'n [u8], ChildKind)> {
+        let stem = name.strip_suffix(self.suffix.as_bytes())?;
+        [(ARRAY, ChildKind::Array), (GROUP, ChildKind::Group)]
+            .into_iter()
+            .find_map(|(ending, kind)| {
+                let child = stem.strip_suffix(ending.as_bytes())?.strip_suffix(b".")?;
+                (!child.is_empty()).then_some((child, kind))
+            })
+    }
+}
+
+/// The rest of `key` below its first segment, which is `top`; "" when there is no more.
+fn below<'k>(key: &'k [u8], top: &[u8]) -> Option<&'k [u8]> {
+    let rest = key.strip_prefix(top)?;
+    if rest.is_empty() {
+        return Some(rest);
+    }
+    rest.strip_prefix(b"/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_paths_are_inverse() {
+        let rooted = Layout::new(false, ".json".to_owned());
+        let flat = Layout::new(true, ".json".to_owned());
+        let early = Layout::new(false, String::new());
+        for (layout, path, array, group, data) in [
+            (
+                &rooted,
+                "a/b",
+                "meta/root/a/b.array.json",
+                "meta/root/a/b.group.json",
+                "data/root/a/b",
+            ),
+            (
+                &rooted,
+                "",
+                "meta/root.array.json",
+                "meta/root.group.json",
+                "data/root",
+            ),
+            (
+                &flat,
+                "a/b",
+                "meta/a/b.array.json",
+                "meta/a/b.group.json",
+                "data/a/b",
+            ),
+            (&flat, "", "meta/array.json", "meta/group.json", "data"),
+            (
+                &early,
+                "a",
+                "meta/root/a.array",
+                "meta/root/a.group",
+                "data/root/a",
+            ),
+        ] {
+            let path = path.as_bytes();
+            assert_eq!(layout.array_document(path), array.as_bytes());
+            assert_eq!(layout.group_document(path), group.as_bytes());
+            assert_eq!(layout.data(path), data.as_bytes());
+            assert_eq!(layout.path_of_data(data.as_bytes()), Some(path));
+            let found = layout.path_of_array_document(array.as_bytes());
+            assert_eq!(found, Some(path), "{array}");
+            assert_eq!(layout.path_of_array_document(group.as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn other_keys_are_of_no_node() {
+        let rooted = Layout::new(false, ".json".to_owned());
+        let flat = Layout::new(true, ".json".to_owned());
+        for key in ["data", "data/rootx/a", "meta/root/a", "dat/root"] {
+            assert_eq!(rooted.path_of_data(key.as_bytes()), None, "{key}");
+        }
+        for key in [
+            "meta/root/.array.json",
+            "meta/.array.json",
+            "meta/a.array",
+            "meta/root/a/array.json",
+        ] {
+            assert_eq!(rooted.path_of_array_document(key.as_bytes()), None, "{key}");
+            assert_eq!(flat.path_of_array_document(key.as_bytes()), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn names_of_documents_are_names_of_children() {
+        let layout = Layout::new(true, ".json".to_owned());
+        for (name, child) in [
+            ("a.array.json", Some(("a", ChildKind::Array))),
+            ("a.b.group.json", Some(("a.b", ChildKind::Group))),
+            ("array.json", None),
+            (".array.json", None),
+            ("a.json", None),
+            ("a", None),
+        ] {
+            let child = child.map(|(child, kind)| (child.as_bytes(), kind));
+            assert_eq!(layout.child(name.as_bytes()), child, "{name}");
+        }
+    }
+}

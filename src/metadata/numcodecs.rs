@@ -1,0 +1,426 @@
+//! Filters and compressors of numcodecs, as Zarr v1, v2 and the drafts configure them, spelled
+//! as one codec list of v3.
+//!
+//! ```text
+//! order F, dtype <i4, filters delta(<i4 to >i2), shuffle, compressor zlib
+//!
+//! transpose [1, 0], numcodecs.delta, bytes big, numcodecs.shuffle, numcodecs.zlib
+//! ```
+//!
+//! The first filter is given the elements, each further one what the filter before it made.
+//! Filters of numbers come before the `bytes` codec, whose byte order is that of what they
+//! made; filters of bytes come after it. Once there are bytes there are no numbers any more.
+//!
+//! Sources: numcodecs 0.16, `codec_id` and `get_config` of each codec; zarr-python 3,
+//! `zarr.codecs.numcodecs`.
+
+use serde_json::value::RawValue;
+
+use super::codecs;
+use crate::codec::CodecChain;
+use crate::dtype::json::{self, Json, Object};
+use crate::dtype::{ByteOrder, DataType};
+use crate::error::FormatError;
+
+/// A filter or compressor as its document has it.
+#[derive(Debug)]
+pub(super) struct Spec<'a> {
+    /// Where in the document.
+    pub(super) place: String,
+    /// What the document calls it: "filter", "compressor", "codec".
+    pub(super) what: &'static str,
+    /// Which one.
+    pub(super) id: String,
+    /// Its parameters, and perhaps its `id`.
+    pub(super) config: Object<'a>,
+}
+
+impl<'a> Spec<'a> {
+    /// Reads `{"id": .., ..}`.
+    pub(super) fn of(
+        value: &'a RawValue,
+        place: String,
+        what: &'static str,
+    ) -> Result<Spec<'a>, FormatError> {
+        let read = || {
+            let config = json::object(value, "an object with an id")?;
+            let id = config.require("id")?;
+            let id = json::string(id, "a name").map_err(|error| error.within("id"))?;
+            Ok((id, config))
+        };
+        let (id, config) = read().map_err(|error: FormatError| error.within(&place))?;
+        Ok(Spec {
+            place,
+            what,
+            id,
+            config,
+        })
+    }
+
+    fn unsupported(&self, name: impl Into<String>) -> FormatError {
+        FormatError::unsupported(&self.place, self.what, name)
+    }
+
+    /// The id of a codec that turns elements of any length into bytes: what makes sense of `|O`.
+    pub(super) fn is_object_codec(&self) -> bool {
+        matches!(
+            self.id.as_str(),
+            "vlen-utf8"
+                | "vlen-bytes"
+                | "vlen-array"
+                | "json2"
+                | "json"
+                | "msgpack2"
+                | "msgpack"
+                | "categorize"
+        )
+    }
+
+    /// Whether it frames items by their lengths, whatever the data type.
+    pub(super) fn is_variable_length(&self) -> bool {
+        matches!(self.id.as_str(), "vlen-utf8" | "vlen-bytes")
+    }
+
+    /// Whether it nests items as the chunk is shaped, so that the order of the array, C or F,
+    /// does not matter.
+    pub(super) fn keeps_its_own_order(&self) -> bool {
+        matches!(self.id.as_str(), "json2" | "json" | "msgpack2" | "msgpack")
+    }
+}
+
+/// A codec list in the making.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    codecs: Vec<Codec>,
+    made: Made,
+}
+
+/// A codec of the list.
+#[derive(Debug)]
+struct Codec {
+    /// Its JSON text.
+    text: String,
+    /// Where it comes from.
+    place: String,
+    /// What the document calls it.
+    what: &'static str,
+}
+
+/// What the next codec is given.
+#[derive(Debug)]
+enum Made {
+    /// Elements, and the order of their bytes, where they have one.
+    Array {
+        item_size: u64,
+        order: Option<ByteOrder>,
+    },
+    /// Bytes, made by the codec `by`, that `item_size` says to belong together.
+    Bytes { item_size: u64, by: String },
+}
+
+impl Pipeline {
+    /// The list that begins with elements of `data_type` stored in `order`.
+    pub(super) fn new(data_type: &DataType, order: ByteOrder) -> Pipeline {
+        Pipeline {
+            codecs: Vec::new(),
+            made: Made::Array {
+                item_size: data_type.item_size,
+                order: data_type.stored_order(order),
+            },
+        }
+    }
+
+    /// Reverses the axes: order F. Below two dimensions there is nothing to reverse.
+    pub(super) fn reverse_axes(&mut self, rank: usize) {
+        if rank >= 2 {
+            let order: Vec<String> = (0..rank).rev().map(|axis| axis.to_string()).collect();
+            let configuration = format!("{{\"order\":[{}]}}", order.join(","));
+            self.add("transpose", &configuration, "order", "codec");
+        }
+    }
+
+    /// Turns elements into bytes, unless they are. `order` overrides the stored one.
+    pub(super) fn serialize(&mut self, order: Option<ByteOrder>) {
+        let Made::Array {
+            item_size,
+            order: own,
+        } = self.made
+        else {
+            return;
+        };
+        let configuration = match own.map(|own| order.unwrap_or(own)) {
+            None => "",
+            Some(ByteOrder::Little) => "{\"endian\":\"little\"}",
+            Some(ByteOrder::Big) => "{\"endian\":\"big\"}",
+        };
+        self.add("bytes", configuration, "dtype", "codec");
+        self.made = Made::Bytes {
+            item_size,
+            by: "bytes".to_owned(),
+        };
+    }
+
+    /// Adds the codec of objects, or the one that frames items by their lengths.
+    pub(super) fn add_object_codec(&mut self, spec: &Spec<'_>) {
+        if spec.is_variable_length() {
+            self.add(&spec.id, "", &spec.place, spec.what);
+        } else {
+            self.add_numcodecs(spec, &[]);
+        }
+        self.made = Made::Bytes {
+            item_size: 1,
+            by: spec.id.clone(),
+        };
+    }
+
+    /// Adds a codec by its numcodecs id.
+    pub(super) fn add_spec(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
+        match spec.id.as_str() {
+            "delta" | "fixedscaleoffset" | "quantize" => {
+                self.array_filter(spec, &["astype", "dtype"])
+            }
+            "astype" => self.array_filter(spec, &["encode_dtype"]),
+            "bitround" => self.array_filter(spec, &[]),
+            "packbits" => self.byte_filter(spec, &[]),
+            "categorize" => self.byte_filter(spec, &["astype"]),
+            "zfpy" | "pcodec" => {
+                self.array_to_bytes(spec)?;
+                self.add_numcodecs(spec, &[]);
+                Ok(())
+            }
+            _ => self.bytes_to_bytes(spec),
+        }
+    }
+
+    /// Adds a codec from bytes to bytes that v3 itself has.
+    pub(super) fn add_core(&mut self, name: &str, spec: &Spec<'_>) {
+        self.serialize(None);
+        let configuration = object_text(&spec.config, &[], "");
+        self.add(name, &configuration, &spec.place, spec.what);
+        self.now_bytes(spec);
+    }
+
+    /// A filter of numbers, which makes numbers of the type that one of `members` names.
+    fn array_filter(&mut self, spec: &Spec<'_>, members: &[&str]) -> Result<(), FormatError> {
+        self.check_is_array(spec)?;
+        let made = members
+            .iter()
+            .find_map(|member| Some((member, spec.config.get_some(member)?)));
+        if let Some((member, value)) = made {
+            let (data_type, order) = DataType::parse_v2(value)
+                .map_err(|error| error.within(member).within(&spec.place))?;
+            self.made = Made::Array {
+                item_size: data_type.item_size,
+                order: data_type.stored_order(order),
+            };
+        }
+        self.add_numcodecs(spec, &[]);
+        Ok(())
+    }
+
+    /// A filter that makes bytes of elements, or numbers of the type that one of `members` names.
+    fn byte_filter(&mut self, spec: &Spec<'_>, members: &[&str]) -> Result<(), FormatError> {
+        self.check_is_array(spec)?;
+        self.made = Made::Array {
+            item_size: 1,
+            order: None,
+        };
+        self.array_filter(spec, members)
+    }
+
+    fn array_to_bytes(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
+        self.check_is_array(spec)?;
+        self.now_bytes(spec);
+        Ok(())
+    }
+
+    fn bytes_to_bytes(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
+        self.serialize(None);
+        let item_size = match &self.made {
+            Made::Array { item_size, .. } | Made::Bytes { item_size, .. } => *item_size,
+        };
+        let within = |error: FormatError| error.within(&spec.place);
+        match spec.id.as_str() {
+            "blosc" => {
+                let configuration = blosc(&spec.config, item_size).map_err(within)?;
+                self.add("blosc", &configuration, &spec.place, spec.what);
+            }
+            "zstd" => {
+                let configuration = zstd(&spec.config);
+                self.add("zstd", &configuration, &spec.place, spec.what);
+            }
+            "crc32c" if is_at_end(&spec.config).map_err(within)? => {
+                self.add("crc32c", "", &spec.place, spec.what);
+            }
+            "shuffle" => match spec.config.get_some("elementsize") {
+                Some(_) => self.add_numcodecs(spec, &[]),
+                None => self.add_numcodecs(spec, &[("elementsize", "4")]),
+            },
+            "gzip" | "zlib" | "lz4" | "bz2" | "lzma" | "crc32" | "crc32c" | "adler32"
+            | "fletcher32" | "jenkins_lookup3" | "base64" => self.add_numcodecs(spec, &[]),
+            "pickle" => return Err(spec.unsupported("pickle (which could run any program)")),
+            id => return Err(spec.unsupported(id)),
+        }
+        self.now_bytes(spec);
+        Ok(())
+    }
+
+    fn check_is_array(&self, spec: &Spec<'_>) -> Result<(), FormatError> {
+        match &self.made {
+            Made::Array { .. } => Ok(()),
+            Made::Bytes { by, .. } => Err(spec.unsupported(format!("{} after {by}", spec.id))),
+        }
+    }
+
+    fn now_bytes(&mut self, spec: &Spec<'_>) {
+        self.made = Made::Bytes {
+            item_size: 1,
+            by: spec.id.clone(),
+        };
+    }
+
+    fn add_numcodecs(&mut self, spec: &Spec<'_>, more: &[(&str, &str)]) {
+        let more: String = more
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
+        let configuration = object_text(&spec.config, &["id"], &more);
+        let name = format!("numcodecs.{}", spec.id);
+        self.add(&name, &configuration, &spec.place, spec.what);
+    }
+
+    /// Adds a codec; no text of a configuration means that it has none.
+    fn add(&mut self, name: &str, configuration: &str, place: &str, what: &'static str) {
+        let text = if configuration.is_empty() {
+            format!("{{\"name\":\"{name}\"}}")
+        } else {
+            format!("{{\"name\":\"{name}\",\"configuration\":{configuration}}}")
+        };
+        self.codecs.push(Codec {
+            text,
+            place: place.to_owned(),
+            what,
+        });
+    }
+
+    /// The chain of the list, and its text.
+    pub(super) fn finish(
+        mut self,
+        data_type: &DataType,
+        chunk_shape: &[u64],
+    ) -> Result<(CodecChain, String), FormatError> {
+        self.serialize(None);
+        let texts: Vec<&str> = self
+            .codecs
+            .iter()
+            .map(|codec| codec.text.as_str())
+            .collect();
+        let text = format!("[{}]", texts.join(","));
+        let chain = chain(&text, data_type, chunk_shape)
+            .map_err(|error| at_its_source(error, &self.codecs))?;
+        Ok((chain, text))
+    }
+}
+
+/// The chain that the text of a codec list spells.
+pub(super) fn chain(
+    text: &str,
+    data_type: &DataType,
+    chunk_shape: &[u64],
+) -> Result<CodecChain, FormatError> {
+    let list: &RawValue = serde_json::from_str(text)
+        .map_err(|error| FormatError::document("codecs", error.to_string()))?;
+    codecs::chain(&codecs::list(list)?, data_type, chunk_shape)
+}
+
+/// An error of the codec `[i]`, put where the document has what became of it.
+fn at_its_source(error: FormatError, codecs: &[Codec]) -> FormatError {
+    let (FormatError::Document { place, .. } | FormatError::Unsupported { place, .. }) = &error
+    else {
+        return error;
+    };
+    let found = place.strip_prefix('[').and_then(|rest| {
+        let (index, rest) = rest.split_once(']')?;
+        let codec = codecs.get(index.parse::<usize>().ok()?)?;
+        let rest = rest.strip_prefix(".configuration").unwrap_or(rest);
+        Some((codec, format!("{}{rest}", codec.place)))
+    });
+    match (error, found) {
+        (FormatError::Document { problem, .. }, Some((_, place))) => {
+            FormatError::Document { place, problem }
+        }
+        (FormatError::Unsupported { name, .. }, Some((codec, place))) => {
+            let id = name.strip_prefix("numcodecs.").unwrap_or(&name);
+            FormatError::unsupported(place, codec.what, id)
+        }
+        (error, _) => error,
+    }
+}
+
+/// The members of `config` without those called in `without`, and with the text of `more`.
+fn object_text(config: &Object<'_>, without: &[&str], more: &str) -> String {
+    let mut members: Vec<String> = config
+        .iter()
+        .filter(|(name, _)| !without.contains(name))
+        .map(|(name, value)| format!("{}:{}", quoted(name), value.get()))
+        .collect();
+    if !more.is_empty() {
+        members.push(more.to_owned());
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+/// `text` as a JSON string.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The configuration of `blosc` as v3 spells it. Decoding needs none of it.
+fn blosc(config: &Object<'_>, item_size: u64) -> Result<String, FormatError> {
+    let type_size = if (1..=255).contains(&item_size) {
+        item_size
+    } else {
+        1
+    };
+    let shuffle = match config.get_some("shuffle") {
+        None => "shuffle",
+        Some(value) => match Json::of(value)? {
+            Json::Number(text) => match (json::integer(text), type_size) {
+                (Some(0), _) => "noshuffle",
+                (Some(2), _) | (Some(-1), 1) => "bitshuffle",
+                (Some(1 | -1), _) => "shuffle",
+                _ => return Err(json::mismatch(value, "-1, 0, 1 or 2").within("shuffle")),
+            },
+            Json::String(text) if text == "noshuffle" => "noshuffle",
+            Json::String(text) if text == "shuffle" => "shuffle",
+            Json::String(text) if text == "bitshuffle" => "bitshuffle",
+            _ => return Err(json::mismatch(value, "-1, 0, 1 or 2").within("shuffle")),
+        },
+    };
+    let member = |name, default| config.get_some(name).map_or(default, RawValue::get);
+    let (name, level) = (member("cname", "\"lz4\""), member("clevel", "5"));
+    let block_size = member("blocksize", "0");
+    Ok(format!(
+        "{{\"cname\":{name},\"clevel\":{level},\"shuffle\":\"{shuffle}\",\
+         \"typesize\":{type_size},\"blocksize\":{block_size}}}"
+    ))
+}
+
+/// The configuration of `zstd` as v3 spells it.
+fn zstd(config: &Object<'_>) -> String {
+    let member = |name, default| config.get_some(name).map_or(default, RawValue::get);
+    let (level, checksum) = (member("level", "0"), member("checksum", "false"));
+    format!("{{\"level\":{level},\"checksum\":{checksum}}}")
+}
+
+/// Whether a checksum comes after what it sums, as `crc32c` of v3 does.
+fn is_at_end(config: &Object<'_>) -> Result<bool, FormatError> {
+    match config.get_some("location") {
+        None => Ok(true),
+        Some(value) => match Json::of(value)? {
+            Json::String(place) if place == "end" => Ok(true),
+            Json::String(place) if place == "start" => Ok(false),
+            _ => Err(json::mismatch(value, "\"start\" or \"end\"").within("location")),
+        },
+    }
+}

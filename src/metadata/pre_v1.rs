@@ -1,0 +1,55 @@
+//! The documents of zarr-python 0.4, from before any specification: `__zmeta__`, beside
+//! `__zattr__` and the chunks in `__zdata__`.
+//!
+//! ```json
+//! {"shape": [20], "chunks": [10], "dtype": "<i4", "fill_value": 0,
+//!  "cname": "blosclz", "clevel": 5, "shuffle": 1}
+//! ```
+//!
+//! Every chunk is compressed by blosc, its elements in order C. zarr-python 0.3 pickled this
+//! document; a pickle could run any program and is not read.
+//!
+//! Source: zarr-python 0.4, `zarr.ext`.
+
+use super::json::{Document, check_array_document};
+use super::v1::{self, Compression};
+use super::v2::Order;
+use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
+use crate::dtype::json::Object;
+use crate::error::FormatError;
+
+/// Parses a `__zmeta__` document.
+///
+/// # Errors
+///
+/// When it is a pickle, or no usable document. An array that only cannot be decoded is `Ok`,
+/// with the reason in [`ArrayMetadata::decoding`].
+pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
+    if text.first() != Some(&b'{') {
+        let name = "pickle of zarr-python 0.3, which could run any program,";
+        return Err(FormatError::unsupported("the document", "document", name));
+    }
+    check_array_document(text)?;
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    let mut array = v1::array(&root, Some(&blosc(&root)), Order::C)?;
+    array.zarr_format = ZarrFormat::PreV1;
+    array.chunk_keys = ChunkKeyEncoding {
+        kind: KeyKind::PreV1,
+        separator: b'.',
+    };
+    Ok(array)
+}
+
+fn blosc(root: &Object<'_>) -> Compression {
+    let mut members = vec!["\"id\":\"blosc\"".to_owned()];
+    members.extend(
+        ["cname", "clevel", "shuffle"]
+            .into_iter()
+            .filter_map(|member| Some(format!("\"{member}\":{}", root.get(member)?.get()))),
+    );
+    ("blosc".to_owned(), format!("{{{}}}", members.join(",")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Chunk grids whose chunks may differ in length, as far as they do not.
+//!
+//! ```json
+//! {"kind": "inline", "chunk_shapes": [4, [4, 4, 2], [[4, 2], 3]]}
+//! ```
+//!
+//! A dimension has one length for all its chunks, or lists them, runs as `[length, count]`. A grid
+//! all of whose chunks are equal is a regular one; the last chunk is not trimmed.
+//!
+//! Source: zarr-extensions, `chunk-grids/rectilinear`.
+
+use serde_json::value::RawValue;
+
+use crate::dtype::json::{self, Json, Object};
+use crate::error::FormatError;
+use crate::grid::Dims;
+
+/// The chunk shape of the grid for an array of `shape`, if it is regular.
+pub(super) fn as_regular(configuration: &Object<'_>, shape: &[u64]) -> Result<Dims, FormatError> {
+    const NAME: &str = "chunk_shapes";
+    let kind = configuration.require("kind")?;
+    if kind.get() != "\"inline\"" {
+        return Err(json::mismatch(kind, "\"inline\"").within("kind"));
+    }
+    let value = configuration.require(NAME)?;
+    let dimensions = json::array(value, "a list").map_err(|error| error.within(NAME))?;
+    if dimensions.len() != shape.len() {
+        let problem = format!(
+            "found {} lists, expected {}, one for each dimension of the shape",
+            dimensions.len(),
+            shape.len()
+        );
+        return Err(FormatError::document(NAME, problem));
+    }
+    dimensions
+        .into_iter()
+        .zip(shape)
+        .enumerate()
+        .map(|(i, (chunks, &length))| {
+            common_length(chunks, length).map_err(|error| error.within(&format!("{NAME}[{i}]")))
+        })
+        .collect()
+}
+
+/// The length that all chunks of one dimension share.
+fn common_length(chunks: &RawValue, length: u64) -> Result<u64, FormatError> {
+    const EXPECTED: &str = "chunk lengths of 1 or more, or runs [length, count] of them";
+    let Json::Array(runs) = Json::of(chunks)? else {
+        return positive(chunks).ok_or_else(|| json::mismatch(chunks, EXPECTED));
+    };
+    let mut common = None;
+    let mut covered = Some(0_u64);
+    for run in runs {
+        let (chunk, count) = match Json::of(run)? {
+            Json::Array(parts) => match parts.as_slice() {
+                [chunk, count] => (positive(chunk), positive(count)),
+                _ => (None, None),
+            },
+            _ => (positive(run), Some(1)),
+        };
+        let (Some(chunk), Some(count)) = (chunk, count) else {
+            return Err(json::mismatch(run, EXPECTED));
+        };
+        let first = *common.get_or_insert(chunk);
+        if first != chunk {
+            let name = format!("rectilinear, of chunks of {first} and of {chunk} elements");
+            return Err(FormatError::unsupported("", "chunk grid", name));
+        }
+        covered = covered
+            .zip(chunk.checked_mul(count))
+            .and_then(|(covered, run)| covered.checked_add(run));
+    }
+    common
+        .filter(|_| covered.is_some_and(|covered| covered >= length))
+        .ok_or_else(|| json::mismatch(chunks, &format!("chunks that cover {length} elements")))
+}
+
+fn positive(value: &RawValue) -> Option<u64> {
+    json::length(value).ok().filter(|&length| length > 0)
+}
