@@ -211,7 +211,7 @@ impl Seen {
             "gzip" => Stage::BytesToBytes(BytesToBytes::Gzip),
             "zstd" => Stage::BytesToBytes(BytesToBytes::Zstd),
             "blosc" => Stage::BytesToBytes(BytesToBytes::Blosc),
-            "crc32c" => Stage::BytesToBytes(BytesToBytes::Crc32c),
+            "crc32c" => Stage::BytesToBytes(BytesToBytes::CRC32C),
             _ => {
                 let endian = self.endian(&spec.configuration).map_err(within)?;
                 Stage::ArrayToBytes(ArrayToBytes::Bytes(BytesCodec { endian }))
