@@ -189,7 +189,9 @@ fn transpose(choices: &mut Choices<'_>, rank: usize) -> Value {
 
 fn sharding(choices: &mut Choices<'_>, shape: &[usize], depth: usize) -> Value {
     let divide = |length: &usize| {
-        let divisors: Vec<usize> = (1..=*length).filter(|n| length % n == 0).collect();
+        let divisors: Vec<usize> = (1..=*length)
+            .filter(|n| length.is_multiple_of(*n))
+            .collect();
         choices.one_of(&divisors)
     };
     let chunk_shape: Vec<usize> = shape.iter().map(divide).collect();
