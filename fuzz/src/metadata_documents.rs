@@ -2,7 +2,7 @@
 
 use zarr_mount::metadata::consolidated::{self, EntryEdit};
 use zarr_mount::metadata::render::{self, Shards, Shown};
-use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, v2, v3};
+use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3};
 
 const SHOWN: [Shown; 4] = [
     Shown::Stored,
@@ -33,6 +33,11 @@ fn parse(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
             NodeMetadata::Array(array) => Some(*array),
             NodeMetadata::Group(_) => None,
         },
+        ZarrFormat::PreV1 => pre_v1::parse_array(text).ok(),
+        ZarrFormat::V1 => v1::parse_array(text).ok(),
+        ZarrFormat::Draft => draft::parse_array(text, draft::Generation::Protocol)
+            .or_else(|_| draft::parse_array(text, draft::Generation::Core))
+            .ok(),
     }
 }
 
@@ -69,7 +74,7 @@ fn check_consolidated(text: &[u8], format: ZarrFormat, shown: Shown) {
     };
     let edited = match format {
         ZarrFormat::V2 => consolidated::edit_v2,
-        ZarrFormat::V3 => consolidated::edit_v3,
+        _ => consolidated::edit_v3,
     };
     if let Ok(document) = edited(text, &mut edit) {
         let again = edited(&document, &mut edit).expect("it was edited");
