@@ -303,19 +303,24 @@ impl Pipeline {
         });
     }
 
-    /// The chain of the list, and its text.
-    pub(super) fn finish(
-        mut self,
-        data_type: &DataType,
-        chunk_shape: &[u64],
-    ) -> Result<(CodecChain, String), FormatError> {
+    /// The text of the list.
+    fn text(&mut self) -> String {
         self.serialize(None);
         let texts: Vec<&str> = self
             .codecs
             .iter()
             .map(|codec| codec.text.as_str())
             .collect();
-        let text = format!("[{}]", texts.join(","));
+        format!("[{}]", texts.join(","))
+    }
+
+    /// The chain of the list, and its text.
+    pub(super) fn finish(
+        mut self,
+        data_type: &DataType,
+        chunk_shape: &[u64],
+    ) -> Result<(CodecChain, String), FormatError> {
+        let text = self.text();
         let chain = chain(&text, data_type, chunk_shape)
             .map_err(|error| at_its_source(error, &self.codecs))?;
         Ok((chain, text))
@@ -424,3 +429,6 @@ fn is_at_end(config: &Object<'_>) -> Result<bool, FormatError> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;
