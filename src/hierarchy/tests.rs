@@ -1,1 +1,373 @@
+//! Stores of every version, in memory.
 
+use super::*;
+use crate::store::{EntryKind, MemoryStore};
+
+const V1: &str = r#"{"zarr_format": 1, "shape": [4], "chunks": [2], "dtype": "<i4",
+    "compression": null, "compression_opts": null, "fill_value": 0, "order": "C"}"#;
+const V2: &str = r#"{"zarr_format": 2, "shape": [4, 4], "chunks": [2, 2], "dtype": "<i4"}"#;
+const V3: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": "default", "fill_value": 0, "codecs": ["bytes"]}"#;
+const V3_GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
+const PRE_V1: &str = r#"{"shape": [4], "chunks": [2], "dtype": "<i4", "fill_value": 0,
+    "cname": "lz4", "clevel": 5, "shuffle": 1}"#;
+const PROTOCOL: &str = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
+    "metadata_key_suffix": ".json", "extensions": []}"#;
+const CORE: &str = r#"{"zarr_format": "https://purl.org/zarr/spec/core/3.0", "extensions": [],
+    "metadata_encoding": {"type": "json", "metadata_key_suffix": ".json"}}"#;
+const DRAFT_ARRAY: &str = r#"{"shape": [4], "data_type": "<i4", "fill_value": 0,
+    "chunk_grid": {"type": "regular", "chunk_shape": [2], "separator": "/"},
+    "chunk_memory_layout": "C", "extensions": [], "attributes": {}}"#;
+const DRAFT_GROUP: &str = r#"{"attributes": {}}"#;
+
+struct Tree {
+    store: Arc<MemoryStore>,
+    hierarchy: Hierarchy,
+}
+
+/// A store with an object for each key; every question looks at it again.
+fn tree(objects: &[(&str, &str)]) -> Tree {
+    let store = Arc::new(MemoryStore::new());
+    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+    let recheck = Recheck::After(Duration::ZERO);
+    let hierarchy = Hierarchy::new(shared, Budget::new(1 << 30), recheck);
+    let tree = Tree { store, hierarchy };
+    for (key, text) in objects {
+        tree.put(key, text);
+    }
+    tree
+}
+
+fn prefix(path: &str) -> Prefix {
+    Prefix::parse(path.as_bytes()).unwrap()
+}
+
+fn key(path: &str) -> Key {
+    Key::parse(path.as_bytes()).unwrap()
+}
+
+impl Tree {
+    fn put(&self, path: &str, text: &str) {
+        self.store.insert(key(path), text.to_owned());
+    }
+
+    fn at(&self, path: &str) -> String {
+        told(&self.hierarchy.node(&prefix(path)).unwrap())
+    }
+
+    fn in_tree(&self, path: &str) -> (String, TreePlace) {
+        let found = self.hierarchy.tree_node(&prefix(path)).unwrap();
+        (told(&found.node), found.place)
+    }
+
+    fn described_by(&self, path: &str) -> Option<String> {
+        let prefix = self.hierarchy.described_by(&key(path)).unwrap()?;
+        Some(String::from_utf8(prefix.as_bytes().to_vec()).unwrap())
+    }
+}
+
+/// A node in one line.
+fn told(node: &Node) -> String {
+    match node {
+        Node::Array(array) => {
+            let attributes = array.attributes.as_ref();
+            let attributes = attributes.map_or(String::new(), |key| format!(", {key}"));
+            let format = array.metadata.zarr_format;
+            format!("{format:?} array of {}{attributes}", array.document.key)
+        }
+        Node::Group(group) => match &group.document {
+            Some(document) => format!("{:?} group of {}", group.format, document.key),
+            None => format!("{:?} group", group.format),
+        },
+        Node::Implicit => "implicit".to_owned(),
+        Node::Broken(broken) => format!("broken {}: {}", broken.document.key, broken.error),
+    }
+}
+
+#[test]
+fn the_first_document_decides() {
+    for (objects, expected) in [
+        (
+            &[("a/zarr.json", V3), ("a/.zarray", V2)][..],
+            "V3 array of a/zarr.json",
+        ),
+        (&[("a/zarr.json", V3_GROUP)], "V3 group of a/zarr.json"),
+        (
+            &[("a/.zarray", V2), ("a/.zgroup", "{\"zarr_format\": 2}")],
+            "V2 array of a/.zarray, a/.zattrs",
+        ),
+        (
+            &[("a/.zgroup", "{\"zarr_format\": 2}")],
+            "V2 group of a/.zgroup",
+        ),
+        (
+            &[(
+                "a/.zmetadata",
+                r#"{"zarr_consolidated_format": 1, "metadata": {}}"#,
+            )],
+            "V2 group",
+        ),
+        (
+            &[("a/.zmetadata", r#"{"zarr_consolidated_format": 2}"#)],
+            "implicit",
+        ),
+        (&[("a/meta", V1)], "V1 array of a/meta, a/attrs"),
+        (
+            &[("a/__zmeta__", PRE_V1)],
+            "PreV1 array of a/__zmeta__, a/__zattr__",
+        ),
+        (
+            &[("a/__zmeta__", "(dp0")],
+            "broken a/__zmeta__: the document: unsupported document `pickle of zarr-python 0.3",
+        ),
+        (
+            &[("a/attributes.json", r#"{"n5": "2.0.0"}"#)],
+            "broken a/attributes.json: the document: unsupported format `N5`",
+        ),
+        (&[("a/zarr.json", PROTOCOL)], "Draft group of a/zarr.json"),
+        (
+            &[("a/zarr.json", r#"{"zarr_format": "x/protocol/core/4.0"}"#)],
+            "broken a/zarr.json: zarr_format: found \"x/protocol/core/4.0\"",
+        ),
+        (
+            &[("a/zarr.json", r#"{"zarr_format": 4}"#)],
+            "broken a/zarr.json: zarr_format: found 4",
+        ),
+        (&[("a/zarr.json", "nonsense")], "broken a/zarr.json: line 1"),
+    ] {
+        let found = tree(objects).at("a");
+        assert!(found.starts_with(expected), "{objects:?}: {found}");
+    }
+}
+
+#[test]
+fn files_of_common_names_are_keys_like_any_other() {
+    for (name, text) in [
+        ("meta", "anything"),
+        ("meta", r#"{"zarr_format": 2}"#),
+        ("meta", "[1]"),
+        ("attributes.json", r#"{"colour": "red"}"#),
+        ("attributes.json", ""),
+        ("meta/zarr.json/x", ""),
+        ("zarr.json/x", ""),
+    ] {
+        let tree = tree(&[(&format!("a/{name}"), text)]);
+        assert_eq!(tree.at("a"), "implicit", "{name} {text}");
+    }
+}
+
+#[test]
+fn what_changes_is_seen() {
+    let tree = tree(&[]);
+    assert_eq!(tree.at("a"), "implicit");
+    tree.put("a/meta", "a note");
+    assert_eq!(tree.at("a"), "implicit");
+    tree.put("a/meta", V1);
+    assert_eq!(tree.at("a"), "V1 array of a/meta, a/attrs");
+    tree.put("a/.zgroup", "{\"zarr_format\": 2}");
+    assert_eq!(tree.at("a"), "V2 group of a/.zgroup");
+    tree.store.remove(&key("a/.zgroup"));
+    tree.store.remove(&key("a/meta"));
+    assert_eq!(tree.at("a"), "implicit");
+    tree.put("zarr.json", PROTOCOL);
+    tree.put("meta/root/a.array.json", DRAFT_ARRAY);
+    assert_eq!(
+        tree.at("data/root/a"),
+        "Draft array of meta/root/a.array.json"
+    );
+    tree.store.remove(&key("meta/root/a.array.json"));
+    assert_eq!(tree.at("data/root/a"), "implicit");
+    tree.put("zarr.json", V3_GROUP);
+    tree.put("data/root/a/.zarray", V2);
+    assert!(tree.at("data/root/a").starts_with("V2 array"));
+}
+
+#[test]
+fn a_separator_that_no_document_says_is_the_stored_one() {
+    let nested = V2.replace("\"<i4\"", "\"<i4\", \"dimension_separator\": \".\"");
+    let vector = V2.replace("[4, 4]", "[4]").replace("[2, 2]", "[2]");
+    for (document, chunk, separator) in [
+        (V2, None, b'.'),
+        (V2, Some("0.0"), b'.'),
+        (V2, Some("0/0"), b'/'),
+        (V2, Some("1.1"), b'.'),
+        (V2, Some("1/1"), b'/'),
+        (V2, Some("x/1"), b'.'),
+        (nested.as_str(), Some("0/0"), b'.'),
+        (vector.as_str(), Some("0/0"), b'.'),
+    ] {
+        let tree = tree(&[("a/.zarray", document)]);
+        // Asked before there is a chunk: an array without chunks is asked again.
+        tree.at("a");
+        if let Some(chunk) = chunk {
+            tree.put(&format!("a/{chunk}"), "bytes");
+        }
+        let Node::Array(array) = tree.hierarchy.node(&prefix("a")).unwrap() else {
+            panic!("no array");
+        };
+        assert_eq!(
+            array.metadata.chunk_keys.separator, separator,
+            "{document} {chunk:?}"
+        );
+    }
+}
+
+#[test]
+fn arrays_of_a_draft_live_where_their_chunks_do() {
+    for (entry, documents, data) in [
+        (PROTOCOL, "h/meta/root/", "h/data/root/"),
+        (CORE, "h/meta/", "h/data/"),
+    ] {
+        let document = format!("{documents}g/a.array.json");
+        let group = format!("{documents}g.group.json");
+        let tree = tree(&[
+            ("h/zarr.json", entry),
+            (&document, DRAFT_ARRAY),
+            (&group, DRAFT_GROUP),
+            (&format!("{data}g/a/c0"), "bytes"),
+        ]);
+        let array = format!("Draft array of {document}");
+        assert_eq!(tree.at(&format!("{data}g/a")), array);
+        for path in ["", "g", "g/a/c0", "other"] {
+            assert_eq!(tree.at(&format!("{data}{path}")), "implicit", "{path}");
+        }
+        for path in [
+            "h/data",
+            "h/meta",
+            "h/meta/root",
+            "h/meta/root/g",
+            "h/meta/g",
+        ] {
+            assert_eq!(tree.at(path), "implicit", "{path}");
+        }
+        assert_eq!(tree.described_by(&document), Some(format!("{data}g/a")));
+        assert_eq!(tree.described_by(&group), None);
+        assert_eq!(
+            tree.described_by(&format!("{documents}none.array.json")),
+            None
+        );
+        assert_eq!(tree.described_by("h/zarr.json"), None);
+
+        let (found, place) = tree.in_tree("h/g/a");
+        let TreePlace::Draft(node) = place else {
+            panic!("{place:?}");
+        };
+        assert_eq!(found, array);
+        assert_eq!(node.data().unwrap(), prefix(&format!("{data}g/a")));
+        assert_eq!(node.array_document().unwrap(), key(&document));
+        let (found, place) = tree.in_tree("h/g");
+        let TreePlace::Draft(node) = place else {
+            panic!("{place:?}");
+        };
+        assert_eq!(found, format!("Draft group of {group}"));
+        assert_eq!(node.children().unwrap(), prefix(&format!("{documents}g")));
+        assert_eq!(
+            node.child(b"a.array.json", EntryKind::Object),
+            Some(&b"a"[..])
+        );
+        assert_eq!(node.child(b"b", EntryKind::Prefix), Some(&b"b"[..]));
+        assert_eq!(node.child(b"b", EntryKind::Object), None);
+        assert!(matches!(tree.in_tree("h/g/a/c0").1, TreePlace::BelowArray));
+        let exists = |path| match tree.in_tree(path) {
+            (found, TreePlace::Draft(node)) => (found, node.exists),
+            (_, place) => panic!("{place:?}"),
+        };
+        assert_eq!(exists("h/none"), ("implicit".to_owned(), false));
+        assert_eq!(exists("h"), ("implicit".to_owned(), true));
+    }
+}
+
+#[test]
+fn the_root_of_a_draft_may_be_an_array_and_groups_implicit() {
+    for (entry, document, data) in [
+        (PROTOCOL, "meta/root.array.json", "data/root"),
+        (CORE, "meta/array.json", "data"),
+    ] {
+        let tree = tree(&[("zarr.json", entry), (document, DRAFT_ARRAY)]);
+        let array = format!("Draft array of {document}");
+        assert_eq!(tree.at(""), "Draft group of zarr.json");
+        assert_eq!(tree.at(data), array);
+        assert_eq!(tree.described_by(document).as_deref(), Some(data));
+        assert_eq!(tree.in_tree("").0, array);
+        assert!(matches!(tree.in_tree("c0").1, TreePlace::BelowArray));
+    }
+    let tree = tree(&[
+        ("zarr.json", PROTOCOL),
+        ("meta/root/g/h/a.array.json", DRAFT_ARRAY),
+    ]);
+    for path in ["g", "g/h"] {
+        let (found, place) = tree.in_tree(path);
+        assert_eq!(found, "implicit");
+        assert!(
+            matches!(place, TreePlace::Draft(node) if node.exists),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn keys_tell_the_layout_before_the_version_does() {
+    for (entry, document, data) in [
+        (PROTOCOL, "meta/a.array.json", "data/a"),
+        (CORE, "meta/root/a.array.json", "data/root/a"),
+        // A node called `root` beside others: the version decides.
+        (CORE, "meta/root.array.json", "data/root"),
+    ] {
+        let tree = tree(&[("zarr.json", entry), (document, DRAFT_ARRAY)]);
+        assert_eq!(tree.at(data), format!("Draft array of {document}"));
+    }
+    let tree = tree(&[
+        ("zarr.json", CORE),
+        ("meta/group.json", DRAFT_GROUP),
+        ("meta/root/a.array.json", DRAFT_ARRAY),
+    ]);
+    assert_eq!(
+        tree.at("data/root/a"),
+        "Draft array of meta/root/a.array.json"
+    );
+    assert_eq!(
+        tree.in_tree("root/a").0,
+        "Draft array of meta/root/a.array.json"
+    );
+}
+
+#[test]
+fn a_draft_that_must_not_be_understood_is_no_hierarchy() {
+    let entry = CORE.replace("[]", r#"[{"extension": "x", "must_understand": true}]"#);
+    let tree = tree(&[("zarr.json", &entry), ("meta/a.array.json", DRAFT_ARRAY)]);
+    assert!(
+        tree.at("").starts_with("broken zarr.json: extensions[0]"),
+        "{}",
+        tree.at("")
+    );
+    assert_eq!(tree.at("data/a"), "implicit");
+    assert!(matches!(tree.in_tree("a").1, TreePlace::Store));
+}
+
+#[test]
+fn other_documents_describe_the_prefix_that_they_lie_at() {
+    let tree = tree(&[
+        ("zarr.json", V3_GROUP),
+        ("a/zarr.json", V3),
+        ("a/.zarray", V2),
+        ("data/b/.zarray", V2),
+        ("c/meta", V1),
+        ("d/__zmeta__", PRE_V1),
+    ]);
+    for (document, path) in [
+        ("zarr.json", None),
+        ("a/zarr.json", Some("a")),
+        ("a/.zarray", None),
+        ("data/b/.zarray", Some("data/b")),
+        ("data/b/.zattrs", None),
+        ("c/meta", Some("c")),
+        ("d/__zmeta__", Some("d")),
+        ("e/.zarray", None),
+    ] {
+        assert_eq!(tree.described_by(document).as_deref(), path, "{document}");
+    }
+    assert!(matches!(tree.in_tree("a").1, TreePlace::Store));
+    assert!(matches!(tree.in_tree("a/c/0").1, TreePlace::BelowArray));
+    assert!(matches!(tree.in_tree("x/y").1, TreePlace::Store));
+}

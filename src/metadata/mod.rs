@@ -239,6 +239,10 @@ fn check_chunk_shape(shape: &[u64], chunk_shape: &[u64]) -> Result<Dims, FormatE
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test's own texts")]
+mod damage;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

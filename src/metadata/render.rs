@@ -49,7 +49,7 @@ pub enum Shards {
 pub fn array(text: &[u8], format: ZarrFormat, shown: Shown) -> Result<Vec<u8>, FormatError> {
     match (shown, format) {
         (Shown::Expanded, ZarrFormat::V3) => expanded_v3(text),
-        (Shown::Stored, _) | (Shown::Expanded, _) => Ok(text.to_vec()),
+        (Shown::Stored | Shown::Expanded, _) => Ok(text.to_vec()),
         (Shown::Decoded(_), ZarrFormat::V2) => decoded_v2(text),
         (Shown::Decoded(shards), ZarrFormat::V3) => decoded_v3(text, shards),
         (Shown::Decoded(_), _) => Err(FormatError::document("", "this version cannot be edited")),
