@@ -29,9 +29,10 @@ need_packages() {
 
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
-need_test_packages() {
-    need_packages rsync:rsync setpriv:util-linux
-    command -v python3 >/dev/null || need_packages python3:python3
+# GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can.
+need_test_packages() { need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin; }
+need_python() {
+    need_packages python3:python3
     python3 -c 'import ensurepip, venv' 2>/dev/null || {
         say "installing python3-venv"
         as_root apt-get update -q </dev/null >/dev/null 2>&1 || true
@@ -53,15 +54,17 @@ need_fuse_device() {
     [ -r /dev/fuse ] && [ -w /dev/fuse ] || fail "/dev/fuse is closed to this user: as root, chmod 0666 /dev/fuse"
 }
 
-# The environment is made again when the pinned versions change.
+# need_venv [NAME]: makes .venv of scripts/requirements.txt, or .venv-NAME of scripts/requirements-NAME.txt.
+# It is made again when the pinned versions change.
 need_venv() {
-    need_test_packages
-    local stamp=.venv/requirements.txt
-    cmp -s scripts/requirements.txt "$stamp" && return
-    say "making .venv with the readers that the mount is compared with"
-    python3 -m venv .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input -r scripts/requirements.txt
-    cp scripts/requirements.txt "$stamp"
+    local suffix=${1:+-$1}
+    local folder=.venv$suffix requirements=scripts/requirements$suffix.txt
+    need_python
+    cmp -s "$requirements" "$folder/requirements.txt" && return
+    say "making $folder of $requirements"
+    python3 -m venv --clear "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$requirements"
+    cp "$requirements" "$folder/requirements.txt"
 }
 
 # Unmounts whatever is mounted below the folder, by force if it must.

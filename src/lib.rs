@@ -6,7 +6,7 @@
 //!
 //! | module | knows | must not know |
 //! |---|---|---|
-//! | [`store`] | bytes by key: directory, memory | Zarr |
+//! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
 //! | [`budget`] | bytes of memory | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |

@@ -48,6 +48,8 @@ pub enum Part {
         /// Counts the times that it was made anew.
         epoch: u64,
     },
+    /// All bytes of an object that cannot be read in ranges; `array` stands for its key.
+    Object,
     /// The bytes of a shard with its bytes-to-bytes codecs undone.
     ShardBody(ShardPlace),
     /// Whether a shard index is true: empty when it is, else why it is not.

@@ -10,6 +10,7 @@ mod layout;
 mod reader;
 mod slice;
 mod sources;
+mod whole;
 
 mod deadline;
 

@@ -358,7 +358,7 @@ impl Locator {
             rank: layout.shard_rank(level, indices).ok_or(Error::Panicked)?,
         };
         let body = if level.chain.bytes_to_bytes.is_empty() {
-            encoded
+            self.reader.shared.at_hand(encoded)?
         } else {
             self.undo(level, place, &encoded)?
         };

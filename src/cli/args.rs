@@ -24,7 +24,7 @@ use super::options::MountOptions;
     max_term_width = 100
 )]
 pub(crate) struct Args {
-    /// A directory with a Zarr hierarchy, or `demo:` for a small built-in one
+    /// A directory or zip file with a Zarr hierarchy, or `demo:` for a small built-in one
     #[arg(value_name = "STORE")]
     pub(crate) store: Option<OsString>,
 

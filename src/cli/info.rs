@@ -13,7 +13,7 @@ use crate::budget::Budget;
 use crate::chunk::{ChunkLayout, Shards};
 use crate::error::Error;
 use crate::grid::product;
-use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
+use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
 use crate::metadata::ZarrFormat;
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
 
@@ -77,28 +77,42 @@ impl Report {
         // Depth first, names sorted within one prefix; deep trees cost no stack.
         let mut pending = vec![start.clone()];
         while let Some(prefix) = pending.pop() {
-            let node = self.hierarchy.node(&prefix).map_err(io::Error::other)?;
-            let is_array = matches!(node, Node::Array(_));
-            self.tell(&prefix, &node, out)?;
-            if !is_array {
-                let mut children = self.children(&prefix).map_err(io::Error::other)?;
-                children.sort_unstable();
+            let found = self
+                .hierarchy
+                .tree_node(&prefix)
+                .map_err(io::Error::other)?;
+            self.tell(&prefix, &found.node, out)?;
+            if !matches!(found.node, Node::Array(_)) {
+                let children = self.children(&prefix, &found.place);
+                let children = children.map_err(io::Error::other)?;
                 pending.extend(children.into_iter().rev());
             }
         }
         Ok(())
     }
 
-    fn children(&self, prefix: &Prefix) -> Result<Vec<Prefix>, Error> {
+    /// The paths below `path` that may be nodes, each once and sorted.
+    fn children(&self, path: &Prefix, place: &TreePlace) -> Result<Vec<Prefix>, Error> {
         let mut children = Vec::new();
-        let Some(mut listing) = self.store.list(prefix, Cursor::START, Detail::Names)? else {
+        let listed = match place {
+            TreePlace::Store => path.clone(),
+            TreePlace::Draft(node) => node.children()?,
+            TreePlace::BelowArray => return Ok(children),
+        };
+        let Some(mut listing) = self.store.list(&listed, Cursor::START, Detail::Names)? else {
             return Ok(children);
         };
         while let Some(entry) = listing.next_entry()? {
-            if entry.kind == EntryKind::Prefix {
-                children.push(prefix.key(&entry.name)?.to_prefix());
+            let name = match place {
+                TreePlace::Draft(node) => node.child(&entry.name, entry.kind),
+                _ => (entry.kind == EntryKind::Prefix).then_some(entry.name.as_slice()),
+            };
+            if let Some(name) = name {
+                children.push(path.key(name)?.to_prefix());
             }
         }
+        children.sort_unstable();
+        children.dedup();
         Ok(children)
     }
 
@@ -166,24 +180,26 @@ fn insert(facts: &mut Value, name: &str, value: Value) {
         .insert(name.to_owned(), value);
 }
 
-fn number(format: ZarrFormat) -> u8 {
+/// The number of a version, or its name where it never had one of its own.
+fn version(format: ZarrFormat) -> Value {
     match format {
-        ZarrFormat::PreV1 => 0,
-        ZarrFormat::V1 => 1,
-        ZarrFormat::V2 => 2,
-        ZarrFormat::Draft | ZarrFormat::V3 => 3,
+        ZarrFormat::PreV1 => "pre-v1".into(),
+        ZarrFormat::V1 => 1.into(),
+        ZarrFormat::V2 => 2.into(),
+        ZarrFormat::Draft => "v3-draft".into(),
+        ZarrFormat::V3 => 3.into(),
     }
 }
 
 fn facts_of_group(format: ZarrFormat) -> Value {
-    json!({ "node_type": "group", "zarr_format": number(format) })
+    json!({ "node_type": "group", "zarr_format": version(format) })
 }
 
 fn facts_of_array(array: &ArrayNode) -> Value {
     let metadata = &array.metadata;
     let mut facts = json!({
         "node_type": "array",
-        "zarr_format": number(metadata.zarr_format),
+        "zarr_format": version(metadata.zarr_format),
         "shape": metadata.shape.as_slice(),
         "data_type": metadata.data_type,
         "chunk_shape": metadata.chunk_shape.as_slice(),
@@ -227,7 +243,11 @@ fn line(prefix: &Prefix, facts: &Value) -> String {
     };
     let mut words = vec![prefix.to_string()];
     if let Some(format) = facts.get("zarr_format") {
-        words.push(format!("v{format} {}", text("node_type")));
+        let version = match format {
+            Value::String(name) => name.clone(),
+            number => format!("v{number}"),
+        };
+        words.push(format!("{version} {}", text("node_type")));
     }
     if facts.get("shape").is_some() {
         words.push(format!("{} {}", text("data_type"), list("shape")));

@@ -1,4 +1,4 @@
-//! The bytes-to-bytes codecs: compressors and checksums, as a closed set.
+//! The bytes-to-bytes codecs: compressors, checksums and filters of bytes, as a closed set.
 //!
 //! A decoder writes into a buffer whose length the caller has checked, and stops when it is
 //! full. Where the decoded length is unknown, the buffer grows by doubling up to a limit, so
@@ -6,22 +6,50 @@
 
 use std::borrow::Cow;
 
-use super::{blosc, crc32c, deflate, zstd};
+use super::{
+    base64, blosc, bz2,
+    checksum::{self, Checksum, ChecksumKind, ChecksumLocation},
+    conditional, deflate, lz4,
+    lzma::Lzma,
+    shuffle, zstd,
+};
 use crate::error::FormatError;
 
 /// A codec from bytes to bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BytesToBytes {
     /// Deflate in gzip members, RFC 1952.
     Gzip,
     /// Deflate in a zlib stream, RFC 1950.
     Zlib,
+    /// Either of them, under the name `gzip` that both have had.
+    GzipOrZlib,
     /// Zstandard frames, RFC 8878.
     Zstd,
     /// A buffer of C-Blosc 1.
     Blosc,
-    /// The bytes, then their CRC-32C.
-    Crc32c,
+    /// The decoded length and an LZ4 block.
+    Lz4,
+    /// Streams of bzip2.
+    Bz2,
+    /// LZMA, in one wrapping or another.
+    Lzma(Lzma),
+    /// The first bytes of all elements, then all second bytes, and so on.
+    Shuffle {
+        /// Bytes of an element.
+        element_size: usize,
+    },
+    /// Base64, RFC 4648.
+    Base64,
+    /// The bytes and a checksum of them.
+    Checksum(Checksum),
+    /// Those of some codecs that each chunk says were applied.
+    Conditional {
+        /// In the order of encoding.
+        codecs: Vec<BytesToBytes>,
+        /// Bytes before the others, with a bit for each codec.
+        header_bytes: u64,
+    },
 }
 
 /// What a decoder made of all its input.
@@ -34,22 +62,39 @@ pub(super) enum Undone {
 }
 
 impl BytesToBytes {
-    /// Name in v3 documents (for `Zlib`, in v2).
-    pub fn name(self) -> &'static str {
+    /// The bytes, then their CRC-32C: the codec `crc32c` of v3.
+    pub const CRC32C: BytesToBytes = BytesToBytes::Checksum(Checksum {
+        kind: ChecksumKind::Crc32c,
+        location: ChecksumLocation::End,
+    });
+
+    /// Name in documents, without prefix.
+    pub fn name(&self) -> &'static str {
         match self {
-            BytesToBytes::Gzip => "gzip",
+            BytesToBytes::Gzip | BytesToBytes::GzipOrZlib => "gzip",
             BytesToBytes::Zlib => "zlib",
             BytesToBytes::Zstd => "zstd",
             BytesToBytes::Blosc => "blosc",
-            BytesToBytes::Crc32c => "crc32c",
+            BytesToBytes::Lz4 => "lz4",
+            BytesToBytes::Bz2 => "bz2",
+            BytesToBytes::Lzma(_) => "lzma",
+            BytesToBytes::Shuffle { .. } => "shuffle",
+            BytesToBytes::Base64 => "base64",
+            BytesToBytes::Checksum(checksum) => checksum.name(),
+            BytesToBytes::Conditional { .. } => "conditional",
         }
+    }
+
+    /// Whether decoding only cuts bytes off, without a copy.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self, BytesToBytes::Checksum(_))
     }
 
     /// Decodes into all of `out`.
     ///
     /// # Errors
     /// Wrong bytes, or fewer or more of them than `out` takes.
-    pub(super) fn undo_exactly(self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+    pub(super) fn undo_exactly(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let expected = out.len();
         match self.undo(encoded, out)? {
             Undone::Whole(n) => expect_length(self.name(), n, expected),
@@ -64,7 +109,22 @@ impl BytesToBytes {
     ///
     /// # Errors
     /// Wrong bytes, or more of them than `limit`.
-    pub(super) fn undo_within(self, encoded: &[u8], limit: u64) -> Result<Vec<u8>, FormatError> {
+    pub(super) fn undo_within(&self, encoded: &[u8], limit: u64) -> Result<Vec<u8>, FormatError> {
+        self.undo_growing(encoded, limit)?.ok_or_else(|| {
+            let problem = format!("decodes to more than the {limit} bytes allowed");
+            FormatError::encoded(self.name(), problem)
+        })
+    }
+
+    /// Decodes; `None` when that makes more than `limit` bytes.
+    ///
+    /// # Errors
+    /// Wrong bytes.
+    pub(super) fn undo_growing(
+        &self,
+        encoded: &[u8],
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, FormatError> {
         const SMALLEST: usize = 4096;
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut room = encoded.len().saturating_mul(4).max(SMALLEST).min(most);
@@ -73,13 +133,10 @@ impl BytesToBytes {
             match self.undo(encoded, &mut out)? {
                 Undone::Whole(n) => {
                     out.truncate(n);
-                    return Ok(out);
+                    return Ok(Some(out));
                 }
                 Undone::Overflow if room < most => room = room.saturating_mul(2).min(most),
-                Undone::Overflow => {
-                    let problem = format!("decodes to more than the {limit} bytes allowed");
-                    return Err(FormatError::encoded(self.name(), problem));
-                }
+                Undone::Overflow => return Ok(None),
             }
         }
     }
@@ -88,60 +145,90 @@ impl BytesToBytes {
     ///
     /// # Errors
     /// As [`undo_within`](Self::undo_within).
-    pub(super) fn undo_cow(
-        self,
-        encoded: Cow<'_, [u8]>,
+    pub(super) fn undo_cow<'a>(
+        &self,
+        encoded: Cow<'a, [u8]>,
         limit: u64,
-    ) -> Result<Cow<'_, [u8]>, FormatError> {
-        match (self, encoded) {
-            (BytesToBytes::Crc32c, Cow::Borrowed(bytes)) => {
-                Ok(Cow::Borrowed(crc32c::verified(bytes)?))
-            }
-            (BytesToBytes::Crc32c, Cow::Owned(mut bytes)) => {
-                let length = crc32c::verified(&bytes)?.len();
-                bytes.truncate(length);
-                Ok(Cow::Owned(bytes))
-            }
-            (_, encoded) => Ok(Cow::Owned(self.undo_within(&encoded, limit)?)),
+    ) -> Result<Cow<'a, [u8]>, FormatError> {
+        match self {
+            BytesToBytes::Checksum(checksum) => checksum.cut(encoded),
+            _ => Ok(Cow::Owned(self.undo_within(&encoded, limit)?)),
         }
     }
 
     /// The longest encoded form of `length` bytes that is accepted: more than any encoder of
     /// these formats adds to bytes that it cannot compress.
-    pub(super) fn encoded_limit(self, length: u64) -> u64 {
+    pub(super) fn encoded_limit(&self, length: u64) -> u64 {
         const HEADERS: u64 = 64 << 10;
         match self {
-            BytesToBytes::Crc32c => length.saturating_add(crc32c::LEN),
-            _ => length.saturating_add(length / 8).saturating_add(HEADERS),
+            BytesToBytes::Checksum(_) => length.saturating_add(checksum::LEN),
+            BytesToBytes::Shuffle { .. } => length,
+            BytesToBytes::Base64 => base64::encoded_len(length),
+            BytesToBytes::Conditional {
+                codecs,
+                header_bytes,
+            } => conditional::encoded_limit(codecs, *header_bytes, length),
+            BytesToBytes::Gzip
+            | BytesToBytes::Zlib
+            | BytesToBytes::GzipOrZlib
+            | BytesToBytes::Zstd
+            | BytesToBytes::Blosc
+            | BytesToBytes::Lz4
+            | BytesToBytes::Bz2
+            | BytesToBytes::Lzma(_) => length.saturating_add(length / 8).saturating_add(HEADERS),
         }
     }
 
     /// An upper bound of what decoding `length` bytes takes beside input and output.
-    pub(super) fn state_bytes(self, length: u64) -> u64 {
+    pub(super) fn state_bytes(&self, length: u64) -> u64 {
         match self {
-            BytesToBytes::Gzip | BytesToBytes::Zlib => deflate::STATE_BYTES,
+            BytesToBytes::Gzip | BytesToBytes::Zlib | BytesToBytes::GzipOrZlib => {
+                deflate::STATE_BYTES
+            }
             BytesToBytes::Zstd => zstd::STATE_BYTES,
             BytesToBytes::Blosc => blosc::state_bytes(length),
-            BytesToBytes::Crc32c => 0,
+            BytesToBytes::Bz2 => bz2::STATE_BYTES,
+            BytesToBytes::Lzma(_) => Lzma::state_bytes(length),
+            BytesToBytes::Conditional { codecs, .. } => conditional::state_bytes(codecs, length),
+            BytesToBytes::Lz4
+            | BytesToBytes::Shuffle { .. }
+            | BytesToBytes::Base64
+            | BytesToBytes::Checksum(_) => 0,
         }
     }
 
-    fn undo(self, encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    /// Decodes into the beginning of `out`.
+    ///
+    /// # Errors
+    /// Wrong bytes.
+    pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
         match self {
             BytesToBytes::Gzip => deflate::undo_gzip(encoded, out),
             BytesToBytes::Zlib => deflate::undo_zlib(encoded, out),
+            BytesToBytes::GzipOrZlib => deflate::undo_gzip_or_zlib(encoded, out),
             BytesToBytes::Zstd => zstd::undo(encoded, out),
             BytesToBytes::Blosc => blosc::undo(encoded, out),
-            BytesToBytes::Crc32c => {
-                let bytes = crc32c::verified(encoded)?;
-                let Some(out) = out.get_mut(..bytes.len()) else {
-                    return Ok(Undone::Overflow);
-                };
-                out.copy_from_slice(bytes);
-                Ok(Undone::Whole(bytes.len()))
-            }
+            BytesToBytes::Lz4 => lz4::undo(encoded, out),
+            BytesToBytes::Bz2 => bz2::undo(encoded, out),
+            BytesToBytes::Lzma(lzma) => lzma.undo(encoded, out),
+            BytesToBytes::Shuffle { element_size } => shuffle::undo(*element_size, encoded, out),
+            BytesToBytes::Base64 => base64::undo(encoded, out),
+            BytesToBytes::Checksum(checksum) => Ok(copy(checksum.verified(encoded)?, out)),
+            BytesToBytes::Conditional {
+                codecs,
+                header_bytes,
+            } => conditional::undo(codecs, *header_bytes, encoded, out),
         }
     }
+}
+
+/// Copies bytes that nothing is left to undo of to the beginning of `out`.
+pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Undone {
+    let Some(out) = out.get_mut(..bytes.len()) else {
+        return Undone::Overflow;
+    };
+    out.copy_from_slice(bytes);
+    Undone::Whole(bytes.len())
 }
 
 /// Compares the length that `codec` has with the expected one.
@@ -161,28 +248,4 @@ pub(super) fn expect_length(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_grow_up_to_the_limit() {
-        let bytes = vec![7; 1 << 20];
-        let mut encoded = vec![0; 1 << 12];
-        let n = zstd_safe::compress(&mut encoded[..], &bytes, 3).unwrap();
-        encoded.truncate(n);
-        let zstd = BytesToBytes::Zstd;
-        for limit in [1 << 20, (1 << 20) + 1, u64::MAX] {
-            assert_eq!(zstd.undo_within(&encoded, limit).unwrap(), bytes);
-        }
-        for limit in [0, 1, (1 << 20) - 1] {
-            assert!(
-                zstd.undo_within(&encoded, limit).is_err(),
-                "bomb at {limit}"
-            );
-        }
-        for length in [0, 1, (1 << 20) - 1, (1 << 20) + 1] {
-            let mut out = vec![0; length];
-            assert!(zstd.undo_exactly(&encoded, &mut out).is_err(), "{length}");
-        }
-    }
-}
+mod tests;

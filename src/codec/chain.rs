@@ -75,7 +75,7 @@ impl CodecChain {
             add(codec.state_bytes(limit));
             // The last one undone writes into the output, or into the transposed buffer.
             let straight = i == 0 && sharding.is_none();
-            if !straight && *codec != BytesToBytes::Crc32c {
+            if !straight && !codec.is_cut() {
                 add(limit);
             }
             limit = codec.encoded_limit(limit);
@@ -207,7 +207,7 @@ impl CodecChain {
     /// Whether the codec undone last makes new bytes, instead of cutting a checksum off.
     fn ends_in_compressor(&self) -> bool {
         let first = self.bytes_to_bytes.first();
-        first.is_some_and(|codec| *codec != BytesToBytes::Crc32c)
+        first.is_some_and(|codec| !codec.is_cut())
     }
 
     /// Undoes the bytes-to-bytes codecs straight into `out`, exactly.

@@ -8,15 +8,41 @@
 //! ```
 //!
 //! A gzip value may have several members, decoded one after the other. Both wrappings carry a
-//! checksum, which is verified.
+//! checksum, which is verified. In v1, in v2 and in drafts of v3, `gzip` was once another name
+//! for `zlib`, so that there the bytes tell which of them it is.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::bytes_to_bytes::Undone;
+use super::{
+    bytes_to_bytes::Undone,
+    stream::{self, Decoder},
+};
 use crate::error::FormatError;
 
 /// More than the state of a stream with its 32 KiB window takes.
 pub(super) const STATE_BYTES: u64 = 128 << 10;
+
+impl Decoder for Decompress {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
+        /// Lengths that any backend can count in 32 bits.
+        const MOST: usize = 1 << 30;
+        let input = input.get(..MOST).unwrap_or(input);
+        let room = out.len().min(MOST);
+        let out = out.get_mut(..room).unwrap_or_default();
+        match self.decompress(input, out, FlushDecompress::None) {
+            Ok(status) => Ok(status == Status::StreamEnd),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn total_in(&self) -> u64 {
+        Decompress::total_in(self)
+    }
+
+    fn total_out(&self) -> u64 {
+        Decompress::total_out(self)
+    }
+}
 
 /// Decodes all members of a gzip value into the beginning of `out`.
 ///
@@ -24,20 +50,7 @@ pub(super) const STATE_BYTES: u64 = 128 << 10;
 /// Not a sequence of whole and correct members.
 pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
     const WINDOW_BITS: u8 = 15;
-    let mut rest = encoded;
-    let mut written = 0;
-    loop {
-        let free = out.get_mut(written..).unwrap_or_default();
-        let mut stream = Stream::new("gzip", Decompress::new_gzip(WINDOW_BITS), rest);
-        match stream.undo(free)? {
-            Undone::Overflow => return Ok(Undone::Overflow),
-            Undone::Whole(n) => written += n,
-        }
-        rest = stream.input;
-        if rest.is_empty() {
-            return Ok(Undone::Whole(written));
-        }
-    }
+    stream::undo_each("gzip", || Decompress::new_gzip(WINDOW_BITS), encoded, out)
 }
 
 /// Decodes a zlib stream into the beginning of `out`.
@@ -45,74 +58,26 @@ pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Undone, Format
 /// # Errors
 /// Not one whole and correct stream, or bytes follow it.
 pub(super) fn undo_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    let mut stream = Stream::new("zlib", Decompress::new(true), encoded);
-    let undone = stream.undo(out)?;
-    if matches!(undone, Undone::Whole(_)) && !stream.input.is_empty() {
-        let problem = format!("{} bytes after the end", stream.input.len());
-        return Err(FormatError::encoded("zlib", problem));
-    }
-    Ok(undone)
+    stream::undo_one("zlib", &mut Decompress::new(true), encoded, out)
 }
 
-/// One stream, and the input that it has not read yet.
-struct Stream<'a> {
-    codec: &'static str,
-    state: Decompress,
-    input: &'a [u8],
-}
-
-impl<'a> Stream<'a> {
-    fn new(codec: &'static str, state: Decompress, input: &'a [u8]) -> Self {
-        Stream {
-            codec,
-            state,
-            input,
+/// Decodes a gzip value or a zlib stream, whichever it is, into the beginning of `out`.
+///
+/// # Errors
+/// Neither of them, or what that one refuses.
+pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    const DEFLATE: u8 = 8;
+    match encoded.first_chunk() {
+        Some([0x1f, 0x8b]) => undo_gzip(encoded, out),
+        Some(&header @ [method, _])
+            if method & 0xf == DEFLATE && u16::from_be_bytes(header).is_multiple_of(31) =>
+        {
+            undo_zlib(encoded, out)
         }
-    }
-
-    /// Decodes up to the end of the stream.
-    fn undo(&mut self, out: &mut [u8]) -> Result<Undone, FormatError> {
-        let mut written = 0;
-        loop {
-            let free = out.get_mut(written..).unwrap_or_default();
-            // Without room, a byte of our own tells a stream that goes on from one that only
-            // has its checksum left.
-            let full = free.is_empty();
-            let mut probe = [0];
-            let (n, ended) = self.step(if full { &mut probe } else { free })?;
-            if full && n > 0 {
-                return Ok(Undone::Overflow);
-            }
-            written += n;
-            if ended {
-                return Ok(Undone::Whole(written));
-            }
-        }
-    }
-
-    /// Decodes what fits; returns the number of bytes and whether the stream has ended.
-    fn step(&mut self, out: &mut [u8]) -> Result<(usize, bool), FormatError> {
-        /// Lengths that any backend can count in 32 bits.
-        const MOST: usize = 1 << 30;
-        let input = self.input.get(..MOST).unwrap_or(self.input);
-        let room = out.len().min(MOST);
-        let out = out.get_mut(..room).unwrap_or_default();
-        let (read, written) = (self.state.total_in(), self.state.total_out());
-        let status = self
-            .state
-            .decompress(input, out, FlushDecompress::None)
-            .map_err(|error| FormatError::encoded(self.codec, error.to_string()))?;
-        let advanced = |now: u64, before: u64| {
-            usize::try_from(now - before).expect("a step is no longer than its buffers")
-        };
-        let read = advanced(self.state.total_in(), read);
-        let written = advanced(self.state.total_out(), written);
-        self.input = self.input.get(read..).unwrap_or_default();
-        let ended = status == Status::StreamEnd;
-        if !ended && read == 0 && written == 0 {
-            return Err(FormatError::encoded(self.codec, "cut short"));
-        }
-        Ok((written, ended))
+        _ => Err(FormatError::encoded(
+            "gzip",
+            "begins neither as gzip nor as zlib",
+        )),
     }
 }
 
@@ -122,9 +87,10 @@ mod tests {
 
     use flate2::{Compression, write::GzEncoder, write::ZlibEncoder};
 
-    use super::*;
-
-    type Undo = fn(&[u8], &mut [u8]) -> Result<Undone, FormatError>;
+    use super::{
+        stream::conformance::{Undo, assert_decodes, assert_whole_only, decoded},
+        *,
+    };
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -138,14 +104,6 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn decoded(undo: Undo, encoded: &[u8], room: usize) -> Result<Option<Vec<u8>>, FormatError> {
-        let mut out = vec![0; room];
-        Ok(match undo(encoded, &mut out)? {
-            Undone::Whole(n) => Some(out[..n].to_vec()),
-            Undone::Overflow => None,
-        })
-    }
-
     #[test]
     fn streams_are_decoded_to_their_end() {
         let numbers: Vec<u8> = (0..6_u32).flat_map(u32::to_le_bytes).collect();
@@ -154,55 +112,32 @@ mod tests {
         let zeros = vec![0; 100_000];
         let members = [gzip(b"ab"), gzip(b""), gzip(&zeros)].concat();
         let joined = [&b"ab"[..], &zeros].concat();
-        for (undo, encoded, expected, why) in [
-            (
-                undo_zlib as Undo,
-                numcodecs.to_vec(),
-                numbers,
-                "numcodecs zlib",
-            ),
-            (undo_zlib, zlib(&zeros), zeros.clone(), "zlib"),
-            (undo_gzip, gzip(&zeros), zeros, "gzip"),
-            (undo_gzip, members, joined, "members"),
-        ] {
-            let exact = expected.len();
-            for room in [exact, exact + 1, 2 * exact] {
-                let bytes = decoded(undo, &encoded, room).unwrap();
-                assert_eq!(bytes.as_deref(), Some(&expected[..]), "{why} in {room}");
-            }
-            for room in [0, 1, exact - 1] {
-                assert_eq!(
-                    decoded(undo, &encoded, room).unwrap(),
-                    None,
-                    "{why} in {room}"
-                );
-            }
-        }
-        assert_eq!(
-            decoded(undo_gzip, &gzip(b""), 0).unwrap(),
-            Some(vec![]),
-            "empty"
-        );
+        assert_decodes(&undo_zlib, numcodecs, &numbers, "numcodecs zlib");
+        assert_decodes(&undo_zlib, &zlib(&zeros), &zeros, "zlib");
+        assert_decodes(&undo_gzip, &gzip(&zeros), &zeros, "gzip");
+        assert_decodes(&undo_gzip, &members, &joined, "members");
+        assert_decodes(&undo_gzip, &gzip(b""), b"", "empty");
+        assert_decodes(&undo_gzip_or_zlib, &members, &joined, "gzip by that name");
+        assert_decodes(&undo_gzip_or_zlib, numcodecs, &numbers, "zlib called gzip");
     }
 
     #[test]
     fn damage_is_an_error() {
-        for (undo, whole) in [
-            (undo_zlib as Undo, zlib(b"hello, hello")),
-            (undo_gzip, gzip(b"hello, hello")),
+        for (undo, whole, why) in [
+            (&undo_zlib as Undo<'_>, zlib(b"hello, hello"), "zlib"),
+            (&undo_gzip, gzip(b"hello, hello"), "gzip"),
+            (&undo_gzip_or_zlib, zlib(b"hello, hello"), "zlib or gzip"),
+            (&undo_gzip_or_zlib, gzip(b"hello, hello"), "gzip or zlib"),
         ] {
-            for length in 0..whole.len() {
-                assert!(
-                    decoded(undo, &whole[..length], 100).is_err(),
-                    "cut at {length}"
-                );
-            }
-            let garbage = [&whole[..], b"garbage"].concat();
-            assert!(decoded(undo, &garbage, 100).is_err(), "trailing garbage");
+            assert_whole_only(undo, &whole, why);
             let mut bad_checksum = whole.clone();
             let near_end = bad_checksum.len() - if whole[0] == 0x1f { 8 } else { 1 };
             bad_checksum[near_end] ^= 1;
             assert!(decoded(undo, &bad_checksum, 100).is_err(), "checksum");
         }
+        for neither in [&b"\x78\x02\x63"[..], b"\x1f\x8c", b"(\xb5\x2f\xfd"] {
+            assert!(decoded(&undo_gzip_or_zlib, neither, 100).is_err());
+        }
+        assert!(decoded(&undo_gzip, &zlib(b"hello"), 100).is_err());
     }
 }

@@ -10,14 +10,21 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod base64;
 mod blosc;
 mod bytes;
 mod bytes_to_bytes;
+mod bz2;
 mod chain;
-mod crc32c;
+mod checksum;
+mod conditional;
 mod deflate;
+mod lz4;
+mod lzma;
 mod shard_index;
 mod sharding;
+mod shuffle;
+mod stream;
 mod strided;
 mod transpose;
 mod zstd;
@@ -25,6 +32,8 @@ mod zstd;
 pub use bytes::BytesCodec;
 pub use bytes_to_bytes::BytesToBytes;
 pub use chain::{ArrayToBytes, ChunkSpec, CodecChain};
+pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
+pub use lzma::{Lzma, LzmaArchitecture, LzmaFilter};
 pub use shard_index::{EntryState, IndexLayout, IndexLocation, IndexVerifier, ShardEntry};
 pub use sharding::ShardingCodec;
 pub use transpose::Transpose;

@@ -16,7 +16,7 @@
 //! Only codecs of fixed size are possible, so that the place of each word is known without
 //! decoding; a transpose moves the words, and may tear those of a slot apart.
 
-use super::{ArrayToBytes, BytesToBytes, CodecChain, Transpose, crc32c};
+use super::{ArrayToBytes, BytesToBytes, CodecChain, Transpose, checksum};
 use crate::{
     dtype::ByteOrder,
     error::FormatError,
@@ -24,6 +24,7 @@ use crate::{
 };
 
 const NAME: &str = "sharding_indexed";
+const CRC32C: &str = "crc32c";
 const WORD: u64 = 8;
 
 /// Which end of the shard the index is at.
@@ -83,7 +84,7 @@ impl IndexLayout {
             ArrayToBytes::Sharding(_) => return Err(refused(NAME)),
         };
         for codec in &index_codecs.bytes_to_bytes {
-            if *codec != BytesToBytes::Crc32c {
+            if *codec != BytesToBytes::CRC32C {
                 return Err(refused(codec.name()));
             }
         }
@@ -127,7 +128,7 @@ impl IndexLayout {
 
     /// Bytes of the encoded index, checksums included.
     pub fn encoded_len(&self) -> u64 {
-        self.words_len() + crc32c::LEN * self.n_checksums
+        self.words_len() + checksum::LEN * self.n_checksums
     }
 
     /// Bytes of all words.
@@ -273,7 +274,7 @@ impl IndexVerifier {
 
     fn feed_words(&mut self, words: &[u8]) -> Result<(), FormatError> {
         if self.layout.n_checksums > 0 {
-            self.checksum = ::crc32c::crc32c_append(self.checksum, words);
+            self.checksum = crc32c::crc32c_append(self.checksum, words);
         }
         if !self.layout.has_adjacent_words() {
             return Ok(());
@@ -299,9 +300,9 @@ impl IndexVerifier {
         // Only with bytes at hand: before the words end, what is pending is an entry.
         while !bytes.is_empty() {
             if let Some(stored) = self.complete::<4>(&mut bytes) {
-                crc32c::compare(self.checksum, stored)?;
+                checksum::compare(CRC32C, self.checksum, stored)?;
                 // A further checksum covers this one, too.
-                self.checksum = ::crc32c::crc32c_append(self.checksum, &stored);
+                self.checksum = crc32c::crc32c_append(self.checksum, &stored);
             }
         }
         Ok(())

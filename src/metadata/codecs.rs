@@ -212,7 +212,7 @@ impl Seen {
             "numcodecs.zlib" => Stage::BytesToBytes(BytesToBytes::Zlib),
             "zstd" => Stage::BytesToBytes(BytesToBytes::Zstd),
             "blosc" => Stage::BytesToBytes(BytesToBytes::Blosc),
-            "crc32c" => Stage::BytesToBytes(BytesToBytes::Crc32c),
+            "crc32c" => Stage::BytesToBytes(BytesToBytes::CRC32C),
             _ => {
                 let endian = self.endian(&spec.configuration).map_err(within)?;
                 Stage::ArrayToBytes(ArrayToBytes::Bytes(BytesCodec { endian }))

@@ -54,22 +54,23 @@ pub fn edit_v2(
         .members(metadata)
         .map_err(|error| error.within("metadata"))?;
     let mut edits = Edits::default();
-    let mut removed = HashSet::new();
+    let (mut removed, mut without_array) = (HashSet::new(), HashSet::new());
     for member in &members {
         if let Some(path) = path_of(&member.name, DocumentName::ZArray) {
             match edit(path, document.text_of(member.value)) {
                 EntryEdit::Keep => {}
                 EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
                 EntryEdit::Remove => {
-                    removed.insert(path);
+                    removed.insert(member.span.start);
+                    without_array.insert(path);
                 }
             }
         }
     }
     remove(&members, &mut edits, |member| {
-        path_of(&member.name, DocumentName::ZArray)
-            .or_else(|| path_of(&member.name, DocumentName::ZAttrs))
-            .is_some_and(|path| removed.contains(path))
+        removed.contains(&member.span.start)
+            || path_of(&member.name, DocumentName::ZAttrs)
+                .is_some_and(|path| without_array.contains(path))
     });
     Ok(edits.apply(text))
 }

@@ -149,7 +149,6 @@ fn spelled_type(data_type: &RawValue) -> Result<&RawValue, FormatError> {
 }
 
 /// Chunk shape and separator, and whether the grid is one that this build knows.
-#[expect(clippy::type_complexity, reason = "named by its caller at once")]
 fn chunk_grid(
     root: &Object<'_>,
     shape: &[u64],

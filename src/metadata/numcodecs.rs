@@ -165,7 +165,7 @@ impl Pipeline {
         if spec.is_variable_length() {
             self.add(&spec.id, "", &spec.place, spec.what);
         } else {
-            self.add_numcodecs(spec, &[]);
+            self.add_numcodecs(spec, "");
         }
         self.made = Made::Bytes {
             item_size: 1,
@@ -185,7 +185,7 @@ impl Pipeline {
             "categorize" => self.byte_filter(spec, &["astype"]),
             "zfpy" | "pcodec" => {
                 self.array_to_bytes(spec)?;
-                self.add_numcodecs(spec, &[]);
+                self.add_numcodecs(spec, "");
                 Ok(())
             }
             _ => self.bytes_to_bytes(spec),
@@ -214,7 +214,7 @@ impl Pipeline {
                 order: data_type.stored_order(order),
             };
         }
-        self.add_numcodecs(spec, &[]);
+        self.add_numcodecs(spec, "");
         Ok(())
     }
 
@@ -253,11 +253,11 @@ impl Pipeline {
                 self.add("crc32c", "", &spec.place, spec.what);
             }
             "shuffle" => match spec.config.get_some("elementsize") {
-                Some(_) => self.add_numcodecs(spec, &[]),
-                None => self.add_numcodecs(spec, &[("elementsize", "4")]),
+                Some(_) => self.add_numcodecs(spec, ""),
+                None => self.add_numcodecs(spec, "\"elementsize\":4"),
             },
             "gzip" | "zlib" | "lz4" | "bz2" | "lzma" | "crc32" | "crc32c" | "adler32"
-            | "fletcher32" | "jenkins_lookup3" | "base64" => self.add_numcodecs(spec, &[]),
+            | "fletcher32" | "jenkins_lookup3" | "base64" => self.add_numcodecs(spec, ""),
             "pickle" => return Err(spec.unsupported("pickle (which could run any program)")),
             id => return Err(spec.unsupported(id)),
         }
@@ -279,12 +279,9 @@ impl Pipeline {
         };
     }
 
-    fn add_numcodecs(&mut self, spec: &Spec<'_>, more: &[(&str, &str)]) {
-        let more: String = more
-            .iter()
-            .map(|(name, value)| format!("\"{name}\":{value}"))
-            .collect();
-        let configuration = object_text(&spec.config, &["id"], &more);
+    /// Adds a codec under its name of numcodecs, with `more` members of its configuration.
+    fn add_numcodecs(&mut self, spec: &Spec<'_>, more: &str) {
+        let configuration = object_text(&spec.config, &["id"], more);
         let name = format!("numcodecs.{}", spec.id);
         self.add(&name, &configuration, &spec.place, spec.what);
     }
@@ -376,12 +373,12 @@ fn object_text(config: &Object<'_>, without: &[&str], more: &str) -> String {
 }
 
 /// `text` as a JSON string.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 /// The configuration of `blosc` as v3 spells it. Decoding needs none of it.
-fn blosc(config: &Object<'_>, item_size: u64) -> Result<String, FormatError> {
+pub(super) fn blosc(config: &Object<'_>, item_size: u64) -> Result<String, FormatError> {
     let type_size = if (1..=255).contains(&item_size) {
         item_size
     } else {

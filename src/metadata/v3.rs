@@ -15,6 +15,7 @@
 //! Source: Zarr v3 core, section "Metadata document".
 
 mod rectilinear;
+mod spelling;
 
 use serde_json::value::RawValue;
 
@@ -92,7 +93,7 @@ fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {
     let fill_value = root.require("fill_value")?;
     let decoding = grid
         .and(key_encoding)
-        .and_then(|()| decoding(data_type, fill_value, &codecs, pipeline, &chunk_shape));
+        .and_then(|()| decoding(data_type, fill_value, &codecs, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V3,
         shape,
@@ -126,7 +127,6 @@ fn decoding(
     data_type: &RawValue,
     fill_value: &RawValue,
     codecs: &[CodecSpec<'_>],
-    pipeline: &RawValue,
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
     let parsed = DataType::parse_v3(data_type).map_err(|error| error.within("data_type"))?;
@@ -135,13 +135,9 @@ fn decoding(
     let order = codecs::innermost_endian(&chain).unwrap_or(ByteOrder::Little);
     let fill_value = FillValue::parse_v3(&parsed, fill_value, order)
         .map_err(|error| error.within("fill_value"))?;
-    Decoding::new(
-        parsed,
-        fill_value,
-        chain,
-        pipeline.get().to_owned(),
-        chunk_shape,
-    )
+    let pipeline = spelling::of_list(codecs, &chain, &parsed, chunk_shape.len())
+        .map_err(|error| error.within("codecs"))?;
+    Decoding::new(parsed, fill_value, chain, pipeline, chunk_shape)
 }
 
 fn check_storage_transformers(root: &Object<'_>) -> Result<(), FormatError> {

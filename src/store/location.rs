@@ -1,33 +1,50 @@
 //! What STORE may be, as it is typed.
 //!
-//! A directory, which may be a node inside a hierarchy, or `demo:`. Everything else is refused
-//! by name, here, so that the message can say what to do instead.
+//! A directory, which may be a node inside a hierarchy, a zip file, or `demo:`. Everything else
+//! is refused by name, here, so that the message can say what to do instead.
+//!
+//! A zip file is often made of a directory with its name: where nothing of Zarr is at its root,
+//! and in exactly one directory of the root, that directory is the store.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{DirStore, Store, StoreError, Symlinks, demo};
+use super::{
+    Cursor, Detail, DirStore, EntryKind, Prefix, Store, StoreError, Symlinks, ZipStore, demo,
+};
 
 /// The built-in store, as it is typed.
 const DEMO: &str = "demo:";
+
+/// A hierarchy has one of these at its root, whatever its Zarr version.
+const ROOT_KEYS: [&[u8]; 6] = [
+    b"zarr.json",
+    b".zgroup",
+    b".zarray",
+    b".zmetadata",
+    b"meta",
+    b"__zmeta__",
+];
 
 /// A parsed STORE argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A directory. The path is as it was typed: relative to the current directory, perhaps.
     Directory(PathBuf),
+    /// A zip file, whatever it is called.
+    Zip(PathBuf),
     /// The built-in store.
     Demo,
 }
 
 impl Location {
-    /// Parses `argument`, and looks whether there is a directory.
+    /// Parses `argument`, and looks whether there is a directory or a zip file.
     ///
     /// # Errors
     /// [`StoreError::Io`] or [`StoreError::Denied`] when the path cannot be examined,
-    /// [`StoreError::Unsupported`] for what this build cannot open: URLs, zip files, files.
+    /// [`StoreError::Unsupported`] for what this build cannot open: URLs, other files.
     pub fn parse(argument: &OsStr) -> Result<Location, StoreError> {
         let text = argument.to_string_lossy();
         if text == DEMO {
@@ -35,7 +52,7 @@ impl Location {
         }
         if text.is_empty() {
             return Err(unsupported(
-                "STORE is empty; name a directory, or the built-in store `demo:`",
+                "STORE is empty; name a directory, a zip file, or the built-in store `demo:`",
             ));
         }
         if let Some((scheme, rest)) = split_url(&text) {
@@ -47,6 +64,8 @@ impl Location {
             .map_err(|error| refuse_path(&path, &error))?;
         if metadata.is_dir() {
             Ok(Location::Directory(path))
+        } else if metadata.is_file() && ZipStore::is_zip(&path)? {
+            Ok(Location::Zip(path))
         } else {
             Err(refuse_file(&path))
         }
@@ -56,19 +75,63 @@ impl Location {
 /// Opens the store at `location`. `symlinks` matters to directories only.
 ///
 /// # Errors
-/// As [`DirStore::open`].
+/// As [`DirStore::open`] and [`ZipStore::open`].
 pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Store>, StoreError> {
     match location {
         Location::Directory(path) => Ok(Arc::new(DirStore::open(path, symlinks)?)),
+        Location::Zip(path) => Ok(Arc::new(open_zip(path)?)),
         Location::Demo => Ok(Arc::new(demo::demo_store())),
     }
+}
+
+fn open_zip(path: &Path) -> Result<ZipStore, StoreError> {
+    let store = ZipStore::open(path)?;
+    let root = hierarchy_root(&store)?;
+    if !root.is_root() {
+        let shown = one_line(&path.to_string_lossy());
+        log::info!("{shown}: the hierarchy is in its directory {root}");
+    }
+    Ok(store.below(root))
+}
+
+/// The only directory of `store` that holds a hierarchy, where its root holds none.
+fn hierarchy_root(store: &dyn Store) -> Result<Prefix, StoreError> {
+    let root = Prefix::root();
+    if holds_hierarchy(store, &root)? {
+        return Ok(root);
+    }
+    let mut found = None;
+    let mut listing = store.list(&root, Cursor::START, Detail::Names)?;
+    while let Some(listing) = &mut listing
+        && let Some(entry) = listing.next_entry()?
+    {
+        if entry.kind != EntryKind::Prefix {
+            continue;
+        }
+        let prefix = root.key(&entry.name)?.to_prefix();
+        if holds_hierarchy(store, &prefix)? && found.replace(prefix).is_some() {
+            return Ok(root);
+        }
+    }
+    Ok(found.unwrap_or(root))
+}
+
+fn holds_hierarchy(store: &dyn Store, prefix: &Prefix) -> Result<bool, StoreError> {
+    for name in ROOT_KEYS {
+        if store.stat(&prefix.key(name)?)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl fmt::Display for Location {
     /// As it stands in the table of mounts: one line, bytes that are no text replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Location::Directory(path) => f.write_str(&one_line(&path.to_string_lossy())),
+            Location::Directory(path) | Location::Zip(path) => {
+                f.write_str(&one_line(&path.to_string_lossy()))
+            }
             Location::Demo => f.write_str(DEMO),
         }
     }
@@ -120,17 +183,9 @@ fn refuse_path(path: &Path, error: &std::io::Error) -> StoreError {
 
 fn refuse_file(path: &Path) -> StoreError {
     let shown = one_line(&path.to_string_lossy());
-    let is_zip = path
-        .extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
-    if is_zip {
-        return unsupported(format!(
-            "{shown}: zip files come with a later version; unpack it and name the directory"
-        ));
-    }
     unsupported(format!(
-        "{shown}: not a directory; name the directory that holds the metadata documents \
-         (`zarr.json`, `.zgroup`, `.zarray`)"
+        "{shown}: neither a directory nor a zip file; name the directory that holds the metadata \
+         documents (`zarr.json`, `.zgroup`, `.zarray`)"
     ))
 }
 
@@ -180,8 +235,8 @@ mod tests {
             ),
             ("zip::https://example.org/a.zip", "URLs come with a later"),
             ("file:///data/a.zarr", "leave `file://` out: `/data/a.zarr`"),
-            (&file("a.zarr.ZIP"), "zip files come with a later version"),
-            (&file("zarr.json"), "not a directory; name the directory"),
+            (&file("a.zarr.ZIP"), "neither a directory nor a zip file"),
+            (&file("zarr.json"), "name the directory that holds"),
             (
                 "/nowhere/a.zarr",
                 "/nowhere/a.zarr: no such file or directory",

@@ -19,6 +19,7 @@ mod key;
 mod location;
 mod memory;
 mod meta;
+mod zip;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -29,6 +30,7 @@ pub use key::{Key, Prefix};
 pub use location::{Location, open_store};
 pub use memory::MemoryStore;
 pub use meta::{GRAIN, ObjectMeta, Times, Version};
+pub use zip::ZipStore;
 
 /// Bytes by key. Shared by every thread; an implementation locks as little as it can.
 pub trait Store: Send + Sync + fmt::Debug {
@@ -82,6 +84,12 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// [`StoreError::Changed`] when the version is gone, [`StoreError::Short`] when the range
     /// passes the end, [`StoreError::Io`] otherwise.
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError>;
+
+    /// Whether a range costs as much as all bytes before it: a compressed object, which is
+    /// best read whole, and kept.
+    fn is_sequential(&self) -> bool {
+        false
+    }
 
     /// The open file behind this object, where there is one (for FUSE passthrough).
     fn as_file(&self) -> Option<BorrowedFd<'_>> {

@@ -37,6 +37,8 @@ pub struct OpenFile {
 enum Content {
     /// Bytes of a stored object, as they are.
     Stored(Slice),
+    /// All bytes of a stored object that cannot be read in ranges.
+    Whole(Slice),
     /// Fill value.
     Absent(Arc<ShownArray>),
     /// A chunk that has to be decoded, or taken out of a shard that had to be.
@@ -168,7 +170,7 @@ impl View {
         let attributes = self.part(&meta, len);
         // A slice of a shard's body would pin it.
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
-            Content::Stored(chunk.encoded)
+            self.stored(chunk.encoded)
         } else {
             Content::Chunk(ChunkFile {
                 object,
@@ -182,7 +184,15 @@ impl View {
     fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> Opened {
         let attributes = self.object(object.meta());
         let slice = Slice::of_object(object, key.to_string().into());
-        self.opened(attributes, Content::Stored(slice))
+        self.opened(attributes, self.stored(slice))
+    }
+
+    fn stored(&self, slice: Slice) -> Content {
+        if self.shared.is_read_whole(&slice) {
+            Content::Whole(slice)
+        } else {
+            Content::Stored(slice)
+        }
     }
 
     fn opened(self: &Arc<Self>, attributes: Attributes, content: Content) -> Opened {
@@ -246,6 +256,11 @@ impl OpenFile {
             }
             Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
             Content::Chunk(chunk) => Some(Ok(Data::Block(chunk.cached(&self.view)?, range))),
+            Content::Whole(slice) => {
+                let shared = &self.view.shared;
+                let block = shared.cache.get(&shared.whole_key(slice)?)?;
+                Some(Ok(Data::Block(block, range)))
+            }
         }
     }
 
@@ -254,6 +269,7 @@ impl OpenFile {
     pub fn load(&self, then: Continuation) {
         match &self.content {
             Content::Chunk(chunk) => chunk.load(then),
+            Content::Whole(slice) => self.view.shared.read_whole_then(slice, then),
             Content::Document {
                 vnode, fingerprint, ..
             } => then(self.document(vnode, *fingerprint)),

@@ -1,6 +1,5 @@
 """Reads arrays three ways: by hand from the files of a `chunks` mount, with zarr-python, with tensorstore."""
 import errno
-import hashlib
 import json
 import math
 import os
@@ -12,17 +11,7 @@ import numpy as np
 import tensorstore
 import zarr
 
-
-def canonical(values):
-    """The bytes that the manifest hashes: C order, little-endian; structured items as stored."""
-    values = np.asarray(values)
-    if values.dtype.names is None and values.dtype.kind not in "SV":
-        values = values.astype(values.dtype.newbyteorder("<"))
-    return np.ascontiguousarray(values).tobytes()
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
+from canonical import canonical, digest, numpy_type
 
 
 @dataclass
@@ -100,12 +89,6 @@ def itemsize(array):
     """Of a manifest entry."""
     count = math.prod(array["shape"])
     return array["nbytes"] // count if count and array.get("nbytes") else numpy_type(array["dtype"]).itemsize
-
-
-def numpy_type(spelling):
-    if isinstance(spelling, list):
-        return np.dtype([(f[0], numpy_type(f[1]), *[tuple(x) for x in f[2:]]) for f in spelling])
-    return np.dtype(spelling)
 
 
 def with_zarr_python(root, path, zarr_format):

@@ -142,10 +142,12 @@ def test_refuses_a_folder_without_zarr(tmp_path, point):
     refused(tmp_path / "empty", point, names="empty")
 
 
-def test_refuses_a_zip_file_by_name(tmp_path, point):
+def test_refuses_a_broken_zip_file_by_name(tmp_path, point):
     with zipfile.ZipFile(tmp_path / "s.zip", "w") as packed:
         packed.writestr("zarr.json", '{"zarr_format":3,"node_type":"group"}')
-    refused(tmp_path / "s.zip", point, names="zip")
+    whole = (tmp_path / "s.zip").read_bytes()
+    (tmp_path / "s.zip").write_bytes(whole[:-1])
+    refused(tmp_path / "s.zip", point, names="s.zip")
 
 
 @pytest.mark.parametrize("url", ["https://example.org/s.zarr", "s3://bucket/s.zarr"])

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod directory;
+mod zip;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -76,6 +77,8 @@ fn fixtures() -> Vec<Box<dyn Fixture>> {
     vec![
         Box::new(Directory { directory, store }),
         Box::new(MemoryStore::new()),
+        Box::new(zip::Zip::new(zip::STORED)),
+        Box::new(zip::Zip::new(zip::DEFLATED)),
     ]
 }
 

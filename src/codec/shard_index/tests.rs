@@ -14,8 +14,8 @@ const LITTLE: Option<ByteOrder> = Some(ByteOrder::Little);
 
 #[test]
 fn lengths_and_places_of_words() {
-    let crc = BytesToBytes::Crc32c;
-    let usual = IndexLayout::new(&[2, 3], &chain(&[], LITTLE, &[crc])).unwrap();
+    const CRC: BytesToBytes = BytesToBytes::CRC32C;
+    let usual = IndexLayout::new(&[2, 3], &chain(&[], LITTLE, &[CRC])).unwrap();
     assert_eq!((usual.n_slots(), usual.encoded_len()), (6, 100));
     assert_eq!((usual.words(0), usual.words(5)), ((0, 8), (80, 88)));
     assert_eq!(usual.position(100, IndexLocation::End).unwrap(), 0);
@@ -24,7 +24,7 @@ fn lengths_and_places_of_words() {
     assert!(usual.position(99, IndexLocation::End).is_err());
     assert!(usual.position(99, IndexLocation::Start).is_err());
 
-    let twice = IndexLayout::new(&[], &chain(&[], LITTLE, &[crc, crc])).unwrap();
+    let twice = IndexLayout::new(&[], &chain(&[], LITTLE, &[CRC, CRC])).unwrap();
     assert_eq!((twice.n_slots(), twice.encoded_len()), (1, 24), "rank 0");
     assert_eq!(twice.words(0), (0, 8));
 
@@ -47,7 +47,7 @@ fn codecs_without_a_fixed_size_are_refused_by_name() {
     for (codecs, name) in [
         (chain(&[], None, &[]), "endian"),
         (
-            chain(&[], LITTLE, &[BytesToBytes::Crc32c, BytesToBytes::Zstd]),
+            chain(&[], LITTLE, &[BytesToBytes::CRC32C, BytesToBytes::Zstd]),
             "zstd",
         ),
         (chain(&[], LITTLE, &[BytesToBytes::Blosc]), "blosc"),
@@ -103,7 +103,7 @@ fn indices_are_verified_in_pieces() {
         .flat_map(u64::to_le_bytes)
         .collect();
     for n_checksums in 0..3 {
-        let codecs = chain(&[], LITTLE, &vec![BytesToBytes::Crc32c; n_checksums]);
+        let codecs = chain(&[], LITTLE, &vec![BytesToBytes::CRC32C; n_checksums]);
         let layout = IndexLayout::new(&[3], &codecs).unwrap();
         let mut index = words.clone();
         for _ in 0..n_checksums {
@@ -136,7 +136,7 @@ fn indices_are_verified_in_pieces() {
 
 #[test]
 fn torn_entries_are_left_to_their_use() {
-    let codecs = chain(&[&[1, 0]], LITTLE, &[BytesToBytes::Crc32c]);
+    let codecs = chain(&[&[1, 0]], LITTLE, &[BytesToBytes::CRC32C]);
     let layout = IndexLayout::new(&[2], &codecs).unwrap();
     // Offsets 0 and 5, lengths 5 and 5.
     let mut index: Vec<u8> = [0_u64, 5, 5, 5]

@@ -24,7 +24,7 @@ fn plain(endian: ByteOrder) -> CodecChain {
 }
 
 fn with_crc(mut chain: CodecChain) -> CodecChain {
-    chain.bytes_to_bytes.push(BytesToBytes::Crc32c);
+    chain.bytes_to_bytes.push(BytesToBytes::CRC32C);
     chain
 }
 

@@ -360,3 +360,44 @@ fn a_rectilinear_grid_of_equal_chunks_is_a_regular_one() {
         assert!(error.contains(message), "{chunks}: {error}");
     }
 }
+
+#[test]
+fn the_pipeline_is_spelled_as_in_the_final_text() {
+    let bytes = r#"{"name":"bytes","configuration":{"endian":"little"}}"#;
+    for (codecs, expected) in [
+        (
+            r#"[{"name": "bytes", "configuration": {"endian": "little"}}, "zstd"]"#,
+            format!(r#"{bytes},{{"name":"zstd"}}"#),
+        ),
+        (
+            r#"[{"type": "endian", "configuration": {"endian": "little"}}]"#,
+            bytes.to_owned(),
+        ),
+        (
+            r#"[{"name": "transpose", "configuration": {"order": "F"}}, {"name": "gzip", "configuration": {"level": 1}}]"#,
+            format!(
+                r#"{{"name":"transpose","configuration":{{"order":[1,0]}}}},{bytes},{{"name":"gzip","configuration":{{"level":1}}}}"#
+            ),
+        ),
+        (
+            r#"[{"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": 2, "blocksize": 0}}]"#,
+            format!(
+                r#"{bytes},{{"name":"blosc","configuration":{{"cname":"lz4","clevel":5,"shuffle":"bitshuffle","typesize":4,"blocksize":0}}}}"#
+            ),
+        ),
+        (
+            r#"[{"name": "sharding_indexed", "configuration": {"chunk_shape": [2,2], "codecs": ["crc32c"],
+                "index_codecs": [{"name": "endian", "configuration": {"endian": "little"}}, "crc32c"]}}]"#,
+            format!(
+                r#"{{"name":"sharding_indexed","configuration":{{"chunk_shape":[2,2],"codecs":[{bytes},{{"name":"crc32c"}}],"index_codecs":[{bytes},{{"name":"crc32c"}}]}}}}"#
+            ),
+        ),
+    ] {
+        let array = parse_with(&format!(r#""codecs": {codecs}"#)).unwrap();
+        let decoding = array.decoding.unwrap();
+        assert_eq!(decoding.pipeline, format!("[{expected}]"), "{codecs}");
+        let chain =
+            super::super::numcodecs::chain(&decoding.pipeline, &decoding.data_type, &[4, 4]);
+        assert_eq!(chain.unwrap(), decoding.codecs, "{codecs}");
+    }
+}

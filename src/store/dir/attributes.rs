@@ -8,7 +8,7 @@ use super::special_file;
 use crate::store::{ObjectMeta, StatKind, Times, Version};
 
 /// Whether `stat` is of an object or a prefix; otherwise what it is of.
-pub(super) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
+pub(in crate::store) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(StatKind::Object),
         FileType::Directory => Ok(StatKind::Prefix),
@@ -17,7 +17,7 @@ pub(super) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
 }
 
 /// The attributes in `stat`.
-pub(super) fn object_meta(stat: &Stat) -> ObjectMeta {
+pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
     let mtime = time(stat.st_mtime, stat.st_mtime_nsec);
     ObjectMeta {
         version: Version {

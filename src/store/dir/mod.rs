@@ -9,7 +9,7 @@
 //! rename(2) stays readable through the objects that were opened before, a file changed in
 //! place answers [`StoreError::Changed`].
 
-mod attributes;
+pub(super) mod attributes;
 mod listing;
 mod object;
 mod root;

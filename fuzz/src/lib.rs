@@ -1,0 +1,13 @@
+//! What each fuzz target does with an input: a property that must hold whatever the bytes are.
+//!
+//! `fuzz_targets` hands these functions to libFuzzer; `tests/fuzz_regressions.rs` of the crate
+//! itself replays inputs through them, without a nightly compiler.
+
+mod choices;
+mod decoding;
+mod heap;
+
+pub mod codec_chains;
+pub mod metadata_documents;
+pub mod shard_indices;
+pub mod stored_chunks;

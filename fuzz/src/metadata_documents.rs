@@ -1,0 +1,83 @@
+//! Documents of every version: parsed, and shown as the views show them.
+
+use zarr_mount::metadata::consolidated::{self, EntryEdit};
+use zarr_mount::metadata::render::{self, Shards, Shown};
+use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3};
+
+const SHOWN: [Shown; 4] = [
+    Shown::Stored,
+    Shown::Expanded,
+    Shown::Decoded(Shards::Expand),
+    Shown::Decoded(Shards::Keep),
+];
+
+/// Takes `data` for a document of every kind in turn.
+pub fn run(data: &[u8]) {
+    let _ = v2::parse_group(data);
+    for format in [ZarrFormat::V2, ZarrFormat::V3] {
+        if let Some(array) = parse(data, format) {
+            for shown in SHOWN {
+                check_shown(&array, data, shown);
+            }
+        }
+        for shown in SHOWN {
+            check_consolidated(data, format, shown);
+        }
+    }
+}
+
+fn parse(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
+    match format {
+        ZarrFormat::V2 => v2::parse_array(text).ok(),
+        ZarrFormat::V3 => match v3::parse(text).ok()? {
+            NodeMetadata::Array(array) => Some(*array),
+            NodeMetadata::Group(_) => None,
+        },
+        ZarrFormat::PreV1 => pre_v1::parse_array(text).ok(),
+        ZarrFormat::V1 => v1::parse_array(text).ok(),
+        ZarrFormat::Draft => draft::parse_array(text, draft::Generation::Protocol)
+            .or_else(|_| draft::parse_array(text, draft::Generation::Core))
+            .ok(),
+    }
+}
+
+/// An array that can be decoded can be shown; what is shown is the same array, and shown once
+/// more it does not change.
+fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
+    let Ok(decoding) = &array.decoding else {
+        let _ = render::array(text, array.zarr_format, shown);
+        return;
+    };
+    let document = render::array(text, array.zarr_format, shown).expect("it can be decoded");
+    let again = render::array(&document, array.zarr_format, shown).expect("it was shown");
+    assert_eq!(document, again, "{shown:?}");
+    let made = parse(&document, array.zarr_format).expect("an array");
+    let what = made
+        .decoding
+        .as_ref()
+        .expect("an array that can be decoded");
+    assert_eq!(made.shape, array.shape);
+    assert_eq!(made.dimension_names, array.dimension_names);
+    assert_eq!(what.data_type.item_size, decoding.data_type.item_size);
+    match shown {
+        Shown::Stored => assert_eq!(made, *array),
+        Shown::Expanded => assert_eq!(what.codecs.sharding(), None),
+        Shown::Decoded(_) => assert!(what.codecs.is_identity(&what.data_type)),
+    }
+}
+
+/// Copies of documents in a group's own are shown as the documents are.
+fn check_consolidated(text: &[u8], format: ZarrFormat, shown: Shown) {
+    let mut edit = |_: &str, copy: &[u8]| match render::array(copy, format, shown) {
+        Ok(document) => EntryEdit::Replace(document),
+        Err(_) => EntryEdit::Remove,
+    };
+    let edited = match format {
+        ZarrFormat::V2 => consolidated::edit_v2,
+        _ => consolidated::edit_v3,
+    };
+    if let Ok(document) = edited(text, &mut edit) {
+        let again = edited(&document, &mut edit).expect("it was edited");
+        assert_eq!(document, again, "{shown:?}");
+    }
+}

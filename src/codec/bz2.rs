@@ -1,0 +1,104 @@
+//! The `bz2` codec: bzip2 streams, one after the other.
+//!
+//! Format: <https://sourceware.org/bzip2/>. Names: v2 and v1 `bz2`, v3 `numcodecs.bz2`.
+//!
+//! ```json
+//! { "id": "bz2", "level": 1 }
+//! ```
+//!
+//! A stream has a checksum for each block and one for all of them, which are verified.
+
+use bzip2::{Decompress, Status};
+
+use super::{
+    bytes_to_bytes::Undone,
+    stream::{self, Decoder},
+};
+use crate::error::FormatError;
+
+/// More than the largest block takes: 900 000 positions of four bytes each, and the tables.
+pub(super) const STATE_BYTES: u64 = 4 << 20;
+
+impl Decoder for Decompress {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
+        match self.decompress(input, out) {
+            Ok(Status::MemNeeded) => Err("out of memory".to_owned()),
+            Ok(status) => Ok(status == Status::StreamEnd),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn total_in(&self) -> u64 {
+        Decompress::total_in(self)
+    }
+
+    fn total_out(&self) -> u64 {
+        Decompress::total_out(self)
+    }
+}
+
+/// Decodes all streams into the beginning of `out`.
+///
+/// # Errors
+/// Not a sequence of whole and correct streams.
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    /// Half the memory for half the speed: not here.
+    const SMALL: bool = false;
+    stream::undo_each("bz2", || Decompress::new(SMALL), encoded, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use bzip2::{Compression, write::BzEncoder};
+
+    use super::{
+        stream::conformance::{assert_decodes, assert_whole_only, decoded},
+        *,
+    };
+
+    /// int32 0..6, written by numcodecs.
+    const NUMCODECS: &[u8] = b"\x42\x5a\x68\x31\x31\x41\x59\x26\x53\x59\xad\xfb\xef\x40\x00\x00\
+        \x01\xc0\x00\x7e\x00\x20\x00\x22\x3d\x26\x03\x00\xa8\xef\x72\xc0\x30\xbb\x92\x29\xc2\x84\
+        \x85\x6f\xdf\x7a\x00";
+
+    fn numbers() -> Vec<u8> {
+        (0..6_u32).flat_map(u32::to_le_bytes).collect()
+    }
+
+    fn bz2(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = BzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn streams_are_decoded_to_their_end() {
+        let numbers = numbers();
+        // More than one block.
+        let zeros = vec![0; 1 << 20];
+        let noise: Vec<u8> = (0..1_u32 << 18)
+            .flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_be_bytes())
+            .collect();
+        let streams = [NUMCODECS, &bz2(b""), &bz2(&zeros)].concat();
+        let joined = [&numbers[..], &zeros].concat();
+        assert_decodes(&undo, NUMCODECS, &numbers, "numcodecs");
+        assert_decodes(&undo, &bz2(&noise), &noise, "two blocks");
+        assert_decodes(&undo, &streams, &joined, "streams");
+        assert_decodes(&undo, &bz2(b""), b"", "empty");
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        assert_whole_only(&undo, NUMCODECS, "bz2");
+        for at in 0..NUMCODECS.len() {
+            let mut damaged = NUMCODECS.to_vec();
+            damaged[at] ^= 1;
+            // Not every bit matters.
+            if let Ok(bytes) = decoded(&undo, &damaged, 100) {
+                assert_eq!(bytes, Some(numbers()), "bit flipped in byte {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The `conditional` codec: a chain of codecs, of which each chunk tells the ones applied to it.
+//!
+//! Spec: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs>. Names: v3
+//! `conditional`.
+//!
+//! ```json
+//! { "name": "conditional", "configuration": { "codecs": [ { "name": "zstd" } ],
+//!   "header_bits": 8 } }
+//! ```
+//!
+//! ```text
+//! | header: bit i of byte i / 8, lowest first, is 1 when codec i was applied | bytes |
+//! ```
+
+use std::borrow::Cow;
+
+use super::bytes_to_bytes::{self, BytesToBytes, Undone};
+use crate::error::FormatError;
+
+/// Decodes into the beginning of `out`.
+///
+/// # Errors
+/// No header of so many bytes, bits of codecs that do not exist, or what a codec refuses.
+pub(super) fn undo(
+    codecs: &[BytesToBytes],
+    header_bytes: u64,
+    encoded: &[u8],
+    out: &mut [u8],
+) -> Result<Undone, FormatError> {
+    let header = usize::try_from(header_bytes).ok();
+    let Some((header, body)) = header.and_then(|length| encoded.split_at_checked(length)) else {
+        let problem = format!("{} bytes, the header has {header_bytes}", encoded.len());
+        return Err(refused(problem));
+    };
+    let applied = applied(codecs, header)?;
+    let Some(first) = applied.first() else {
+        return Ok(bytes_to_bytes::copy(body, out));
+    };
+    let length = u64::try_from(out.len()).unwrap_or(u64::MAX);
+    let mut bytes = Cow::Borrowed(body);
+    for (codec, limit) in with_limits(applied.iter().copied(), length)
+        .into_iter()
+        .skip(1)
+        .rev()
+    {
+        match codec.undo_growing(&bytes, limit)? {
+            Some(undone) => bytes = Cow::Owned(undone),
+            None => return Ok(Undone::Overflow),
+        }
+    }
+    first.undo(&bytes, out)
+}
+
+/// The longest encoded form of `length` bytes: with all codecs applied.
+pub(super) fn encoded_limit(codecs: &[BytesToBytes], header_bytes: u64, length: u64) -> u64 {
+    let all = codecs.iter();
+    let applied = all.fold(length, |length, codec| codec.encoded_limit(length));
+    applied.saturating_add(header_bytes)
+}
+
+/// Upper bound of what decoding to `length` bytes takes: the states of all codecs, and all that
+/// is decoded on the way.
+pub(super) fn state_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
+    let mut bytes: u64 = 0;
+    for (i, (codec, limit)) in with_limits(codecs, length).into_iter().enumerate() {
+        let between = if i == 0 { 0 } else { limit };
+        bytes = bytes
+            .saturating_add(codec.state_bytes(limit))
+            .saturating_add(between);
+    }
+    bytes
+}
+
+/// Every codec with the most bytes that it may decode to when the first one makes `length`.
+fn with_limits<'a>(
+    codecs: impl IntoIterator<Item = &'a BytesToBytes>,
+    length: u64,
+) -> Vec<(&'a BytesToBytes, u64)> {
+    let mut next = length;
+    let with_limit = |codec: &'a BytesToBytes| {
+        let limit = next;
+        next = codec.encoded_limit(limit);
+        (codec, limit)
+    };
+    codecs.into_iter().map(with_limit).collect()
+}
+
+/// The codecs whose bits are set in `header`.
+fn applied<'a>(
+    codecs: &'a [BytesToBytes],
+    header: &[u8],
+) -> Result<Vec<&'a BytesToBytes>, FormatError> {
+    let mut applied = Vec::new();
+    for (i, byte) in header.iter().enumerate() {
+        for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
+            let index = 8 * i + bit;
+            let codec = codecs.get(index).ok_or_else(|| {
+                let problem = format!("codec {index} applied, there are {}", codecs.len());
+                refused(problem)
+            })?;
+            applied.push(codec);
+        }
+    }
+    Ok(applied)
+}
+
+fn refused(problem: impl Into<String>) -> FormatError {
+    FormatError::encoded("conditional", problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::stream::conformance::{assert_decodes, decoded},
+        *,
+    };
+
+    const SHUFFLE: BytesToBytes = BytesToBytes::Shuffle { element_size: 2 };
+
+    #[test]
+    fn only_codecs_with_their_bits_are_undone() {
+        let codecs = [SHUFFLE, BytesToBytes::Base64, BytesToBytes::CRC32C];
+        for (encoded, expected) in [
+            (&b"\0abcd"[..], &b"abcd"[..]),
+            (b"\x01abcd", b"acbd"),
+            (b"\x02YWJjZA==", b"abcd"),
+            (b"\x03YWJjZA==", b"acbd"),
+            (b"\x04123456789\x83\x92\x06\xe3", b"123456789"),
+            (b"\0", b""),
+        ] {
+            let undo = |encoded: &[u8], out: &mut [u8]| undo(&codecs, 1, encoded, out);
+            assert_decodes(&undo, encoded, expected, "conditional");
+        }
+        for (encoded, why) in [
+            (&b""[..], "no header"),
+            (b"\x08abcd", "bit of a codec that does not exist"),
+            (b"\x80abcd", "the last bit"),
+            (b"\x01abc", "refused by shuffle"),
+            (b"\x04123456789", "refused by crc32c"),
+        ] {
+            let undo = |encoded: &[u8], out: &mut [u8]| undo(&codecs, 1, encoded, out);
+            assert!(decoded(&undo, encoded, 100).is_err(), "{why}");
+        }
+    }
+
+    #[test]
+    fn headers_may_be_long_or_empty() {
+        let mut codecs = vec![BytesToBytes::Gzip; 8];
+        codecs.push(BytesToBytes::Base64);
+        let long = |encoded: &[u8], out: &mut [u8]| undo(&codecs, 3, encoded, out);
+        assert_decodes(&long, b"\0\x01\0YWJj", b"abc", "second byte");
+        assert!(
+            decoded(&long, b"\0\x01\x01YWJj", 100).is_err(),
+            "third byte"
+        );
+        assert!(decoded(&long, b"\0\0", 100).is_err(), "too short");
+        let none = |encoded: &[u8], out: &mut [u8]| undo(&[], 0, encoded, out);
+        assert_decodes(&none, b"abc", b"abc", "no codecs");
+        let endless = |encoded: &[u8], out: &mut [u8]| undo(&[], u64::MAX, encoded, out);
+        assert!(decoded(&endless, b"abc", 100).is_err());
+    }
+
+    #[test]
+    fn bounds_are_those_of_all_codecs() {
+        let codecs = [BytesToBytes::Base64, BytesToBytes::CRC32C, SHUFFLE];
+        assert_eq!(encoded_limit(&codecs, 1, 3), 1 + 4 + 4);
+        assert_eq!(state_bytes(&codecs, 3), 4 + 8);
+        assert_eq!(encoded_limit(&codecs, 1, u64::MAX), u64::MAX);
+    }
+}

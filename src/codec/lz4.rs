@@ -1,0 +1,105 @@
+//! The `lz4` codec: the decoded length, then one LZ4 block.
+//!
+//! Format: <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>. Names: v2 `lz4`, v3
+//! `numcodecs.lz4`.
+//!
+//! ```json
+//! { "id": "lz4", "acceleration": 1 }
+//! ```
+//!
+//! ```text
+//! 0        4
+//! | length | block ...          length in little endian
+//! ```
+//!
+//! The LZ4 frame of the command `lz4` is another format, and refused by name.
+
+use lz4_flex::block::DecompressError;
+
+use super::bytes_to_bytes::Undone;
+use crate::error::FormatError;
+
+const NAME: &str = "lz4";
+
+/// The most that a block decodes to.
+const MAX_LENGTH: usize = 0x7E00_0000;
+
+/// The most bytes that one byte of a block stands for.
+const MAX_RATIO: usize = 255;
+
+/// Decodes into the beginning of `out`.
+///
+/// # Errors
+/// Not a length and a block of that length.
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    const FRAME_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
+    let Some((&header, block)) = encoded.split_first_chunk() else {
+        let problem = format!("{} bytes, too short for a length", encoded.len());
+        return Err(refused(problem));
+    };
+    if header == FRAME_MAGIC {
+        return Err(refused("an LZ4 frame, expected a length and an LZ4 block"));
+    }
+    let length = usize::try_from(u32::from_le_bytes(header)).unwrap_or(usize::MAX);
+    if length > MAX_LENGTH || length > block.len().saturating_mul(MAX_RATIO) {
+        let problem = format!("{length} bytes in a block of {}", block.len());
+        return Err(refused(problem));
+    }
+    let Some(out) = out.get_mut(..length) else {
+        return Ok(Undone::Overflow);
+    };
+    match lz4_flex::block::decompress_into(block, out) {
+        Ok(n) if n == length => Ok(Undone::Whole(n)),
+        Ok(n) => Err(refused(format!("{n} bytes, the header says {length}"))),
+        Err(DecompressError::OutputTooSmall { .. }) => Err(refused(format!(
+            "more bytes than the {length} of the header"
+        ))),
+        Err(error) => Err(refused(error.to_string())),
+    }
+}
+
+fn refused(problem: impl Into<String>) -> FormatError {
+    FormatError::encoded(NAME, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::stream::conformance::{assert_decodes, assert_whole_only, decoded},
+        *,
+    };
+
+    /// int32 0..6, written by numcodecs.
+    const NUMBERS: &[u8] = b"\x18\0\0\0\xf0\x09\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\
+        \x05\0\0\0";
+    /// 300 times "ab", written by numcodecs.
+    const REPEATED: &[u8] = b"\x58\x02\0\0\x2fab\x02\0\xff\xff\x40\x50babab";
+
+    #[test]
+    fn blocks_are_decoded() {
+        let numbers: Vec<u8> = (0..6_u32).flat_map(u32::to_le_bytes).collect();
+        assert_decodes(&undo, NUMBERS, &numbers, "literals");
+        assert_decodes(&undo, REPEATED, &b"ab".repeat(300), "an overlapping match");
+        assert_decodes(&undo, b"\0\0\0\0\0", b"", "empty");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        assert_whole_only(&undo, NUMBERS, "literals");
+        assert_whole_only(&undo, REPEATED, "match");
+        for (at, flip, why) in [
+            (0, 1, "another length"),
+            (3, 0x70, "a length that no such block has"),
+            (3, 0x80, "a length over the limit"),
+            (7, 1, "a match before the beginning"),
+            (7, 2, "a match at distance 0"),
+        ] {
+            let mut damaged = REPEATED.to_vec();
+            damaged[at] ^= flip;
+            assert!(decoded(&undo, &damaged, 10_000).is_err(), "{why}");
+        }
+        let frame = b"\x04\x22\x4d\x18\x60\x40\x82\0\0\0\0";
+        let error = decoded(&undo, frame, 100).unwrap_err().to_string();
+        assert!(error.contains("LZ4 frame"), "{error}");
+    }
+}

@@ -1,0 +1,219 @@
+//! The `lzma` codec: LZMA in an XZ file, in the older `.lzma` file, or bare.
+//!
+//! Formats: <https://tukaani.org/xz/xz-file-format.txt>,
+//! <https://tukaani.org/xz/lzma-file-format.txt>. Names: v2 and v1 `lzma`, v3 `numcodecs.lzma`;
+//! numbers of formats and filters are those of Python's module `lzma`.
+//!
+//! ```json
+//! { "id": "lzma", "format": 1, "check": -1, "preset": null, "filters": null }
+//! ```
+//!
+//! XZ streams may follow each other, with padding between them; their checks are verified. The
+//! two others are one stream each, without a check.
+//!
+//! Stored bytes ask for a window of up to 4 GiB. No window needs to be larger than all that may
+//! be decoded, so the older format and bare LZMA get one of that size. The size in an XZ file
+//! cannot be changed: one over [`MEMORY_LIMIT`] is refused, and below it no more of the
+//! window's pages are touched than bytes are decoded.
+
+use liblzma::stream::{Action, CONCATENATED, Error, Filters, LzmaOptions, Status, Stream};
+
+use super::{
+    bytes_to_bytes::Undone,
+    stream::{self, Decoder},
+};
+use crate::error::FormatError;
+
+const NAME: &str = "lzma";
+
+/// What an XZ file may ask for: the window of 64 MiB of the highest preset, and some more.
+const MEMORY_LIMIT: u64 = 66 << 20;
+
+/// How LZMA is wrapped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lzma {
+    /// An XZ file (format 1), which says all.
+    Xz,
+    /// The older `.lzma` file (format 2), which says all.
+    Alone,
+    /// Nothing but the stream (format 3), made by these filters in order.
+    Raw(Vec<LzmaFilter>),
+}
+
+/// A filter of bare LZMA, with those of its options that a decoder needs. Sizes of dictionaries
+/// and presets are not among them; all presets have the same `lc`, `lp` and `pb`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LzmaFilter {
+    /// `FILTER_LZMA1` (0x4000000000000001).
+    Lzma1 {
+        /// Number of literal context bits; 3 by default.
+        lc: u32,
+        /// Number of literal position bits; 0 by default.
+        lp: u32,
+        /// Number of position bits; 2 by default.
+        pb: u32,
+    },
+    /// `FILTER_LZMA2` (0x21).
+    Lzma2,
+    /// `FILTER_DELTA` (0x03).
+    Delta {
+        /// Distance in bytes, 1 to 256; 1 by default.
+        dist: u16,
+    },
+    /// Branches and calls, turned from relative to absolute addresses.
+    Branch {
+        /// Whose machine code it is.
+        architecture: LzmaArchitecture,
+        /// Address of the first byte; 0 by default.
+        start_offset: u32,
+    },
+}
+
+/// Machine code that [`LzmaFilter::Branch`] knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LzmaArchitecture {
+    /// `FILTER_X86` (0x04).
+    X86,
+    /// `FILTER_POWERPC` (0x05).
+    PowerPc,
+    /// `FILTER_IA64` (0x06).
+    Ia64,
+    /// `FILTER_ARM` (0x07).
+    Arm,
+    /// `FILTER_ARMTHUMB` (0x08).
+    ArmThumb,
+    /// `FILTER_SPARC` (0x09).
+    Sparc,
+}
+
+impl Decoder for Stream {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
+        match self.process(input, out, Action::Finish) {
+            Ok(status) => Ok(status == Status::StreamEnd),
+            Err(error) => Err(message(error)),
+        }
+    }
+
+    fn total_in(&self) -> u64 {
+        Stream::total_in(self)
+    }
+
+    fn total_out(&self) -> u64 {
+        Stream::total_out(self)
+    }
+}
+
+impl Lzma {
+    /// Upper bound of what decoding to `length` bytes takes: the window and the state.
+    pub(super) fn state_bytes(length: u64) -> u64 {
+        const STATE: u64 = 256 << 10;
+        length.saturating_add(STATE)
+    }
+
+    /// Decodes into the beginning of `out`.
+    ///
+    /// # Errors
+    /// Not whole and correct, or filters that do not go together.
+    pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+        let window = window(out.len());
+        let (mut decoder, encoded) = match self {
+            Lzma::Xz => {
+                let decoder = Stream::new_stream_decoder(MEMORY_LIMIT, CONCATENATED);
+                (decoder.map_err(refused)?, encoded)
+            }
+            Lzma::Alone => alone_decoder(window, encoded)?,
+            Lzma::Raw(filters) => (raw_decoder(window, filters).map_err(refused)?, encoded),
+        };
+        stream::undo_one(NAME, &mut decoder, encoded, out)
+    }
+}
+
+/// Size of a window that reaches back over all of `length` bytes, and over the few that
+/// filters hold back.
+fn window(length: usize) -> u32 {
+    const HELD_BACK: u32 = 4096;
+    u32::try_from(length)
+        .unwrap_or(u32::MAX)
+        .saturating_add(HELD_BACK)
+}
+
+/// A decoder that has read the header of a `.lzma` file, with `window` for its dictionary size,
+/// and what follows the header.
+///
+/// ```text
+/// 0            1                 5                13
+/// | properties | dictionary size | decoded length | stream ...
+/// ```
+fn alone_decoder(window: u32, encoded: &[u8]) -> Result<(Stream, &[u8]), FormatError> {
+    let too_short = || FormatError::encoded(NAME, "cut short");
+    let (&[properties], rest) = encoded.split_first_chunk().ok_or_else(too_short)?;
+    let (&dictionary_size, rest) = rest.split_first_chunk().ok_or_else(too_short)?;
+    let (length, rest) = rest.split_first_chunk::<8>().ok_or_else(too_short)?;
+    let window = window.min(u32::from_le_bytes(dictionary_size));
+    let header = [&[properties], &window.to_le_bytes()[..], length].concat();
+    let mut decoder = Stream::new_lzma_decoder(u64::MAX).map_err(refused)?;
+    // Without room for output it would not read; the header gives none.
+    decoder
+        .process(&header, &mut [0], Action::Run)
+        .map_err(refused)?;
+    Ok((decoder, rest))
+}
+
+fn raw_decoder(window: u32, filters: &[LzmaFilter]) -> Result<Stream, Error> {
+    let mut chain = Filters::new();
+    for filter in filters {
+        match *filter {
+            LzmaFilter::Lzma1 { lc, lp, pb } => {
+                let mut options = LzmaOptions::new();
+                options.dict_size(window);
+                options
+                    .literal_context_bits(lc)
+                    .literal_position_bits(lp)
+                    .position_bits(pb);
+                chain.lzma1(&options);
+            }
+            LzmaFilter::Lzma2 => {
+                let mut options = LzmaOptions::new();
+                options.dict_size(window);
+                chain.lzma2(&options);
+            }
+            LzmaFilter::Delta { dist } => {
+                let less_one = dist.checked_sub(1).and_then(|n| u8::try_from(n).ok());
+                chain.delta_properties(&[less_one.ok_or(Error::Options)?])?;
+            }
+            LzmaFilter::Branch {
+                architecture,
+                start_offset,
+            } => {
+                let properties = start_offset.to_le_bytes();
+                match architecture {
+                    LzmaArchitecture::X86 => chain.x86_properties(&properties)?,
+                    LzmaArchitecture::PowerPc => chain.powerpc_properties(&properties)?,
+                    LzmaArchitecture::Ia64 => chain.ia64_properties(&properties)?,
+                    LzmaArchitecture::Arm => chain.arm_properties(&properties)?,
+                    LzmaArchitecture::ArmThumb => chain.arm_thumb_properties(&properties)?,
+                    LzmaArchitecture::Sparc => chain.sparc_properties(&properties)?,
+                };
+            }
+        }
+    }
+    Stream::new_raw_decoder(&chain)
+}
+
+fn refused(error: Error) -> FormatError {
+    FormatError::encoded(NAME, message(error))
+}
+
+fn message(error: Error) -> String {
+    match error {
+        Error::Data => "damaged".to_owned(),
+        Error::Format => "not of the format that the metadata names".to_owned(),
+        Error::MemLimit => format!("a window of more than {} MiB", MEMORY_LIMIT >> 20),
+        Error::Mem => "out of memory".to_owned(),
+        Error::Options | Error::Program => "unsupported options or chain of filters".to_owned(),
+        Error::NoCheck | Error::UnsupportedCheck => "unsupported check".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The `shuffle` codec: first bytes of all elements, then all second bytes, and so on.
+//!
+//! Names: v2 `shuffle`, v3 `numcodecs.shuffle`.
+//!
+//! ```json
+//! { "id": "shuffle", "elementsize": 4 }
+//! ```
+//!
+//! ```text
+//! 0a 00 00 00  0b 00 00 00    decoded: two elements of 4 bytes
+//! 0a 0b  00 00  00 00  00 00  encoded: four planes of 2 bytes
+//! ```
+
+use super::bytes_to_bytes::Undone;
+use crate::error::FormatError;
+
+/// Decodes into the beginning of `out`. Elements of no more than one byte stay as they are.
+///
+/// # Errors
+/// Not a whole number of elements.
+pub(super) fn undo(
+    element_size: usize,
+    encoded: &[u8],
+    out: &mut [u8],
+) -> Result<Undone, FormatError> {
+    /// Bytes decoded at a time: they stay in the processor's first cache while every plane
+    /// puts its bytes among them.
+    const BLOCK: usize = 8 << 10;
+    let length = encoded.len();
+    let Some(out) = out.get_mut(..length) else {
+        return Ok(Undone::Overflow);
+    };
+    if element_size <= 1 || encoded.is_empty() {
+        out.copy_from_slice(encoded);
+        return Ok(Undone::Whole(length));
+    }
+    if !length.is_multiple_of(element_size) {
+        let problem = format!("{length} bytes, expected a multiple of {element_size}");
+        return Err(FormatError::encoded("shuffle", problem));
+    }
+    let count = length / element_size;
+    let block_count = (BLOCK / element_size).max(1);
+    for (i, block) in out.chunks_mut(block_count * element_size).enumerate() {
+        for (j, plane) in encoded.chunks_exact(count).enumerate() {
+            let bytes = plane.get(i * block_count..).unwrap_or_default();
+            for (slot, byte) in block.iter_mut().skip(j).step_by(element_size).zip(bytes) {
+                *slot = *byte;
+            }
+        }
+    }
+    Ok(Undone::Whole(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unshuffled(element_size: usize, encoded: &[u8]) -> Vec<u8> {
+        let mut out = vec![0xee; encoded.len() + 1];
+        let undone = undo(element_size, encoded, &mut out).unwrap();
+        assert_eq!(undone, Undone::Whole(encoded.len()));
+        assert_eq!(out.pop(), Some(0xee), "the byte after");
+        out
+    }
+
+    #[test]
+    fn bytes_go_back_to_their_elements() {
+        let numcodecs = b"\x0a\x0b\x0c\x0d\0\0\0\0\0\0\0\0\0\0\0\0";
+        let numbers: Vec<u8> = (10..14_u32).flat_map(u32::to_le_bytes).collect();
+        assert_eq!(unshuffled(4, numcodecs), numbers);
+        assert_eq!(
+            unshuffled(3, b"\0\x03\x06\x09\x01\x04\x07\x0a\x02\x05\x08\x0b"),
+            { (0..12).collect::<Vec<u8>>() }
+        );
+        for element_size in [0, 1] {
+            assert_eq!(unshuffled(element_size, b"abc"), b"abc");
+        }
+        assert_eq!(unshuffled(3, b"abc"), b"abc", "one element");
+        assert_eq!(unshuffled(4, b""), b"");
+    }
+
+    #[test]
+    fn every_block_is_decoded() {
+        for (element_size, count) in [(2, 10_000), (7, 5_000), (5_000, 7), (20_000, 3)] {
+            let decoded: Vec<u8> = (0..element_size * count)
+                .map(|i| u8::try_from(i % 251).unwrap())
+                .collect();
+            let encoded: Vec<u8> = (0..decoded.len())
+                .map(|i| decoded[(i % count) * element_size + i / count])
+                .collect();
+            assert_eq!(
+                unshuffled(element_size, &encoded),
+                decoded,
+                "{count} elements of {element_size}"
+            );
+        }
+    }
+
+    #[test]
+    fn lengths_are_checked() {
+        assert!(undo(4, &[0; 7], &mut [0; 8]).is_err());
+        assert_eq!(undo(4, &[0; 8], &mut [0; 7]).unwrap(), Undone::Overflow);
+    }
+}

@@ -1,0 +1,108 @@
+//! The codec list of a v3 document in the spelling of the final text.
+//!
+//! | until | as it was | as it is |
+//! |---|---|---|
+//! | 2023-05 | `blosc` with shuffle 0, 1, 2 | with its name |
+//! | 2023-07 | no codec from array to bytes | `bytes`, little-endian |
+//! | 2023-08 | `endian` | `bytes` |
+//! | 2023-10 | a transpose order `"C"`, `"F"` | the axes |
+//! | | a name alone, `type` | an object, `name` |
+
+use serde_json::value::RawValue;
+
+use super::super::codecs::{self, CodecSpec};
+use super::super::numcodecs::{self, quoted};
+use crate::codec::{ArrayToBytes, BytesCodec, CodecChain};
+use crate::dtype::json::{Json, Object};
+use crate::dtype::{ByteOrder, DataType};
+use crate::error::FormatError;
+
+/// The text of `specs`, which are `chain`.
+pub(super) fn of_list(
+    specs: &[CodecSpec<'_>],
+    chain: &CodecChain,
+    data_type: &DataType,
+    rank: usize,
+) -> Result<String, FormatError> {
+    let mut texts = specs
+        .iter()
+        .map(|spec| of_codec(spec, Some(chain), data_type, rank))
+        .collect::<Result<Vec<_>, _>>()?;
+    let is_bytes = |spec: &CodecSpec<'_>| matches!(spec.name.as_str(), "bytes" | "endian");
+    if let ArrayToBytes::Bytes(BytesCodec { endian }) = &chain.array_to_bytes
+        && !specs.iter().any(is_bytes)
+    {
+        let configuration = match endian {
+            None => "",
+            Some(ByteOrder::Little) => r#","configuration":{"endian":"little"}"#,
+            Some(ByteOrder::Big) => r#","configuration":{"endian":"big"}"#,
+        };
+        let at = chain.array_to_array.len().min(texts.len());
+        texts.insert(at, format!(r#"{{"name":"bytes"{configuration}}}"#));
+    }
+    Ok(format!("[{}]", texts.join(",")))
+}
+
+fn of_codec(
+    spec: &CodecSpec<'_>,
+    chain: Option<&CodecChain>,
+    data_type: &DataType,
+    rank: usize,
+) -> Result<String, FormatError> {
+    let (name, configuration) = (spec.name.as_str(), &spec.configuration);
+    let mut members = Vec::new();
+    for (member, value) in configuration.iter() {
+        let text = match (name, member) {
+            ("transpose", "order") => order(value, rank)?,
+            ("sharding_indexed", "codecs") => match chain.and_then(CodecChain::sharding) {
+                Some(inner) => of_list(&codecs::list(value)?, &inner.codecs, data_type, rank)?,
+                None => value.get().to_owned(),
+            },
+            ("sharding_indexed", "index_codecs") => {
+                let texts = codecs::list(value)?
+                    .iter()
+                    .map(|spec| of_codec(spec, None, data_type, rank + 1))
+                    .collect::<Result<Vec<_>, _>>()?;
+                format!("[{}]", texts.join(","))
+            }
+            _ => value.get().to_owned(),
+        };
+        members.push(format!("{}:{text}", quoted(member)));
+    }
+    let name = match name {
+        "endian" => "bytes",
+        "blosc" if has_number(configuration, "shuffle")? => {
+            let configuration = numcodecs::blosc(configuration, data_type.item_size)?;
+            return Ok(format!(
+                r#"{{"name":"blosc","configuration":{configuration}}}"#
+            ));
+        }
+        name => name,
+    };
+    Ok(if members.is_empty() {
+        format!("{{\"name\":{}}}", quoted(name))
+    } else {
+        let members = members.join(",");
+        format!(
+            "{{\"name\":{},\"configuration\":{{{members}}}}}",
+            quoted(name)
+        )
+    })
+}
+
+fn order(value: &RawValue, rank: usize) -> Result<String, FormatError> {
+    let mut axes: Vec<String> = (0..rank).map(|axis| axis.to_string()).collect();
+    match Json::of(value)? {
+        Json::String(order) if order == "C" => {}
+        Json::String(order) if order == "F" => axes.reverse(),
+        _ => return Ok(value.get().to_owned()),
+    }
+    Ok(format!("[{}]", axes.join(",")))
+}
+
+fn has_number(configuration: &Object<'_>, member: &str) -> Result<bool, FormatError> {
+    Ok(match configuration.get(member) {
+        Some(value) => matches!(Json::of(value)?, Json::Number(_)),
+        None => false,
+    })
+}

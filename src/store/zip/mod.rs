@@ -1,0 +1,238 @@
+//! A zip file as a store, read in place: a key is the name of an entry.
+//!
+//! The central directory is read once and held in memory ([`Index`](index::Index)), about 50
+//! bytes an entry and its name. Stored entries are ranges of the file; deflated ones are inflated
+//! as they are read (`object`). Anything else about an entry (another method, encryption, bytes
+//! that lie outside the file) is an error of that entry alone, when it is opened.
+//!
+//! # Names
+//!
+//! Names that are no keys are percent-encoded (`names`); an object whose key other keys lie
+//! below gets `~` appended (`index`). The last of several entries with one name counts.
+//!
+//! # Versions
+//!
+//! A version of an entry is the version of the file (size, mtime, inode, device) and the place of
+//! the entry in it. Each [`Store::stat`], [`Store::open`] and [`Store::list`] looks whether the
+//! file is still the one that was read, and reads it anew when it is not. Objects keep their
+//! version: after the file was replaced by rename(2) they go on, after it was written into they
+//! answer [`StoreError::Changed`].
+//!
+//! A file younger than the clock's grain is waited for, because a directory that was read too
+//! early would be trusted for ever after.
+//!
+//! # Memory
+//!
+//! Nothing is allocated from numbers in the file: the directory grows entry by entry, up to a
+//! limit, and a name takes what it has.
+
+mod archive;
+mod file;
+mod index;
+mod inflate;
+mod listing;
+mod names;
+mod object;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{
+    Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind, Store,
+    StoreError, Version,
+};
+use archive::Archive;
+use file::{Place, ZipFile};
+use listing::ZipListing;
+
+/// A file that keeps changing is not waited for longer than this.
+const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A zip file as a store.
+#[derive(Debug)]
+pub struct ZipStore {
+    place: Place,
+    /// What the keys of the store lie below, in the zip file.
+    root: Prefix,
+    current: RwLock<Option<Current>>,
+}
+
+/// The version that was read last.
+#[derive(Debug)]
+struct Current {
+    version: Version,
+    /// Or what is wrong with it, so that a broken file is not read at every request.
+    archive: Result<Arc<Archive>, StoreError>,
+}
+
+impl ZipStore {
+    /// Opens the zip file at `path` and reads its central directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`], [`StoreError::NotAnObject`] or [`StoreError::Io`] when `path` is
+    /// no file that can be read, or no zip file.
+    pub fn open(path: &Path) -> Result<ZipStore, StoreError> {
+        let store = ZipStore {
+            place: Place::new(path)?,
+            root: Prefix::root(),
+            current: RwLock::new(None),
+        };
+        store.archive()?;
+        Ok(store)
+    }
+
+    /// The same zip file, of which only what lies below `root` is the store.
+    #[must_use]
+    pub fn below(self, root: Prefix) -> ZipStore {
+        ZipStore { root, ..self }
+    }
+
+    /// Whether the file at `path` begins or ends as a zip file does.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`], when it cannot be read.
+    pub fn is_zip(path: &Path) -> Result<bool, StoreError> {
+        let file = Place::new(path)?.open()?;
+        file::looks_like_zip(file).map_err(|error| StoreError::io(path.display(), &error))
+    }
+
+    /// The current version of the zip file.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it is written into all the time.
+    fn archive(&self) -> Result<Arc<Archive>, StoreError> {
+        let found = self.place.stat()?;
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = current.as_ref().filter(|c| c.version == found.version) {
+            return current.archive.clone();
+        }
+        drop(current);
+        // Others wait here, and find what this one reads.
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let patience = Instant::now() + SETTLE_PATIENCE;
+        loop {
+            let file = self.open_settled(patience)?;
+            let version = file.meta().version;
+            if let Some(current) = current.as_ref().filter(|c| c.version == version) {
+                return current.archive.clone();
+            }
+            let archive = Archive::read(&self.place, file).map(Arc::new);
+            if self.place.stat()?.version != version {
+                if Instant::now() > patience {
+                    return Err(self.changed());
+                }
+                continue;
+            }
+            // The system's failures may pass.
+            if archive.is_ok() || matches!(archive, Err(StoreError::Io { errno: None, .. })) {
+                *current = Some(Current {
+                    version,
+                    archive: archive.clone(),
+                });
+            }
+            return archive;
+        }
+    }
+
+    /// Opens the file, and waits until its version can be trusted.
+    fn open_settled(&self, patience: Instant) -> Result<ZipFile, StoreError> {
+        loop {
+            let file = self.place.open()?;
+            let Some(wait) = file.meta().settles_in(SystemTime::now()) else {
+                return Ok(file);
+            };
+            if Instant::now() > patience {
+                return Err(self.changed());
+            }
+            thread::sleep(wait);
+        }
+    }
+
+    fn changed(&self) -> StoreError {
+        StoreError::Changed {
+            key: self.place.shown().to_owned(),
+        }
+    }
+
+    /// The name of `key` in the zip file.
+    fn full_name(&self, key: &[u8]) -> Vec<u8> {
+        match self.root.as_bytes() {
+            b"" => key.to_vec(),
+            root => [root, b"/", key].concat(),
+        }
+    }
+
+    /// What the names of all keys below `prefix` begin with.
+    fn start_of(&self, prefix: &Prefix) -> Vec<u8> {
+        match (self.root.is_root(), prefix.is_root()) {
+            (true, true) => Vec::new(),
+            (_, true) => [self.root.as_bytes(), b"/"].concat(),
+            (_, false) => [&self.full_name(prefix.as_bytes()), b"/".as_slice()].concat(),
+        }
+    }
+}
+
+impl Store for ZipStore {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        let archive = self.archive()?;
+        let index = archive.index();
+        let object = index
+            .find(&self.full_name(key.as_bytes()))
+            .and_then(|at| archive.meta(at));
+        if let Some(meta) = object {
+            let kind = StatKind::Object;
+            return Ok(Some(Stat { kind, meta }));
+        }
+        let below = index.beginning_with(&self.start_of(&key.to_prefix()));
+        Ok((!below.is_empty()).then(|| Stat {
+            kind: StatKind::Prefix,
+            meta: archive.prefix_meta(),
+        }))
+    }
+
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        Ok(self.archive()?.prefix_meta())
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let archive = self.archive()?;
+        let index = archive.index();
+        if let Some(at) = index.find(&self.full_name(key.as_bytes())) {
+            let object = archive.open(at, key)?;
+            return Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>));
+        }
+        let below = index.beginning_with(&self.start_of(&key.to_prefix()));
+        if below.is_empty() {
+            return Ok(None);
+        }
+        Err(StoreError::NotAnObject {
+            key: key.to_string(),
+            found: "a prefix",
+        })
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        let archive = self.archive()?;
+        let start = self.start_of(prefix);
+        let below = archive.index().beginning_with(&start);
+        if below.is_empty() && !prefix.is_root() {
+            return Ok(None);
+        }
+        let listing = ZipListing::new(archive, start, below, after, detail);
+        Ok(Some(Box::new(listing)))
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        self.archive().ok()?.capacity()
+    }
+}

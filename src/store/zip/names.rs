@@ -1,0 +1,80 @@
+//! Entry names that are no keys, as keys.
+//!
+//! Names in a zip file are any bytes. One with a segment that no key has (empty, `.` or `..`, or
+//! with a NUL) is percent-encoded: so are that segment (an empty one is `%2F`), every NUL and,
+//! so that no two names become one, every `%` in it. Other names stay as they are.
+//!
+//! ```text
+//! ../../etc/passwd   %2E%2E/%2E%2E/etc/passwd
+//! /data/zarr.json    %2F/data/zarr.json
+//! a//50%             a/%2F/50%25
+//! ```
+
+use std::borrow::Cow;
+
+/// `name` as the bytes of a key.
+pub(super) fn to_key(name: &[u8]) -> Cow<'_, [u8]> {
+    let is_key = |segment: &[u8]| !matches!(segment, b"" | b"." | b"..") && !segment.contains(&0);
+    if name.split(|&byte| byte == b'/').all(is_key) {
+        return Cow::Borrowed(name);
+    }
+    let mut key = Vec::with_capacity(name.len() + 16);
+    for (number, segment) in name.split(|&byte| byte == b'/').enumerate() {
+        if number > 0 {
+            key.push(b'/');
+        }
+        match segment {
+            b"" => key.extend_from_slice(b"%2F"),
+            b"." => key.extend_from_slice(b"%2E"),
+            b".." => key.extend_from_slice(b"%2E%2E"),
+            _ => segment.iter().for_each(|&byte| match byte {
+                0 => key.extend_from_slice(b"%00"),
+                b'%' => key.extend_from_slice(b"%25"),
+                _ => key.push(byte),
+            }),
+        }
+    }
+    Cow::Owned(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Key;
+
+    #[test]
+    fn keys_stay_as_they_are() {
+        for name in [
+            "a",
+            "zarr.json",
+            "a/50%",
+            "%2E/a",
+            "..a",
+            "a\\..\\b",
+            "\u{e9}",
+        ] {
+            assert_eq!(to_key(name.as_bytes()), name.as_bytes(), "{name}");
+        }
+        assert_eq!(&*to_key(b"latin\xe9"), b"latin\xe9");
+    }
+
+    #[test]
+    fn others_are_encoded_into_keys_that_differ() {
+        for (name, expected) in [
+            ("", "%2F"),
+            ("/", "%2F/%2F"),
+            ("/data/zarr.json", "%2F/data/zarr.json"),
+            ("a//50%", "a/%2F/50%25"),
+            ("a//50%25", "a/%2F/50%2525"),
+            ("../../etc/passwd", "%2E%2E/%2E%2E/etc/passwd"),
+            ("./a", "%2E/a"),
+            ("./%2E", "%2E/%252E"),
+            ("%2E/.", "%252E/%2E"),
+            ("a\0b", "a%00b"),
+        ] {
+            let key = to_key(name.as_bytes());
+            assert_eq!(key, expected.as_bytes(), "{name:?}");
+            assert!(Key::parse(&key).is_ok(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! An entry, opened.
+//!
+//! A *stored* entry is a range of the zip file. Its checksum is compared when it is read whole,
+//! as chunks and documents are; a range of it cannot be checked.
+//!
+//! A *deflated* entry is inflated into the reader's buffer when it is read whole, and takes no
+//! memory of its own. A range of it is inflated from the start, or from the end of the range read
+//! before: reading in order costs one pass. Before the first range is handed out, one more pass
+//! compares the checksum.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flate2::Crc;
+use rawzip::ReaderAt;
+
+use super::archive::Archive;
+use super::inflate::{Inflater, check_crc};
+use crate::store::{Key, Object, ObjectMeta, StoreError};
+
+/// Where the bytes of an entry are in the zip file, and what they are.
+#[derive(Debug)]
+pub(super) struct Extent {
+    pub(super) bytes: Range<u64>,
+    pub(super) coding: Coding,
+    pub(super) crc: u32,
+}
+
+/// How the bytes of an entry are coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Stored,
+    Deflated,
+}
+
+/// An entry of one version of the zip file.
+pub(super) struct ZipObject {
+    archive: Arc<Archive>,
+    key: Key,
+    meta: ObjectMeta,
+    extent: Extent,
+    progress: Mutex<Progress>,
+}
+
+/// What is known of a deflated entry that is read in ranges.
+#[derive(Default)]
+struct Progress {
+    verified: bool,
+    /// Where the range read last ended; boxed, because most entries are read whole.
+    at: Option<Box<Inflater>>,
+}
+
+impl ZipObject {
+    pub(super) fn new(
+        archive: Arc<Archive>,
+        key: Key,
+        meta: ObjectMeta,
+        extent: Extent,
+    ) -> ZipObject {
+        ZipObject {
+            archive,
+            key,
+            meta,
+            extent,
+            progress: Mutex::default(),
+        }
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let file = self.archive.file();
+        let whole = offset == 0 && self.meta.size() == len_of(buf);
+        match self.extent.coding {
+            _ if buf.is_empty() => Ok(()),
+            Coding::Stored => {
+                file.read_exact_at(buf, self.extent.bytes.start.saturating_add(offset))?;
+                if !whole {
+                    return Ok(());
+                }
+                let mut crc = Crc::new();
+                crc.update(buf);
+                check_crc(&crc, self.extent.crc)
+            }
+            Coding::Deflated if whole => {
+                let mut inflater = self.start();
+                inflater.fill(file, buf)?;
+                inflater.finish(file, self.extent.crc)?;
+                self.lock().verified = true;
+                Ok(())
+            }
+            Coding::Deflated => self.read_range(offset, buf),
+        }
+    }
+
+    fn read_range(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let file = self.archive.file();
+        let mut progress = self.lock();
+        if !progress.verified {
+            let mut inflater = self.start();
+            inflater.skip(file, self.meta.size())?;
+            inflater.finish(file, self.extent.crc)?;
+            progress.verified = true;
+        }
+        let before = progress.at.take().filter(|at| at.produced() <= offset);
+        let mut inflater = before.unwrap_or_else(|| Box::new(self.start()));
+        inflater.skip(file, offset - inflater.produced())?;
+        inflater.fill(file, buf)?;
+        if inflater.produced() < self.meta.size() {
+            progress.at = Some(inflater);
+        }
+        Ok(())
+    }
+
+    fn start(&self) -> Inflater {
+        Inflater::new(self.extent.bytes.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        // What is taken out is put back only when it is right.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Object for ZipObject {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let end = offset_bytes.checked_add(len_of(buf));
+        if end.is_none_or(|end| end > self.meta.size()) {
+            self.archive.check_version(&self.key)?;
+            return Err(StoreError::Short {
+                key: self.key.to_string(),
+                offset: offset_bytes,
+                len: len_of(buf),
+                size: self.meta.size(),
+            });
+        }
+        let read = self.read(offset_bytes, buf);
+        // First, because bytes of another version look damaged.
+        self.archive.check_version(&self.key)?;
+        read.map_err(|error| StoreError::io(&self.key, &error))
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.extent.coding == Coding::Deflated
+    }
+}
+
+impl fmt::Debug for ZipObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZipObject")
+            .field("key", &self.key)
+            .field("extent", &self.extent)
+            .finish_non_exhaustive()
+    }
+}
+
+fn len_of(buf: &[u8]) -> u64 {
+    u64::try_from(buf.len()).unwrap_or(u64::MAX)
+}

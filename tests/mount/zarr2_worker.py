@@ -1,0 +1,29 @@
+"""Runs in .venv-zarr2: opens nodes with zarr-python 2. A line of JSON asks (see `readers.Zarr2`), a line answers."""
+import json
+import sys
+
+import zarr
+
+from canonical import canonical, digest
+
+
+def answer(root, path, consolidated=False, boxes=(), dtype=None):
+    """Attributes of the node at `path`; of an array also its shape and the hash of the values of each box."""
+    node = zarr.open_consolidated(root, mode="r")[path] if consolidated else zarr.open(root, mode="r", path=path)
+    found = {"attributes": node.attrs.asdict()}
+    if isinstance(node, zarr.Array):
+        found["shape"] = node.shape
+        found["sha256"] = [digest(canonical(node[selection(box)], dtype)) for box in boxes]
+    return found
+
+
+def selection(box):
+    return ... if box is None else tuple(slice(*side) for side in box)
+
+
+for line in sys.stdin:
+    try:
+        said = answer(**json.loads(line))
+    except Exception as error:  # whatever class it refuses with
+        said = {"error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(said), flush=True)
