@@ -16,8 +16,9 @@ pub(crate) mod json;
 mod typestr;
 mod v3_name;
 
-pub(crate) use element::{Element, Variable};
+pub(crate) use element::{Element, IntegerFormat, Variable};
 pub use fill_value::FillValue;
+pub(crate) use float::FloatFormat;
 
 use crate::error::FormatError;
 
