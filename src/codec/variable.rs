@@ -227,7 +227,7 @@ impl Items {
 }
 
 /// An item as it is stored: its length, then its bytes.
-pub(super) fn framed(element: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn framed(element: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(element.len()).ok()?;
     Some([&length.to_le_bytes(), element].concat())
 }
