@@ -112,7 +112,7 @@ impl View {
     pub(super) fn decoded_chunk(&self, array: &ShownArray, meta: &ObjectMeta) -> Attributes {
         self.file(
             meta,
-            array.reader.layout().decoded_len(),
+            array.decoded_len,
             meta.version.fingerprint(),
         )
     }
@@ -125,7 +125,7 @@ impl View {
     /// A chunk that the store lacks, as a file of fill value.
     pub(super) fn absent_chunk(&self, array: &ShownArray) -> Attributes {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
-        let len = array.reader.layout().decoded_len();
+        let len = array.decoded_len;
         self.file(&array.node.document.meta, len, fingerprint)
     }
 

@@ -243,7 +243,7 @@ impl OpenFile {
         match &self.content {
             Content::Stored(slice) => Some(fill(scratch, len, |buf| slice.read_at(offset, buf))),
             Content::Absent(array) => Some(fill(scratch, len, |buf| {
-                array.reader.layout().fill_value().fill(offset, buf);
+                array.reader.layout().fill_absent(offset, buf);
                 Ok(())
             })),
             Content::Generated(text) | Content::Statistics(text) => {

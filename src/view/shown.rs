@@ -22,6 +22,8 @@ pub(super) struct ShownArray {
     pub(super) form: Form,
     pub(super) names: ChunkNames,
     pub(super) reader: Arc<ArrayReader>,
+    /// Bytes of a decoded chunk, where chunks are decoded.
+    pub(super) decoded_len: u64,
     /// Whether a chunk that the store lacks is a file of fill value.
     pub(super) fills: bool,
     /// Whether listings name every chunk of the grid.
@@ -84,13 +86,20 @@ impl ShownArray {
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
         let layout = ChunkLayout::new(&node.metadata, shards)?;
-        if form == Form::Decoded && layout.decoded_len() > options.max_chunk_bytes {
-            return Err(FormatError::TooLarge {
-                what: "the size of a decoded chunk (see --max-chunk)",
-                found: layout.decoded_len().to_string(),
-                limit: options.max_chunk_bytes,
-            });
-        }
+        let decoded_len = match (form, layout.decoded_len()) {
+            (Form::Decoded, None) => {
+                let name = format!("{} in the view of decoded chunks", node.metadata.data_type);
+                return Err(FormatError::unsupported("", "data type", name));
+            }
+            (Form::Decoded, Some(len)) if len > options.max_chunk_bytes => {
+                return Err(FormatError::TooLarge {
+                    what: "the size of a decoded chunk (see --max-chunk)",
+                    found: len.to_string(),
+                    limit: options.max_chunk_bytes,
+                });
+            }
+            (_, len) => len.unwrap_or(0),
+        };
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
         let fills = form == Form::Decoded && options.missing == Missing::Fill;
         let lists_grid = fills && n_chunks <= MOST_LISTED;
@@ -116,6 +125,7 @@ impl ShownArray {
             node,
             form,
             reader: Arc::new(reader),
+            decoded_len,
             fills,
             lists_grid,
         })
