@@ -11,10 +11,18 @@ const SHOWN: [Shown; 4] = [
     Shown::Decoded(Shards::Keep),
 ];
 
+const FORMATS: [ZarrFormat; 5] = [
+    ZarrFormat::PreV1,
+    ZarrFormat::V1,
+    ZarrFormat::V2,
+    ZarrFormat::Draft,
+    ZarrFormat::V3,
+];
+
 /// Takes `data` for a document of every kind in turn.
 pub fn run(data: &[u8]) {
     let _ = v2::parse_group(data);
-    for format in [ZarrFormat::V2, ZarrFormat::V3] {
+    for format in FORMATS {
         if let Some(array) = parse(data, format) {
             for shown in SHOWN {
                 check_shown(&array, data, shown);
@@ -45,11 +53,11 @@ fn parse(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
 /// more it does not change.
 fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
     let Ok(decoding) = &array.decoding else {
-        let _ = render::array(text, array.zarr_format, shown);
+        let _ = render::array(text, array, shown);
         return;
     };
-    let document = render::array(text, array.zarr_format, shown).expect("it can be decoded");
-    let again = render::array(&document, array.zarr_format, shown).expect("it was shown");
+    let document = render::array(text, array, shown).expect("it can be decoded");
+    let again = render::array(&document, array, shown).expect("it was shown");
     assert_eq!(document, again, "{shown:?}");
     let made = parse(&document, array.zarr_format).expect("an array");
     let what = made
@@ -68,9 +76,9 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
 
 /// Copies of documents in a group's own are shown as the documents are.
 fn check_consolidated(text: &[u8], format: ZarrFormat, shown: Shown) {
-    let mut edit = |_: &str, copy: &[u8]| match render::array(copy, format, shown) {
-        Ok(document) => EntryEdit::Replace(document),
-        Err(_) => EntryEdit::Remove,
+    let mut edit = |_: &str, copy: &[u8]| {
+        let shown = parse(copy, format).and_then(|array| render::array(copy, &array, shown).ok());
+        shown.map_or(EntryEdit::Remove, EntryEdit::Replace)
     };
     let edited = match format {
         ZarrFormat::V2 => consolidated::edit_v2,

@@ -19,8 +19,8 @@ use crate::codec::{CodecChain, IndexLayout, IndexLocation, VariableLength, frame
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
-use crate::metadata::{ArrayMetadata, Decoding};
 pub use crate::metadata::render::Shards;
+use crate::metadata::{ArrayMetadata, Decoding};
 
 /// How the shown chunks of an array lie in its stored objects.
 #[derive(Debug)]

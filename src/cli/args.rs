@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser};
 use log::LevelFilter;
 
-use super::config::{Missing, Passthrough, Shards, ViewKind};
+use super::config::{Missing, Passthrough, Shards, Target, ViewKind};
 use super::error::CliError;
 use super::options::MountOptions;
 
@@ -36,6 +36,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = view_kind,
           action = ArgAction::Set, num_args = 1, default_value = "keys")]
     pub(crate) view: Vec<ViewKind>,
+
+    /// Show every node in this Zarr version, whatever its own is [default: each in its own]
+    #[arg(long = "as", value_name = "VERSION", value_parser = target())]
+    pub(crate) shown_as: Option<Target>,
 
     /// Shards: one file per inner chunk, or one per shard
     #[arg(long, value_name = "HOW", value_parser = shards(), default_value = "expand")]
@@ -128,6 +132,8 @@ const EXAMPLES: &str = "\
 Examples:
   zarr-mount data.zarr /mnt/z                  every inner chunk of a sharded store as a file
   zarr-mount --view chunks data.zarr /mnt/z    decoded chunks: C order, little-endian
+  zarr-mount --view chunks --as v2 data.zarr /mnt/z
+                                               the same for readers of Zarr v2, such as GDAL
   zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
@@ -158,6 +164,13 @@ impl Args {
         let all = program.chain(&options.flags).chain(rest);
         Ok((Args::try_parse_from(all)?, options))
     }
+}
+
+fn target() -> impl TypedValueParser<Value = Target> {
+    PossibleValuesParser::new(["v2", "v3"]).map(|name| match name.as_str() {
+        "v2" => Target::V2,
+        _ => Target::V3,
+    })
 }
 
 fn shards() -> impl TypedValueParser<Value = Shards> {
@@ -241,8 +254,9 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 16] = [
         "view",
+        "as",
         "shards",
         "missing",
         "cache-size",

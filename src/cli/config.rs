@@ -12,7 +12,7 @@ use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
 use crate::fuse::session::SessionOptions;
 use crate::store::Symlinks;
-pub use crate::view::{Missing, Shards, ViewKind, ViewOptions};
+pub use crate::view::{Missing, Shards, Target, ViewKind, ViewOptions};
 
 /// Whether the kernel reads plain files of the store by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,6 +188,7 @@ fn view_options(args: &Args) -> ViewOptions {
     }
     ViewOptions {
         views,
+        shown_as: args.shown_as,
         shards: args.shards,
         missing: args.missing,
         uid: args.uid,

@@ -77,7 +77,10 @@ impl Report {
         // Depth first, names sorted within one prefix; deep trees cost no stack.
         let mut pending = vec![start.clone()];
         while let Some(prefix) = pending.pop() {
-            let found = self.hierarchy.tree_node(&prefix).map_err(io::Error::other)?;
+            let found = self
+                .hierarchy
+                .tree_node(&prefix)
+                .map_err(io::Error::other)?;
             self.tell(&prefix, &found.node, out)?;
             if !matches!(found.node, Node::Array(_)) {
                 let children = self.children(&prefix, &found.place);

@@ -135,7 +135,10 @@ impl ArrayToArray {
             return Ok(fill.clone());
         };
         let changed = || {
-            let name = format!("{} before sharding, which changes the fill value", self.name());
+            let name = format!(
+                "{} before sharding, which changes the fill value",
+                self.name()
+            );
             FormatError::unsupported("", "codec", name)
         };
         let encoded = filter.encode_element(fill.bytes()).ok_or_else(changed)?;

@@ -1,8 +1,8 @@
 //! The array-to-bytes codecs, as a closed set.
 
-use super::{BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, bytes};
 #[cfg(feature = "pcodec")]
 use super::Pcodec;
+use super::{BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, bytes};
 use crate::{dtype::Element, error::FormatError};
 
 /// The codec that turns elements into bytes.
@@ -43,7 +43,10 @@ impl ArrayToBytes {
             ArrayToBytes::PackBits(codec) => codec.encoded_len(length),
             ArrayToBytes::VariableLength(_) => {
                 let items = length / item_size.max(1);
-                items.saturating_mul(4).saturating_add(length).saturating_add(4)
+                items
+                    .saturating_mul(4)
+                    .saturating_add(length)
+                    .saturating_add(4)
             }
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::encoded_limit(length),

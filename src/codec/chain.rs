@@ -212,7 +212,8 @@ impl CodecChain {
         let mut codecs = self.array_to_array.iter();
         let length = codecs.try_fold(decoded_len, |length, codec| Some(codec.encoded_len(length)));
         // An item of one byte at least: the most lengths that there can be.
-        self.array_to_bytes.encoded_limit(length.unwrap_or(u64::MAX), 1)
+        self.array_to_bytes
+            .encoded_limit(length.unwrap_or(u64::MAX), 1)
     }
 
     /// What each array-to-array codec sees, and what is behind the last one.
@@ -231,10 +232,14 @@ impl CodecChain {
 
     /// The type of the elements that the array-to-bytes codec sees.
     pub fn encoded_type(&self, dtype: &DataType) -> DataType {
-        let filter = self.array_to_array.iter().rev().find_map(|codec| match codec {
-            ArrayToArray::Filter(filter) => Some(filter.encoded_type()),
-            _ => None,
-        });
+        let filter = self
+            .array_to_array
+            .iter()
+            .rev()
+            .find_map(|codec| match codec {
+                ArrayToArray::Filter(filter) => Some(filter.encoded_type()),
+                _ => None,
+            });
         filter.unwrap_or(dtype).clone()
     }
 

@@ -77,7 +77,9 @@ impl PackBits {
         let numbers = u128::from(decoded_len) / self.number_bytes.max(1) as u128;
         let bytes = (numbers * u128::from(self.bits())).div_ceil(8);
         let padding = u64::from(self.padding != PaddingEncoding::None);
-        u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(padding)
+        u64::try_from(bytes)
+            .unwrap_or(u64::MAX)
+            .saturating_add(padding)
     }
 
     /// Unpacks `encoded` to all of `out`.
@@ -178,12 +180,18 @@ mod tests {
         let int4 = PackBits::new(&data_type("int4"), PaddingEncoding::None, None, None).unwrap();
         assert_eq!(decode(&int4, &[0x7f, 0x08], 3).unwrap(), [0xff, 7, 0xf8]);
         let middle = codec("int16", 4, 11).unwrap();
-        assert_eq!(decode(&middle, &[0x81, 0x12], 4).unwrap(), [0x10, 0xf8, 0x20, 1]);
+        assert_eq!(
+            decode(&middle, &[0x81, 0x12], 4).unwrap(),
+            [0x10, 0xf8, 0x20, 1]
+        );
         let whole = codec("uint64", 0, 63).unwrap();
         let bytes: Vec<u8> = (1..17).collect();
         assert_eq!(decode(&whole, &bytes, 16).unwrap(), bytes);
         let complex = codec("complex64", 31, 31).unwrap();
-        assert_eq!(decode(&complex, &[2], 8).unwrap(), [0, 0, 0, 0, 0, 0, 0, 0x80]);
+        assert_eq!(
+            decode(&complex, &[2], 8).unwrap(),
+            [0, 0, 0, 0, 0, 0, 0, 0x80]
+        );
         for (first, last) in [(3, 2), (0, 16), (u64::MAX, u64::MAX)] {
             assert!(codec("int16", first, last).is_err());
         }

@@ -136,8 +136,8 @@ impl ShardingCodec {
     ) -> Result<Entries<'a>, FormatError> {
         let shard_len = u64::try_from(shard.len()).map_err(|_| refused("too long"))?;
         let start = layout.position(shard_len, self.location)?;
-        let index = range_of(shard, start, layout.encoded_len())
-            .ok_or_else(|| refused("index outside"))?;
+        let index =
+            range_of(shard, start, layout.encoded_len()).ok_or_else(|| refused("index outside"))?;
         let mut verifier = layout.verifier(shard_len);
         verifier.feed(index)?;
         verifier.finish()?;

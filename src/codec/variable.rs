@@ -93,7 +93,10 @@ impl VariableLength {
         if at == bytes.len() {
             return Ok(());
         }
-        Err(refused(format!("{} bytes after the last item", bytes.len() - at)))
+        Err(refused(format!(
+            "{} bytes after the last item",
+            bytes.len() - at
+        )))
     }
 
     /// Checks what can be checked of the bytes of `expected` elements.
@@ -213,7 +216,8 @@ impl Items {
         let length = items().fold(WORD as u64, |sum, item| {
             sum.saturating_add(item.len() as u64)
         });
-        let (Some(count), Ok(room), true) = (count, usize::try_from(length), length <= limit) else {
+        let (Some(count), Ok(room), true) = (count, usize::try_from(length), length <= limit)
+        else {
             let problem = format!("decodes to {length} bytes, more than the {limit} allowed");
             return Err(FormatError::encoded(codec.name(), problem));
         };

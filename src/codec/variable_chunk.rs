@@ -131,7 +131,10 @@ impl CodecChain {
                 }
                 ArrayToArray::Reshape(_) => {}
                 ArrayToArray::Filter(filter) => {
-                    return Err(FormatError::encoded(filter.name(), "elements without a size"));
+                    return Err(FormatError::encoded(
+                        filter.name(),
+                        "elements without a size",
+                    ));
                 }
             }
         }
@@ -180,7 +183,8 @@ fn items_of_shard(
             continue;
         }
         if absent.is_none() {
-            let element = framed(spec.fill.bytes()).ok_or_else(|| refused("a fill value too long"))?;
+            let element =
+                framed(spec.fill.bytes()).ok_or_else(|| refused("a fill value too long"))?;
             items.pool.extend(element);
         }
         let place = absent.get_or_insert_with(|| FillValue::new(end.to_le_bytes().to_vec(), true));

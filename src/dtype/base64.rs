@@ -28,6 +28,24 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// `bytes` in base64, padded.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+        let word = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for (i, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = usize::try_from((word >> shift) & 63).ok();
+            let digit = digit
+                .filter(|_| i <= group.len())
+                .and_then(|digit| DIGITS.get(digit));
+            text.push(digit.map_or('=', |&digit| digit.into()));
+        }
+    }
+    text
+}
+
 fn value_of(digit: u8) -> Option<u32> {
     Some(u32::from(match digit {
         b'A'..=b'Z' => digit - b'A',
@@ -41,7 +59,7 @@ fn value_of(digit: u8) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
 
     #[test]
     fn decodes_only_what_is_strictly_base64() {
@@ -60,6 +78,9 @@ mod tests {
             ("YW\n=", None),
         ] {
             assert_eq!(decode(text).as_deref(), bytes, "{text}");
+            if let Some(bytes) = bytes {
+                assert_eq!(encode(bytes), text);
+            }
         }
     }
 }

@@ -13,12 +13,16 @@ mod fill_json;
 mod fill_value;
 mod float;
 pub(crate) mod json;
+mod spell_element;
+mod spell_fill;
+mod spell_type;
 mod typestr;
 mod v3_name;
 
 pub(crate) use element::{Element, IntegerFormat, Variable};
 pub use fill_value::FillValue;
 pub(crate) use float::FloatFormat;
+pub use spell_element::element_text;
 
 use crate::error::FormatError;
 

@@ -84,8 +84,8 @@ impl Hierarchy {
         }
     }
 
-    /// The prefix of the array that the document at `key` describes; `None` when it describes
-    /// none.
+    /// The prefix of the array that the document at `key` describes, or fails to; `None` when it
+    /// describes none.
     ///
     /// ```text
     /// a/.zarray                 a
@@ -105,6 +105,7 @@ impl Hierarchy {
         };
         Ok(match self.node(&prefix)? {
             Node::Array(array) if array.document.key == *key => Some(prefix),
+            Node::Broken(broken) if broken.document.key == *key => Some(prefix),
             _ => None,
         })
     }

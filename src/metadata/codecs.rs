@@ -202,7 +202,10 @@ impl Seen {
     /// Until July 2023 a chain without a codec from array to bytes meant little-endian bytes.
     fn little_endian(&self) -> Result<ArrayToBytes, FormatError> {
         if self.data_type.is_variable() {
-            let problem = format!("found no codec that makes bytes of `{}`", self.data_type.name);
+            let problem = format!(
+                "found no codec that makes bytes of `{}`",
+                self.data_type.name
+            );
             return Err(FormatError::document("", problem));
         }
         let named = self.endian() == Endian::Required;

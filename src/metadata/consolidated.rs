@@ -14,7 +14,8 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::json::{Document, Edits, Member};
+use super::json::{Document, Edits};
+use super::splice::remove;
 use crate::dtype::json::{Json, Object};
 use crate::error::FormatError;
 
@@ -91,6 +92,24 @@ pub fn edit_v3(
     Ok(edits.apply(text))
 }
 
+/// Whether the v3 group document `text` holds copies.
+pub fn is_inline(text: &[u8]) -> bool {
+    let held = || -> Result<bool, FormatError> {
+        let document = Document::parse(text)?;
+        let root = document.root()?;
+        let consolidated = root
+            .get("consolidated_metadata")
+            .map(Json::of)
+            .transpose()?;
+        let Some(Json::Object(consolidated)) = consolidated else {
+            return Ok(false);
+        };
+        Ok(consolidated.get("kind").map(RawValue::get) == Some("\"inline\""))
+    };
+    // What cannot be parsed holds nothing that can be copied.
+    held().unwrap_or(false)
+}
+
 /// Edits the copies in the document of the group at `prefix` ("" or ending in `/`).
 fn edit_group(
     document: &Document<'_>,
@@ -145,31 +164,6 @@ fn path_of(key: &str, document: DocumentName) -> Option<&str> {
         Some("")
     } else {
         prefix.strip_suffix('/')
-    }
-}
-
-/// Takes members out, each with one comma: the one before it, or where no member before it
-/// stays, the one after it.
-///
-/// ```text
-/// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}
-///        ^^^^^^^^                         without b and c: {"a": 1}
-/// ```
-fn remove(members: &[Member<'_>], edits: &mut Edits, goes: impl Fn(&Member<'_>) -> bool) {
-    let mut end = None;
-    let mut one_stays = false;
-    for (i, member) in members.iter().enumerate() {
-        if goes(member) {
-            let next = members.get(i + 1).map(|next| next.span.start);
-            let span = match end.filter(|_| one_stays) {
-                Some(end) => end..member.span.end,
-                None => member.span.start..next.unwrap_or(member.span.end),
-            };
-            edits.replace(span, "");
-        } else {
-            one_stays = true;
-        }
-        end = Some(member.span.end);
     }
 }
 

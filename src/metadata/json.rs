@@ -157,6 +157,14 @@ impl Edits {
         edited.extend_from_slice(text.get(done..).unwrap_or_default());
         edited
     }
+
+    /// The same for `text` that begins at `start` of the document.
+    pub(crate) fn apply_to(mut self, text: &[u8], start: usize) -> Vec<u8> {
+        for (span, _) in &mut self.0 {
+            *span = span.start.saturating_sub(start)..span.end.saturating_sub(start);
+        }
+        self.apply(text)
+    }
 }
 
 /// Most dimensions of an array, as many as `NumPy` has.
@@ -217,7 +225,13 @@ pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), For
             _ => false,
         };
         if !tolerated && !known.contains(&name) {
-            return Err(FormatError::unsupported(name, "extension", name));
+            // A name may be empty, a place may not.
+            let place = if name.is_empty() {
+                "the document"
+            } else {
+                name
+            };
+            return Err(FormatError::unsupported(place, "extension", name));
         }
     }
     Ok(())

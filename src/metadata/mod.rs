@@ -19,12 +19,16 @@ pub mod n5;
 mod numcodecs;
 pub mod pre_v1;
 pub mod render;
+mod splice;
+mod unshard;
 pub mod v1;
 pub mod v2;
 pub mod v3;
+pub mod write;
 
 pub(crate) use chunk_key::index_of;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
+pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};
 use crate::dtype::{DataType, FillValue};

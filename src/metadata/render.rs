@@ -1,23 +1,35 @@
-//! The documents that views show: edits of the stored ones.
+//! The documents that views show: edits of the stored ones, in their own version.
 //!
 //! | stored | expanded | decoded |
 //! |---|---|---|
 //! | v3 `codecs` | those before the sharding codec, then the inner ones | `bytes`, little-endian |
 //! | v3 `chunk_grid` | the inner chunk shape | the same, where shards are expanded |
+//! | draft `storage_transformers` | without sharding | without sharding |
+//! | draft `chunk_grid` | – | the shape of shards, where they are kept |
+//! | draft `compressor`, `codecs`, `attributes.filters` | – | none |
 //! | v2 `compressor`, `filters` | – | `null` |
-//! | v2 `order`, `dtype` | – | `C`, little-endian |
+//! | v1 `compression`, `compression_opts` | – | `"none"`, `null` |
+//! | `order`, `chunk_memory_layout` | – | `C` |
+//! | `dtype`, draft `data_type` | – | little-endian |
 //!
-//! Structured types keep the byte order of their fields, so their documents keep it too.
+//! Structured types keep the byte order of their fields, so their documents keep it too. Elements
+//! of any length stay in their own codec (`vlen-utf8`, …), and documents keep that codec alone.
 //! Everything else stays byte for byte, the order of members and the spelling of numbers
 //! included; a member that is absent and means the default stays absent.
+//!
+//! Arrays older than v1 are always compressed, so their decoded form needs another version.
+
+mod draft;
+mod v1;
+mod v2;
+mod v3;
 
 use serde_json::value::RawValue;
 
-use super::codecs::{self, CodecSpec};
 use super::json::{Document, Edits};
-use super::{ArrayMetadata, NodeMetadata, ZarrFormat, v2, v3};
-use crate::dtype::json::{self, Extension, Json};
-use crate::dtype::{ByteOrder, DataType, ItemLayout};
+use super::{ArrayMetadata, Decoding, ZarrFormat, codecs};
+use crate::dtype::json::{self, Json, Object};
+use crate::dtype::{ByteOrder, DataType, Element, ItemLayout, Variable};
 use crate::error::FormatError;
 
 /// How a view shows an array.
@@ -40,153 +52,121 @@ pub enum Shards {
     Keep,
 }
 
-/// The array document `text` as a view shows it. A v2 array has no shards: expanded, it is as
-/// stored.
+/// The document `text` of `array` as a view shows it. An array of v2 or before has no shards:
+/// expanded, it is as stored.
 ///
 /// # Errors
 ///
-/// When the array cannot be decoded, unless it is shown as stored.
-pub fn array(text: &[u8], format: ZarrFormat, shown: Shown) -> Result<Vec<u8>, FormatError> {
-    match (shown, format) {
-        (Shown::Expanded, ZarrFormat::V3) => expanded_v3(text),
-        (Shown::Stored | Shown::Expanded, _) => Ok(text.to_vec()),
-        (Shown::Decoded(_), ZarrFormat::V2) => decoded_v2(text),
-        (Shown::Decoded(shards), ZarrFormat::V3) => decoded_v3(text, shards),
-        (Shown::Decoded(_), _) => Err(FormatError::document("", "this version cannot be edited")),
+/// When the array cannot be decoded, unless it is shown as stored; when its version cannot say
+/// what is shown.
+pub fn array(text: &[u8], array: &ArrayMetadata, shown: Shown) -> Result<Vec<u8>, FormatError> {
+    match (shown, array.zarr_format) {
+        (Shown::Stored, _)
+        | (Shown::Expanded, ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2) => {
+            Ok(text.to_vec())
+        }
+        (Shown::Expanded, ZarrFormat::Draft) => draft::expanded(text, array),
+        (Shown::Expanded, ZarrFormat::V3) => v3::expanded(text, array),
+        (Shown::Decoded(_), ZarrFormat::PreV1) => Err(FormatError::document(
+            "",
+            "this version of the format has compressed chunks only; \
+             `--as v2` or `--as v3` shows the array decoded",
+        )),
+        (Shown::Decoded(_), ZarrFormat::V1) => v1::decoded(text, array),
+        (Shown::Decoded(_), ZarrFormat::V2) => v2::decoded(text, array),
+        (Shown::Decoded(shards), ZarrFormat::Draft) => draft::decoded(text, array, shards),
+        (Shown::Decoded(shards), ZarrFormat::V3) => v3::decoded(text, array, shards),
     }
 }
 
-/// The v3 document of a sharded array as the unsharded array of its inner chunks, all levels of
-/// nesting undone. The document of an array without shards stays as it is.
-///
-/// # Errors
-///
-/// When it is no array document, or the array cannot be decoded.
-pub fn expanded_v3(text: &[u8]) -> Result<Vec<u8>, FormatError> {
-    let array = v3_array(text)?;
-    let document = Document::parse(text)?;
-    let value = document.root()?.require("codecs")?;
-    let mut edits = Edits::default();
-    if replace_chunk_shape(&document, &array, &mut edits)? {
-        let mut chain = Vec::new();
-        unshard(&document, &codecs::list(value)?, &mut chain)?;
-        let list = [b"[", chain.join(&b", "[..]).as_slice(), b"]"].concat();
-        edits.replace(document.span(value), list);
-    }
-    Ok(edits.apply(text))
+fn decoding(array: &ArrayMetadata) -> Result<&Decoding, FormatError> {
+    array.decoding.as_ref().map_err(Clone::clone)
 }
 
-/// The v3 document as that of an uncompressed array.
-///
-/// # Errors
-///
-/// When it is no array document, or the array cannot be decoded.
-pub fn decoded_v3(text: &[u8], shards: Shards) -> Result<Vec<u8>, FormatError> {
-    let array = v3_array(text)?;
-    let decoding = array.decoding.clone()?;
-    let endian = match decoding.data_type.layout {
+/// The type of decoded elements: the fields of a record in the order that they are stored in,
+/// which in v3 the codecs say.
+pub(super) fn stored_type(decoding: &Decoding) -> DataType {
+    let data_type = decoding.data_type.clone();
+    match codecs::innermost_endian(&decoding.codecs) {
+        Some(order) => data_type.with_field_order(order),
+        None => data_type,
+    }
+}
+
+/// The v3 codec list of decoded elements of a fixed size, those of a record in `record_order`.
+pub(super) fn bytes_codec(layout: &ItemLayout, record_order: Option<ByteOrder>) -> &'static str {
+    let endian = match layout {
         ItemLayout::Numbers { unit: 1 } | ItemLayout::Variable => None,
         ItemLayout::Numbers { .. } => Some(ByteOrder::Little),
-        ItemLayout::Structured { .. } => codecs::innermost_endian(&decoding.codecs),
+        ItemLayout::Structured { .. } => record_order,
     };
-    let bytes = match endian {
+    match endian {
         None => r#"[{"name": "bytes"}]"#,
         Some(ByteOrder::Little) => r#"[{"name": "bytes", "configuration": {"endian": "little"}}]"#,
         Some(ByteOrder::Big) => r#"[{"name": "bytes", "configuration": {"endian": "big"}}]"#,
-    };
-    let document = Document::parse(text)?;
-    let mut edits = Edits::default();
-    edits.replace(document.span(document.root()?.require("codecs")?), bytes);
-    if shards == Shards::Expand {
-        replace_chunk_shape(&document, &array, &mut edits)?;
-    }
-    Ok(edits.apply(text))
-}
-
-/// The v2 document as that of an uncompressed array.
-///
-/// # Errors
-///
-/// When it is no array document, or the array cannot be decoded.
-pub fn decoded_v2(text: &[u8]) -> Result<Vec<u8>, FormatError> {
-    v2::parse_array(text)?.decoding?;
-    let document = Document::parse(text)?;
-    let root = document.root()?;
-    let mut edits = Edits::default();
-    for name in ["compressor", "filters"] {
-        if let Some(value) = root.get_some(name) {
-            edits.replace(document.span(value), "null");
-        }
-    }
-    if let Some(order) = root.get_some("order") {
-        edits.replace(document.span(order), "\"C\"");
-    }
-    let dtype = root.require("dtype")?;
-    if let Some(little) = little_endian(dtype)? {
-        edits.replace(document.span(dtype), little);
-    }
-    Ok(edits.apply(text))
-}
-
-fn v3_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
-    match v3::parse(text)? {
-        NodeMetadata::Array(array) => match &array.decoding {
-            Ok(_) => Ok(*array),
-            Err(error) => Err(error.clone()),
-        },
-        NodeMetadata::Group(_) => Err(FormatError::document(
-            "node_type",
-            "found a group, expected an array",
-        )),
     }
 }
 
-/// Puts the inner chunk shape in place of the outer one. False when there are no shards.
-fn replace_chunk_shape(
+/// Whether decoded chunks are as an object codec makes them, in whichever order it has them.
+fn keeps_order(data_type: &DataType) -> bool {
+    data_type.element == Element::Variable(Variable::Object)
+}
+
+/// A member and what it is to be.
+struct Change<'a> {
+    name: &'a str,
+    value: &'a str,
+    /// Whether an absent member, or `null`, means the same.
+    is_default: bool,
+}
+
+/// Gives members their values: in their place, or where there are none, at the beginning.
+fn change(
     document: &Document<'_>,
-    array: &ArrayMetadata,
+    root: &Object<'_>,
+    changes: &[Change<'_>],
     edits: &mut Edits,
-) -> Result<bool, FormatError> {
-    let Some(inner) = array.inner_chunk_shape() else {
-        return Ok(false);
-    };
-    let grid = Extension::of(document.root()?.require("chunk_grid")?, "a chunk grid")?;
-    let value = grid.configuration.require("chunk_shape")?;
-    let lengths: Vec<String> = inner.iter().map(u64::to_string).collect();
-    edits.replace(document.span(value), format!("[{}]", lengths.join(", ")));
-    Ok(true)
-}
-
-/// Adds the codecs of the innermost chunks as they are spelled: at each level those before the
-/// sharding codec, and at the last level all.
-fn unshard<'t>(
-    document: &Document<'t>,
-    specs: &[CodecSpec<'_>],
-    chain: &mut Vec<&'t [u8]>,
 ) -> Result<(), FormatError> {
-    for spec in specs {
-        if codecs::is_sharding(spec) {
-            let inner = spec.configuration.require("codecs")?;
-            return unshard(document, &codecs::list(inner)?, chain);
+    let mut added = String::new();
+    for change in changes {
+        match root.get(change.name) {
+            Some(value) if change.is_default && value.get() == "null" => {}
+            Some(value) => edits.replace(document.span(value), change.value),
+            None if change.is_default => {}
+            None => added += &format!("\"{}\": {}, ", change.name, change.value),
         }
-        chain.push(document.text_of(spec.text));
+    }
+    if !added.is_empty() {
+        let start = document.span(document.value()?).start + 1;
+        edits.replace(start..start, added);
     }
     Ok(())
 }
 
-/// The JSON of a v2 data type in little-endian; `None` when it is so already.
-fn little_endian(dtype: &RawValue) -> Result<Option<String>, FormatError> {
-    let Json::String(name) = Json::of(dtype)? else {
-        return Ok(None);
+/// Makes the data type `value`, a typestring, little-endian.
+fn make_little_endian(
+    document: &Document<'_>,
+    value: &RawValue,
+    edits: &mut Edits,
+) -> Result<(), FormatError> {
+    let Json::String(name) = Json::of(value)? else {
+        return Ok(());
     };
-    let (parsed, _) = DataType::parse_v2(dtype)?;
+    let Some(rest) = name.strip_prefix(['>', '=']) else {
+        return Ok(());
+    };
+    let (parsed, _) = DataType::parse_v2(value)?;
     let order = if parsed.swap_unit() == 1 { '|' } else { '<' };
-    match name.strip_prefix(['>', '=']) {
-        Some(rest) => serde_json::to_string(&format!("{order}{rest}"))
-            .map(Some)
-            .map_err(|_| json::mismatch(dtype, "a typestring")),
-        None => Ok(None),
-    }
+    let little = serde_json::to_string(&format!("{order}{rest}"))
+        .map_err(|_| json::mismatch(value, "a typestring"))?;
+    edits.replace(document.span(value), little);
+    Ok(())
+}
+
+/// A list of lengths.
+fn list_of(lengths: &[u64]) -> String {
+    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
+    format!("[{}]", lengths.join(", "))
 }
 
 #[cfg(test)]

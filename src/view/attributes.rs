@@ -18,8 +18,8 @@ impl View {
         match vnode {
             Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root))),
             Vnode::Statistics => Ok(Some(self.file(&self.root, statistics::SIZE, 0))),
-            Vnode::Prefix { prefix, .. } => {
-                Ok(self.stat_prefix(prefix)?.map(|m| self.directory(&m)))
+            Vnode::Prefix { path, .. } => {
+                Ok(self.directory_meta(path)?.map(|m| self.directory(&m)))
             }
             Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
                 Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
@@ -28,7 +28,11 @@ impl View {
                 let document = self.document(*view, key)?;
                 Ok(document.map(|(meta, text)| self.edited_document(&meta, &text)))
             }
-            Vnode::ErrorNote { view, prefix } => match self.shown(*view, prefix)? {
+            Vnode::Written { view, path, name } => {
+                let written = self.written(*view, path, *name)?;
+                Ok(written.map(|(meta, text)| self.edited_document(&meta, &text)))
+            }
+            Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
                 Shown::Unusable(unusable) => {
                     Ok(Some(self.text(&unusable.document.meta, &unusable.note())))
                 }
@@ -60,23 +64,18 @@ impl View {
             return Ok(None);
         }
         let stored = array.stored_directory(first)?;
-        let stat = match stored {
-            Some(key) => self
-                .stat(&key)?
-                .filter(|stat| stat.kind == StatKind::Prefix),
-            None => None,
-        };
-        match stat {
-            Some(stat) => Ok(Some(self.directory(&stat.meta))),
-            None if array.fills => {
-                let meta = self.stat_prefix(&array.node.prefix)?;
-                Ok(meta.map(|meta| self.directory(&meta)))
+        let meta = match self.stat_prefix(&stored)? {
+            // A draft's array of fill value has no prefix; its document always lies in one.
+            None if array.absent_len.is_some() => {
+                self.stat_prefix(&array.node.document.key.parent())?
             }
-            None => Ok(None),
-        }
+            found => found,
+        };
+        Ok(meta.map(|meta| self.directory(&meta)))
     }
 
-    /// The attributes of a chunk of the grid, given those of the object that would hold it.
+    /// The attributes of a chunk of the grid, given those of the object that would hold it. One of
+    /// a variable-length type is decoded: nothing else tells its size.
     pub(super) fn chunk(
         &self,
         array: &ShownArray,
@@ -84,49 +83,57 @@ impl View {
         stored: Option<ObjectMeta>,
     ) -> Result<Option<Attributes>, Error> {
         let Some(meta) = stored else {
-            return Ok(array.fills.then(|| self.absent_chunk(array)));
+            return Ok(self.absent_chunk(array));
         };
         let reader = &array.reader;
-        if array.form == Form::Stored {
+        if !reader.layout().is_sharded() && array.form != Form::Decoded {
             return Ok(Some(self.object(&meta)));
         }
-        if !reader.layout().is_sharded() {
-            return Ok(Some(self.decoded_chunk(array, &meta)));
+        if !reader.layout().is_sharded()
+            && let Some(known) = self.decoded_chunk(array, &meta)
+        {
+            return Ok(Some(known));
         }
         // Index and attributes must be of one version: that of the object that is opened.
         let Some(object) = reader.open_stored(indices, Some(meta))? else {
-            return Ok(array.fills.then(|| self.absent_chunk(array)));
+            return Ok(self.absent_chunk(array));
         };
         let mut locator = reader.locator(&object, indices)?;
-        if array.fills {
+        if array.absent_len.is_some()
+            && let Some(known) = self.decoded_chunk(array, object.meta())
+        {
             locator.verify()?;
-            return Ok(Some(self.decoded_chunk(array, object.meta())));
+            return Ok(Some(known));
         }
-        Ok(locator.locate(indices)?.map(|chunk| match array.form {
-            Form::Decoded => self.decoded_chunk(array, object.meta()),
-            _ => self.encoded_chunk(object.meta(), chunk.encoded.len()),
-        }))
+        let len = match locator.locate(indices)? {
+            None => array.absent_len,
+            Some(chunk) if array.form != Form::Decoded => Some(chunk.encoded.len()),
+            Some(_) => Some(array.decoded_len_of(&object, indices)?),
+        };
+        Ok(len.map(|len| self.part(object.meta(), len)))
     }
 
-    /// A decoded chunk of a stored object with the attributes `meta`.
-    pub(super) fn decoded_chunk(&self, array: &ShownArray, meta: &ObjectMeta) -> Attributes {
-        self.file(
-            meta,
-            array.decoded_len,
-            meta.version.fingerprint(),
-        )
+    /// A decoded chunk of a stored object with the attributes `meta`; `None` when its size is
+    /// known only after decoding.
+    pub(super) fn decoded_chunk(
+        &self,
+        array: &ShownArray,
+        meta: &ObjectMeta,
+    ) -> Option<Attributes> {
+        let len = array.decoded_len()?;
+        Some(self.part(meta, len))
     }
 
-    /// An encoded inner chunk of a shard with the attributes `meta`.
-    pub(super) fn encoded_chunk(&self, meta: &ObjectMeta, nbytes: u64) -> Attributes {
-        self.file(meta, nbytes, meta.version.fingerprint())
+    /// `len` bytes that come out of a stored object with the attributes `meta`.
+    pub(super) fn part(&self, meta: &ObjectMeta, len: u64) -> Attributes {
+        self.file(meta, len, meta.version.fingerprint())
     }
 
-    /// A chunk that the store lacks, as a file of fill value.
-    pub(super) fn absent_chunk(&self, array: &ShownArray) -> Attributes {
+    /// A chunk that the store lacks, where that is a file of fill value.
+    pub(super) fn absent_chunk(&self, array: &ShownArray) -> Option<Attributes> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
-        let len = array.decoded_len;
-        self.file(&array.node.document.meta, len, fingerprint)
+        let meta = &array.node.document.meta;
+        Some(self.file(meta, array.absent_len?, fingerprint))
     }
 
     /// An object as it is stored.

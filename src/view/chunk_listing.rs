@@ -144,10 +144,7 @@ impl StoredChunks {
     /// Goes to the next stored name that stands for anything; `false` at the end.
     fn advance(&mut self, view: &View) -> Result<bool, Error> {
         if self.listing.is_none() {
-            let prefix = match self.array.stored_directory(&self.first)? {
-                Some(key) if self.array.names.is_nested() => key.to_prefix(),
-                _ => self.array.node.prefix.clone(),
-            };
+            let prefix = self.array.stored_directory(&self.first)?;
             self.listing = self.open(view, &prefix)?;
         }
         let Some(listing) = &mut self.listing else {
@@ -187,19 +184,22 @@ impl StoredChunks {
                 Ok(None) => return None,
                 Ok(Some(chunk)) => {
                     let meta = *locator.meta();
-                    Some(match array.form {
+                    match array.form {
                         Form::Decoded => view.decoded_chunk(array, &meta),
-                        _ => view.encoded_chunk(&meta, chunk.encoded.len()),
-                    })
+                        _ => Some(view.part(&meta, chunk.encoded.len())),
+                    }
                 }
                 Err(_) => None,
             },
             (Contents::Gone, _) => return None,
             (Contents::Unknown, _) | (Contents::All, None) => None,
-            (Contents::All, Some(meta)) if is_chunk => Some(view.decoded_chunk(array, &meta)),
+            (Contents::All, Some(meta)) if is_chunk => match array.form {
+                Form::Decoded => view.decoded_chunk(array, &meta),
+                _ => Some(view.object(&meta)),
+            },
             (Contents::All, Some(meta)) => Some(view.directory(&meta)),
         };
-        let name = array.names.name_of(&indices);
+        let name = array.shown.name_of(&indices);
         let place = chunk_place(self.view, array, indices);
         let vnode = if is_chunk {
             Vnode::Chunk(place)
@@ -219,23 +219,16 @@ impl StoredChunks {
 /// What the stored name `entry` stands for in a directory; `None` for no part of the array.
 fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Option<StoredChunk> {
     let layout = array.reader.layout();
-    let (stored, is_directory) = if array.names.is_nested() {
-        match array.names.in_directory(first, &entry.name) {
-            Name::Directory(indices) => (indices, true),
-            Name::Chunk(indices) => (indices, false),
-            Name::Other => return None,
-        }
-    } else {
-        match array.names.in_array(&entry.name) {
-            Name::Chunk(indices) => (indices, false),
-            _ => return None,
-        }
+    let (stored, is_directory) = match array.stored.in_directory(first, &entry.name) {
+        Name::Directory(indices) => (indices, true),
+        Name::Chunk(indices) => (indices, false),
+        Name::Other => return None,
     };
     if is_directory != (entry.kind == EntryKind::Prefix) {
         return None;
     }
     // In a directory only the last index is this name's own.
-    let own = if array.names.is_nested() {
+    let own = if array.stored.is_nested() {
         stored.len() - 1
     } else {
         0
@@ -298,7 +291,7 @@ fn shard(array: &Arc<ShownArray>, first: &[u64], lower: &[u64]) -> Contents {
 
 /// The indices of a chunk (or directory) whose own part is `own`.
 fn child(array: &ShownArray, first: &[u64], own: &[u64]) -> Dims {
-    if array.names.is_nested() {
+    if array.stored.is_nested() {
         first.iter().chain(own).copied().collect()
     } else {
         own.into()

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::View;
-use super::attributes::hash;
+use super::attributes::{array_in, hash};
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
 use crate::chunk::{Block, BlockKey, Part};
-use crate::error::{Error, FormatError};
+use crate::error::Error;
 use crate::hierarchy::{Node, chunk_identity};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
@@ -33,12 +33,15 @@ impl View {
         let Some(meta) = self.shared.sources.stat_settled(key)? else {
             return Ok(None);
         };
+        // An edit depends on the model too, which may be behind the document.
+        let (identity, epoch) = match self.array_of_document(view, key)? {
+            Some(array) => (array.node.identity, 0),
+            None => (0, self.epoch(meta.size())),
+        };
         let block_key = BlockKey {
-            array: hash(&(view, key)),
+            array: hash(&(view, key, identity)),
             version: meta.version,
-            part: Part::Document {
-                epoch: self.epoch(key, meta.size())?,
-            },
+            part: Part::Document { epoch },
         };
         let text = self.shared.cache.get_or_load(block_key, || {
             let text = self
@@ -48,45 +51,87 @@ impl View {
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
             })?;
-            let mut shown = self.edited(view, key, &text.bytes)?;
-            shown.shrink_to_fit();
-            let reservation = self
-                .shared
-                .cache
-                .reserve(shown.len() as u64, Holding::SOURCE)?;
-            // Its version is what it says; said once, because a copy may be long.
-            let stamp = hash(&shown);
-            Ok(Block::stamped(shown, reservation, stamp))
+            self.document_block(self.edited(view, key, &text.bytes)?)
         })?;
         Ok(Some((meta, text)))
     }
 
-    /// Counts the rechecks of what `key` copies; an array's own document copies nothing. A long
-    /// document takes longer to check, and is checked less often.
-    fn epoch(&self, key: &Key, size: u64) -> Result<u64, Error> {
-        let is_group =
-            is_zmetadata(key) || matches!(self.hierarchy.node(&key.parent())?, Node::Group(_));
-        if self.options.immutable || !is_group {
-            return Ok(0);
+    /// A block of the text of a document.
+    pub(super) fn document_block(&self, mut text: Vec<u8>) -> Result<Block, Error> {
+        text.shrink_to_fit();
+        let reservation = self
+            .shared
+            .cache
+            .reserve(text.len() as u64, Holding::SOURCE)?;
+        // Its version is what it says; said once, because a copy may be long.
+        let stamp = hash(&text);
+        Ok(Block::stamped(text, reservation, stamp))
+    }
+
+    /// The array whose own document is at `key`.
+    fn array_of_document(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<Option<Arc<ShownArray>>, Error> {
+        let Some(prefix) = self.hierarchy.described_by(key)? else {
+            return Ok(None);
+        };
+        let array = array_in(self.shown(view, &prefix)?);
+        Ok(array.filter(|array| array.node.document.key == *key))
+    }
+
+    /// Counts the rechecks of a document that copies others. A long one takes longer to check, and
+    /// is checked less often.
+    pub(super) fn epoch(&self, size: u64) -> u64 {
+        if self.options.immutable {
+            return 0;
         }
         let period = self.options.ttl.max(CONSOLIDATED_RECHECK).as_secs();
         let period = period.saturating_mul(1 + size / (1 << 20)).max(1);
-        Ok(self.started.elapsed().as_secs() / period)
+        self.started.elapsed().as_secs() / period
     }
 
     fn edited(&self, view: ViewKind, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
-        let prefix = key.parent();
         if is_zmetadata(key) {
             return self.edit_copies(view, key, text, ZarrFormat::V2);
         }
-        match self.shown(view, &prefix)? {
-            Shown::Array(array) if array.node.document.key == *key => self
-                .translated(&array, text)
-                .map_err(|error| Error::Metadata {
-                    key: key.to_string(),
-                    error,
-                }),
-            _ => self.edit_copies(view, key, text, ZarrFormat::V3),
+        if let Some(array) = self.array_of_document(view, key)? {
+            return self.translated(&array, text);
+        }
+        self.edit_copies(view, key, text, ZarrFormat::V3)
+    }
+
+    /// The document `name` of an array that is shown in its own version; `None` when there is
+    /// none.
+    pub(super) fn own_document(
+        &self,
+        array: &ShownArray,
+        name: DocumentName,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if name == DocumentName::ZAttrs {
+            let Some(key) = &array.node.attributes else {
+                return Ok(None);
+            };
+            let text = self.hierarchy.read(key, Holding::SOURCE)?;
+            return Ok(text.map(|text| text.bytes));
+        }
+        let key = &array.node.document.key;
+        match self.hierarchy.read(key, Holding::SOURCE)? {
+            Some(text) => self.translated(array, &text.bytes).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Makes sure that the document of an array can say what the view shows.
+    pub(super) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
+        if array.foreign.is_some() {
+            return self.array_text(array, DocumentName::ZarrJson).map(|_| ());
+        }
+        // What can be decoded can be edited, but not in the oldest versions.
+        match (array.form, array.node.metadata.zarr_format) {
+            (Form::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) => Ok(()),
+            _ => self.own_document(array, DocumentName::ZarrJson).map(|_| ()),
         }
     }
 
@@ -132,13 +177,17 @@ impl View {
     }
 
     /// The document of `array` (or a copy of it) as its view shows it.
-    fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, FormatError> {
+    fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
         let shown = match array.form {
             Form::Stored => render::Shown::Stored,
-            Form::Expanded => render::Shown::Expanded,
+            Form::Encoded => render::Shown::Expanded,
             Form::Decoded => render::Shown::Decoded(self.options.shards),
         };
-        render::array(text, array.node.metadata.zarr_format, shown)
+        let edited = render::array(text, &array.node.metadata, shown);
+        edited.map_err(|error| Error::Metadata {
+            key: array.node.document.key.to_string(),
+            error,
+        })
     }
 
     /// What becomes of the copy `entry` of the document of the array at `path` below `group`.
@@ -185,13 +234,7 @@ impl View {
                 None => return Ok(EntryEdit::Remove),
             }
         };
-        let shown = self
-            .translated(&array, text)
-            .map_err(|error| Error::Metadata {
-                key: array.node.document.key.to_string(),
-                error,
-            })?;
-        Ok(EntryEdit::Replace(shown))
+        Ok(EntryEdit::Replace(self.translated(&array, text)?))
     }
 }
 

@@ -9,13 +9,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
-use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Key, Object};
+use crate::store::{Key, Object, ObjectMeta};
 
 /// A file that was opened, and its attributes at that moment.
 #[derive(Debug)]
@@ -44,10 +43,9 @@ enum Content {
     Absent(Arc<ShownArray>),
     /// A chunk that has to be decoded, or taken out of a shard that had to be.
     Chunk(ChunkFile),
-    /// A metadata document, edited.
+    /// A metadata document, edited or written.
     Document {
-        view: ViewKind,
-        key: Key,
+        vnode: Vnode,
         fingerprint: u64,
         /// Gone when the cache evicted it; then it is made again.
         text: Weak<Block>,
@@ -92,20 +90,18 @@ impl View {
                 let object = self.shared.sources.open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
             }
-            Vnode::Document { view, key } => {
-                let document = self.document(*view, key)?;
-                Ok(document.map(|(meta, text)| {
+            Vnode::Document { .. } | Vnode::Written { .. } => {
+                Ok(self.document_of(vnode)?.map(|(meta, text)| {
                     let attributes = self.edited_document(&meta, &text);
                     let content = Content::Document {
-                        view: *view,
-                        key: key.clone(),
+                        vnode: vnode.clone(),
                         fingerprint: attributes.fingerprint,
                         text: Arc::downgrade(&text),
                     };
                     self.opened(attributes, content)
                 }))
             }
-            Vnode::ErrorNote { view, prefix } => match self.shown(*view, prefix)? {
+            Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
                 Shown::Unusable(unusable) => {
                     let note = unusable.note();
                     let attributes = self.text(&unusable.document.meta, &note);
@@ -131,15 +127,22 @@ impl View {
         }
     }
 
+    fn document_of(&self, vnode: &Vnode) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        match vnode {
+            Vnode::Document { view, key } => self.document(*view, key),
+            Vnode::Written { view, path, name } => self.written(*view, path, *name),
+            _ => Ok(None),
+        }
+    }
+
     fn open_chunk(
         self: &Arc<Self>,
         array: Arc<ShownArray>,
         indices: &[u64],
     ) -> Result<Option<Opened>, Error> {
         let reader = &array.reader;
-        let absent = |array: Arc<ShownArray>, attributes: Attributes| {
-            let fills = array.fills;
-            fills.then(|| self.opened(attributes, Content::Absent(array)))
+        let absent = |array: Arc<ShownArray>, attributes: Option<Attributes>| {
+            attributes.map(|attributes| self.opened(attributes, Content::Absent(array)))
         };
         let Some(object) = reader.open_stored(indices, None)? else {
             let attributes = self.absent_chunk(&array);
@@ -150,19 +153,21 @@ impl View {
             return Ok(Some(self.open_object(object, &reader.stored_key(indices)?)));
         }
         let Some(chunk) = reader.locate(&object, indices)? else {
-            let attributes = self.decoded_chunk(&array, &meta);
+            let attributes = array.absent_len.map(|len| self.part(&meta, len));
             return Ok(absent(array, attributes));
         };
         let encoded_len = chunk.encoded.len();
-        let (attributes, as_stored) = match array.form {
+        let (len, as_stored) = match array.form {
             Form::Decoded => {
-                let attributes = self.decoded_chunk(&array, &meta);
+                let len = array.decoded_len_of(&object, indices)?;
                 // Stored bytes that are decoded bytes need no decoder, if the length is right.
-                let same = reader.layout().is_identity() && encoded_len == attributes.size;
-                (attributes, same)
+                let same =
+                    reader.layout().is_identity() && array.decoded_len() == Some(encoded_len);
+                (len, same)
             }
-            Form::Expanded | Form::Stored => (self.encoded_chunk(&meta, encoded_len), true),
+            Form::Encoded | Form::Stored => (encoded_len, true),
         };
+        let attributes = self.part(&meta, len);
         // A slice of a shard's body would pin it.
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             self.stored(chunk.encoded)
@@ -266,11 +271,8 @@ impl OpenFile {
             Content::Chunk(chunk) => chunk.load(then),
             Content::Whole(slice) => self.view.shared.read_whole_then(slice, then),
             Content::Document {
-                view,
-                key,
-                fingerprint,
-                ..
-            } => then(self.document(*view, key, *fingerprint)),
+                vnode, fingerprint, ..
+            } => then(self.document(vnode, *fingerprint)),
             // Those that `try_read` always answers.
             Content::Stored(_)
             | Content::Absent(_)
@@ -280,8 +282,8 @@ impl OpenFile {
     }
 
     /// The document again, if it still says what it said.
-    fn document(&self, view: ViewKind, key: &Key, fingerprint: u64) -> Result<Arc<Block>, Error> {
-        let (_, text) = self.view.document(view, key)?.ok_or(Error::Stale)?;
+    fn document(&self, vnode: &Vnode, fingerprint: u64) -> Result<Arc<Block>, Error> {
+        let (_, text) = self.view.document_of(vnode)?.ok_or(Error::Stale)?;
         if text.stamp() != fingerprint {
             return Err(Error::Stale);
         }
@@ -310,7 +312,7 @@ impl ChunkFile {
         let reader = &self.array.reader;
         match self.array.form {
             Form::Decoded => reader.decode_then(&self.object, &self.indices, then),
-            Form::Expanded | Form::Stored => {
+            Form::Encoded | Form::Stored => {
                 reader.encoded_then(&self.object, &self.indices, then);
             }
         }

@@ -1,14 +1,13 @@
 //! Names to vnodes: what a name in a directory means.
 
 use super::View;
+use super::folder::{Folder, Role};
 use super::names::Name;
 use super::options::ViewKind;
-use super::shown::{Form, Role, Shown, ShownArray, Unusable, looks_like_a_chunk};
+use super::shown::{Form, Shown, ShownArray};
 use super::vnode::{Attributes, ChunkPlace, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::hierarchy::Node;
-use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Prefix, StatKind};
 
 /// The hidden directory at the root of a mount.
@@ -28,32 +27,27 @@ impl View {
                 match views.find(|view| view.name().as_bytes() == name) {
                     Some(&view) => self.with_attributes(Vnode::Prefix {
                         view,
-                        prefix: Prefix::root(),
+                        path: Prefix::root(),
                     }),
                     None => Ok(None),
                 }
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
-            Vnode::Prefix { view, prefix } => {
-                if self.is_hidden_by_control(prefix, name) {
+            Vnode::Prefix { view, path } => {
+                if self.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
                 }
-                match self.shown(*view, prefix)? {
-                    Shown::Plain => self.find_plain(*view, prefix, name),
-                    Shown::Array(array) => self.find_in_array(*view, &array, name),
-                    Shown::Unusable(unusable) => {
-                        self.find_in_unusable(*view, prefix, &unusable, name)
-                    }
-                }
+                self.find_in_folder(&self.folder(*view, path)?, name)
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
-                let found = array.names.in_directory(&place.indices, name);
+                let found = array.shown.in_directory(&place.indices, name);
                 if array.form != Form::Stored && found != Name::Other {
                     return self.find_chunk(place.view, &array, found);
                 }
-                let directory = array.names.directory_key(&place.indices);
-                let directory = array.node.prefix.key(&directory)?.to_prefix();
+                let Some(directory) = array.directory_of_same_name(&place.indices)? else {
+                    return Ok(None);
+                };
                 let stored = self.find_stored(place.view, &directory, name)?;
                 Ok(stored.map(|stored| as_chunk(place.view, &array, found, stored)))
             }
@@ -71,31 +65,40 @@ impl View {
         Ok(attributes.map(|attributes| (vnode, attributes)))
     }
 
-    /// A name in a group, or in a directory that is no node.
-    fn find_plain(
-        &self,
-        view: ViewKind,
-        prefix: &Prefix,
-        name: &[u8],
-    ) -> Result<Option<FoundVnode>, Error> {
-        if self.is_edited(prefix, name)? {
-            let key = prefix.key(name)?;
-            return self.with_attributes(Vnode::Document { view, key });
+    fn find_in_folder(&self, folder: &Folder, name: &[u8]) -> Result<Option<FoundVnode>, Error> {
+        let view = folder.view;
+        if let Some(vnode) = self.generated(folder, name)? {
+            return self.with_attributes(vnode);
         }
-        self.find_stored(view, prefix, name)
-    }
-
-    /// Whether `name` in a group is a document that may hold copies of others.
-    pub(super) fn is_edited(&self, prefix: &Prefix, name: &[u8]) -> Result<bool, Error> {
-        Ok(match DocumentName::of(name) {
-            Some(DocumentName::ZMetadata) => true,
-            Some(DocumentName::ZarrJson) => {
-                matches!(
-                    self.hierarchy.node(prefix)?,
-                    Node::Group(group) if group.format == ZarrFormat::V3
-                )
+        if let Shown::Array(array) = &folder.shown
+            && array.form != Form::Stored
+        {
+            let found = array.shown.in_array(name);
+            if found != Name::Other {
+                return self.find_chunk(view, array, found);
             }
-            _ => false,
+        }
+        if let Some(child) = self.draft_child(folder, name)? {
+            return self.with_attributes(Vnode::Prefix { view, path: child });
+        }
+        let stored = match self.role_of(folder, name)? {
+            Role::Hidden | Role::Renamed(_) => return Ok(None),
+            Role::Edited(key) => {
+                let document = self.with_attributes(Vnode::Document { view, key })?;
+                if document.is_some() {
+                    return Ok(document);
+                }
+                // A directory of that name is none.
+                self.find_stored(view, &folder.path, name)?
+            }
+            Role::AsStored => self.find_stored(view, &folder.path, name)?,
+        };
+        Ok(match (&folder.shown, stored) {
+            (_, Some((Vnode::Prefix { .. }, _))) if folder.draft().is_some() => None,
+            (Shown::Array(array), Some(stored)) if array.form == Form::Stored => {
+                Some(as_chunk(view, array, array.shown.in_array(name), stored))
+            }
+            (_, stored) => stored,
         })
     }
 
@@ -114,29 +117,10 @@ impl View {
             StatKind::Object => Vnode::Object { view, key },
             StatKind::Prefix => Vnode::Prefix {
                 view,
-                prefix: key.to_prefix(),
+                path: key.to_prefix(),
             },
         };
         Ok(Some((vnode, self.plain(&stat))))
-    }
-
-    fn find_in_array(
-        &self,
-        view: ViewKind,
-        array: &ShownArray,
-        name: &[u8],
-    ) -> Result<Option<FoundVnode>, Error> {
-        match array.role_of(name)? {
-            Some(Role::Hidden) => return Ok(None),
-            Some(Role::Edited(key)) => return self.with_attributes(Vnode::Document { view, key }),
-            None => {}
-        }
-        let found = array.names.in_array(name);
-        if array.form != Form::Stored && found != Name::Other {
-            return self.find_chunk(view, array, found);
-        }
-        let stored = self.find_stored(view, &array.node.prefix, name)?;
-        Ok(stored.map(|stored| as_chunk(view, array, found, stored)))
     }
 
     /// A directory of chunks, or a chunk, of an array that is not shown as stored.
@@ -162,94 +146,13 @@ impl View {
             Name::Chunk(_) | Name::Other => Ok(None),
         }
     }
-
-    fn find_in_unusable(
-        &self,
-        view: ViewKind,
-        prefix: &Prefix,
-        unusable: &Unusable,
-        name: &[u8],
-    ) -> Result<Option<FoundVnode>, Error> {
-        if let Some(vnode) = self.generated(view, prefix, unusable, name)? {
-            return self.with_attributes(vnode);
-        }
-        if self.leaves_out(prefix, unusable, name)? {
-            return Ok(None);
-        }
-        self.find_plain(view, prefix, name)
-    }
-
-    /// Whether the stored `name` is left out beside what cannot be shown. Where the document does
-    /// not even tell the names of chunks, whatever could be one is: its bytes are encoded, and
-    /// its reader expects them decoded. Nodes stay; a group may have children called `0` and `1`.
-    pub(super) fn leaves_out(
-        &self,
-        prefix: &Prefix,
-        unusable: &Unusable,
-        name: &[u8],
-    ) -> Result<bool, Error> {
-        if unusable.hides(name) {
-            return Ok(true);
-        }
-        if unusable.names.is_some() || !looks_like_a_chunk(name) {
-            return Ok(false);
-        }
-        let child = prefix.key(name)?.to_prefix();
-        Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
-    }
-
-    /// The generated file called `name` beside what cannot be shown.
-    fn generated(
-        &self,
-        view: ViewKind,
-        prefix: &Prefix,
-        unusable: &Unusable,
-        name: &[u8],
-    ) -> Result<Option<Vnode>, Error> {
-        for (generated, vnode) in self.generated_names(view, prefix, unusable)? {
-            if generated == name {
-                return Ok(Some(vnode));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The names of `ERROR.txt` and of the renamed document; neither hides a stored key.
-    pub(super) fn generated_names(
-        &self,
-        view: ViewKind,
-        prefix: &Prefix,
-        unusable: &Unusable,
-    ) -> Result<[(Vec<u8>, Vnode); 2], Error> {
-        let note = Vnode::ErrorNote {
-            view,
-            prefix: prefix.clone(),
-        };
-        let key = unusable.document.key.clone();
-        let renamed = [key.name(), b".unsupported"].concat();
-        Ok([
-            (self.free_name(prefix, b"ERROR.txt".to_vec())?, note),
-            (
-                self.free_name(prefix, renamed)?,
-                Vnode::Unsupported { view, key },
-            ),
-        ])
-    }
-
-    /// `name`, or `name` with as many `~` behind it as keep it from hiding a stored key.
-    fn free_name(&self, prefix: &Prefix, mut name: Vec<u8>) -> Result<Vec<u8>, Error> {
-        while self.stat(&prefix.key(&name)?)?.is_some() {
-            name.push(b'~');
-        }
-        Ok(name)
-    }
 }
 
 /// The place of a chunk or of a directory of chunks.
 pub(super) fn chunk_place(view: ViewKind, array: &ShownArray, indices: Dims) -> ChunkPlace {
     ChunkPlace {
         view,
-        prefix: array.node.prefix.clone(),
+        path: array.path.clone(),
         identity: array.node.chunk_identity,
         indices,
     }

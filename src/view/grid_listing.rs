@@ -29,7 +29,7 @@ impl GridChunks {
             return None;
         }
         let mut indices = self.first.clone();
-        if self.array.names.is_nested() {
+        if self.array.shown.is_nested() {
             let count = *counts.get(self.first.len())?;
             (self.next < count).then_some(())?;
             indices.push(self.next);
@@ -37,7 +37,7 @@ impl GridChunks {
             indices = indices_of(self.next, counts)?;
         }
         self.next += 1;
-        let name = self.array.names.name_of(&indices);
+        let name = self.array.shown.name_of(&indices);
         let is_chunk = indices.len() == counts.len();
         let attributes = match detail {
             Detail::Names => None,
@@ -54,6 +54,10 @@ impl GridChunks {
     }
 
     fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<Attributes> {
+        // What must be decoded to be measured is looked up one by one.
+        if self.array.decodes_to_measure() {
+            return None;
+        }
         let stored = self.array.reader.layout().stored_indices(indices);
         if let Some((known, attributes)) = &self.stored
             && *known == stored

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::View;
 use super::chunk_listing::{Place, StoredChunks};
 use super::find::{STATISTICS, chunk_place};
+use super::folder::Folder;
 use super::grid_listing::GridChunks;
-use super::names::Name;
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::stored_listing::{Filter, StoredNames};
@@ -77,11 +77,9 @@ impl View {
         let segments = match vnode {
             Vnode::Views => {
                 let views = self.options.views.iter().map(|&view| {
-                    let prefix = Prefix::root();
-                    (
-                        view.name().as_bytes().to_vec(),
-                        Vnode::Prefix { view, prefix },
-                    )
+                    let path = Prefix::root();
+                    let vnode = Vnode::Prefix { view, path };
+                    (view.name().as_bytes().to_vec(), vnode)
                 });
                 vec![Segment::fixed(views.collect())]
             }
@@ -91,22 +89,23 @@ impl View {
                     Vnode::Statistics,
                 )])]
             }
-            Vnode::Prefix { view, prefix } => {
-                if self.stat_prefix(prefix)?.is_none() {
+            Vnode::Prefix { view, path } => {
+                if self.directory_meta(path)?.is_none() {
                     return Ok(None);
                 }
-                self.prefix_segments(*view, prefix)?
+                self.folder_segments(self.folder(*view, path)?)?
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
                 if self.chunk_directory(&array, &place.indices)?.is_none() {
                     return Ok(None);
                 }
-                let relative = array.names.directory_key(&place.indices);
-                let prefix = array.node.prefix.key(&relative)?.to_prefix();
                 let first = place.indices.clone();
-                let filter = Filter::Chunks(Arc::clone(&array), first.clone());
-                let mut segments = vec![Segment::stored(place.view, prefix, filter)];
+                let mut segments = Vec::new();
+                if let Some(prefix) = array.directory_of_same_name(&first)? {
+                    let filter = Filter::Chunks(Arc::clone(&array), first.clone());
+                    segments.push(Segment::stored(place.view, prefix, filter));
+                }
                 if array.form != Form::Stored {
                     segments.push(Segment::chunks(place.view, array, first));
                 }
@@ -121,25 +120,26 @@ impl View {
         }))
     }
 
-    fn prefix_segments(&self, view: ViewKind, prefix: &Prefix) -> Result<Vec<Segment>, Error> {
-        let stored = |filter| Segment::stored(view, prefix.clone(), filter);
-        Ok(match self.shown(view, prefix)? {
-            Shown::Plain => vec![stored(Filter::Plain)],
-            Shown::Unusable(unusable) => {
-                let generated = self.generated_names(view, prefix, &unusable)?;
-                vec![
-                    Segment::fixed(generated.to_vec()),
-                    stored(Filter::Unusable(unusable)),
-                ]
-            }
-            Shown::Array(array) => {
-                let mut segments = vec![stored(Filter::Array(Arc::clone(&array)))];
-                if array.form != Form::Stored {
-                    segments.extend(self.chunks_in_array(view, array)?);
-                }
-                segments
-            }
-        })
+    fn folder_segments(&self, folder: Folder) -> Result<Vec<Segment>, Error> {
+        let folder = Arc::new(folder);
+        let view = folder.view;
+        let mut segments = vec![Segment::fixed(self.all_generated(&folder)?)];
+        // Of a draft in another version only what lies beside its entry document is shown.
+        let shows_keys = folder.draft().is_none_or(|draft| draft.path.is_root());
+        if shows_keys {
+            let filter = Filter::Folder(Arc::clone(&folder));
+            segments.push(Segment::stored(view, folder.path.clone(), filter));
+        }
+        if let Some(draft) = folder.draft().filter(|_| folder.has_children()) {
+            let filter = Filter::Children(Arc::clone(&folder));
+            segments.push(Segment::stored(view, draft.children()?, filter));
+        }
+        if let Shown::Array(array) = &folder.shown
+            && array.form != Form::Stored
+        {
+            segments.extend(self.chunks_in_array(view, Arc::clone(array))?);
+        }
+        Ok(segments)
     }
 
     /// The chunks, or their first directory, in an array's own directory.
@@ -149,13 +149,13 @@ impl View {
         array: Arc<ShownArray>,
     ) -> Result<Option<Segment>, Error> {
         let first = Dims::new();
-        if array.names.in_array(b"c") != Name::Directory(Dims::new()) {
+        let Some(root) = array.shown.root() else {
             return Ok(Some(Segment::chunks(view, array, first)));
-        }
+        };
         let exists = self.chunk_directory(&array, &first)?.is_some();
         Ok(exists.then(|| {
             let vnode = Vnode::ChunkDirectory(chunk_place(view, &array, first));
-            Segment::fixed(vec![(b"c".to_vec(), vnode)])
+            Segment::fixed(vec![(root.to_vec(), vnode)])
         }))
     }
 }
@@ -305,8 +305,11 @@ impl Segment {
 
 /// The attributes of `vnode`, when `detail` asks for them and they can be had.
 pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
-    match detail {
-        Detail::Names => None,
-        Detail::Attributes => view.attributes_of(vnode).ok().flatten(),
+    // Nothing is decoded for a listing.
+    let is_costly = |place| matches!(view.array_of(place), Ok(array) if array.decodes_to_measure());
+    match (detail, vnode) {
+        (Detail::Names, _) => None,
+        (Detail::Attributes, Vnode::Chunk(place)) if is_costly(place) => None,
+        (Detail::Attributes, _) => view.attributes_of(vnode).ok().flatten(),
     }
 }

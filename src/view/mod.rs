@@ -2,26 +2,31 @@
 //!
 //! A view is pure translation over a store and knows nothing of FUSE. Names become vnodes
 //! (`find`), vnodes become attributes (`attributes`) and opened files (`file`), directories are
-//! listed as streams (`listing`), metadata documents are edited (`documents`). The contract is
-//! the section "Views" of the README.
+//! listed as streams (`listing`), metadata documents are edited (`documents`), or written in
+//! another version (`written`). The contract is the section "Views" of the README.
 
 mod attributes;
 mod chunk_listing;
 mod documents;
 mod file;
 mod find;
+mod folder;
 mod grid_listing;
 mod listing;
 mod names;
 mod numbers;
 mod options;
+mod place;
 mod shown;
 mod statistics;
 mod stored_listing;
 mod vnode;
+mod walk;
+mod written;
 mod xattr;
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -29,15 +34,16 @@ use lru::LruCache;
 
 pub use file::{Data, OpenFile, Opened};
 pub use listing::{Directory, DirectoryEntry, Position};
-pub use options::{Missing, Shards, ViewKind, ViewOptions};
+pub use options::{Missing, Shards, Target, ViewKind, ViewOptions};
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
 use crate::chunk::{Cache, Counters, Freshness, Shared, Sources};
-use crate::error::Error;
-use crate::hierarchy::{Hierarchy, Node, Recheck};
+use crate::error::{Error, FormatError};
+use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
 use crate::store::{Capacity, Cursor, Detail, ObjectMeta, Prefix, Store, StoreError};
 use numbers::Numbers;
+use place::Place;
 use shown::{Shown, ShownArray, Unusable};
 use vnode::{ChunkPlace, Vnode};
 
@@ -53,6 +59,8 @@ pub struct View {
     counters: Arc<Counters>,
     numbers: Numbers,
     shown: Mutex<LruCache<(ViewKind, Prefix), Shown>>,
+    /// Whether it was said that there are too many nodes to consolidate.
+    gave_up_walking: AtomicBool,
     root: ObjectMeta,
     started: Instant,
 }
@@ -90,6 +98,7 @@ impl View {
             counters,
             numbers: Numbers::default(),
             shown: Mutex::new(LruCache::new(SHOWN_ARRAYS)),
+            gave_up_walking: AtomicBool::new(false),
             root,
             started: Instant::now(),
             options,
@@ -178,55 +187,82 @@ impl View {
         Ok(match self.options.views.as_slice() {
             [view] => Vnode::Prefix {
                 view: *view,
-                prefix: Prefix::root(),
+                path: Prefix::root(),
             },
             _ => Vnode::Views,
         })
     }
 
-    /// What lives at `prefix`, as `view` shows it.
-    fn shown(&self, view: ViewKind, prefix: &Prefix) -> Result<Shown, Error> {
-        let node = match self.hierarchy.node(prefix)? {
+    /// What lives at `path`, as `view` shows it.
+    fn shown(&self, view: ViewKind, path: &Prefix) -> Result<Shown, Error> {
+        self.shown_at(view, path, &self.place(path)?)
+    }
+
+    /// As [`View::shown`], of a place that is known.
+    fn shown_at(&self, view: ViewKind, path: &Prefix, place: &Place) -> Result<Shown, Error> {
+        let foreign = place.foreign;
+        let node = match &place.node {
             Node::Group(_) | Node::Implicit => return Ok(Shown::Plain),
             Node::Broken(broken) => {
-                let unusable = Arc::new(Unusable::broken(&broken));
-                return Ok(Shown::Unusable(unusable).in_view(view));
+                let unusable = Arc::new(Unusable::broken(broken, path));
+                return Ok(Shown::Unusable(unusable).in_view(view, foreign));
             }
             Node::Array(node) => node,
         };
-        let key = (view, prefix.clone());
+        let key = (view, path.clone());
         let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&key) {
-            Some(Shown::Array(array)) if Arc::ptr_eq(&array.node, &node) => {
+            Some(Shown::Array(array)) if Arc::ptr_eq(&array.node, node) => {
                 return Ok(Shown::Array(Arc::clone(array)));
             }
             Some(Shown::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(Shown::Unusable(Arc::clone(unusable)).in_view(view));
+                return Ok(Shown::Unusable(Arc::clone(unusable)).in_view(view, foreign));
             }
             _ => {}
         }
         drop(known);
-        let shared = self.shared.clone();
-        let shown = match ShownArray::new(Arc::clone(&node), view, &self.options, shared) {
+        let shown = match self.make_shown(view, path, node, foreign)? {
             Ok(array) => {
                 let counts = array.grid().counts();
                 self.numbers
-                    .add_array(view, prefix, node.chunk_identity, counts);
+                    .add_array(view, path, node.chunk_identity, counts);
                 Shown::Array(Arc::new(array))
             }
             Err(error) => {
                 log::warn!("{}: {error}", node.document.key);
-                Shown::Unusable(Arc::new(Unusable::array(&node, &error)))
+                Shown::Unusable(Arc::new(Unusable::array(node, path, &error)))
             }
         };
         known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         known.put(key, shown.clone());
-        Ok(shown.in_view(view))
+        Ok(shown.in_view(view, foreign))
+    }
+
+    /// The array as `view` shows it, or why it cannot: before any of its chunks is shown, it must
+    /// be certain that there will be a document beside them that describes them.
+    fn make_shown(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        node: &Arc<ArrayNode>,
+        foreign: Option<Target>,
+    ) -> Result<Result<ShownArray, FormatError>, Error> {
+        let shared = self.shared.clone();
+        let array =
+            match ShownArray::new(Arc::clone(node), path, view, foreign, &self.options, shared) {
+                Ok(array) => array,
+                Err(error) => return Ok(Err(error)),
+            };
+        Ok(match self.check_document(&array) {
+            Ok(()) => Ok(array),
+            Err(Error::Metadata { error, .. }) => Err(error),
+            Err(error) => return Err(error),
+        })
     }
 
     /// The array that `place` is a chunk of.
     fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
-        match self.shown(place.view, &place.prefix)? {
+        match self.shown(place.view, &place.path)? {
             Shown::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
             _ => Err(Error::Stale),
         }

@@ -5,7 +5,13 @@
 //! default `.`   c.0.1                one file name
 //! v2 `/`            0  /  1          the array's own directory has no indices yet
 //! v2 `.`        0.1
+//! draft `/`         c0 / 1           as v2, but for the first name
+//! draft `.`     c0.1
+//! pre-v1        __zdata__/0.1.blosc  one file name in a directory of no indices yet
 //! ```
+//!
+//! A view in another version spells the keys that are stored in one way in another. The two nest
+//! alike: to the shown directory of some indices belongs the stored one of the same indices.
 //!
 //! Source: Zarr v3 core, section "Chunk key encodings".
 
@@ -24,41 +30,49 @@ pub(super) enum Name {
 }
 
 /// How chunk keys of an array of some rank fall into names.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChunkNames {
     pub(super) encoding: ChunkKeyEncoding,
     pub(super) rank: usize,
 }
 
 impl ChunkNames {
-    /// Whether a chunk is a path of directories rather than one name.
+    /// Whether each index of a chunk has a name of its own, rather than all of them one.
     pub(super) fn is_nested(self) -> bool {
         self.encoding.separator == b'/' && self.rank > 0
     }
 
+    /// The directory that holds all chunks, where it is not the array's own.
+    pub(super) fn root(self) -> Option<&'static [u8]> {
+        match self.encoding.kind {
+            KeyKind::Default if self.is_nested() => Some(b"c"),
+            KeyKind::PreV1 => Some(b"__zdata__"),
+            _ => None,
+        }
+    }
+
     /// What `name` in the array's own directory is.
     pub(super) fn in_array(self, name: &[u8]) -> Name {
-        if !self.is_nested() {
-            return match self.encoding.decode(name, self.rank) {
-                Some(indices) => Name::Chunk(indices),
-                None => Name::Other,
-            };
-        }
-        match self.encoding.kind {
-            KeyKind::Default if name == b"c" => Name::Directory(Dims::new()),
-            KeyKind::Default => Name::Other,
-            KeyKind::V2 => self.in_directory(&[], name),
-            KeyKind::Draft => match name.strip_prefix(b"c") {
-                Some(index) => self.in_directory(&[], index),
-                None => Name::Other,
-            },
-            KeyKind::PreV1 => Name::Other,
+        match self.root() {
+            Some(root) if root == name => Name::Directory(Dims::new()),
+            Some(_) => Name::Other,
+            None => self.in_directory(&[], name),
         }
     }
 
     /// What `name` in the directory of the chunks that begin with `first` is.
     pub(super) fn in_directory(self, first: &[u64], name: &[u8]) -> Name {
-        let Some(index) = index_of(name) else {
+        if !self.is_nested() {
+            return match self.encoding.decode(&self.below(first, name), self.rank) {
+                Some(indices) => Name::Chunk(indices),
+                None => Name::Other,
+            };
+        }
+        let digits = match self.encoding.kind {
+            KeyKind::Draft if first.is_empty() => name.strip_prefix(b"c"),
+            _ => Some(name),
+        };
+        let Some(index) = digits.and_then(index_of) else {
             return Name::Other;
         };
         let mut indices: Dims = first.into();
@@ -72,26 +86,37 @@ impl ChunkNames {
 
     /// The name of a chunk, or of a directory of chunks, in the directory that holds it.
     pub(super) fn name_of(self, indices: &[u64]) -> Vec<u8> {
-        match indices.last() {
-            Some(index) if self.is_nested() => index.to_string().into_bytes(),
-            None if self.is_nested() => b"c".to_vec(),
-            _ => self.encoding.encode(indices),
-        }
+        let mut key = if indices.len() == self.rank {
+            self.encoding.encode(indices)
+        } else {
+            self.directory_key(indices)
+        };
+        let name = key.iter().rposition(|&byte| byte == b'/');
+        key.split_off(name.map_or(0, |slash| slash + 1))
     }
 
     /// The key, relative to the array, of the directory of the chunks that begin with `first`;
     /// empty for the array's own.
     pub(super) fn directory_key(self, first: &[u64]) -> Vec<u8> {
-        let mut key = match self.encoding.kind {
-            KeyKind::Default => b"c".to_vec(),
-            _ => Vec::new(),
-        };
+        let mut key = self.root().unwrap_or_default().to_vec();
         for index in first {
             if !key.is_empty() {
                 key.push(b'/');
+            } else if self.encoding.kind == KeyKind::Draft {
+                key.push(b'c');
             }
             key.extend_from_slice(index.to_string().as_bytes());
         }
+        key
+    }
+
+    /// The key, relative to the array, of `name` in the directory of `first`.
+    fn below(self, first: &[u64], name: &[u8]) -> Vec<u8> {
+        let mut key = self.directory_key(first);
+        if !key.is_empty() {
+            key.push(b'/');
+        }
+        key.extend_from_slice(name);
         key
     }
 }
@@ -106,22 +131,64 @@ mod tests {
     }
 
     #[test]
-    fn nested_names_are_taken_one_level_at_a_time() {
-        let default = names(KeyKind::Default, b'/', 2);
-        assert_eq!(default.in_array(b"c"), Name::Directory(Dims::new()));
-        assert_eq!(default.in_array(b"0"), Name::Other);
-        assert_eq!(
-            default.in_directory(&[], b"3"),
-            Name::Directory([3].as_slice().into())
-        );
-        assert_eq!(
-            default.in_directory(&[3], b"0"),
-            Name::Chunk([3, 0].as_slice().into())
-        );
-        assert_eq!(default.directory_key(&[3]), b"c/3");
-        let v2 = names(KeyKind::V2, b'/', 1);
-        assert_eq!(v2.in_array(b"7"), Name::Chunk([7].as_slice().into()));
-        assert_eq!(v2.directory_key(&[]), b"");
+    fn names_are_taken_one_level_at_a_time() {
+        use KeyKind::{Default, Draft, PreV1, V2};
+        for (kind, separator, indices, key) in [
+            (Default, b'/', &[3, 10][..], "c/3/10"),
+            (Default, b'/', &[3], "c/3"),
+            (Default, b'/', &[], "c"),
+            (Default, b'.', &[3, 10], "c.3.10"),
+            (V2, b'/', &[3, 10], "3/10"),
+            (V2, b'/', &[3], "3"),
+            (V2, b'/', &[], "0"),
+            (V2, b'.', &[3, 10], "3.10"),
+            (Draft, b'/', &[3, 10], "c3/10"),
+            (Draft, b'/', &[3], "c3"),
+            (Draft, b'/', &[], "c"),
+            (Draft, b'.', &[3, 10], "c3.10"),
+            (PreV1, b'.', &[3, 10], "__zdata__/3.10.blosc"),
+        ] {
+            let names = names(kind, separator, indices.len());
+            let mut found = Name::Other;
+            let mut spelled = Vec::new();
+            for segment in key.split('/') {
+                found = match &found {
+                    Name::Directory(first) => names.in_directory(first, segment.as_bytes()),
+                    _ => names.in_array(segment.as_bytes()),
+                };
+                let (Name::Directory(here) | Name::Chunk(here)) = &found else {
+                    panic!("{key}: {segment}");
+                };
+                spelled.push(String::from_utf8(names.name_of(here)).unwrap());
+                if let Name::Directory(here) = &found {
+                    let directory = names.directory_key(here);
+                    assert_eq!(directory, spelled.join("/").as_bytes(), "{key}");
+                }
+            }
+            assert_eq!(found, Name::Chunk(indices.into()), "{key}");
+            assert_eq!(spelled.join("/"), key);
+        }
+    }
+
+    #[test]
+    fn other_names_are_no_parts_of_chunk_keys() {
+        use KeyKind::{Default, Draft, PreV1, V2};
+        for (kind, separator, rank, name) in [
+            (Default, b'/', 2, "0"),
+            (Default, b'/', 2, "c.0.0"),
+            (Default, b'.', 2, "c"),
+            (V2, b'/', 2, "c"),
+            (V2, b'.', 2, "0"),
+            (Draft, b'/', 2, "0"),
+            (Draft, b'/', 2, "c"),
+            (PreV1, b'.', 2, "0.0"),
+            (PreV1, b'.', 2, "0.0.blosc"),
+        ] {
+            let names = names(kind, separator, rank);
+            assert_eq!(names.in_array(name.as_bytes()), Name::Other, "{name}");
+        }
+        let pre_v1 = names(PreV1, b'.', 2);
+        assert_eq!(pre_v1.in_directory(&[], b"0.0"), Name::Other);
     }
 
     #[test]

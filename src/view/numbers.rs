@@ -72,7 +72,7 @@ impl Ranges {
 #[derive(Debug)]
 struct Range {
     view: ViewKind,
-    prefix: Prefix,
+    path: Prefix,
     identity: u64,
     counts: Box<[u64]>,
     len: u64,
@@ -80,7 +80,7 @@ struct Range {
 
 impl Numbers {
     /// Makes room for the chunks of an array; once per array and grid.
-    pub(super) fn add_array(&self, view: ViewKind, prefix: &Prefix, identity: u64, counts: &[u64]) {
+    pub(super) fn add_array(&self, view: ViewKind, path: &Prefix, identity: u64, counts: &[u64]) {
         let known = |ranges: &Ranges| {
             let mut held = ranges.of_array(view, identity);
             held.any(|(_, range)| *range.counts == *counts)
@@ -103,7 +103,7 @@ impl Numbers {
         ranges.next += len;
         let range = Range {
             view,
-            prefix: prefix.clone(),
+            path: path.clone(),
             identity,
             counts: counts.into(),
             len,
@@ -227,7 +227,7 @@ impl Range {
             if rest < here {
                 let place = ChunkPlace {
                     view: self.view,
-                    prefix: self.prefix.clone(),
+                    path: self.path.clone(),
                     identity: self.identity,
                     indices: indices_of(rest, counts)?,
                 };
@@ -251,7 +251,7 @@ mod tests {
     fn chunk(indices: &[u64], identity: u64) -> Vnode {
         let place = ChunkPlace {
             view: ViewKind::Keys,
-            prefix: Prefix::root(),
+            path: Prefix::root(),
             identity,
             indices: indices.into(),
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 pub use crate::chunk::Shards;
+pub use crate::metadata::Target;
 
 /// A way to show a hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +38,8 @@ pub enum Missing {
 pub struct ViewOptions {
     /// The views; one alone is the root, several are directories in it.
     pub views: Vec<ViewKind>,
+    /// The Zarr version that is shown; `None` shows each node in its own.
+    pub shown_as: Option<Target>,
     /// Shards as inner chunks or as they are.
     pub shards: Shards,
     /// Absent chunks in the chunks view.
@@ -61,6 +64,7 @@ impl Default for ViewOptions {
     fn default() -> Self {
         ViewOptions {
             views: vec![ViewKind::Keys],
+            shown_as: None,
             shards: Shards::Expand,
             missing: Missing::Fill,
             uid: None,

@@ -1,15 +1,16 @@
 //! An array as a view shows it.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use super::names::{ChunkNames, Name};
 use super::options::{Missing, ViewKind, ViewOptions};
-use crate::chunk::{ArrayReader, ChunkLayout, Shards, Shared};
-use crate::error::FormatError;
+use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared};
+use crate::error::{Error, FormatError};
 use crate::grid::ChunkGrid;
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
-use crate::metadata::DocumentName;
-use crate::store::{Key, StoreError};
+use crate::metadata::write::{self, Content};
+use crate::metadata::{DocumentName, Target};
+use crate::store::{Object, Prefix, StoreError};
 
 /// Grids of more chunks than this are listed by what is stored, even where absent chunks are
 /// files.
@@ -19,13 +20,20 @@ const MOST_LISTED: u64 = 10_000_000;
 #[derive(Debug)]
 pub(super) struct ShownArray {
     pub(super) node: Arc<ArrayNode>,
+    /// Where it is in the tree.
+    pub(super) path: Prefix,
+    /// The version that its document is written in, where that is not its own.
+    pub(super) foreign: Option<Target>,
     pub(super) form: Form,
-    pub(super) names: ChunkNames,
+    /// What the chunk files hold, as the document is to say.
+    pub(super) content: Content,
+    /// How the keys of stored chunks are spelled, below `node.prefix`.
+    pub(super) stored: ChunkNames,
+    /// How the view spells them, below `path`.
+    pub(super) shown: ChunkNames,
     pub(super) reader: Arc<ArrayReader>,
-    /// Bytes of a decoded chunk, where chunks are decoded.
-    pub(super) decoded_len: u64,
-    /// Whether a chunk that the store lacks is a file of fill value.
-    pub(super) fills: bool,
+    /// Bytes of a chunk that the store lacks, where that is a file of fill value.
+    pub(super) absent_len: Option<u64>,
     /// Whether listings name every chunk of the grid.
     pub(super) lists_grid: bool,
 }
@@ -35,8 +43,8 @@ pub(super) struct ShownArray {
 pub(super) enum Form {
     /// As in the store.
     Stored,
-    /// Shards give way to their inner chunks, encoded.
-    Expanded,
+    /// Encoded chunks, out of shards or whole stored objects, under the names of the view.
+    Encoded,
     /// Chunks are decoded.
     Decoded,
 }
@@ -57,6 +65,8 @@ pub(super) enum Shown {
 pub(super) struct Unusable {
     pub(super) document: Document,
     pub(super) reason: String,
+    /// Where it is in the tree.
+    pub(super) path: Prefix,
     /// Names of chunks to leave out, where the document tells.
     pub(super) names: Option<ChunkNames>,
     /// Of the array; 0 where the document does not make one.
@@ -64,13 +74,15 @@ pub(super) struct Unusable {
 }
 
 impl ShownArray {
-    /// The array at `node` in `view`.
+    /// The array `node` at `path` of `view`.
     ///
     /// # Errors
     /// [`FormatError`] when the array cannot be decoded.
     pub(super) fn new(
         node: Arc<ArrayNode>,
+        path: &Prefix,
         view: ViewKind,
+        foreign: Option<Target>,
         options: &ViewOptions,
         shared: Shared,
     ) -> Result<ShownArray, FormatError> {
@@ -81,29 +93,28 @@ impl ShownArray {
         let (form, shards) = match view {
             ViewKind::Chunks => (Form::Decoded, options.shards),
             ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
-                (Form::Expanded, Shards::Expand)
+                (Form::Encoded, Shards::Expand)
             }
+            ViewKind::Keys if foreign.is_some() => (Form::Encoded, Shards::Keep),
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
         let layout = ChunkLayout::new(&node.metadata, shards)?;
-        let decoded_len = match (form, layout.decoded_len()) {
-            (Form::Decoded, None) => {
-                let name = format!("{} in the view of decoded chunks", node.metadata.data_type);
-                return Err(FormatError::unsupported("", "data type", name));
-            }
-            (Form::Decoded, Some(len)) if len > options.max_chunk_bytes => {
-                return Err(FormatError::TooLarge {
-                    what: "the size of a decoded chunk (see --max-chunk)",
-                    found: len.to_string(),
-                    limit: options.max_chunk_bytes,
-                });
-            }
-            (_, len) => len.unwrap_or(0),
-        };
+        // What varies in length is held against the limit when it is decoded.
+        let decoded_len = layout.decoded_len();
+        if form == Form::Decoded && decoded_len.is_some_and(|len| len > options.max_chunk_bytes) {
+            return Err(FormatError::TooLarge {
+                what: "the size of a decoded chunk (see --max-chunk)",
+                found: decoded_len.unwrap_or_default().to_string(),
+                limit: options.max_chunk_bytes,
+            });
+        }
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
-        let fills = form == Form::Decoded && options.missing == Missing::Fill;
-        let lists_grid = fills && n_chunks <= MOST_LISTED;
-        if fills && !lists_grid {
+        let absent_len = match options.missing {
+            Missing::Fill if form == Form::Decoded => layout.absent_len(),
+            _ => None,
+        };
+        let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;
+        if absent_len.is_some() && !lists_grid {
             log::warn!(
                 "{}: {n_chunks} chunks; listings show the stored ones only, any other opens by name",
                 node.prefix
@@ -117,18 +128,57 @@ impl ShownArray {
             // The two views read one array in different ways, so does `--shards keep`.
             node.identity ^ (form as u64),
         );
+        let stored = ChunkNames {
+            encoding: node.metadata.chunk_keys,
+            rank: node.metadata.shape.len(),
+        };
         Ok(ShownArray {
-            names: ChunkNames {
-                encoding: node.metadata.chunk_keys,
-                rank: node.metadata.shape.len(),
-            },
             node,
+            path: path.clone(),
             form,
+            stored,
+            shown: foreign.map_or(stored, |target| ChunkNames {
+                encoding: write::chunk_keys(stored.encoding, target),
+                ..stored
+            }),
+            content: match form {
+                Form::Decoded => Content::Decoded(shards),
+                Form::Encoded | Form::Stored => Content::Encoded(shards),
+            },
+            foreign,
             reader: Arc::new(reader),
-            decoded_len,
-            fills,
+            absent_len,
             lists_grid,
         })
+    }
+
+    /// Bytes of a stored chunk, decoded; `None` when they are known only after decoding.
+    pub(super) fn decoded_len(&self) -> Option<u64> {
+        self.reader.layout().decoded_len()
+    }
+
+    /// Whether a chunk must be decoded to know its size.
+    pub(super) fn decodes_to_measure(&self) -> bool {
+        self.form == Form::Decoded && self.decoded_len().is_none()
+    }
+
+    /// Bytes of the chunk `indices` of `object`, decoded.
+    pub(super) fn decoded_len_of(
+        &self,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<u64, Error> {
+        if let Some(len) = self.decoded_len() {
+            return Ok(len);
+        }
+        let (send, receive) = mpsc::sync_channel(1);
+        let deliver: Continuation = Box::new(move |block| {
+            // The receiver below waits; it cannot have gone away.
+            let _ = send.send(block);
+        });
+        self.reader.decode_then(object, indices, deliver);
+        let block = receive.recv().unwrap_or(Err(Error::Panicked))?;
+        Ok(block.len() as u64)
     }
 
     /// The grid of the chunks that are shown.
@@ -136,32 +186,28 @@ impl ShownArray {
         self.reader.layout().shown_grid()
     }
 
-    /// The store's directory of the stored chunks below the shown directory `first`; `None` for
-    /// the root.
-    pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Option<Key>, StoreError> {
+    /// The store's directory of the stored chunks below the shown directory `first`.
+    pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let stored = self.reader.layout().stored_indices(first);
-        let relative = self.names.directory_key(&stored);
-        if relative.is_empty() {
-            return Ok(self.node.prefix.to_key());
-        }
-        self.node.prefix.key(&relative).map(Some)
+        self.directory(&stored)
     }
 
-    /// What becomes of the metadata document called `name` beside the chunks; `None` for what is
-    /// shown as it is.
-    pub(super) fn role_of(&self, name: &[u8]) -> Result<Option<Role>, StoreError> {
-        if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
-            return Ok(Some(Role::Edited(self.node.prefix.key(name)?)));
+    /// The store's directory of the name of the shown directory `first`; `None` where the view
+    /// spells names in its own way.
+    pub(super) fn directory_of_same_name(
+        &self,
+        first: &[u64],
+    ) -> Result<Option<Prefix>, StoreError> {
+        let same = self.stored == self.shown && self.path == self.node.prefix;
+        same.then(|| self.directory(first)).transpose()
+    }
+
+    fn directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
+        let relative = self.stored.directory_key(first);
+        if relative.is_empty() {
+            return Ok(self.node.prefix.clone());
         }
-        if self.form == Form::Stored {
-            return Ok(None);
-        }
-        let own = &self.node.document.key;
-        if name == own.name() {
-            return Ok(Some(Role::Edited(own.clone())));
-        }
-        // A document of another version describes the stored chunks, which are not shown.
-        Ok(makes_an_array(name).then_some(Role::Hidden))
+        Ok(self.node.prefix.key(&relative)?.to_prefix())
     }
 
     /// Whether the chunks that begin with `first` are in the grid.
@@ -172,18 +218,19 @@ impl ShownArray {
 }
 
 impl Shown {
-    /// The keys view shows as stored what it cannot understand.
-    pub(super) fn in_view(self, view: ViewKind) -> Shown {
-        match self {
-            Shown::Unusable(_) if view == ViewKind::Keys => Shown::Plain,
-            shown => shown,
+    /// The keys view shows as stored what it cannot understand, but not in another version.
+    pub(super) fn in_view(self, view: ViewKind, foreign: Option<Target>) -> Shown {
+        match (&self, view, foreign) {
+            (Shown::Unusable(_), ViewKind::Keys, None) => Shown::Plain,
+            _ => self,
         }
     }
 }
 
 impl Unusable {
-    pub(super) fn array(node: &ArrayNode, error: &FormatError) -> Unusable {
+    pub(super) fn array(node: &ArrayNode, path: &Prefix, error: &FormatError) -> Unusable {
         Unusable {
+            path: path.clone(),
             document: node.document.clone(),
             reason: error.to_string(),
             identity: node.identity,
@@ -194,8 +241,9 @@ impl Unusable {
         }
     }
 
-    pub(super) fn broken(node: &BrokenNode) -> Unusable {
+    pub(super) fn broken(node: &BrokenNode, path: &Prefix) -> Unusable {
         Unusable {
+            path: path.clone(),
             document: node.document.clone(),
             reason: node.error.to_string(),
             names: None,
@@ -205,27 +253,18 @@ impl Unusable {
 
     /// The text of `ERROR.txt`.
     pub(super) fn note(&self) -> Vec<u8> {
-        let place = self.document.key.parent();
         format!(
-            "{place} cannot be shown in this view.\n\n{key}: {reason}\n\n\
-             Its metadata document is beside this file under the name \
-             {name}.unsupported, so that no reader takes it for an array without chunks.\n\
-             The keys view (--view keys) shows the stored bytes.\n",
+            "{path} cannot be shown in this view.\n\n{key}: {reason}\n\n\
+             Its metadata document is shown under the name {name}.unsupported, so that no reader \
+             takes it for an array without chunks.\n\
+             The keys view (--view keys, without --as) shows the stored bytes.\n",
+            path = self.path,
             key = self.document.key,
             reason = self.reason,
             name = String::from_utf8_lossy(self.document.key.name()),
         )
         .into_bytes()
     }
-}
-
-/// What becomes of a metadata document in an array's directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It is shown edited.
-    Edited(Key),
-    /// It would describe files that are not there.
-    Hidden,
 }
 
 /// Whether `name` could be (the first part of) a chunk key: `c`, `c.0.1`, `0`, `0.1`.
@@ -248,7 +287,8 @@ impl Unusable {
     }
 }
 
-fn makes_an_array(name: &[u8]) -> bool {
+/// Whether a reader takes what lies beside a document of this name for an array.
+pub(super) fn makes_an_array(name: &[u8]) -> bool {
     matches!(
         DocumentName::of(name),
         Some(DocumentName::ZarrJson | DocumentName::ZArray)

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::View;
 use super::find::stored_vnode;
+use super::folder::{Folder, Role};
 use super::listing::{Item, attributes_if};
 use super::names::Name;
 use super::options::ViewKind;
-use super::shown::{Form, Role, ShownArray, Unusable};
+use super::shown::{Form, Shown, ShownArray};
 use super::vnode::Vnode;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Cursor, Detail, EntryKind, Key, ListEntry, Listing, Prefix, Stat, StatKind};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, Prefix, Stat, StatKind};
 
 /// Names of the store below one prefix, those that are shown.
 pub(super) struct StoredNames {
@@ -24,14 +25,12 @@ pub(super) struct StoredNames {
 
 /// Which names of a directory are shown, and as what.
 pub(super) enum Filter {
-    /// All, in a group or in a directory that is no node.
-    Plain,
-    /// In an array's own directory.
-    Array(Arc<ShownArray>),
-    /// In the directory of the chunks that begin with these indices.
+    /// Those of a node, or of a directory that is none.
+    Folder(Arc<Folder>),
+    /// The children of a draft's group, out of the names of documents.
+    Children(Arc<Folder>),
+    /// Those in the directory of the chunks that begin with these indices.
     Chunks(Arc<ShownArray>, Dims),
-    /// Beside what cannot be shown.
-    Unusable(Arc<Unusable>),
 }
 
 impl StoredNames {
@@ -59,54 +58,86 @@ impl StoredNames {
     }
 
     fn show(&self, view: &View, entry: ListEntry, detail: Detail) -> Result<Option<Item>, Error> {
-        if view.is_hidden_by_control(&self.prefix, &entry.name) {
+        match &self.filter {
+            Filter::Folder(folder) => self.in_folder(view, folder, entry, detail),
+            Filter::Children(folder) => {
+                let Some((name, path)) = view.listed_child(folder, &entry)? else {
+                    return Ok(None);
+                };
+                let vnode = Vnode::Prefix {
+                    view: self.view,
+                    path,
+                };
+                let attributes = attributes_if(view, &vnode, detail);
+                Ok(Some((name, vnode, attributes)))
+            }
+            Filter::Chunks(array, first) => {
+                let name = array.shown.in_directory(first, &entry.name);
+                self.in_array(view, array, name, entry)
+            }
+        }
+    }
+
+    fn in_folder(
+        &self,
+        view: &View,
+        folder: &Folder,
+        entry: ListEntry,
+        detail: Detail,
+    ) -> Result<Option<Item>, Error> {
+        if view.is_hidden_by_control(&folder.path, &entry.name) {
             log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
             return Ok(None);
         }
-        let key = self.prefix.key(&entry.name)?;
-        let role = match &self.filter {
-            Filter::Plain if view.is_edited(&self.prefix, &entry.name)? => {
-                Some(Role::Edited(key.clone()))
+        let is_prefix = entry.kind == EntryKind::Prefix;
+        let (name, vnode) = match view.role_of(folder, &entry.name)? {
+            Role::Hidden => return Ok(None),
+            Role::Edited(key) if !is_prefix => {
+                let view = self.view;
+                (entry.name, Vnode::Document { view, key })
             }
-            Filter::Plain | Filter::Chunks(..) => None,
-            Filter::Array(array) => array.role_of(&entry.name)?,
-            Filter::Unusable(unusable) => view
-                .leaves_out(&self.prefix, unusable, &entry.name)?
-                .then_some(Role::Hidden),
-        };
-        match role {
-            Some(Role::Hidden) => return Ok(None),
-            Some(Role::Edited(key)) if entry.kind != EntryKind::Prefix => {
-                let vnode = Vnode::Document {
-                    view: self.view,
-                    key,
+            Role::Renamed(name) if !is_prefix => {
+                let (view, key) = (self.view, self.prefix.key(&entry.name)?);
+                (name, Vnode::Unsupported { view, key })
+            }
+            _ if is_prefix && folder.draft().is_some() => return Ok(None),
+            _ => {
+                let Shown::Array(array) = &folder.shown else {
+                    return self.plain(view, entry).map(Some);
                 };
-                let attributes = attributes_if(view, &vnode, detail);
-                return Ok(Some((entry.name, vnode, attributes)));
+                let name = array.shown.in_array(&entry.name);
+                return self.in_array(view, array, name, entry);
             }
-            _ => {}
-        }
-        let (array, name) = match &self.filter {
-            Filter::Array(array) => (array, array.names.in_array(&entry.name)),
-            Filter::Chunks(array, first) => (array, array.names.in_directory(first, &entry.name)),
-            _ => return Ok(Some(self.plain(view, entry, key))),
         };
+        let attributes = attributes_if(view, &vnode, detail);
+        Ok(Some((name, vnode, attributes)))
+    }
+
+    /// An entry in an array's directory, or in one of chunks, that is no document.
+    fn in_array(
+        &self,
+        view: &View,
+        array: &ShownArray,
+        name: Name,
+        entry: ListEntry,
+    ) -> Result<Option<Item>, Error> {
         if array.form != Form::Stored {
             // Chunk keys give way to the chunks, which have a segment of their own.
             let other = name == Name::Other;
-            return Ok(other.then(|| self.plain(view, entry, key)));
+            return other.then(|| self.plain(view, entry)).transpose();
         }
-        let (spelled, found, attributes) = self.plain(view, entry, key);
+        let (spelled, found, attributes) = self.plain(view, entry)?;
         let vnode = stored_vnode(self.view, array, name, found);
         Ok(Some((spelled, vnode, attributes)))
     }
 
     /// An entry that is shown as it is.
-    fn plain(&self, view: &View, entry: ListEntry, key: Key) -> Item {
+    fn plain(&self, view: &View, entry: ListEntry) -> Result<Item, Error> {
+        let key = self.prefix.key(&entry.name)?;
         let vnode = match entry.kind {
             EntryKind::Prefix => Vnode::Prefix {
                 view: self.view,
-                prefix: key.to_prefix(),
+                path: key.to_prefix(),
             },
             EntryKind::Object | EntryKind::Unreadable => Vnode::Object {
                 view: self.view,
@@ -122,6 +153,6 @@ impl StoredNames {
             .meta
             .zip(kind)
             .map(|(meta, kind)| view.plain(&Stat { kind, meta }));
-        (entry.name, vnode, attributes)
+        Ok((entry.name, vnode, attributes))
     }
 }

@@ -5,6 +5,8 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
+mod versions;
+
 use super::*;
 use crate::store::{Key, MemoryStore};
 

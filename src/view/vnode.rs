@@ -4,6 +4,7 @@
 //! that is shown of it is derived from it and the store, nothing is kept per path.
 
 use crate::grid::Dims;
+use crate::metadata::DocumentName;
 use crate::store::{Key, Prefix, Times};
 
 use super::options::ViewKind;
@@ -26,16 +27,23 @@ pub(super) enum Vnode {
     Control,
     /// `stats.json`.
     Statistics,
-    /// A prefix of the store: a group, an array, or a directory that is neither.
-    Prefix { view: ViewKind, prefix: Prefix },
+    /// A path of the tree: a group, an array, or a directory that is neither. A prefix of the
+    /// store, but for nodes that are shown in another version.
+    Prefix { view: ViewKind, path: Prefix },
     /// An object of the store, as it is.
     Object { view: ViewKind, key: Key },
     /// A metadata document, edited to say what the view shows.
     Document { view: ViewKind, key: Key },
+    /// A document of a node of another version, written in the one that is shown.
+    Written {
+        view: ViewKind,
+        path: Prefix,
+        name: DocumentName,
+    },
     /// The document of an array that cannot be decoded, under another name.
     Unsupported { view: ViewKind, key: Key },
-    /// `ERROR.txt`: why the array at a prefix cannot be decoded.
-    ErrorNote { view: ViewKind, prefix: Prefix },
+    /// `ERROR.txt`: why the array at a path cannot be shown.
+    ErrorNote { view: ViewKind, path: Prefix },
     /// The directory of the chunks whose first indices are these.
     ChunkDirectory(ChunkPlace),
     /// A chunk.
@@ -46,8 +54,8 @@ pub(super) enum Vnode {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ChunkPlace {
     pub(super) view: ViewKind,
-    /// Where the array lives.
-    pub(super) prefix: Prefix,
+    /// Where the array is in the tree.
+    pub(super) path: Prefix,
     /// Which array: `ArrayNode::chunk_identity`.
     pub(super) identity: u64,
     /// In the shown grid; fewer than the rank for a directory.

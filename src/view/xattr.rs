@@ -13,8 +13,8 @@ impl View {
     /// As [`View::attributes`].
     pub fn extended_attributes(&self, id: VnodeId) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         match self.vnode(id)? {
-            Vnode::Prefix { view, prefix } => {
-                let array = array_in(self.shown(view, &prefix)?);
+            Vnode::Prefix { view, path } => {
+                let array = array_in(self.shown(view, &path)?);
                 Ok(array.map(|array| of_array(&array)).unwrap_or_default())
             }
             Vnode::Chunk(place) => {

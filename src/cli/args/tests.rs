@@ -46,6 +46,15 @@ fn views() {
 }
 
 #[test]
+fn another_version() {
+    assert_eq!(parsed(&["s", "m"]).shown_as, None);
+    let shown_as = |words| parsed(words).shown_as;
+    assert_eq!(shown_as(&["--as", "v2"]), Some(Target::V2));
+    assert_eq!(shown_as(&["-o", "ro,as=v3"]), Some(Target::V3));
+    assert!(refused(&["--as", "v4"]).contains("v2, v3"));
+}
+
+#[test]
 fn a_mount_option_of_ours_is_a_flag() {
     let args = parsed(&[
         "s",

@@ -78,10 +78,9 @@ impl CastValue {
                     OutOfRange::Refuse => None,
                     // A number so large is a multiple of every power of two in question.
                     OutOfRange::Wrap => Some(Value::Int(0)),
-                    OutOfRange::Clamp => self.in_range(
-                        if rounded < 0.0 { i128::MIN } else { i128::MAX },
-                        format,
-                    ),
+                    OutOfRange::Clamp => {
+                        self.in_range(if rounded < 0.0 { i128::MIN } else { i128::MAX }, format)
+                    }
                 }
             }
             (Number::Float(format), value) => self.to_float(value, format),
@@ -189,7 +188,10 @@ fn compare(float: f64, value: Value) -> std::cmp::Ordering {
 /// Whether `value` is as far from one as from the other.
 fn is_middle(value: Value, one: f64, other: f64) -> bool {
     match value {
-        Value::Float(value) => (value - one).abs().total_cmp(&(other - value).abs()).is_eq(),
+        Value::Float(value) => (value - one)
+            .abs()
+            .total_cmp(&(other - value).abs())
+            .is_eq(),
         Value::Int(value) => match (whole(one), whole(other)) {
             (Some(one), Some(other)) => one != other && value - one == other - value,
             _ => false,

@@ -61,5 +61,7 @@ impl Categories {
 /// Without the zeros at the end.
 fn trimmed(element: &[u8]) -> &[u8] {
     let used = element.iter().rposition(|&byte| byte != 0);
-    element.get(..used.map_or(0, |last| last + 1)).unwrap_or(element)
+    element
+        .get(..used.map_or(0, |last| last + 1))
+        .unwrap_or(element)
 }

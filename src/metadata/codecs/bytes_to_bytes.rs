@@ -103,14 +103,19 @@ fn lzma(configuration: &Object<'_>) -> Result<Lzma, FormatError> {
             let read = || {
                 let filters = json::array(filters, "a list of filters")?;
                 if filters.is_empty() {
-                    return Err(json::mismatch(configuration.require("filters")?, "a filter"));
+                    return Err(json::mismatch(
+                        configuration.require("filters")?,
+                        "a filter",
+                    ));
                 }
                 let filters = filters.into_iter().enumerate().map(|(i, filter)| {
                     lzma_filter(filter).map_err(|error| error.within(&format!("[{i}]")))
                 });
                 filters.collect()
             };
-            read().map(Lzma::Raw).map_err(|error: FormatError| error.within("filters"))
+            read()
+                .map(Lzma::Raw)
+                .map_err(|error: FormatError| error.within("filters"))
         }
     }
 }
@@ -176,7 +181,10 @@ fn conditional(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatE
             let stage = parser(&inside, &spec.configuration)
                 .map_err(|error| error.within("configuration").within(&place))?;
             let Stage::BytesToBytes(codec) = stage else {
-                let problem = format!("found `{}`, expected a codec from bytes to bytes", spec.name);
+                let problem = format!(
+                    "found `{}`, expected a codec from bytes to bytes",
+                    spec.name
+                );
                 return Err(FormatError::document(place, problem));
             };
             codecs.push(codec);

@@ -50,7 +50,10 @@ pub(super) fn own_type(
     configuration: &Object<'_>,
     name: &str,
 ) -> Result<DataType, FormatError> {
-    match (data_type(configuration, name)?, configuration.get_some(name)) {
+    match (
+        data_type(configuration, name)?,
+        configuration.get_some(name),
+    ) {
         (Some(found), Some(value)) if found.item_size != seen.data_type.item_size => {
             let own = &seen.data_type;
             let expected = format!("a type of {} bytes, as `{}` is", own.item_size, own.name);
@@ -117,7 +120,10 @@ pub(super) fn word<T: Copy>(
         _ => None,
     };
     found.map(|&(_, value)| Some(value)).ok_or_else(|| {
-        let words: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let words: Vec<String> = words
+            .iter()
+            .map(|(word, _)| format!("\"{word}\""))
+            .collect();
         json::mismatch(raw, &words.join(" or ")).within(name)
     })
 }

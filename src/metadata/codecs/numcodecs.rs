@@ -117,7 +117,11 @@ fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
         None => uint8()?,
     };
     let Ok(number @ Number::Integer(_)) = members::number(&code) else {
-        return Err(FormatError::unsupported("astype", "type of codes", code.name));
+        return Err(FormatError::unsupported(
+            "astype",
+            "type of codes",
+            code.name,
+        ));
     };
     if seen.data_type.is_variable() {
         let code_size = number.size();

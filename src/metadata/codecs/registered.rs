@@ -43,7 +43,11 @@ pub(super) fn parser(name: &str) -> Option<Parser> {
 fn bytes(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     if seen.data_type.is_variable() {
         let name = &seen.data_type.name;
-        return Err(FormatError::unsupported("", "data type before `bytes`", name));
+        return Err(FormatError::unsupported(
+            "",
+            "data type before `bytes`",
+            name,
+        ));
     }
     let orders = [("little", ByteOrder::Little), ("big", ByteOrder::Big)];
     let order = members::word(configuration, "endian", &orders)?;
@@ -139,7 +143,10 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
     }
     // What lies before and behind a joined dimension is so on both sides.
     let outside = |lengths: &[u64], first: usize, past: usize| {
-        Some((product(lengths.get(..first)?)?, product(lengths.get(past..)?)?))
+        Some((
+            product(lengths.get(..first)?)?,
+            product(lengths.get(past..)?)?,
+        ))
     };
     let in_place = joined.iter().all(|&(i, first, past)| {
         let found = outside(&lengths, i, i + 1);
@@ -198,8 +205,7 @@ fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
     let encoded_type = DataType::parse_v3(configuration.require("data_type")?)
         .map_err(|error| error.within("data_type"))?;
     let decoded = members::arithmetic(&seen.data_type)?;
-    let encoded =
-        members::arithmetic(&encoded_type).map_err(|error| error.within("data_type"))?;
+    let encoded = members::arithmetic(&encoded_type).map_err(|error| error.within("data_type"))?;
     let roundings = [
         ("nearest-even", Rounding::NearestEven),
         ("towards-zero", Rounding::TowardsZero),
@@ -250,12 +256,20 @@ fn scalar_maps(
         };
         let pair = |item: &RawValue| match json::array(item, "a pair")?.as_slice() {
             [one, other] => Ok((members::scalar(from, one)?, members::scalar(to, other)?)),
-            _ => Err(json::mismatch(item, "a pair of a number and what it becomes")),
+            _ => Err(json::mismatch(
+                item,
+                "a pair of a number and what it becomes",
+            )),
         };
         let pairs = json::array(list, "a list of pairs")?.into_iter().map(pair);
-        pairs.collect::<Result<_, _>>().map_err(|error: FormatError| error.within(name))
+        pairs
+            .collect::<Result<_, _>>()
+            .map_err(|error: FormatError| error.within(name))
     };
-    Ok((map("encode", decoded, encoded)?, map("decode", encoded, decoded)?))
+    Ok((
+        map("encode", decoded, encoded)?,
+        map("decode", encoded, decoded)?,
+    ))
 }
 
 fn packbits(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {

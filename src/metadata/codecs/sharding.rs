@@ -12,7 +12,9 @@ use crate::metadata::json::lengths;
 
 /// Refuses codecs that mix the elements of a whole shard.
 pub(super) fn check_before(array_to_array: &[ArrayToArray]) -> Result<(), FormatError> {
-    let mixing = array_to_array.iter().position(|codec| !codec.can_be_split());
+    let mixing = array_to_array
+        .iter()
+        .position(|codec| !codec.can_be_split());
     match mixing.and_then(|i| Some((i, array_to_array.get(i)?))) {
         Some((i, codec)) => {
             let name = format!("{} before sharding_indexed", codec.name());

@@ -1,5 +1,6 @@
 //! Edited documents, and that they parse to what they are meant to say.
 
+use super::super::{NodeMetadata, v2 as v2_documents, v3 as v3_documents};
 use super::*;
 use crate::grid::Dims;
 
@@ -8,7 +9,19 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 fn array_of(document: &str) -> ArrayMetadata {
-    v3_array(document.as_bytes()).unwrap()
+    match v3_documents::parse(document.as_bytes()).unwrap() {
+        NodeMetadata::Array(array) => *array,
+        NodeMetadata::Group(_) => panic!("a group"),
+    }
+}
+
+fn render_v3(document: &str, shown: Shown) -> Result<String, FormatError> {
+    array(document.as_bytes(), &array_of(document), shown).map(text)
+}
+
+fn render_v2(document: &str) -> Result<String, FormatError> {
+    let parsed = v2_documents::parse_array(document.as_bytes()).unwrap();
+    array(document.as_bytes(), &parsed, Shown::Decoded(Shards::Expand)).map(text)
 }
 
 /// A v3 document: `{shape}`, `{chunk}` and `{codecs}` put in.
@@ -113,7 +126,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
     for (shape, outer, inner, stored, expanded) in cases {
         let document = v3_document(shape, outer, &stored);
         let expected = v3_document(shape, inner, &expanded);
-        let rendered = text(expanded_v3(document.as_bytes()).unwrap());
+        let rendered = render_v3(&document, Shown::Expanded).unwrap();
         assert_eq!(rendered, expected);
         // What the document says now is what the array said of its inner chunks.
         let (before, after) = (array_of(&document), array_of(&rendered));
@@ -122,11 +135,11 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
         let (before, after) = (before.decoding.unwrap(), after.decoding.unwrap());
         assert_eq!(after.fill_value, before.fill_value);
         // And there is nothing more to expand.
-        assert_eq!(text(expanded_v3(rendered.as_bytes()).unwrap()), rendered);
+        assert_eq!(render_v3(&rendered, Shown::Expanded).unwrap(), rendered);
 
-        let decoded = text(decoded_v3(document.as_bytes(), Shards::Expand).unwrap());
+        let decoded = render_v3(&document, Shown::Decoded(Shards::Expand)).unwrap();
         assert_eq!(decoded, v3_document(shape, inner, &format!("[{LITTLE}]")));
-        let kept = text(decoded_v3(document.as_bytes(), Shards::Keep).unwrap());
+        let kept = render_v3(&document, Shown::Decoded(Shards::Keep)).unwrap();
         assert_eq!(kept, v3_document(shape, outer, &format!("[{LITTLE}]")));
     }
 }
@@ -152,9 +165,9 @@ fn a_shard_whose_axes_differ_has_the_inner_shape_of_the_array() {
 #[test]
 fn documents_that_need_no_change_stay_byte_for_byte() {
     let plain = v3_document("[4]", "[2]", &format!("[{LITTLE}]"));
-    assert_eq!(text(expanded_v3(plain.as_bytes()).unwrap()), plain);
+    assert_eq!(render_v3(&plain, Shown::Expanded).unwrap(), plain);
     assert_eq!(
-        text(decoded_v3(plain.as_bytes(), Shards::Expand).unwrap()),
+        render_v3(&plain, Shown::Decoded(Shards::Expand)).unwrap(),
         plain
     );
     let v2 = "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[2],\"dtype\":\"|u1\",\"fill_value\":0}";
@@ -166,10 +179,12 @@ fn documents_that_need_no_change_stay_byte_for_byte() {
         (ZarrFormat::V2, Shown::Expanded, v2),
         (ZarrFormat::V2, Shown::Decoded(Shards::Expand), v2),
     ] {
-        assert_eq!(
-            text(array(document.as_bytes(), format, shown).unwrap()),
-            document
-        );
+        let parsed = match format {
+            ZarrFormat::V3 => array_of(document),
+            _ => v2_documents::parse_array(document.as_bytes()).unwrap(),
+        };
+        let rendered = array(document.as_bytes(), &parsed, shown).unwrap();
+        assert_eq!(text(rendered), document);
     }
 }
 
@@ -208,8 +223,8 @@ fn decoded_documents_name_a_byte_order_where_there_is_one() {
                 .replace("\"int16\"", data_type)
                 .replace("7.0", fill)
         };
-        let rendered = decoded_v3(document(stored).as_bytes(), Shards::Expand).unwrap();
-        assert_eq!(text(rendered), document(&decoded), "{data_type}");
+        let rendered = render_v3(&document(stored), Shown::Decoded(Shards::Expand)).unwrap();
+        assert_eq!(rendered, document(&decoded), "{data_type}");
     }
 }
 
@@ -237,9 +252,9 @@ fn decoded_v2_documents_are_plain() {
         ),
     ] {
         let stored = document(dtype, "\"F\"", zlib, "[]");
-        let decoded = text(decoded_v2(stored.as_bytes()).unwrap());
+        let decoded = render_v2(&stored).unwrap();
         assert_eq!(decoded, document(little, "\"C\"", "null", "null"));
-        let array = v2::parse_array(decoded.as_bytes()).unwrap();
+        let array = v2_documents::parse_array(decoded.as_bytes()).unwrap();
         assert!(array.decoding.unwrap().codecs.array_to_array.is_empty());
     }
 }
@@ -247,20 +262,268 @@ fn decoded_v2_documents_are_plain() {
 #[test]
 fn what_cannot_be_decoded_is_never_rendered_as_if_it_could() {
     let unknown = v3_document("[4]", "[2]", &format!("[{LITTLE}, \"nosuch\"]"));
-    assert!(decoded_v3(unknown.as_bytes(), Shards::Keep).is_err());
-    assert!(expanded_v3(unknown.as_bytes()).is_err());
-    assert!(expanded_v3(br#"{"zarr_format": 3, "node_type": "group"}"#).is_err());
+    assert!(render_v3(&unknown, Shown::Decoded(Shards::Keep)).is_err());
+    assert!(render_v3(&unknown, Shown::Expanded).is_err());
     let v2 = r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","fill_value":0}"#;
-    assert!(decoded_v2(v2.as_bytes()).is_err());
+    assert!(render_v2(v2).is_err());
 }
 
 #[test]
 fn of_duplicate_members_the_one_that_counts_is_edited() {
     let document =
         r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","dtype":">i2","order":"F"}"#;
-    let decoded = text(decoded_v2(document.as_bytes()).unwrap());
+    let decoded = render_v2(document).unwrap();
     assert_eq!(
         decoded,
         document.replace(">i2", "<i2").replace("\"F\"", "\"C\"")
     );
+}
+
+/// The model of an array of `format`, of which edits ask only what its elements are and how it
+/// is sharded.
+fn model(format: ZarrFormat, data_type: DataType, codecs: &str) -> ArrayMetadata {
+    let mut array = array_of(&v3_document("[8]", "[4]", codecs));
+    array.zarr_format = format;
+    array.decoding.as_mut().unwrap().data_type = data_type;
+    array
+}
+
+fn typestr(text: &str) -> DataType {
+    let value = serde_json::to_string(text).unwrap();
+    let value: Box<RawValue> = serde_json::from_str(&value).unwrap();
+    DataType::parse_v2(&value).unwrap().0
+}
+
+const EXPANDED: Shown = Shown::Decoded(Shards::Expand);
+const KEPT: Shown = Shown::Decoded(Shards::Keep);
+
+/// The edit of `document`, whose codecs are `bytes` alone.
+fn edited(document: &str, format: ZarrFormat, data_type: DataType, shown: Shown) -> String {
+    let array = model(format, data_type, &format!("[{LITTLE}]"));
+    text(super::array(document.as_bytes(), &array, shown).unwrap())
+}
+
+#[test]
+fn v1_documents_name_no_compression() {
+    for (stored, decoded) in [
+        (
+            r#"{"zarr_format": 1, "compression": "blosc", "compression_opts": {"clevel": 5},
+                "dtype": ">f8", "fill_value": NaN, "order": "F", "chunks": [4]}"#,
+            r#"{"zarr_format": 1, "compression": "none", "compression_opts": null,
+                "dtype": "<f8", "fill_value": NaN, "order": "C", "chunks": [4]}"#,
+        ),
+        (
+            r#"{"dtype": "|u1", "compression": null}"#,
+            r#"{"dtype": "|u1", "compression": "none"}"#,
+        ),
+        (
+            r#" {"dtype": "|S3", "fill_value": "a"}"#,
+            r#" {"compression": "none", "dtype": "|S3", "fill_value": "a"}"#,
+        ),
+    ] {
+        let data_type = typestr(">f8");
+        let found = edited(stored, ZarrFormat::V1, data_type.clone(), EXPANDED);
+        assert_eq!(found, decoded);
+        let expanded = edited(stored, ZarrFormat::V1, data_type, Shown::Expanded);
+        assert_eq!(expanded, stored);
+    }
+}
+
+#[test]
+fn documents_before_v1_cannot_say_that_nothing_is_compressed() {
+    let array = model(ZarrFormat::PreV1, typestr("<i4"), &format!("[{LITTLE}]"));
+    let error = super::array(b"{}", &array, KEPT).unwrap_err().to_string();
+    assert!(error.contains("`--as v2` or `--as v3`"), "{error}");
+    assert_eq!(super::array(b"{}", &array, Shown::Expanded).unwrap(), b"{}");
+}
+
+#[test]
+fn v2_objects_keep_their_codec_alone() {
+    let document = |dtype: &str, compressor: &str, order: &str, filters: &str| {
+        format!(
+            r#"{{"dtype": "{dtype}", "compressor": {compressor}, "order": "{order}", "filters": {filters}}}"#
+        )
+    };
+    let (utf8, zlib) = (r#"{ "id": "vlen-utf8"}"#, r#"{"id": "zlib"}"#);
+    let both = format!("[{utf8}, {zlib}]");
+    let alone = format!("[{utf8}]");
+    for (codec, stored, decoded) in [
+        (
+            "vlen-utf8",
+            document("|O", zlib, "F", &both),
+            document("|O", "null", "C", &alone),
+        ),
+        (
+            "vlen-bytes",
+            document("|S0", zlib, "C", &both),
+            document("|O", "null", "C", &alone),
+        ),
+        // Its chunks stay as they are, and so their order.
+        (
+            "categorize",
+            document("|O", zlib, "F", &both),
+            document("|O", "null", "F", &alone),
+        ),
+        // The compressor is the object codec.
+        (
+            "vlen-utf8",
+            document("|O", utf8, "C", "null"),
+            document("|O", utf8, "C", "null"),
+        ),
+        (
+            "vlen-utf8",
+            document("|O", utf8, "C", "[]"),
+            document("|O", utf8, "C", "null"),
+        ),
+    ] {
+        let data_type = DataType::objects(codec);
+        assert_eq!(
+            edited(&stored, ZarrFormat::V2, data_type, EXPANDED),
+            decoded
+        );
+    }
+    // Frames around items of a fixed size are undone.
+    let framed = document("<U2", "null", "C", &both);
+    let plain = document("<U2", "null", "C", "null");
+    assert_eq!(
+        edited(&framed, ZarrFormat::V2, typestr("<U2"), EXPANDED),
+        plain
+    );
+}
+
+#[test]
+fn draft_documents_lose_codecs_and_shards() {
+    let grid =
+        |lengths: &str| format!(r#""chunk_grid": {{"type": "regular", "chunk_shape": {lengths}}}"#);
+    let shards = shard("[2]", &format!("[{LITTLE}]"));
+    for (stored, expanded, decoded, kept) in [
+        // 2020 to 2022.
+        (
+            format!(
+                r#"{{"attributes": {{"filters": [{{"id": "delta"}}], "a": 1}}, "compressor": {{"codec": "x"}}, {}, "chunk_memory_layout": "F", "data_type": ">i2", "storage_transformers": [{{}}]}}"#,
+                grid("[2]")
+            ),
+            format!(
+                r#"{{"attributes": {{"filters": [{{"id": "delta"}}], "a": 1}}, "compressor": {{"codec": "x"}}, {}, "chunk_memory_layout": "F", "data_type": ">i2"}}"#,
+                grid("[2]")
+            ),
+            format!(
+                r#"{{"attributes": {{"a": 1}}, {}, "chunk_memory_layout": "C", "data_type": "<i2"}}"#,
+                grid("[2]")
+            ),
+            format!(
+                r#"{{"attributes": {{"a": 1}}, {}, "chunk_memory_layout": "C", "data_type": "<i2"}}"#,
+                grid("[4]")
+            ),
+        ),
+        // The text of December 2022.
+        (
+            format!(
+                r#"{{"storage_transformers": [{{}}], "codecs": [{{"type": "x"}}], {}, "data_type": {{"extension": "e", "type": ">M8[s]"}}}}"#,
+                grid("[2]")
+            ),
+            format!(
+                r#"{{"codecs": [{{"type": "x"}}], {}, "data_type": {{"extension": "e", "type": ">M8[s]"}}}}"#,
+                grid("[2]")
+            ),
+            format!(
+                r#"{{{}, "data_type": {{"extension": "e", "type": "<M8[s]"}}}}"#,
+                grid("[2]")
+            ),
+            format!(
+                r#"{{{}, "data_type": {{"extension": "e", "type": "<M8[s]"}}}}"#,
+                grid("[4]")
+            ),
+        ),
+    ] {
+        let array = model(ZarrFormat::Draft, typestr(">i2"), &format!("[{shards}]"));
+        for (shown, expected) in [
+            (Shown::Stored, &stored),
+            (Shown::Expanded, &expanded),
+            (EXPANDED, &decoded),
+            (KEPT, &kept),
+        ] {
+            let found = super::array(stored.as_bytes(), &array, shown).unwrap();
+            assert_eq!(&text(found), expected, "{shown:?}");
+        }
+    }
+}
+
+#[test]
+fn draft_objects_keep_their_codec_among_the_attributes() {
+    let document = |filters: &str, rest: &str| {
+        format!(
+            r#"{{"attributes": {{"filters": [{filters}]}}, "data_type": {{"type": "|O"}}{rest}}}"#
+        )
+    };
+    let stored = document(
+        r#"{"id": "vlen-utf8"}, {"id": "zlib"}"#,
+        r#", "compressor": {}, "chunk_memory_layout": "F""#,
+    );
+    let strings = edited(
+        &stored,
+        ZarrFormat::Draft,
+        DataType::objects("vlen-utf8"),
+        KEPT,
+    );
+    let layout = r#", "chunk_memory_layout": "C""#;
+    assert_eq!(strings, document(r#"{"id": "vlen-utf8"}"#, layout));
+    let objects = edited(&stored, ZarrFormat::Draft, DataType::objects("json2"), KEPT);
+    let layout = r#", "chunk_memory_layout": "F""#;
+    assert_eq!(objects, document(r#"{"id": "vlen-utf8"}"#, layout));
+}
+
+#[test]
+fn v3_strings_keep_their_codec_alone() {
+    let strings = DataType::objects("vlen-utf8");
+    let codecs = r#"[{"name": "vlen-utf8", "configuration": {}}, {"name": "zstd"}]"#;
+    let document = |codecs: &str| format!(r#"{{"codecs": {codecs}}}"#);
+    let found = edited(&document(codecs), ZarrFormat::V3, strings.clone(), EXPANDED);
+    assert_eq!(found, document(r#"[{"name": "vlen-utf8"}]"#));
+    let sharded = document(&format!(
+        r#"[{{"name": "sharding_indexed", "configuration": {{"codecs": {codecs}}}}}]"#
+    ));
+    let found = edited(&sharded, ZarrFormat::V3, strings.clone(), KEPT);
+    assert_eq!(found, document(r#"[{"name": "vlen-utf8"}]"#));
+    let array = model(ZarrFormat::V3, strings, &format!("[{LITTLE}]"));
+    let error = super::array(document("[\"bytes\"]").as_bytes(), &array, KEPT);
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("elements of any length")
+    );
+}
+
+#[test]
+fn filters_before_shards_move_into_them_where_they_may() {
+    let grid = r#""chunk_grid": {"name": "regular", "configuration": {"chunk_shape": "#;
+    let document =
+        |chunk: &str, codecs: &str| format!(r#"{{{grid}{chunk}}}}}, "codecs": [{codecs}]}}"#);
+    let shards = shard("[2]", &format!("[{LITTLE}]"));
+    let array = model(ZarrFormat::V3, typestr("<i2"), &format!("[{shards}]"));
+    let quantize = r#"{"name": "numcodecs.quantize", "configuration": {"digits": 1}}"#;
+    let stored = document("[4]", &format!("{quantize}, {shards}, \"crc32c\""));
+    let found = super::array(stored.as_bytes(), &array, Shown::Expanded).unwrap();
+    assert_eq!(
+        text(found),
+        document("[2]", &format!("{quantize}, {LITTLE}"))
+    );
+    let found = super::array(stored.as_bytes(), &array, EXPANDED).unwrap();
+    assert_eq!(text(found), document("[2]", LITTLE));
+
+    for name in ["numcodecs.delta", "numcodecs.packbits", "reshape"] {
+        let stored = document("[4]", &format!("\"{name}\", {shards}"));
+        for shown in [Shown::Expanded, EXPANDED] {
+            let error = super::array(stored.as_bytes(), &array, shown).unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("`{name} before sharding")),
+                "{error}"
+            );
+        }
+        let kept = super::array(stored.as_bytes(), &array, KEPT).unwrap();
+        assert_eq!(text(kept), document("[4]", LITTLE));
+    }
 }

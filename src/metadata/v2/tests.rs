@@ -1,7 +1,6 @@
 //! v2 documents, sound and broken.
 
 use super::*;
-use crate::codec::{ArrayToBytes, BytesCodec, BytesToBytes, Transpose};
 
 /// A small document with `members` added (of duplicates, the last wins).
 fn document(members: &str) -> String {
@@ -39,13 +38,10 @@ fn a_document_becomes_an_array() {
     let decoding = array.decoding.unwrap();
     assert_eq!(decoding.data_type.item_size, 8);
     assert_eq!(decoding.fill_value.bytes(), f64::NAN.to_le_bytes());
-    assert_eq!(decoding.codecs.array_to_array, [Transpose::reversal(2)]);
-    let endian = Some(ByteOrder::Big);
     assert_eq!(
-        decoding.codecs.array_to_bytes,
-        ArrayToBytes::Bytes(BytesCodec { endian })
+        decoding.pipeline,
+        r#"[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes","configuration":{"endian":"big"}},{"name":"numcodecs.zlib","configuration":{"level":1}}]"#
     );
-    assert_eq!(decoding.codecs.bytes_to_bytes, [BytesToBytes::Zlib]);
 }
 
 #[test]
@@ -59,24 +55,17 @@ fn absent_members_mean_their_defaults() {
     assert_eq!(array.chunk_keys.encode(&[1, 0]), b"1.0");
     let decoding = array.decoding.unwrap();
     assert!(!decoding.fill_value.is_defined());
-    let endian = None;
-    assert_eq!(
-        decoding.codecs.array_to_bytes,
-        ArrayToBytes::Bytes(BytesCodec { endian })
-    );
+    assert_eq!(decoding.pipeline, r#"[{"name":"bytes"}]"#);
 }
 
 #[test]
 fn order_f_matters_from_two_dimensions_on() {
-    for (shape, codecs) in [("[]", 0), ("[3]", 0), ("[3, 3, 3]", 1)] {
+    for (shape, is_transposed) in [("[]", false), ("[3]", false), ("[3, 3, 3]", true)] {
         let array = parse(&format!(
             r#""order": "F", "shape": {shape}, "chunks": {shape}"#
         ));
-        assert_eq!(
-            array.unwrap().decoding.unwrap().codecs.array_to_array.len(),
-            codecs,
-            "{shape}"
-        );
+        let pipeline = array.unwrap().decoding.unwrap().pipeline;
+        assert_eq!(pipeline.contains("transpose"), is_transposed, "{shape}");
     }
 }
 
@@ -87,11 +76,7 @@ fn structured_types_have_no_byte_order_of_their_own() {
     assert_eq!(array.data_type, r#"[["a",">i4"],["b","<f8",[2]]]"#);
     let decoding = array.decoding.unwrap();
     assert_eq!(decoding.data_type.item_size, 20);
-    let endian = None;
-    assert_eq!(
-        decoding.codecs.array_to_bytes,
-        ArrayToBytes::Bytes(BytesCodec { endian })
-    );
+    assert_eq!(decoding.pipeline, r#"[{"name":"bytes"}]"#);
 }
 
 #[test]
@@ -206,5 +191,104 @@ fn groups_are_checked_by_their_version_alone() {
         r#"{"zarr_format": "2"}"#,
     ] {
         assert!(parse_group(text.as_bytes()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_record_has_the_byte_order_that_its_fields_share() {
+    for (dtype, order) in [
+        (
+            r#"[["a", ">i4"], ["b", "|u1"], ["c", [["d", ">f8"]]]]"#,
+            Some("big"),
+        ),
+        (r#"[["a", "<i4", [2]], ["b", "<U3"]]"#, Some("little")),
+        (r#"[["a", "<i4"], ["b", [["c", ">i2"]]]]"#, None),
+        (r#"[["a", "|i1"], ["b", "|S3"]]"#, None),
+    ] {
+        let array = parse(&format!(r#""dtype": {dtype}, "fill_value": null"#)).unwrap();
+        let configuration = order.map_or(String::new(), |order| {
+            format!(r#","configuration":{{"endian":"{order}"}}"#)
+        });
+        let expected = format!(r#"[{{"name":"bytes"{configuration}}}]"#);
+        assert_eq!(array.decoding.unwrap().pipeline, expected, "{dtype}");
+    }
+}
+
+#[test]
+fn fill_values_have_their_bytes() {
+    for (dtype, fill_value, bytes) in [
+        ("<f4", "\"-Infinity\"", &[0, 0, 0x80, 0xff][..]),
+        ("<f8", "-0.0", &[0, 0, 0, 0, 0, 0, 0, 0x80]),
+        (">u8", "18446744073709551615", &[0xff; 8]),
+        (
+            "<M8[ns]",
+            "-9223372036854775808",
+            &[0, 0, 0, 0, 0, 0, 0, 0x80],
+        ),
+        ("<M8[D]", "\"NaT\"", &[0, 0, 0, 0, 0, 0, 0, 0x80]),
+        ("|S3", "\"YWL/\"", b"ab\xff"),
+        ("|S3", "\"a\"", b"a\0\0"),
+        ("|V3", "\"AQID\"", &[1, 2, 3]),
+        ("|V2", "0", &[0, 0]),
+        ("<U2", "\"\u{03a9}\"", &[0xa9, 3, 0, 0, 0, 0, 0, 0]),
+        (">U1", "0", &[0; 4]),
+        ("<c8", "1", &[0, 0, 0x80, 0x3f, 0, 0, 0, 0]),
+        ("|b1", "true", &[1]),
+        ("<i2", "null", &[0, 0]),
+    ] {
+        let members = format!(r#""dtype": "{dtype}", "fill_value": {fill_value}"#);
+        let decoding = parse(&members).unwrap().decoding.unwrap();
+        assert_eq!(decoding.fill_value.bytes(), bytes, "{members}");
+        assert_eq!(decoding.fill_value.is_defined(), fill_value != "null");
+    }
+}
+
+#[test]
+fn fill_values_of_objects_are_the_element_itself() {
+    for (codec, fill_value, bytes) in [
+        ("vlen-utf8", "0", &b""[..]),
+        ("vlen-utf8", "\"\"", b""),
+        ("vlen-utf8", "null", b""),
+        ("vlen-utf8", "\"dflt\"", b"dflt"),
+        ("vlen-bytes", "\"YWI=\"", b"ab"),
+        ("vlen-bytes", "0", b""),
+        ("json2", "{\"any\": 1}", b""),
+    ] {
+        let value: &RawValue = serde_json::from_str(fill_value).unwrap();
+        let parsed = FillValue::parse_v2(&DataType::objects(codec), Some(value)).unwrap();
+        assert_eq!(parsed.bytes(), bytes, "{codec} {fill_value}");
+    }
+    let number: &RawValue = serde_json::from_str("5").unwrap();
+    assert!(FillValue::parse_v2(&DataType::objects("vlen-utf8"), Some(number)).is_err());
+}
+
+#[test]
+fn a_missing_separator_is_told_from_a_stated_one() {
+    for (members, is_assumed) in [
+        (r#""x": 1"#, true),
+        (r#""dimension_separator": null"#, true),
+        (r#""dimension_separator": ".""#, false),
+        (r#""dimension_separator": "/""#, false),
+    ] {
+        assert_eq!(
+            parse(members).unwrap().separator_is_assumed,
+            is_assumed,
+            "{members}"
+        );
+    }
+}
+
+#[test]
+fn consolidated_documents_have_their_format() {
+    assert!(is_consolidated(
+        br#"{"zarr_consolidated_format": 1, "metadata": {}}"#
+    ));
+    for text in [
+        r#"{"zarr_consolidated_format": 2}"#,
+        r#"{"metadata": {}}"#,
+        "[]",
+        "",
+    ] {
+        assert!(!is_consolidated(text.as_bytes()), "{text}");
     }
 }

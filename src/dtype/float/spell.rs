@@ -1,0 +1,186 @@
+//! The number that bits stand for, spelled so that it gives the same bits again.
+//!
+//! A number is spelled as the `f64` of its value: a reader that goes by way of `f64` and one
+//! that rounds the decimal at once both come back to the same bits.
+
+use serde_json::Value;
+
+use super::{FloatFormat, Specials};
+
+impl FloatFormat {
+    /// The name of the v3 data type.
+    pub(crate) fn name(self) -> &'static str {
+        match (self.bytes, self.exponent_bits, self.specials) {
+            (8, ..) => "float64",
+            (4, ..) => "float32",
+            (2, 5, _) => "float16",
+            (2, ..) => "bfloat16",
+            (_, 3, Specials::Ieee) => "float8_e3m4",
+            (_, 4, Specials::Ieee) => "float8_e4m3",
+            (_, _, Specials::Ieee) => "float8_e5m2",
+            (_, 4, Specials::UnsignedZero) if self.bias == 8 => "float8_e4m3fnuz",
+            (_, 4, Specials::UnsignedZero) => "float8_e4m3b11fnuz",
+            (_, _, Specials::UnsignedZero) => "float8_e5m2fnuz",
+            (_, _, Specials::ExponentOnly) => "float8_e8m0fnu",
+            (_, 2, Specials::Finite) if self.mantissa_bits == 3 => "float6_e2m3fn",
+            (_, 3, Specials::Finite) => "float6_e3m2fn",
+            (_, _, Specials::Finite) => "float4_e2m1fn",
+        }
+    }
+
+    /// The bits of the little-endian number that `bytes` begins with.
+    pub(crate) fn bits(self, bytes: &[u8]) -> u64 {
+        bytes
+            .iter()
+            .take(self.bytes)
+            .rev()
+            .fold(0, |bits, &byte| (bits << 8) | u64::from(byte))
+    }
+
+    /// The JSON value that gives `bits` again: a number, or one of the strings `"NaN"`,
+    /// `"Infinity"`, `"-Infinity"`. `None` where there is none, as for other NaNs.
+    pub(crate) fn json_of(self, bits: u64) -> Option<Value> {
+        for (special, spelled) in [
+            (self.nan(), "NaN"),
+            (self.infinity(false), "Infinity"),
+            (self.infinity(true), "-Infinity"),
+        ] {
+            if special == Some(bits) {
+                return Some(spelled.into());
+            }
+        }
+        let number = Value::from(self.value(bits));
+        (self.of_decimal(&number.to_string()) == Some(bits)).then_some(number)
+    }
+
+    /// The bits in hexadecimal, most significant first: `0x7fc00001`.
+    pub(crate) fn hex_of(self, bits: u64) -> String {
+        format!("0x{bits:0width$x}", width = 2 * self.bytes)
+    }
+
+    /// The value of `bits`, as exact as it is.
+    pub(crate) fn value(self, bits: u64) -> f64 {
+        match self.bytes {
+            8 => return f64::from_bits(bits),
+            4 => return f32::from_bits(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
+            _ => {}
+        }
+        if self.nan() == Some(bits) {
+            return f64::NAN;
+        }
+        let sign = if bits & self.sign_bit() == 0 {
+            1.0
+        } else {
+            -1.0
+        };
+        let exponent = bits & self.exponent_mask();
+        if self.specials == Specials::Ieee && exponent == self.exponent_mask() {
+            let is_infinite = bits & ((1 << self.mantissa_bits) - 1) == 0;
+            return if is_infinite {
+                sign * f64::INFINITY
+            } else {
+                f64::NAN.copysign(sign)
+            };
+        }
+        let exponent = i32::try_from(exponent >> self.mantissa_bits).unwrap_or(0);
+        let mantissa = bits & ((1 << self.mantissa_bits) - 1);
+        // Exponent 0 holds subnormal numbers, except in a format that is all exponent.
+        let (mantissa, exponent) = match (self.specials, exponent) {
+            (Specials::ExponentOnly, _) => (1, exponent),
+            (_, 0) => (mantissa, 1),
+            _ => (mantissa | (1 << self.mantissa_bits), exponent),
+        };
+        let mantissa = f64::from(u32::try_from(mantissa).unwrap_or(u32::MAX));
+        let power = exponent - self.bias - i32::try_from(self.mantissa_bits).unwrap_or(0);
+        sign * mantissa * power_of_two(power)
+    }
+}
+
+/// 2 to the power of an exponent that an `f64` has.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(u64::try_from(1023 + exponent).unwrap_or(0) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 14] = [
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e5m2",
+        "float8_e4m3fnuz",
+        "float8_e4m3b11fnuz",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
+        "float4_e2m1fn",
+    ];
+
+    #[test]
+    fn every_format_has_its_name_back() {
+        for name in NAMES {
+            assert_eq!(FloatFormat::of_name(name).unwrap().name(), name);
+        }
+    }
+
+    /// Every pattern of the narrow formats: its number gives it back, or there is none.
+    #[test]
+    fn narrow_numbers_come_back() {
+        for name in NAMES {
+            let format = FloatFormat::of_name(name).unwrap();
+            if format.bytes > 2 {
+                continue;
+            }
+            let past = 1_u64 << (8 * format.bytes);
+            let spelled = (0..past)
+                .filter(|&bits| format.json_of(bits).is_some())
+                .count();
+            let nans = |format: FloatFormat| 2 * ((1 << format.mantissa_bits) - 1) - 1;
+            let expected = match format.specials {
+                // All but the NaNs that are not the default one.
+                Specials::Ieee => past - nans(format),
+                // The high bits of a byte that mean nothing are not spelled as numbers.
+                Specials::Finite => 2 * format.sign_bit(),
+                _ => past,
+            };
+            assert_eq!(u64::try_from(spelled).unwrap(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_spelled_as_f64() {
+        for (name, bits, json) in [
+            ("float64", 0x3fb9_9999_9999_999a, Some("0.1")),
+            ("float64", 0x8000_0000_0000_0000, Some("-0.0")),
+            ("float64", 1, Some("5e-324")),
+            (
+                "float64",
+                0x7fef_ffff_ffff_ffff,
+                Some("1.7976931348623157e+308"),
+            ),
+            ("float32", 0x3dcc_cccd, Some("0.10000000149011612")),
+            ("float32", 0x7fc0_0000, Some("\"NaN\"")),
+            ("float32", 0xff80_0000, Some("\"-Infinity\"")),
+            ("float32", 0x7fc0_0001, None),
+            ("float32", 0xffc0_0000, None),
+            ("float16", 0x3e00, Some("1.5")),
+            ("bfloat16", 0x3fc0, Some("1.5")),
+            ("float8_e8m0fnu", 0, Some("5.877471754111438e-39")),
+        ] {
+            let format = FloatFormat::of_name(name).unwrap();
+            let spelled = format.json_of(bits).map(|value| value.to_string());
+            assert_eq!(spelled.as_deref(), json, "{name} {bits:x}");
+        }
+        assert_eq!(super::super::FLOAT16.hex_of(1), "0x0001");
+        assert_eq!(
+            super::super::FLOAT32.bits(&[1, 0, 0xc0, 0x7f, 9]),
+            0x7fc0_0001
+        );
+    }
+}

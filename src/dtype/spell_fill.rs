@@ -1,0 +1,192 @@
+//! Fill values as documents spell them: the way back from [`fill_json`](super::fill_json).
+//!
+//! What is written gives the same bits when it is read, or there is an error: v2 has one NaN
+//! only. Where no fill value is defined, v2 says `null`; v3 has no such thing, and the zero of
+//! the type stands for it ("not a time" for times): that it was undefined is lost.
+//!
+//! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
+
+use serde_json::{Map, Value};
+
+use super::element::{Element, Field, Variable};
+use super::float::FloatFormat;
+use super::spell_type::{is_big_record, named_fields};
+use super::{DataType, FillValue, base64};
+use crate::error::FormatError;
+
+/// Largest element whose fill value is spelled byte by byte.
+const MAX_SPELLED_BYTES: u64 = 64 * 1024;
+
+/// Whose spellings are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    V2,
+    V3,
+}
+
+impl FillValue {
+    /// The JSON of a v2 `fill_value`.
+    ///
+    /// # Errors
+    ///
+    /// When v2 cannot say it.
+    pub(crate) fn spell_v2(&self, data_type: &DataType) -> Result<String, FormatError> {
+        if !self.is_defined() {
+            return Ok("null".to_owned());
+        }
+        self.spell(data_type, Spelling::V2)
+    }
+
+    /// The JSON of a v3 `fill_value`.
+    ///
+    /// # Errors
+    ///
+    /// When v3 cannot say it.
+    pub(crate) fn spell_v3(&self, data_type: &DataType) -> Result<String, FormatError> {
+        match &data_type.element {
+            Element::Time(_) if !self.is_defined() => Ok(i64::MIN.to_string()),
+            _ => self.spell(data_type, Spelling::V3),
+        }
+    }
+
+    fn spell(&self, data_type: &DataType, spelling: Spelling) -> Result<String, FormatError> {
+        let element = &data_type.element;
+        if matches!(element, Element::Raw { .. } | Element::Record(_))
+            && self.item_size() > MAX_SPELLED_BYTES
+        {
+            return Err(FormatError::TooLarge {
+                what: "the size of an element whose fill value is to be written",
+                found: self.item_size().to_string(),
+                limit: MAX_SPELLED_BYTES,
+            });
+        }
+        spell(element, self.bytes(), spelling)
+            .map(|value| value.to_string())
+            .map_err(|error| error.within("fill_value"))
+    }
+}
+
+/// The JSON of one element.
+fn spell(element: &Element, bytes: &[u8], spelling: Spelling) -> Result<Value, FormatError> {
+    Ok(match element {
+        Element::Bool => bytes.first().is_some_and(|&byte| byte != 0).into(),
+        Element::Integer(format) if format.signed => signed(bytes).into(),
+        Element::Integer(_) => unsigned(bytes).into(),
+        Element::Time(_) => signed(bytes).into(),
+        Element::Float(format) => float(*format, bytes, spelling)?,
+        Element::Complex(format) => {
+            let (real, imaginary) = bytes.split_at_checked(format.bytes).unwrap_or_default();
+            let real = float(*format, real, spelling)?;
+            vec![real, float(*format, imaginary, spelling)?].into()
+        }
+        Element::Bytes { .. } => base64::encode(without_padding(bytes)).into(),
+        Element::Text { .. } => text(bytes).ok_or_else(|| no_text(bytes))?.into(),
+        Element::Raw { .. } => base64::encode(bytes).into(),
+        Element::Record(fields) if spelling == Spelling::V3 && is_big_record(element) => {
+            record(fields, bytes)?
+        }
+        Element::Record(_) => base64::encode(bytes).into(),
+        Element::Variable(Variable::Text) => {
+            str::from_utf8(bytes).map_err(|_| no_text(bytes))?.into()
+        }
+        Element::Variable(Variable::Bytes) => base64::encode(bytes).into(),
+        // Nothing is filled with it.
+        Element::Variable(Variable::Object) => 0.into(),
+    })
+}
+
+fn no_text(bytes: &[u8]) -> FormatError {
+    let shown: Vec<u8> = bytes.iter().copied().take(16).collect();
+    FormatError::document(
+        "",
+        format!("found the bytes {shown:?}, expected characters"),
+    )
+}
+
+/// A little-endian whole number of at most 8 bytes.
+pub(super) fn unsigned(bytes: &[u8]) -> u64 {
+    let low = bytes.iter().take(8).rev();
+    low.fold(0, |value, &byte| (value << 8) | u64::from(byte))
+}
+
+pub(super) fn signed(bytes: &[u8]) -> i64 {
+    let unused = 64 - 8 * u32::try_from(bytes.len().clamp(1, 8)).unwrap_or(8);
+    (unsigned(bytes) << unused).cast_signed() >> unused
+}
+
+fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value, FormatError> {
+    let bits = format.bits(bytes);
+    match (format.json_of(bits), spelling) {
+        (Some(value), _) => Ok(value),
+        (None, Spelling::V3) => Ok(format.hex_of(bits).into()),
+        (None, Spelling::V2) => {
+            let hex = format.hex_of(bits);
+            let nan = format.nan().map(|bits| format.hex_of(bits));
+            let problem = format!(
+                "found a NaN of the bits {hex}, which v2 cannot say; its one NaN is {}",
+                nan.unwrap_or_default()
+            );
+            Err(FormatError::document("", problem))
+        }
+    }
+}
+
+/// `bytes` without the NULs at their end.
+pub(super) fn without_padding(bytes: &[u8]) -> &[u8] {
+    let used = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    bytes.get(..used).unwrap_or_default()
+}
+
+/// The characters of little-endian UTF-32 units without the NULs at their end.
+pub(super) fn text(bytes: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    for unit in bytes.chunks(4) {
+        text.push(char::from_u32(u32::try_from(unsigned(unit)).ok()?)?);
+    }
+    text.truncate(text.trim_end_matches('\0').len());
+    Some(text)
+}
+
+/// Every field of a record, by name.
+fn record(fields: &[Field], bytes: &[u8]) -> Result<Value, FormatError> {
+    let mut members = Map::new();
+    for (name, (field, own)) in named_fields(fields).into_iter().zip(split(fields, bytes)) {
+        let little = field.little(own)?;
+        let value =
+            spell(&field.element, &little, Spelling::V3).map_err(|error| error.within(&name))?;
+        members.insert(name, value);
+    }
+    Ok(members.into())
+}
+
+/// The fields of a record, each with its bytes as they are stored.
+pub(super) fn split<'a>(
+    fields: &'a [Field],
+    bytes: &'a [u8],
+) -> impl Iterator<Item = (&'a Field, &'a [u8])> {
+    let mut rest = bytes;
+    fields.iter().map(move |field| {
+        let size = field.size().ok().flatten().unwrap_or(u64::MAX);
+        let size = usize::try_from(size).unwrap_or(usize::MAX).min(rest.len());
+        let (own, after) = rest.split_at(size);
+        rest = after;
+        (field, own)
+    })
+}
+
+impl Field {
+    /// Its stored bytes in little-endian; a record's stay as they are.
+    pub(super) fn little(&self, stored: &[u8]) -> Result<Vec<u8>, FormatError> {
+        let mut bytes = stored.to_vec();
+        if !matches!(self.element, Element::Record(_)) {
+            self.element.reorder(self.order, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

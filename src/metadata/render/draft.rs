@@ -1,0 +1,90 @@
+//! Edits of documents of the v3 drafts: those of 2020 to 2022 with a `compressor`, and those of
+//! the text of December 2022 with `codecs`.
+
+use super::super::json::{Document, Edits};
+use super::super::{ArrayMetadata, splice};
+use super::{Change, Shards, change, decoding, keeps_order, list_of, make_little_endian, v2};
+use crate::dtype::json::{Json, Object};
+use crate::error::FormatError;
+
+/// The one member that says how chunks lie in shards. No other transformer is read.
+const TRANSFORMERS: &str = "storage_transformers";
+
+/// The document without sharding: the chunks that it names are the inner ones already.
+pub(super) fn expanded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
+    decoding(array)?;
+    let document = Document::parse(text)?;
+    let mut edits = Edits::default();
+    let root = document.value()?;
+    splice::remove(&document.members(root)?, &mut edits, |member| {
+        member.name == TRANSFORMERS
+    });
+    Ok(edits.apply(text))
+}
+
+/// The document of an uncompressed array.
+pub(super) fn decoded(
+    text: &[u8],
+    array: &ArrayMetadata,
+    shards: Shards,
+) -> Result<Vec<u8>, FormatError> {
+    let data_type = &decoding(array)?.data_type;
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    let mut edits = Edits::default();
+    splice::remove(
+        &document.members(document.value()?)?,
+        &mut edits,
+        |member| matches!(member.name.as_str(), TRANSFORMERS | "compressor" | "codecs"),
+    );
+    if !keeps_order(data_type) {
+        let layout = Change {
+            name: "chunk_memory_layout",
+            value: "\"C\"",
+            is_default: true,
+        };
+        change(&document, &root, &[layout], &mut edits)?;
+    }
+    if shards == Shards::Keep && array.inner_chunk_shape().is_some() {
+        let Json::Object(grid) = Json::of(root.require("chunk_grid")?)? else {
+            return Err(FormatError::document("chunk_grid", "expected an object"));
+        };
+        let lengths = grid.require("chunk_shape")?;
+        edits.replace(document.span(lengths), list_of(&array.chunk_shape));
+    }
+    remove_filters(&document, &root, data_type.is_variable(), &mut edits)?;
+    if !data_type.is_variable() {
+        let value = root.require("data_type")?;
+        let value = match Json::of(value)? {
+            Json::Object(extension) => extension.require("type")?,
+            _ => value,
+        };
+        make_little_endian(&document, value, &mut edits)?;
+    }
+    Ok(edits.apply(text))
+}
+
+/// Takes the filters out of the attributes, or all but the codec of objects.
+fn remove_filters(
+    document: &Document<'_>,
+    root: &Object<'_>,
+    are_objects: bool,
+    edits: &mut Edits,
+) -> Result<(), FormatError> {
+    let Some(attributes) = root.get_some("attributes") else {
+        return Ok(());
+    };
+    let members = document
+        .members(attributes)
+        .map_err(|error| error.within("attributes"))?;
+    if !are_objects {
+        splice::remove(&members, edits, |member| member.name == "filters");
+        return Ok(());
+    }
+    for member in members.iter().filter(|member| member.name == "filters") {
+        if let Some(codec) = v2::first(document, member.value)? {
+            edits.replace(document.span(member.value), format!("[{codec}]"));
+        }
+    }
+    Ok(())
+}

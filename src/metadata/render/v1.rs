@@ -1,0 +1,27 @@
+//! Edits of v1 documents.
+
+use super::super::ArrayMetadata;
+use super::super::json::{Document, Edits};
+use super::{Change, change, decoding, make_little_endian};
+use crate::error::FormatError;
+
+/// The document of an uncompressed array. An absent `compression` means one, so it is said.
+pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
+    decoding(array)?;
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    let mut edits = Edits::default();
+    let changes = [
+        ("compression", "\"none\"", false),
+        ("compression_opts", "null", true),
+        ("order", "\"C\"", true),
+    ];
+    let changes = changes.map(|(name, value, is_default)| Change {
+        name,
+        value,
+        is_default,
+    });
+    change(&document, &root, &changes, &mut edits)?;
+    make_little_endian(&document, root.require("dtype")?, &mut edits)?;
+    Ok(edits.apply(text))
+}

@@ -1,0 +1,32 @@
+//! Edits of the members of an object.
+
+use super::json::{Edits, Member};
+
+/// Takes members out, each with one comma: the one before it, or where no member before it
+/// stays, the one after it.
+///
+/// ```text
+/// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}
+///        ^^^^^^^^                         without b and c: {"a": 1}
+/// ```
+pub(super) fn remove(
+    members: &[Member<'_>],
+    edits: &mut Edits,
+    goes: impl Fn(&Member<'_>) -> bool,
+) {
+    let mut end = None;
+    let mut one_stays = false;
+    for (i, member) in members.iter().enumerate() {
+        if goes(member) {
+            let next = members.get(i + 1).map(|next| next.span.start);
+            let span = match end.filter(|_| one_stays) {
+                Some(end) => end..member.span.end,
+                None => member.span.start..next.unwrap_or(member.span.end),
+            };
+            edits.replace(span, "");
+        } else {
+            one_stays = true;
+        }
+        end = Some(member.span.end);
+    }
+}

@@ -1,0 +1,126 @@
+//! The attributes of a node, found in its stored documents and copied as text.
+
+use serde_json::value::RawValue;
+
+use super::super::json::{Document, Edits};
+use super::super::{ArrayMetadata, ZarrFormat, splice};
+use super::{Source, quoted};
+use crate::dtype::json::{self, Json, Object};
+use crate::error::FormatError;
+
+/// Attribute in which xarray keeps the names of a v2 array's dimensions.
+const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
+
+/// The attributes of an array: the text of an object, `None` when there are none.
+pub(super) fn of_array(
+    format: ZarrFormat,
+    source: &Source<'_>,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    match format {
+        ZarrFormat::V3 => member(source.document, &[]),
+        // The drafts keep the filters of an array among its attributes.
+        ZarrFormat::Draft => member(source.document, &["filters"]),
+        ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2 => {
+            source.attributes.map_or(Ok(None), whole)
+        }
+    }
+}
+
+/// The object that the document `text` is, unless it is empty.
+pub(super) fn whole(text: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
+    let document = Document::parse(text).map_err(|error| error.within("attributes"))?;
+    object_text(&document, document.value()?, &[])
+}
+
+/// The member `attributes` of the document `text`, without those called in `without`.
+pub(super) fn member(text: &[u8], without: &[&str]) -> Result<Option<Vec<u8>>, FormatError> {
+    let document = Document::parse(text)?;
+    let root = document.root()?;
+    match root.get_some("attributes") {
+        Some(value) => object_text(&document, value, without),
+        None => Ok(None),
+    }
+}
+
+fn object_text(
+    document: &Document<'_>,
+    value: &RawValue,
+    without: &[&str],
+) -> Result<Option<Vec<u8>>, FormatError> {
+    let within = |error: FormatError| error.within("attributes");
+    let members = document.members(value).map_err(within)?;
+    if members
+        .iter()
+        .all(|member| without.contains(&member.name.as_str()))
+    {
+        return Ok(None);
+    }
+    let mut edits = Edits::default();
+    splice::remove(&members, &mut edits, |member| {
+        without.contains(&member.name.as_str())
+    });
+    Ok(Some(edits.apply_to(
+        document.text_of(value),
+        document.span(value).start,
+    )))
+}
+
+/// The `.zattrs` of an array, `None` when it would be empty. Its dimension names are in
+/// `_ARRAY_DIMENSIONS`, unless that attribute exists or a name is missing.
+///
+/// # Errors
+///
+/// When the attributes are no JSON object.
+pub fn array_attributes_v2(
+    array: &ArrayMetadata,
+    source: &Source<'_>,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    let attributes = of_array(array.zarr_format, source)?;
+    let names = array.dimension_names.iter().flatten().cloned();
+    let Some(names) = names
+        .collect::<Option<Vec<String>>>()
+        .filter(|names| !names.is_empty())
+    else {
+        return Ok(attributes);
+    };
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    let added = format!("{{\"{ARRAY_DIMENSIONS}\": [{}]", names.join(", "));
+    let Some(attributes) = attributes else {
+        return Ok(Some([added.as_bytes(), b"}"].concat()));
+    };
+    let document = Document::parse(&attributes)?;
+    if document.root()?.get(ARRAY_DIMENSIONS).is_some() {
+        return Ok(Some(attributes));
+    }
+    // `attributes` is an object of one member or more, and begins with its brace.
+    let rest = attributes.get(1..).unwrap_or_default();
+    Ok(Some([added.as_bytes(), b", ", rest].concat()))
+}
+
+/// The names of the dimensions of an array: its own, or those in `_ARRAY_DIMENSIONS`.
+pub(super) fn dimension_names(
+    array: &ArrayMetadata,
+    attributes: Option<&[u8]>,
+) -> Result<Option<Vec<Option<String>>>, FormatError> {
+    if array.dimension_names.is_some() {
+        return Ok(array.dimension_names.clone());
+    }
+    let Some(attributes) = attributes else {
+        return Ok(None);
+    };
+    let document = Document::parse(attributes)?;
+    Ok(names(&document.root()?, array.shape.len()))
+}
+
+/// Names as xarray has them; `None` when the attribute is something else.
+fn names(attributes: &Object<'_>, rank: usize) -> Option<Vec<Option<String>>> {
+    let value = attributes.get(ARRAY_DIMENSIONS)?;
+    let Ok(Json::Array(items)) = Json::of(value) else {
+        return None;
+    };
+    let names = items
+        .into_iter()
+        .map(|item| json::string(item, "a name").ok());
+    let names: Vec<String> = names.collect::<Option<_>>()?;
+    (names.len() == rank).then(|| names.into_iter().map(Some).collect())
+}

@@ -1,0 +1,73 @@
+//! Documents of groups, and copies of documents below them.
+
+use super::super::json::Document;
+use super::{attributes, document, quoted};
+use crate::error::FormatError;
+
+/// The `zarr.json` of a group with the attributes object `attributes` and copies of the
+/// documents at the paths below it.
+///
+/// # Errors
+///
+/// When the attributes are no JSON object, or a copy is no JSON.
+pub fn group_v3(
+    attributes: Option<&[u8]>,
+    consolidated: Option<&[(String, Vec<u8>)]>,
+) -> Result<Vec<u8>, FormatError> {
+    let attributes = attributes.map_or(Ok(None), attributes::whole)?;
+    let mut members: Vec<(&str, &[u8])> = vec![
+        ("zarr_format", b"3"),
+        ("node_type", b"\"group\""),
+        ("attributes", attributes.as_deref().unwrap_or(b"{}")),
+    ];
+    let copies;
+    if let Some(entries) = consolidated {
+        let entries = copies_of(entries)?;
+        let head = b"{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": ";
+        copies = [head, entries.as_slice(), b"}"].concat();
+        members.push(("consolidated_metadata", &copies));
+    }
+    Ok(document(&members))
+}
+
+/// The `.zgroup` of every group.
+pub fn group_v2() -> &'static [u8] {
+    b"{\n  \"zarr_format\": 2\n}\n"
+}
+
+/// The `.zattrs` of a group whose v3 or draft document is `document`, `None` when it would be
+/// empty. It is also what [`group_v3`] takes.
+///
+/// # Errors
+///
+/// When the document, or its attributes, are no JSON object.
+pub fn group_attributes_v2(document: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
+    attributes::member(document, &[])
+}
+
+/// The `.zmetadata` of a group that holds the documents at the given keys below it.
+///
+/// # Errors
+///
+/// When a document is no JSON.
+pub fn consolidated_v2(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, FormatError> {
+    let entries = copies_of(entries)?;
+    Ok(document(&[
+        ("zarr_consolidated_format", b"1"),
+        ("metadata", &entries),
+    ]))
+}
+
+/// An object of documents by name.
+fn copies_of(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, FormatError> {
+    let members = entries
+        .iter()
+        .map(|(name, text)| {
+            // Without white space and byte order mark around the value.
+            let document = Document::parse(text).map_err(|error| error.within(name))?;
+            let value = document.text_of(document.value()?);
+            Ok([quoted(name).as_bytes(), b": ", value].concat())
+        })
+        .collect::<Result<Vec<_>, FormatError>>()?;
+    Ok([b"{", members.join(&b",\n"[..]).as_slice(), b"}"].concat())
+}

@@ -1,0 +1,80 @@
+//! `.zarray` of an array of another version.
+
+use super::super::json::Document;
+use super::super::render;
+use super::super::{ArrayMetadata, ZarrFormat};
+use super::v2_codecs::Chain;
+use super::{Content, Source, Target, chunk_keys, chunk_shape, document, list_of};
+use crate::dtype::{ByteOrder, DataType, Element, Variable};
+use crate::error::FormatError;
+
+pub(super) fn array(
+    array: &ArrayMetadata,
+    source: &Source<'_>,
+    content: Content,
+) -> Result<Vec<u8>, FormatError> {
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    let data_type = render::stored_type(decoding);
+    let rank = array.shape.len();
+    let chain = match content {
+        Content::Encoded(shards) => Chain::encoded(decoding, shards, rank)?,
+        Content::Decoded(_) if is_object(&data_type) => Chain::of_objects(decoding, rank)?,
+        Content::Decoded(_) if data_type.is_variable() => Chain {
+            is_reversed: false,
+            ..Chain::of_objects(decoding, rank)?
+        },
+        Content::Decoded(_) => Chain::default(),
+    };
+    let fill_value = match passed_through(array, &data_type, source)? {
+        Some(text) => text,
+        None => decoding.fill_value.spell_v2(&data_type)?.into_bytes(),
+    };
+    let shape = list_of(&array.shape);
+    let chunks = list_of(&chunk_shape(array, content));
+    let dtype = data_type.spell_v2(chain.order.unwrap_or(ByteOrder::Little))?;
+    let filters = match chain.filters.as_slice() {
+        [] => "null".to_owned(),
+        filters => format!("[{}]", filters.join(", ")),
+    };
+    let compressor = chain.compressor.as_deref().unwrap_or("null");
+    let order: &[u8] = if chain.is_reversed {
+        b"\"F\""
+    } else {
+        b"\"C\""
+    };
+    let separator = [
+        b'"',
+        chunk_keys(array.chunk_keys, Target::V2).separator,
+        b'"',
+    ];
+    Ok(document(&[
+        ("zarr_format", b"2"),
+        ("shape", shape.as_bytes()),
+        ("chunks", chunks.as_bytes()),
+        ("dtype", dtype.as_bytes()),
+        ("compressor", compressor.as_bytes()),
+        ("fill_value", &fill_value),
+        ("order", order),
+        ("filters", filters.as_bytes()),
+        ("dimension_separator", &separator),
+    ]))
+}
+
+/// Objects whose chunks stay in their codec, in whatever order it has them.
+fn is_object(data_type: &DataType) -> bool {
+    data_type.element == Element::Variable(Variable::Object)
+}
+
+/// The fill value of an array of objects as it is: only its codec knows what it means.
+fn passed_through(
+    array: &ArrayMetadata,
+    data_type: &DataType,
+    source: &Source<'_>,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    if !is_object(data_type) || array.zarr_format == ZarrFormat::V3 {
+        return Ok(None);
+    }
+    let document = Document::parse(source.document)?;
+    let value = document.root()?.get("fill_value");
+    Ok(value.map(|value| document.text_of(value).to_vec()))
+}

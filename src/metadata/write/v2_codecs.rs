@@ -1,0 +1,255 @@
+//! A codec chain as the filters and the compressor of v2.
+//!
+//! ```text
+//! transpose (all axes reversed)   order F
+//! numcodecs.delta                 {"id": "delta", "dtype": "<i4", "astype": ">i2"}
+//! bytes, endian big               the byte order of that astype, or of the dtype
+//! numcodecs.shuffle, gzip         {"id": "shuffle", ..} is a filter, {"id": "gzip", ..} the compressor
+//! ```
+//!
+//! In v2 each filter says the types that it takes and makes, byte order included, and the last
+//! bytes are as the last filter makes them. So the order of the `bytes` codec becomes that of the
+//! last filter's result, and every filter makes what the next one takes.
+
+use super::super::codecs::CodecSpec;
+use super::super::json::lengths;
+use super::super::render::Shards;
+use super::super::{Decoding, codecs};
+use super::chain::{self, Stage, object_text};
+use super::quoted;
+use super::v2_filters::Filters;
+use crate::dtype::json::{self, Json, Object};
+use crate::dtype::{ByteOrder, DataType, Element};
+use crate::error::FormatError;
+
+/// What a `.zarray` says of codecs.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// Whether the order is F.
+    pub(super) is_reversed: bool,
+    /// Byte order of the elements that the filters are given; `None` means that there is none.
+    pub(super) order: Option<ByteOrder>,
+    /// The JSON of each filter.
+    pub(super) filters: Vec<String>,
+    /// The JSON of the compressor.
+    pub(super) compressor: Option<String>,
+}
+
+impl Chain {
+    /// The chain of elements of any length, all else undone.
+    pub(super) fn of_objects(decoding: &Decoding, rank: usize) -> Result<Chain, FormatError> {
+        let pipeline = chain::parse(&decoding.pipeline)?;
+        let specs = chain::specs(pipeline, Shards::Expand)?;
+        let mut axes = Axes::new(rank);
+        for spec in specs.iter().filter(|spec| spec.name == "transpose") {
+            axes.transpose(&spec.configuration)?;
+        }
+        let codec = chain::object_codec(pipeline)?;
+        Ok(Chain {
+            is_reversed: axes.are_reversed()?,
+            filters: vec![config(
+                numcodecs_id(&codec)?,
+                &[],
+                &codec.configuration,
+                &[],
+            )?],
+            ..Chain::default()
+        })
+    }
+
+    /// The chain of chunks as they are stored.
+    pub(super) fn encoded(
+        decoding: &Decoding,
+        shards: Shards,
+        rank: usize,
+    ) -> Result<Chain, FormatError> {
+        let pipeline = chain::parse(&decoding.pipeline)?;
+        let specs = chain::specs(pipeline, shards)?;
+        let mut axes = Axes::new(rank);
+        let mut filters = Filters::new(&decoding.data_type);
+        let mut order = codecs::innermost_endian(&decoding.codecs);
+        let mut last = None;
+        let mut texts = Vec::new();
+        for spec in &specs {
+            chain::check_frames(spec, &decoding.data_type)?;
+            if spec.name == "transpose" {
+                if !filters.is_empty() {
+                    return Err(unsupported("transpose after a filter"));
+                }
+                axes.transpose(&spec.configuration)?;
+                continue;
+            }
+            let stage =
+                stage(&spec.name, &decoding.data_type).ok_or_else(|| unsupported(&spec.name))?;
+            last = Some(stage);
+            match stage {
+                Stage::ArrayToArray => filters.add(spec)?,
+                Stage::ArrayToBytes if matches!(spec.name.as_str(), "bytes" | "endian") => {
+                    order = endian(&spec.configuration)?;
+                }
+                Stage::ArrayToBytes => {
+                    // It makes its own bytes of numbers in the order of the machine.
+                    order = None;
+                    texts.push(config(numcodecs_id(spec)?, &[], &spec.configuration, &[])?);
+                }
+                Stage::BytesToBytes => texts.push(bytes_to_bytes(spec, &filters)?),
+            }
+        }
+        let is_compressor = match last {
+            Some(Stage::BytesToBytes) => true,
+            Some(Stage::ArrayToBytes) => !decoding.data_type.is_variable() && !texts.is_empty(),
+            _ => false,
+        };
+        let compressor = if is_compressor { texts.pop() } else { None };
+        let (order, mut array_filters) = filters.finish(order)?;
+        array_filters.append(&mut texts);
+        Ok(Chain {
+            is_reversed: axes.are_reversed()?,
+            order,
+            filters: array_filters,
+            compressor,
+        })
+    }
+}
+
+fn unsupported(name: &str) -> FormatError {
+    FormatError::unsupported("codecs", "codec", format!("{name} in v2"))
+}
+
+/// The place of a codec that v2 has a name for.
+fn stage(name: &str, data_type: &DataType) -> Option<Stage> {
+    if data_type.is_variable() && chain::is_object_codec(name) {
+        return Some(Stage::ArrayToBytes);
+    }
+    match name {
+        "bytes" | "endian" => return Some(Stage::ArrayToBytes),
+        "gzip" | "zstd" | "blosc" | "crc32c" => return Some(Stage::BytesToBytes),
+        // Of integers, v3 keeps bits from the highest that is set.
+        "bitround" if matches!(data_type.element, Element::Float(_)) => {
+            return Some(Stage::ArrayToArray);
+        }
+        _ => {}
+    }
+    match name.strip_prefix("numcodecs.")? {
+        "delta" | "fixedscaleoffset" | "quantize" | "bitround" | "astype" | "packbits"
+        | "categorize" => Some(Stage::ArrayToArray),
+        "zfpy" | "pcodec" => Some(Stage::ArrayToBytes),
+        "gzip" | "zlib" | "zstd" | "lz4" | "blosc" | "bz2" | "lzma" | "shuffle" | "crc32"
+        | "crc32c" | "adler32" | "fletcher32" | "jenkins_lookup3" | "base64" => {
+            Some(Stage::BytesToBytes)
+        }
+        _ => None,
+    }
+}
+
+/// The id of a codec in numcodecs.
+pub(super) fn numcodecs_id<'s>(spec: &'s CodecSpec<'_>) -> Result<&'s str, FormatError> {
+    match spec.name.strip_prefix("numcodecs.") {
+        Some(id) => Ok(id),
+        None if chain::frames_items(&spec.name) || spec.name == "bitround" => Ok(&spec.name),
+        None => Err(unsupported(&spec.name)),
+    }
+}
+
+/// `{"id": .., ..}`: members of `changed`, then those of `rest` without the ones in `without`.
+pub(super) fn config(
+    id: &str,
+    changed: &[(&str, String)],
+    rest: &Object<'_>,
+    without: &[&str],
+) -> Result<String, FormatError> {
+    let id = ("id", quoted(id));
+    let first: Vec<(&str, String)> = [id].into_iter().chain(changed.iter().cloned()).collect();
+    object_text(&first, rest, &[without, &["id"]].concat())
+}
+
+fn bytes_to_bytes(spec: &CodecSpec<'_>, filters: &Filters<'_>) -> Result<String, FormatError> {
+    let configuration = &spec.configuration;
+    match spec.name.as_str() {
+        "gzip" => config("gzip", &[], configuration, &[]),
+        "zstd" => {
+            // numcodecs before 0.13 does not know it.
+            let is_default =
+                configuration.get("checksum").map(|value| value.get()) == Some("false");
+            let without: &[&str] = if is_default { &["checksum"] } else { &[] };
+            config("zstd", &[], configuration, without)
+        }
+        "blosc" => {
+            let shuffle = blosc_shuffle(configuration)?;
+            config("blosc", &shuffle, configuration, &["shuffle", "typesize"])
+        }
+        // Said, because numcodecs once put it in front.
+        "crc32c" => config("crc32c", &[("location", quoted("end"))], configuration, &[]),
+        "numcodecs.shuffle" if configuration.get_some("elementsize").is_none() => {
+            let size = [("elementsize", filters.made_size().to_string())];
+            config("shuffle", &size, configuration, &["elementsize"])
+        }
+        _ => config(numcodecs_id(spec)?, &[], configuration, &[]),
+    }
+}
+
+/// The number that v2 has for the name of a shuffle.
+fn blosc_shuffle(configuration: &Object<'_>) -> Result<Vec<(&'static str, String)>, FormatError> {
+    let Some(value) = configuration.get_some("shuffle") else {
+        return Ok(Vec::new());
+    };
+    let number = match Json::of(value)? {
+        Json::Number(number) => number,
+        Json::String(name) if name == "noshuffle" => "0",
+        Json::String(name) if name == "shuffle" => "1",
+        Json::String(name) if name == "bitshuffle" => "2",
+        _ => return Err(json::mismatch(value, "the name of a shuffle").within("codecs")),
+    };
+    Ok(vec![("shuffle", number.to_owned())])
+}
+
+fn endian(configuration: &Object<'_>) -> Result<Option<ByteOrder>, FormatError> {
+    let Some(value) = configuration.get_some("endian") else {
+        return Ok(None);
+    };
+    match json::string(value, "a byte order")?.as_str() {
+        "little" => Ok(Some(ByteOrder::Little)),
+        "big" => Ok(Some(ByteOrder::Big)),
+        _ => Err(json::mismatch(value, "\"little\" or \"big\"").within("codecs")),
+    }
+}
+
+/// The axes of the array in the order that transposes leave them in.
+struct Axes(Vec<u64>);
+
+impl Axes {
+    fn new(rank: usize) -> Axes {
+        Axes((0..).take(rank).collect())
+    }
+
+    fn transpose(&mut self, configuration: &Object<'_>) -> Result<(), FormatError> {
+        let value = configuration.require("order")?;
+        match Json::of(value)? {
+            Json::String(order) if order == "C" => return Ok(()),
+            Json::String(order) if order == "F" => {
+                self.0.reverse();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let axes = lengths(value)?.into_iter().map(|axis| {
+            let axis = usize::try_from(axis).ok()?;
+            self.0.get(axis).copied()
+        });
+        self.0 = axes
+            .collect::<Option<_>>()
+            .ok_or_else(|| json::mismatch(value, "axes of the array").within("codecs"))?;
+        Ok(())
+    }
+
+    /// Whether they are reversed, as order F has them.
+    fn are_reversed(&self) -> Result<bool, FormatError> {
+        if self.0.is_sorted() {
+            Ok(false)
+        } else if self.0.iter().rev().is_sorted() {
+            Ok(true)
+        } else {
+            Err(unsupported(&format!("transpose to the axes {:?}", self.0)))
+        }
+    }
+}

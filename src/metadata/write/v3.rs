@@ -1,0 +1,200 @@
+//! `zarr.json` of an array of another version.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::codecs::{self, CodecSpec};
+use super::super::json::Document;
+use super::super::render::{self, Shards};
+use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
+use super::{
+    Content, Source, Target, attributes, chain, chunk_keys, chunk_shape, document, list_of,
+};
+use crate::dtype::json::{self, Json};
+use crate::dtype::{DataType, ItemLayout};
+use crate::error::FormatError;
+
+pub(super) fn array(
+    array: &ArrayMetadata,
+    source: &Source<'_>,
+    content: Content,
+) -> Result<Vec<u8>, FormatError> {
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    if matches!(array.zarr_format, ZarrFormat::V1 | ZarrFormat::V2) {
+        check_titles(source.document)?;
+    }
+    let data_type = render::stored_type(decoding);
+    check_field_orders(&data_type)?;
+    let codecs = match content {
+        Content::Encoded(shards) => encoded(decoding, shards)?,
+        Content::Decoded(_) => decoded(decoding, &data_type)?,
+    };
+    let fill_value = decoding.fill_value.spell_v3(&data_type)?;
+    let attributes = attributes::of_array(array.zarr_format, source)?;
+    let names = attributes::dimension_names(array, attributes.as_deref())?;
+    let shape = list_of(&array.shape);
+    let data_type = data_type.spell_v3()?;
+    let grid = format!(
+        "{{\"name\": \"regular\", \"configuration\": {{\"chunk_shape\": {}}}}}",
+        list_of(&chunk_shape(array, content))
+    );
+    let keys = key_encoding(array);
+    let names = names.map(|names| Value::from_iter(names).to_string());
+    let mut members: Vec<(&str, &[u8])> = vec![
+        ("zarr_format", b"3"),
+        ("node_type", b"\"array\""),
+        ("shape", shape.as_bytes()),
+        ("data_type", data_type.as_bytes()),
+        ("chunk_grid", grid.as_bytes()),
+        ("chunk_key_encoding", keys.as_bytes()),
+        ("fill_value", fill_value.as_bytes()),
+        ("codecs", codecs.as_bytes()),
+    ];
+    if let Some(names) = &names {
+        members.push(("dimension_names", names.as_bytes()));
+    }
+    members.push(("attributes", attributes.as_deref().unwrap_or(b"{}")));
+    Ok(document(&members))
+}
+
+fn key_encoding(array: &ArrayMetadata) -> String {
+    let keys = chunk_keys(array.chunk_keys, Target::V3);
+    let name = match keys.kind {
+        KeyKind::Default | KeyKind::Draft => "default",
+        KeyKind::V2 | KeyKind::PreV1 => "v2",
+    };
+    let separator = char::from(keys.separator);
+    format!("{{\"name\": \"{name}\", \"configuration\": {{\"separator\": \"{separator}\"}}}}")
+}
+
+/// The one codec of decoded chunks.
+fn decoded(decoding: &Decoding, data_type: &DataType) -> Result<String, FormatError> {
+    if data_type.layout == ItemLayout::Variable {
+        let pipeline = chain::parse(&decoding.pipeline)?;
+        let codec = chain::object_codec(pipeline)?;
+        return Ok(format!("[{}]", codec_text(&codec, data_type)?));
+    }
+    let order = data_type.element.field_orders().first().copied();
+    Ok(render::bytes_codec(&data_type.layout, order).to_owned())
+}
+
+/// The codecs of chunks as they are stored.
+fn encoded(decoding: &Decoding, shards: Shards) -> Result<String, FormatError> {
+    let pipeline = chain::parse(&decoding.pipeline)?;
+    list_text(&chain::specs(pipeline, shards)?, &decoding.data_type)
+}
+
+fn list_text(specs: &[CodecSpec<'_>], data_type: &DataType) -> Result<String, FormatError> {
+    let texts = specs
+        .iter()
+        .map(|spec| codec_text(spec, data_type))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("[{}]", texts.join(", ")))
+}
+
+/// A codec as v3 readers know it.
+fn codec_text(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<String, FormatError> {
+    chain::check_frames(spec, data_type)?;
+    let name = match spec.name.as_str() {
+        "numcodecs.gzip" => "gzip",
+        "endian" => "bytes",
+        name if is_known(name) => name,
+        name => {
+            let name = format!("{name} in v3");
+            return Err(FormatError::unsupported("codecs", "codec", name));
+        }
+    };
+    let configuration = if codecs::is_sharding(spec) {
+        let inner = codecs::list(spec.configuration.require("codecs")?)?;
+        let inner = list_text(&inner, data_type)?;
+        chain::object_text(&[("codecs", inner)], &spec.configuration, &["codecs"])?
+    } else if spec.configuration.iter().next().is_none() && !name.starts_with("numcodecs.") {
+        return Ok(format!("{{\"name\": \"{name}\"}}"));
+    } else {
+        // zarr-python wants a configuration of every codec of numcodecs, an empty one too.
+        chain::object_text(&[], &spec.configuration, &[])?
+    };
+    Ok(format!(
+        "{{\"name\": \"{name}\", \"configuration\": {configuration}}}"
+    ))
+}
+
+/// Whether a v3 reader knows the codec: those of the specification and its registry, and those
+/// of numcodecs that zarr-python has for v3. It has none of them for objects, and no `base64`.
+fn is_known(name: &str) -> bool {
+    if let Some(id) = name.strip_prefix("numcodecs.") {
+        return matches!(
+            id,
+            "delta"
+                | "fixedscaleoffset"
+                | "quantize"
+                | "bitround"
+                | "astype"
+                | "packbits"
+                | "pcodec"
+                | "zfpy"
+                | "blosc"
+                | "lz4"
+                | "zstd"
+                | "zlib"
+                | "bz2"
+                | "lzma"
+                | "shuffle"
+                | "crc32"
+                | "crc32c"
+                | "adler32"
+                | "fletcher32"
+                | "jenkins_lookup3"
+        );
+    }
+    matches!(
+        name,
+        "transpose"
+            | "bytes"
+            | "sharding_indexed"
+            | "gzip"
+            | "zstd"
+            | "blosc"
+            | "crc32c"
+            | "vlen-utf8"
+            | "vlen-bytes"
+            | "packbits"
+            | "bitround"
+            | "scale_offset"
+            | "cast_value"
+            | "reshape"
+            | "conditional"
+            | "n5_default"
+            | "zfp"
+    )
+}
+
+/// A v3 record has one byte order, that of its `bytes` codec.
+fn check_field_orders(data_type: &DataType) -> Result<(), FormatError> {
+    if data_type.element.field_orders().len() > 1 {
+        let name = "a record of fields in both byte orders in v3";
+        return Err(FormatError::unsupported("data_type", "data type", name));
+    }
+    Ok(())
+}
+
+/// Fails on a record of which a field has a title beside its name: v3 has no place for it.
+fn check_titles(text: &[u8]) -> Result<(), FormatError> {
+    let document = Document::parse(text)?;
+    let mut pending: Vec<&RawValue> = document.root()?.get("dtype").into_iter().collect();
+    // The type is one that was read, so it is not nested deeply.
+    while let Some(dtype) = pending.pop() {
+        let Json::Array(fields) = Json::of(dtype)? else {
+            continue;
+        };
+        for field in fields {
+            let parts = json::array(field, "a field")?;
+            if let Some(name) = parts.first().filter(|name| name.get().starts_with('[')) {
+                let name = format!("field {} with a title in v3", name.get());
+                return Err(FormatError::unsupported("dtype", "data type", name));
+            }
+            pending.extend(parts.get(1));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! A directory of the tree that is a node or a plain directory: what becomes of the names that the
+//! store has there, and which names are added.
+
+use super::View;
+use super::names::Name;
+use super::options::ViewKind;
+use super::place::Place;
+use super::shown::{Form, Shown, Unusable, looks_like_a_chunk, makes_an_array};
+use super::vnode::Vnode;
+use crate::error::Error;
+use crate::hierarchy::{DraftNode, Node, TreePlace};
+use crate::metadata::{DocumentName, ZarrFormat};
+use crate::store::{Key, ListEntry, Prefix, StatKind};
+
+/// A directory that is no directory of chunks.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) view: ViewKind,
+    pub(super) path: Prefix,
+    pub(super) place: Place,
+    pub(super) shown: Shown,
+}
+
+/// What becomes of a name of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is shown as it is.
+    AsStored,
+    /// A document that is shown edited.
+    Edited(Key),
+    /// The document of a draft's array that cannot be shown, which lies apart from its chunks:
+    /// under this name no reader finds it.
+    Renamed(Vec<u8>),
+    /// It would describe files that are not there, or is one of those.
+    Hidden,
+}
+
+/// What is put behind the name of a document that no reader is to find.
+const UNSUPPORTED: &[u8] = b".unsupported";
+
+impl Folder {
+    /// The draft's node that this is, where that is shown in another version.
+    pub(super) fn draft(&self) -> Option<&DraftNode> {
+        match &self.place.keys {
+            TreePlace::Draft(draft) => Some(draft),
+            TreePlace::Store | TreePlace::BelowArray => None,
+        }
+    }
+
+    /// Whether it may have nodes in it.
+    pub(super) fn has_children(&self) -> bool {
+        matches!(self.shown, Shown::Plain)
+    }
+}
+
+impl View {
+    /// The directory at `path`, which was found.
+    pub(super) fn folder(&self, view: ViewKind, path: &Prefix) -> Result<Folder, Error> {
+        let place = self.place(path)?;
+        Ok(Folder {
+            view,
+            path: path.clone(),
+            shown: self.shown_at(view, path, &place)?,
+            place,
+        })
+    }
+
+    /// What becomes of the stored `name`.
+    pub(super) fn role_of(&self, folder: &Folder, name: &[u8]) -> Result<Role, Error> {
+        if folder.place.replaces(name) {
+            return Ok(Role::Hidden);
+        }
+        if let Some(draft) = folder.draft() {
+            // Elsewhere in a draft there are nodes, and no keys beside them.
+            let is_plain = draft.path.is_root()
+                && ![&b"meta"[..], b"data", b"zarr.json"].contains(&name)
+                && self.draft_child(folder, name)?.is_none();
+            return Ok(if is_plain {
+                Role::AsStored
+            } else {
+                Role::Hidden
+            });
+        }
+        let key = folder.path.key(name)?;
+        match &folder.shown {
+            Shown::Array(array) => {
+                if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
+                    return Ok(Role::Edited(key));
+                }
+                if array.form == Form::Stored {
+                    return Ok(Role::AsStored);
+                }
+                if key == array.node.document.key {
+                    return Ok(Role::Edited(key));
+                }
+                // A document of another version describes the stored chunks, which are not shown.
+                let goes = makes_an_array(name) || array.stored.in_array(name) != Name::Other;
+                Ok(if goes { Role::Hidden } else { Role::AsStored })
+            }
+            Shown::Unusable(unusable) if self.leaves_out(folder, unusable, name)? => {
+                Ok(Role::Hidden)
+            }
+            Shown::Plain | Shown::Unusable(_) => self.plain_role(folder, key),
+        }
+    }
+
+    /// What becomes of a key in a group, or in a directory that is no node.
+    fn plain_role(&self, folder: &Folder, key: Key) -> Result<Role, Error> {
+        match DocumentName::of(key.name()) {
+            Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.path)? => {
+                return Ok(Role::Hidden);
+            }
+            Some(DocumentName::ZMetadata) => return Ok(Role::Edited(key)),
+            Some(DocumentName::ZarrJson) => {
+                let is_group = matches!(
+                    &folder.place.node,
+                    Node::Group(group) if group.format == ZarrFormat::V3
+                );
+                return Ok(if is_group {
+                    Role::Edited(key)
+                } else {
+                    Role::AsStored
+                });
+            }
+            _ => {}
+        }
+        if self.options.shown_as.is_some() {
+            return Ok(Role::AsStored);
+        }
+        let Some(array) = self.hierarchy.described_by(&key)? else {
+            return Ok(Role::AsStored);
+        };
+        Ok(match self.shown(folder.view, &array)? {
+            Shown::Array(array) if array.form != Form::Stored => Role::Edited(key),
+            Shown::Unusable(_) => {
+                let renamed = [key.name(), UNSUPPORTED].concat();
+                Role::Renamed(self.free_name(&folder.path, renamed)?)
+            }
+            Shown::Array(_) | Shown::Plain => Role::AsStored,
+        })
+    }
+
+    /// Whether the `.zmetadata` at `prefix` copies the documents of a draft: of stored chunks,
+    /// where others may be shown.
+    fn is_copy_of_draft(&self, prefix: &Prefix) -> Result<bool, Error> {
+        let Some(root) = prefix.as_bytes().strip_suffix(b"meta/root/consolidated") else {
+            return Ok(false);
+        };
+        let root = Prefix::parse(root)?;
+        Ok(matches!(
+            self.hierarchy.node(&root)?,
+            Node::Group(group) if group.format == ZarrFormat::Draft
+        ))
+    }
+
+    /// Whether the stored `name` is left out beside what cannot be shown. Where the document does
+    /// not even tell the names of chunks, whatever could be one is: its bytes are encoded, and
+    /// its reader expects them decoded. Nodes stay; a group may have children called `0` and `1`.
+    fn leaves_out(&self, folder: &Folder, unusable: &Unusable, name: &[u8]) -> Result<bool, Error> {
+        if unusable.hides(name) {
+            return Ok(true);
+        }
+        if unusable.names.is_some() || !looks_like_a_chunk(name) {
+            return Ok(false);
+        }
+        let child = folder.path.key(name)?.to_prefix();
+        Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
+    }
+
+    /// The vnode of the added `name`; whether it is there is for its attributes to say.
+    pub(super) fn generated(&self, folder: &Folder, name: &[u8]) -> Result<Option<Vnode>, Error> {
+        let (view, path) = (folder.view, folder.path.clone());
+        if let Shown::Unusable(unusable) = &folder.shown {
+            let mut beside = self.beside_unusable(folder, unusable)?.into_iter();
+            return Ok(beside
+                .find(|(added, _)| added == name)
+                .map(|(_, vnode)| vnode));
+        }
+        if let Some(document) = DocumentName::of(name)
+            && folder.place.written().contains(&document)
+        {
+            let name = document;
+            return Ok(Some(Vnode::Written { view, path, name }));
+        }
+        // A renamed document of a draft.
+        let untilded = name
+            .iter()
+            .rposition(|&byte| byte != b'~')
+            .map_or(0, |last| last + 1);
+        let document = name
+            .get(..untilded)
+            .and_then(|name| name.strip_suffix(UNSUPPORTED));
+        let Some(document) = document.filter(|document| !document.is_empty()) else {
+            return Ok(None);
+        };
+        let key = path.key(document)?;
+        let renamed = self.role_of(folder, document)? == Role::Renamed(name.to_vec());
+        Ok(renamed.then_some(Vnode::Unsupported { view, key }))
+    }
+
+    /// The names that are added to those of the store, and that are there.
+    pub(super) fn all_generated(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        if let Shown::Unusable(unusable) = &folder.shown {
+            return self.beside_unusable(folder, unusable);
+        }
+        let mut added = Vec::new();
+        for &name in folder.place.written() {
+            let (view, path) = (folder.view, folder.path.clone());
+            // What cannot be written is an error when it is looked up.
+            if !matches!(self.written(view, &path, name), Ok(None)) {
+                let vnode = Vnode::Written { view, path, name };
+                added.push((name.as_str().as_bytes().to_vec(), vnode));
+            }
+        }
+        Ok(added)
+    }
+
+    /// `ERROR.txt` and, if it belongs here, the renamed document; neither hides a stored key.
+    fn beside_unusable(
+        &self,
+        folder: &Folder,
+        unusable: &Unusable,
+    ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let (view, path) = (folder.view, folder.path.clone());
+        let key = unusable.document.key.clone();
+        let note = b"ERROR.txt".to_vec();
+        let renamed = [key.name(), UNSUPPORTED].concat();
+        if folder.draft().is_some() {
+            // No stored keys are shown here.
+            return Ok(vec![
+                (note, Vnode::ErrorNote { view, path }),
+                (renamed, Vnode::Unsupported { view, key }),
+            ]);
+        }
+        let mut added = Vec::new();
+        if key.parent() == path {
+            let renamed = self.free_name(&path, renamed)?;
+            added.push((renamed, Vnode::Unsupported { view, key }));
+        }
+        let note = self.free_name(&path, note)?;
+        added.push((note, Vnode::ErrorNote { view, path }));
+        Ok(added)
+    }
+
+    /// `name`, or `name` with as many `~` behind it as keep it from hiding a stored key.
+    fn free_name(&self, prefix: &Prefix, mut name: Vec<u8>) -> Result<Vec<u8>, Error> {
+        while self.stat(&prefix.key(&name)?)?.is_some() {
+            name.push(b'~');
+        }
+        Ok(name)
+    }
+
+    /// The path of the child `name` of a draft's group.
+    pub(super) fn draft_child(
+        &self,
+        folder: &Folder,
+        name: &[u8],
+    ) -> Result<Option<Prefix>, Error> {
+        let Some(draft) = folder.draft().filter(|_| folder.has_children()) else {
+            return Ok(None);
+        };
+        let child = folder.path.key(name)?.to_prefix();
+        let TreePlace::Draft(node) = self.hierarchy.tree_node(&child)?.place else {
+            return Ok(None);
+        };
+        if !node.exists || self.holds_copies(draft, &node, name)? {
+            return Ok(None);
+        }
+        Ok(Some(child))
+    }
+
+    /// The child of a draft's group that a listed name stands for: its name and path. A child may
+    /// have a document for an array, one for a group, and names below it; it is listed once.
+    pub(super) fn listed_child(
+        &self,
+        folder: &Folder,
+        entry: &ListEntry,
+    ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
+        let Some(name) = folder
+            .draft()
+            .and_then(|draft| draft.child(&entry.name, entry.kind))
+        else {
+            return Ok(None);
+        };
+        if self.is_hidden_by_control(&folder.path, name) {
+            return Ok(None);
+        }
+        let Some(path) = self.draft_child(folder, name)? else {
+            return Ok(None);
+        };
+        let TreePlace::Draft(child) = self.hierarchy.tree_node(&path)?.place else {
+            return Ok(None);
+        };
+        let (array, group) = (child.array_document()?, child.group_document()?);
+        let is_first = array.name() == entry.name
+            || !self.is_object(&array)?
+                && (group.name() == entry.name || !self.is_object(&group)?);
+        Ok(is_first.then(|| (name.to_vec(), path)))
+    }
+
+    fn is_object(&self, key: &Key) -> Result<bool, Error> {
+        Ok(self
+            .stat(key)?
+            .is_some_and(|stat| stat.kind == StatKind::Object))
+    }
+
+    /// Whether a draft's child is the directory of its consolidated metadata, and no node.
+    fn holds_copies(
+        &self,
+        draft: &DraftNode,
+        child: &DraftNode,
+        name: &[u8],
+    ) -> Result<bool, Error> {
+        if !draft.path.is_root() || name != b"consolidated" {
+            return Ok(false);
+        }
+        let copies = child
+            .children()?
+            .key(DocumentName::ZMetadata.as_str().as_bytes())?;
+        Ok(self.is_object(&copies)?
+            && !self.is_object(&child.array_document()?)?
+            && !self.is_object(&child.group_document()?)?)
+    }
+}

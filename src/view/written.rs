@@ -1,0 +1,216 @@
+//! Documents in another version (`--as`): of a foreign node, written from its own.
+//!
+//! They are kept in the cache like edited documents. A directory that is no node of any version
+//! is a group in the one that is shown, where groups have documents.
+
+use std::sync::Arc;
+
+use super::View;
+use super::attributes::hash;
+use super::options::ViewKind;
+use super::place::Place;
+use super::shown::{Shown, ShownArray};
+use crate::budget::Holding;
+use crate::chunk::{Block, BlockKey, Part};
+use crate::error::{Error, FormatError};
+use crate::hierarchy::{GroupNode, Node, Text};
+use crate::metadata::write::{self, Source};
+use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
+use crate::store::{Key, ObjectMeta, Prefix, StatKind, Version};
+
+impl View {
+    /// The document `name` of the foreign node at `path`, with the attributes of the one that it
+    /// is made from. `None` when the node has no such document.
+    pub(super) fn written(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        name: DocumentName,
+    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        let place = self.place(path)?;
+        if !place.written().contains(&name) {
+            return Ok(None);
+        }
+        let Some((meta, attributes)) = self.backing(path, &place)? else {
+            return Ok(None);
+        };
+        // What is written of an array comes from its model too, which may be behind its document.
+        let (identity, epoch) = match &place.node {
+            Node::Array(node) => (node.identity, 0),
+            _ => (0, self.epoch(meta.size())),
+        };
+        let key = BlockKey {
+            array: hash(&(view, path, name, attributes, identity)),
+            version: meta.version,
+            part: Part::Document { epoch },
+        };
+        let text = self.shared.cache.get_or_load(key, || {
+            // What the node does not have is remembered as an empty text.
+            let text = self.write(view, path, &place, name)?;
+            self.document_block(text.unwrap_or_default())
+        })?;
+        Ok((!text.is_empty()).then_some((meta, text)))
+    }
+
+    /// The attributes of the document that others are made from (of the directory, where there is
+    /// none), and the version of the document that has the attributes, where that is another.
+    fn backing(
+        &self,
+        path: &Prefix,
+        place: &Place,
+    ) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
+        let meta = match &place.node {
+            Node::Array(node) => self.shared.sources.stat_settled(&node.document.key)?,
+            Node::Group(GroupNode {
+                document: Some(document),
+                ..
+            }) => self.shared.sources.stat_settled(&document.key)?,
+            Node::Group(_) | Node::Implicit => self.directory_meta(path)?,
+            Node::Broken(_) => None,
+        };
+        let attributes = match self.attributes_key(path, place)? {
+            Some(key) => self.shared.sources.stat_settled(&key)?,
+            None => None,
+        };
+        Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))
+    }
+
+    /// The document that a node keeps its attributes in, where that is one of their own.
+    fn attributes_key(&self, path: &Prefix, place: &Place) -> Result<Option<Key>, Error> {
+        let key = match &place.node {
+            Node::Array(node) => node.attributes.clone(),
+            Node::Group(group) if group.format == ZarrFormat::V2 => {
+                Some(path.key(DocumentName::ZAttrs.as_str().as_bytes())?)
+            }
+            _ => None,
+        };
+        let Some(key) = key else { return Ok(None) };
+        let stat = self.stat(&key)?;
+        Ok(stat
+            .is_some_and(|stat| stat.kind == StatKind::Object)
+            .then_some(key))
+    }
+
+    fn write(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        place: &Place,
+        name: DocumentName,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if let Node::Array(_) = &place.node {
+            return match self.shown_at(view, path, place)? {
+                Shown::Array(array) => self.array_text(&array, name),
+                Shown::Plain | Shown::Unusable(_) => Ok(None),
+            };
+        }
+        Ok(match name {
+            DocumentName::ZarrJson => {
+                let copies = if self.holds_consolidated(path, place)? {
+                    self.copies(view, path, Target::V3)?
+                } else {
+                    None
+                };
+                let attributes = self.group_attributes(path, place)?;
+                let text = write::group_v3(attributes.as_deref(), copies.as_deref());
+                Some(text.map_err(|error| in_directory(path, error))?)
+            }
+            DocumentName::ZGroup => Some(write::group_v2().to_vec()),
+            DocumentName::ZAttrs => self.group_attributes(path, place)?,
+            // Readers of v2 want it to find what is there without listing.
+            DocumentName::ZMetadata
+                if path.is_root() || self.holds_consolidated(path, place)? =>
+            {
+                let copies = self.copies(view, path, Target::V2)?;
+                let text = copies.map(|copies| write::consolidated_v2(&copies));
+                text.transpose()
+                    .map_err(|error| in_directory(path, error))?
+            }
+            _ => None,
+        })
+    }
+
+    /// The document `name` of a foreign array; `None` when it has no such document.
+    pub(super) fn array_text(
+        &self,
+        array: &ShownArray,
+        name: DocumentName,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let Some(target) = array.foreign else {
+            return Ok(None);
+        };
+        let key = &array.node.document.key;
+        let document = self.hierarchy.read(key, Holding::SOURCE)?;
+        let document = document.ok_or(Error::Stale)?;
+        let attributes = match &array.node.attributes {
+            Some(key) => self.hierarchy.read(key, Holding::SOURCE)?,
+            None => None,
+        };
+        let source = Source {
+            document: &document.bytes,
+            attributes: attributes.as_ref().map(|text| text.bytes.as_slice()),
+        };
+        let metadata = &array.node.metadata;
+        let text = match name {
+            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source),
+            _ => write::array(metadata, &source, array.content, target).map(Some),
+        };
+        text.map_err(|error| Error::Metadata {
+            key: key.to_string(),
+            error,
+        })
+    }
+
+    /// The attributes of a group, a JSON object; `None` when it has none.
+    pub(super) fn group_attributes(
+        &self,
+        path: &Prefix,
+        place: &Place,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(key) = self.attributes_key(path, place)? {
+            let text = self.hierarchy.read(&key, Holding::SOURCE)?;
+            return Ok(text.map(|text| text.bytes));
+        }
+        let Some(text) = self.group_document(place)? else {
+            return Ok(None);
+        };
+        write::group_attributes_v2(&text.bytes).map_err(|error| Error::Metadata {
+            key: text.document.key.to_string(),
+            error,
+        })
+    }
+
+    /// The document of a group that has its attributes in it.
+    fn group_document(&self, place: &Place) -> Result<Option<Text>, Error> {
+        match &place.node {
+            Node::Group(GroupNode {
+                format: ZarrFormat::V3 | ZarrFormat::Draft,
+                document: Some(document),
+                ..
+            }) => self.hierarchy.read(&document.key, Holding::SOURCE),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a group has consolidated metadata of its own.
+    fn holds_consolidated(&self, path: &Prefix, place: &Place) -> Result<bool, Error> {
+        match &place.node {
+            Node::Group(group) if group.format == ZarrFormat::V2 => {
+                let key = path.key(DocumentName::ZMetadata.as_str().as_bytes())?;
+                Ok(self.stat(&key)?.is_some())
+            }
+            Node::Group(group) if group.format == ZarrFormat::V3 => {
+                let text = self.group_document(place)?;
+                Ok(text.is_some_and(|text| consolidated::is_inline(&text.bytes)))
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+fn in_directory(path: &Prefix, error: FormatError) -> Error {
+    Error::Metadata {
+        key: path.to_string(),
+        error,
+    }
+}
