@@ -12,6 +12,7 @@
 //! Sources: Zarr v3 core, section "Fill value list"; the `float8_*`, `float6_*`, `float4_*` and
 //! `bfloat16` registrations in zarr-extensions.
 
+mod arithmetic;
 mod spell;
 
 /// What the bit patterns at the ends of a format stand for.
@@ -33,7 +34,8 @@ pub(crate) struct FloatFormat {
     /// Bytes of one number.
     pub(crate) bytes: usize,
     exponent_bits: u32,
-    mantissa_bits: u32,
+    /// Bits of the mantissa that are stored.
+    pub(crate) mantissa_bits: u32,
     bias: i32,
     specials: Specials,
 }

@@ -79,7 +79,7 @@ impl FloatFormat {
             return if is_infinite {
                 sign * f64::INFINITY
             } else {
-                f64::NAN
+                f64::NAN.copysign(sign)
             };
         }
         let exponent = i32::try_from(exponent >> self.mantissa_bits).unwrap_or(0);
