@@ -11,7 +11,7 @@ use super::reader::ArrayReader;
 use super::slice::Slice;
 use super::{Counters, Deadline};
 use crate::budget::Holding;
-use crate::codec::EntryState;
+use crate::codec::{EntryState, IndexLayout};
 use crate::error::{Error, FormatError};
 use crate::store::Version;
 
@@ -28,6 +28,8 @@ pub(super) struct ShardIndex {
     place: ShardPlace,
     /// The encoded shard, bytes-to-bytes codecs undone.
     body: Slice,
+    /// Which of the layouts that it may have is that of this index.
+    candidate: u8,
     /// Where the index begins in the body.
     position: u64,
     /// The page used last: neighbours are asked for in turn.
@@ -47,14 +49,14 @@ impl ShardIndex {
             version,
             place,
             body,
+            candidate: 0,
             position: 0,
             page: None,
         };
-        index.verify()?;
-        let here = index.level()?;
-        index.position = here
-            .index
-            .position(index.body.len(), here.location)
+        index.candidate = index.verify()?;
+        index.position = index
+            .layout()?
+            .position(index.body.len(), index.level()?.location)
             .map_err(|error| index.body.error(error))?;
         Ok(index)
     }
@@ -76,45 +78,68 @@ impl ShardIndex {
             .ok_or(Error::Panicked)
     }
 
+    /// How the index is encoded.
+    fn layout(&self) -> Result<&IndexLayout, Error> {
+        let mut candidates = self.level()?.index.candidates();
+        candidates
+            .nth(usize::from(self.candidate))
+            .ok_or(Error::Panicked)
+    }
+
     fn cache(&self) -> &Cache {
         self.reader.cache()
     }
 
-    /// Checks the whole index, once per version.
-    fn verify(&self) -> Result<(), Error> {
+    /// Checks the whole index, once per version. Gives the first layout that fits it.
+    fn verify(&self) -> Result<u8, Error> {
+        /// The first byte of a verdict that names no layout, but what is wrong.
+        const WRONG: u8 = u8::MAX;
         let key = self.key(Part::IndexVerdict(self.place));
         let verdict = self.cache().get_or_load(key, || {
             // What is wrong with these bytes stays wrong for this version, and is worth
             // remembering; what kept us from reading them is not.
             let verdict = match self.check() {
-                Ok(()) => Vec::new(),
-                Err(Error::Chunk { error, .. }) => error.to_string().into_bytes(),
+                Ok(candidate) => vec![candidate],
+                Err(Error::Chunk { error, .. }) => {
+                    [&[WRONG], error.to_string().as_bytes()].concat()
+                }
                 Err(other) => return Err(other),
             };
             let reservation = self.cache().reserve(verdict.len() as u64, self.holding())?;
             Ok(Block::new(verdict, reservation))
         })?;
-        if verdict.is_empty() {
-            return Ok(());
+        match verdict.split_first() {
+            Some((&WRONG, problem)) => Err(self.error(FormatError::encoded(
+                "sharding_indexed",
+                String::from_utf8_lossy(problem).into_owned(),
+            ))),
+            Some((&candidate, _)) => Ok(candidate),
+            None => Err(Error::Panicked),
         }
-        Err(self.error(FormatError::encoded(
-            "sharding_indexed",
-            String::from_utf8_lossy(&verdict).into_owned(),
-        )))
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<u8, Error> {
         Counters::add(&self.cache().counters().index_verifications);
-        let level = self.level()?;
-        let start = level
-            .index
-            .position(self.body.len(), level.location)
+        let mut refusal = Error::Panicked;
+        for (candidate, layout) in (0..).zip(self.level()?.index.candidates()) {
+            match self.check_layout(layout) {
+                Ok(()) => return Ok(candidate),
+                Err(error @ Error::Chunk { .. }) => refusal = error,
+                Err(other) => return Err(other),
+            }
+        }
+        Err(refusal)
+    }
+
+    fn check_layout(&self, layout: &IndexLayout) -> Result<(), Error> {
+        let start = layout
+            .position(self.body.len(), self.level()?.location)
             .map_err(|error| self.error(error))?;
-        let len = level.index.encoded_len();
+        let len = layout.encoded_len();
         let _reservation = self
             .cache()
             .reserve(VERIFY_BYTES.min(len), self.holding())?;
-        let mut verifier = level.index.verifier(self.body.len());
+        let mut verifier = layout.verifier(self.body.len());
         let mut buffer = vec![0; to_usize(VERIFY_BYTES.min(len))?];
         let mut done = 0;
         let deadline = Deadline::start();
@@ -131,11 +156,10 @@ impl ShardIndex {
 
     /// What the index says of `slot`.
     pub(super) fn entry(&mut self, slot: u64) -> Result<EntryState, Error> {
-        let (offset_at, nbytes_at) = self.level()?.index.words(slot);
+        let (offset_at, nbytes_at) = self.layout()?.words(slot);
         let offset = self.word(offset_at)?;
         let nbytes = self.word(nbytes_at)?;
-        self.level()?
-            .index
+        self.layout()?
             .entry(offset, nbytes, self.body.len())
             .map_err(|error| self.error(error))
     }
@@ -153,12 +177,12 @@ impl ShardIndex {
             .as_ref()
             .and_then(|(_, page)| page.get(within..)?.first_chunk::<8>())
             .ok_or(Error::Panicked)?;
-        Ok(self.level()?.index.word(*bytes))
+        Ok(self.layout()?.word(*bytes))
     }
 
     fn load_page(&self, page_at: u64) -> Result<Arc<Block>, Error> {
         let start = self.position;
-        let len = self.level()?.index.encoded_len();
+        let len = self.layout()?.encoded_len();
         let key = self.key(Part::IndexPage {
             shard: self.place,
             at: page_at,

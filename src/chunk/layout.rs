@@ -15,12 +15,12 @@
 //!
 //! Source: Zarr v3 codec `sharding_indexed`.
 
-use crate::codec::{CodecChain, IndexLayout, IndexLocation};
+use crate::codec::{CodecChain, IndexLayout, IndexLocation, VariableLength, framed};
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
-use crate::metadata::ArrayMetadata;
 pub use crate::metadata::render::Shards;
+use crate::metadata::{ArrayMetadata, Decoding};
 
 /// How the shown chunks of an array lie in its stored objects.
 #[derive(Debug)]
@@ -31,7 +31,18 @@ pub struct ChunkLayout {
     chain: CodecChain,
     data_type: DataType,
     fill_value: FillValue,
-    decoded_len: u64,
+    decoded_len: Option<u64>,
+    absent: Option<Absent>,
+}
+
+/// The bytes of a chunk that does not exist.
+#[derive(Debug)]
+struct Absent {
+    /// Of elements that differ in length: how many they are.
+    head: Vec<u8>,
+    /// An element as decoded chunks have it.
+    element: FillValue,
+    len: u64,
 }
 
 /// One level of sharding, outermost first.
@@ -66,9 +77,14 @@ impl ChunkLayout {
         let mut chain = decoding.codecs.clone();
         let mut chunk_shape: Dims = metadata.chunk_shape.clone();
         let mut permutation: Vec<usize> = (0..stored.rank()).collect();
-        let mut transposes = Vec::new();
+        let mut data_type = decoding.data_type.clone();
+        let mut outer = Vec::new();
         if shards == Shards::Expand {
             while let Some(sharding) = chain.sharding() {
+                if let Some(codec) = chain.array_to_array.iter().find(|c| !c.can_be_split()) {
+                    let name = format!("{} before sharding", codec.name());
+                    return Err(FormatError::unsupported("codecs", "codec", name));
+                }
                 let here = chain.permutation(stored.rank());
                 permutation = compose(&permutation, &here)?;
                 let inner = to_array_axes(&sharding.chunk_shape, &permutation)?;
@@ -76,23 +92,26 @@ impl ChunkLayout {
                     index: sharding.index.clone(),
                     location: sharding.location,
                     counts: sharding.chunks_per_shard.clone(),
-                    body_limit: chain
-                        .array_bytes_limit(decoded_len(&chunk_shape, &decoding.data_type)?),
+                    // Of elements that differ in length only `--max-chunk` says how many bytes.
+                    body_limit: decoded_len(&chunk_shape, &data_type)?
+                        .map_or(u64::MAX, |len| chain.array_bytes_limit(len)),
                     shards: grid(&metadata.shape, &chunk_shape)?,
                     inner: inner.clone(),
                     permutation: permutation.clone(),
                     chain: chain.clone(),
                 };
-                transposes.extend(chain.array_to_array.iter().cloned());
+                outer.extend(chain.array_to_array.iter().cloned());
+                data_type = chain.encoded_type(&data_type);
                 chain = sharding.codecs.clone();
                 chunk_shape = inner;
                 levels.push(level);
             }
         }
-        transposes.extend(std::mem::take(&mut chain.array_to_array));
-        chain.array_to_array = transposes;
+        outer.append(&mut chain.array_to_array);
+        chain.array_to_array = outer;
         let shown = grid(&metadata.shape, &chunk_shape)?;
         let decoded_len = decoded_len(&chunk_shape, &decoding.data_type)?;
+        let absent = Absent::new(decoding, &chain, &chunk_shape, decoded_len);
         Ok(ChunkLayout {
             stored,
             shown,
@@ -101,6 +120,7 @@ impl ChunkLayout {
             data_type: decoding.data_type.clone(),
             fill_value: decoding.fill_value.clone(),
             decoded_len,
+            absent,
         })
     }
 
@@ -114,22 +134,28 @@ impl ChunkLayout {
         !self.levels.is_empty()
     }
 
-    /// Bytes of every decoded chunk.
+    /// Bytes of every decoded chunk; `None` when elements differ in length, so that only
+    /// decoding tells.
     pub fn decoded_len(&self) -> Option<u64> {
-        Some(self.decoded_len)
+        self.decoded_len
     }
 
-    /// Bytes of an absent chunk.
+    /// Bytes of a chunk that does not exist; `None` when its elements cannot be spelled, so
+    /// that it is not shown.
     pub fn absent_len(&self) -> Option<u64> {
-        Some(self.decoded_len)
+        self.absent.as_ref().map(|absent| absent.len)
     }
 
-    /// Fills `buf` with what an absent chunk holds at `offset`.
-    pub fn fill_absent(&self, offset: u64, buf: &mut [u8]) {
-        self.fill_value.fill(offset, buf);
+    /// Fills `out`, which begins `offset` bytes into a chunk that does not exist. Zeros where
+    /// [`absent_len`](Self::absent_len) says that there is none.
+    pub fn fill_absent(&self, offset: u64, out: &mut [u8]) {
+        match &self.absent {
+            Some(absent) => absent.fill(offset, out),
+            None => out.fill(0),
+        }
     }
 
-    /// What absent chunks hold.
+    /// What absent chunks are full of.
     pub fn fill_value(&self) -> &FillValue {
         &self.fill_value
     }
@@ -200,6 +226,47 @@ impl ChunkLayout {
     }
 }
 
+impl Absent {
+    fn new(
+        decoding: &Decoding,
+        chain: &CodecChain,
+        chunk_shape: &[u64],
+        decoded_len: Option<u64>,
+    ) -> Option<Absent> {
+        if let Some(len) = decoded_len {
+            return Some(Absent {
+                head: Vec::new(),
+                element: decoding.fill_value.clone(),
+                len,
+            });
+        }
+        match chain.variable_length()? {
+            VariableLength::Text | VariableLength::Bytes => {}
+            _ => return None,
+        }
+        let count = u32::try_from(product(chunk_shape)?).ok()?;
+        let head = count.to_le_bytes().to_vec();
+        let element = FillValue::new(framed(decoding.fill_value.bytes())?, true);
+        let items = u64::from(count).checked_mul(element.item_size())?;
+        Some(Absent {
+            len: items.checked_add(head.len() as u64)?,
+            head,
+            element,
+        })
+    }
+
+    fn fill(&self, offset: u64, out: &mut [u8]) {
+        let head = usize::try_from(offset).ok();
+        let head = head.and_then(|at| self.head.get(at..)).unwrap_or_default();
+        let (first, rest) = out.split_at_mut(head.len().min(out.len()));
+        for (to, from) in first.iter_mut().zip(head) {
+            *to = *from;
+        }
+        let offset = offset.saturating_sub(self.head.len() as u64);
+        self.element.fill(offset, rest);
+    }
+}
+
 fn grid(shape: &[u64], chunk_shape: &[u64]) -> Result<ChunkGrid, FormatError> {
     let grid = ChunkGrid::new(shape, chunk_shape)
         .ok_or_else(|| FormatError::document("chunk_grid", "a chunk length is zero"))?;
@@ -217,10 +284,14 @@ fn grid(shape: &[u64], chunk_shape: &[u64]) -> Result<ChunkGrid, FormatError> {
 /// Most chunks that an array may have and be more than its stored keys.
 const MAX_CHUNKS: u64 = 1 << 60;
 
-fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<u64, FormatError> {
+fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<Option<u64>, FormatError> {
+    if data_type.is_variable() {
+        return Ok(None);
+    }
     product(chunk_shape)
         .and_then(|elements| elements.checked_mul(data_type.item_size))
         .filter(|&len| i64::try_from(len).is_ok())
+        .map(Some)
         .ok_or_else(|| FormatError::TooLarge {
             what: "the size of a decoded chunk",
             found: format!("{chunk_shape:?} x {} bytes", data_type.item_size),

@@ -198,41 +198,89 @@ impl ArrayReader {
     }
 
     fn decode(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
-        let counters = self.shared.cache.counters();
-        let decoded_len = self.layout.decoded_len().unwrap_or(0);
+        Counters::add(&self.shared.cache.counters().decodes);
+        let decoded = match self.layout.decoded_len() {
+            Some(len) => self.decode_fixed(chunk, len),
+            None => self.decode_variable(chunk),
+        };
+        decoded.inspect_err(|error| {
+            if matches!(error, Error::Chunk { .. }) {
+                Counters::add(&self.shared.cache.counters().decode_errors);
+            }
+        })
+    }
+
+    fn decode_fixed(&self, chunk: &LocatedChunk, decoded_len: u64) -> Result<Block, Error> {
         self.check_limit(decoded_len, "a decoded chunk")?;
+        let chain = self.layout.chain();
+        Self::check_encoded_len(chunk, chain.array_bytes_limit(decoded_len))?;
+        let room = decoded_len.saturating_add(chain.scratch_bytes(decoded_len));
+        self.decode_within(chunk, room, |encoded| {
+            let mut out = vec![0; to_usize(decoded_len)?];
+            chain
+                .decode(&self.spec(), encoded, &mut out)
+                .map_err(|error| chunk.encoded.error(error))?;
+            Ok(out)
+        })
+    }
+
+    /// The decoded length is stored nowhere. Most chunks take a few times what they take
+    /// encoded; for the others there is a second and a third try with more room, up to the
+    /// limit, so that a small chunk does not wait for memory that only a large one needs.
+    fn decode_variable(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
+        const FIRST_TIMES: u64 = 8;
+        const FIRST_MORE: u64 = 64 << 10;
+        let most = self.shared.max_chunk_bytes;
+        Self::check_encoded_len(chunk, most)?;
+        let chain = self.layout.chain();
+        let mut limit = chunk.encoded.len().saturating_mul(FIRST_TIMES);
+        limit = limit.saturating_add(FIRST_MORE).min(most);
+        loop {
+            let room = limit.saturating_add(chain.variable_scratch_bytes(limit));
+            let decoded = self.decode_within(chunk, room, |encoded| {
+                chain
+                    .decode_variable(&self.spec(), encoded, limit)
+                    .map_err(|error| chunk.encoded.error(error))
+            });
+            match decoded {
+                // Perhaps for want of room.
+                Err(Error::Chunk { .. }) if limit < most => {
+                    limit = limit.saturating_mul(FIRST_TIMES).min(most);
+                }
+                decoded => return decoded,
+            }
+        }
+    }
+
+    /// Decodes with `room` bytes for all but the encoded ones.
+    fn decode_within(
+        &self,
+        chunk: &LocatedChunk,
+        room: u64,
+        decode: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
+    ) -> Result<Block, Error> {
         let encoded_len = chunk.encoded.len();
-        self.check_encoded_len(chunk, decoded_len)?;
         let in_memory = chunk.encoded.in_memory();
         let buffers = if in_memory.is_some() { 0 } else { encoded_len };
-        let scratch = self.layout.chain().scratch_bytes(decoded_len);
-        let reservation = self.shared.cache.reserve(
-            decoded_len.saturating_add(buffers).saturating_add(scratch),
-            chunk.encoded.holding(),
-        )?;
+        let cache = &self.shared.cache;
+        let reservation = cache.reserve(room.saturating_add(buffers), chunk.encoded.holding())?;
         let fetched;
         let encoded = if let Some(bytes) = in_memory {
             bytes
         } else {
             fetched = chunk.encoded.read_all()?;
-            Counters::add_n(&counters.fetched_bytes, encoded_len);
+            Counters::add_n(&cache.counters().fetched_bytes, encoded_len);
             &fetched
         };
-        let mut out = vec![0; to_usize(decoded_len)?];
-        let spec = ChunkSpec {
+        Ok(Block::new(decode(encoded)?, reservation))
+    }
+
+    fn spec(&self) -> ChunkSpec<'_> {
+        ChunkSpec {
             shape: self.layout.shown_grid().chunk_shape(),
             dtype: self.layout.data_type(),
             fill: self.layout.fill_value(),
-        };
-        Counters::add(&counters.decodes);
-        self.layout
-            .chain()
-            .decode(&spec, encoded, &mut out)
-            .map_err(|error| {
-                Counters::add(&counters.decode_errors);
-                chunk.encoded.error(error)
-            })?;
-        Ok(Block::new(out, reservation))
+        }
     }
 
     fn check_limit(&self, len: u64, what: &str) -> Result<(), Error> {
@@ -248,13 +296,8 @@ impl ArrayReader {
     }
 
     /// No codec doubles what it encodes: a longer chunk is damaged, and not worth its memory.
-    fn check_encoded_len(&self, chunk: &LocatedChunk, decoded_len: u64) -> Result<(), Error> {
-        let most = self
-            .layout
-            .chain()
-            .array_bytes_limit(decoded_len)
-            .saturating_mul(2)
-            .saturating_add(1 << 20);
+    fn check_encoded_len(chunk: &LocatedChunk, array_bytes: u64) -> Result<(), Error> {
+        let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
         if chunk.encoded.len() <= most {
             return Ok(());
         }

@@ -1,37 +1,35 @@
 //! A chain of codecs, and how a chunk comes back through it.
 //!
 //! ```text
-//! encoded --bytes-to-bytes, last first--> array bytes --array-to-bytes--> transposed
-//!         --all transposes at once--> decoded
+//! encoded --bytes-to-bytes, last first--> array bytes --array-to-bytes--> elements
+//!         --array-to-array, last first--> decoded
 //! ```
 //!
 //! Source: Zarr v3 core, section "Chunk encoding". The last step of each way writes into the
-//! caller's buffer. What has to be kept between the steps is bounded by the decoded length,
-//! which the metadata gives, never by what encoded bytes claim.
+//! caller's buffer; where all array-to-array codecs are transposes, they are one step. What has
+//! to be kept between the steps is bounded by the decoded length, which the metadata gives,
+//! never by what encoded bytes claim.
+//!
+//! A chunk of elements that differ in length has no such length: [`variable`](super::variable)
+//! elements are decoded to at most a limit.
 
 use std::borrow::Cow;
 
-use super::{BytesCodec, BytesToBytes, ShardingCodec, Transpose, bytes, bytes_to_bytes};
+use super::{
+    ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose, array_to_array::Stage,
+    bytes, bytes_to_bytes,
+};
 use crate::{
     dtype::{DataType, FillValue},
     error::FormatError,
     grid,
 };
 
-/// The codec that turns elements into bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArrayToBytes {
-    /// Elements one after the other.
-    Bytes(BytesCodec),
-    /// Inner chunks and their index.
-    Sharding(Box<ShardingCodec>),
-}
-
 /// Codecs in the order of encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecChain {
     /// First, on elements.
-    pub array_to_array: Vec<Transpose>,
+    pub array_to_array: Vec<ArrayToArray>,
     /// Then exactly one.
     pub array_to_bytes: ArrayToBytes,
     /// Last, on bytes.
@@ -60,23 +58,35 @@ impl CodecChain {
     /// Upper bound of what decoding a chunk of `decoded_len` bytes allocates beside the
     /// encoded bytes and the output.
     pub fn scratch_bytes(&self, decoded_len: u64) -> u64 {
-        let sharding = self.sharding();
-        let transposed = !self.transpose().is_identity();
+        let mut stages = decoded_len;
+        let mut length = decoded_len;
+        let mut steps: u64 = 0;
+        if !self.is_transposed_only() {
+            // Input and output of a step, whichever takes most.
+            stages = 0;
+            for codec in &self.array_to_array {
+                let next = codec.encoded_len(length);
+                stages = stages.max(length.saturating_add(next));
+                length = next;
+            }
+            steps = stages;
+        } else if !self.transpose().is_identity() {
+            steps = stages;
+        }
+        let straight = matches!(self.array_to_bytes, ArrayToBytes::Bytes(_));
+        steps
+            .saturating_add(self.array_to_bytes.state_bytes(length))
+            .saturating_add(self.undo_scratch(self.array_bytes_limit(decoded_len), straight))
+    }
+
+    /// What undoing the bytes-to-bytes codecs to at most `limit` bytes takes. `straight` says
+    /// that those are the output, or another buffer that is counted already.
+    pub(super) fn undo_scratch(&self, mut limit: u64, straight: bool) -> u64 {
         let mut scratch: u64 = 0;
-        let mut add = |bytes: u64| scratch = scratch.saturating_add(bytes);
-        if let Some(sharding) = sharding {
-            add(sharding.scratch_bytes(decoded_len));
-        }
-        if transposed {
-            add(decoded_len);
-        }
-        let mut limit = self.array_bytes_limit(decoded_len);
         for (i, codec) in self.bytes_to_bytes.iter().enumerate() {
-            add(codec.state_bytes(limit));
-            // The last one undone writes into the output, or into the transposed buffer.
-            let straight = i == 0 && sharding.is_none();
-            if !straight && !codec.is_cut() {
-                add(limit);
+            scratch = scratch.saturating_add(codec.state_bytes(limit));
+            if !codec.is_cut() && !(straight && i == 0) {
+                scratch = scratch.saturating_add(limit);
             }
             limit = codec.encoded_limit(limit);
         }
@@ -100,14 +110,14 @@ impl CodecChain {
             let problem = format!("{} bytes of room for {:?}", out.len(), spec.shape);
             return Err(FormatError::encoded("chunk", problem));
         }
+        if !self.is_transposed_only() {
+            return self.decode_in_steps(spec, encoded, out);
+        }
         let transpose = self.transpose();
         if transpose.is_identity() {
-            return self.decode_transposed(spec, encoded, out);
+            return self.decode_elements(spec, encoded, out);
         }
-        if transpose.order().len() != spec.shape.len() {
-            let problem = format!("order {:?} for {:?}", transpose.order(), spec.shape);
-            return Err(FormatError::encoded("transpose", problem));
-        }
+        transpose.check_rank(spec.shape)?;
         if let ArrayToBytes::Bytes(codec) = self.array_to_bytes {
             let elements = self.undo_to_length(encoded, out.len())?;
             transpose.decode(spec.shape, item_size, &elements, out);
@@ -119,35 +129,70 @@ impl CodecChain {
                 ..*spec
             };
             let mut transposed = vec![0; out.len()];
-            self.decode_transposed(&transposed_spec, encoded, &mut transposed)?;
+            self.decode_elements(&transposed_spec, encoded, &mut transposed)?;
             transpose.decode(spec.shape, item_size, &transposed, out);
         }
         Ok(())
     }
 
-    /// Undoes all but the transposes. `spec.shape` is the one that they encode to.
-    fn decode_transposed(
+    /// As [`decode`](Self::decode), one array-to-array codec after the other.
+    fn decode_in_steps(
+        &self,
+        spec: &ChunkSpec<'_>,
+        encoded: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), FormatError> {
+        let (stages, last) = self.stages(spec.shape, spec.dtype);
+        let buffer = |stage: &Stage| {
+            let length = stage.len();
+            let length = length.ok_or_else(|| FormatError::encoded("chunk", "too large"));
+            length.map(|length| vec![0; length])
+        };
+        let fill = match self.array_to_bytes {
+            ArrayToBytes::Sharding(_) => self.encode_fill(spec.fill)?,
+            _ => spec.fill.clone(),
+        };
+        let last_spec = ChunkSpec {
+            shape: &last.shape,
+            dtype: &last.dtype,
+            fill: &fill,
+        };
+        let mut elements = buffer(&last)?;
+        self.decode_elements(&last_spec, encoded, &mut elements)?;
+        let mut codecs = self.array_to_array.iter().zip(&stages);
+        let first = codecs.next();
+        for (codec, stage) in codecs.rev() {
+            if !matches!(codec, ArrayToArray::Reshape(_)) {
+                let mut decoded = buffer(stage)?;
+                codec.decode(stage, &elements, &mut decoded)?;
+                elements = decoded;
+            }
+        }
+        match first {
+            Some((codec, stage)) => codec.decode(stage, &elements, out),
+            None => bytes_to_bytes::expect_length("chunk", elements.len(), out.len())
+                .map(|()| out.copy_from_slice(&elements)),
+        }
+    }
+
+    /// Undoes all but the array-to-array codecs. `spec` is what they encode to.
+    fn decode_elements(
         &self,
         spec: &ChunkSpec<'_>,
         encoded: &[u8],
         out: &mut [u8],
     ) -> Result<(), FormatError> {
         match &self.array_to_bytes {
-            ArrayToBytes::Sharding(sharding) => {
-                let limit = u64::try_from(out.len()).unwrap_or(u64::MAX);
-                let shard = undo(&self.bytes_to_bytes, encoded, self.array_bytes_limit(limit))?;
-                sharding.decode(spec, &shard, out)
-            }
-            ArrayToBytes::Bytes(codec) => {
-                let unit = codec.swap_unit(spec.dtype);
-                if self.ends_in_compressor() {
-                    self.undo_into(encoded, out)?;
-                    bytes::swap(unit, out);
-                } else {
-                    let elements = self.undo_to_length(encoded, out.len())?;
-                    bytes::copy_swapped(unit, &elements, out);
-                }
+            ArrayToBytes::Bytes(codec) if self.ends_in_compressor() => {
+                self.undo_into(encoded, out)?;
+                bytes::swap(codec.swap_unit(spec.dtype), out);
                 Ok(())
+            }
+            codec => {
+                let length = u64::try_from(out.len()).unwrap_or(u64::MAX);
+                let limit = codec.encoded_limit(length, spec.dtype.item_size);
+                let array_bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
+                codec.decode(spec, &array_bytes, out)
             }
         }
     }
@@ -162,35 +207,96 @@ impl CodecChain {
     }
 
     /// The most bytes that the array-to-bytes codec makes of a chunk of `decoded_len` bytes:
-    /// exact without sharding, generous with it.
+    /// exact with `bytes`, generous with others.
     pub fn array_bytes_limit(&self, decoded_len: u64) -> u64 {
-        match &self.array_to_bytes {
-            ArrayToBytes::Bytes(_) => decoded_len,
-            ArrayToBytes::Sharding(sharding) => sharding.encoded_limit(decoded_len),
-        }
+        let mut codecs = self.array_to_array.iter();
+        let length = codecs.try_fold(decoded_len, |length, codec| Some(codec.encoded_len(length)));
+        // An item of one byte at least: the most lengths that there can be.
+        self.array_to_bytes
+            .encoded_limit(length.unwrap_or(u64::MAX), 1)
     }
 
-    /// The array-to-array codecs as one permutation p: encoded axis i is decoded axis p\[i\].
+    /// What each array-to-array codec sees, and what is behind the last one.
+    fn stages(&self, shape: &[u64], dtype: &DataType) -> (Vec<Stage>, Stage) {
+        let mut stages = Vec::new();
+        let mut stage = Stage {
+            shape: shape.into(),
+            dtype: dtype.clone(),
+        };
+        for codec in &self.array_to_array {
+            let next = codec.encoded(&stage);
+            stages.push(std::mem::replace(&mut stage, next));
+        }
+        (stages, stage)
+    }
+
+    /// The type of the elements that the array-to-bytes codec sees.
+    pub fn encoded_type(&self, dtype: &DataType) -> DataType {
+        let filter = self
+            .array_to_array
+            .iter()
+            .rev()
+            .find_map(|codec| match codec {
+                ArrayToArray::Filter(filter) => Some(filter.encoded_type()),
+                _ => None,
+            });
+        filter.unwrap_or(dtype).clone()
+    }
+
+    /// The fill value as the array-to-bytes codec sees it.
+    ///
+    /// # Errors
+    /// It would not come back as it is.
+    pub fn encode_fill(&self, fill: &FillValue) -> Result<FillValue, FormatError> {
+        let mut codecs = self.array_to_array.iter();
+        codecs.try_fold(fill.clone(), |fill, codec| codec.encode_fill(&fill))
+    }
+
+    /// Checks that inner chunks that are absent are full of `fill`, at every level of shards.
+    ///
+    /// # Errors
+    /// [`FormatError::Unsupported`] with the name of a codec that changes it.
+    pub(crate) fn check_fill(&self, fill: &FillValue) -> Result<(), FormatError> {
+        let mut chain = self;
+        let mut fill = fill.clone();
+        while let Some(sharding) = chain.sharding() {
+            fill = chain.encode_fill(&fill)?;
+            chain = &sharding.codecs;
+        }
+        Ok(())
+    }
+
+    /// The transposes as one permutation p: encoded axis i is decoded axis p\[i\]. Of a chain
+    /// with a reshape it says nothing.
     pub fn permutation(&self, rank: usize) -> Vec<usize> {
-        if self.array_to_array.is_empty() {
+        let transpose = self.transpose();
+        if transpose.order().is_empty() {
             return (0..rank).collect();
         }
-        self.transpose().order().to_vec()
+        transpose.order().to_vec()
     }
 
     /// All transposes as one; of rank 0, hence the identity, when there are none.
     fn transpose(&self) -> Transpose {
-        let mut transposes = self.array_to_array.iter();
+        let mut transposes = self.array_to_array.iter().filter_map(|codec| match codec {
+            ArrayToArray::Transpose(transpose) => Some(transpose),
+            _ => None,
+        });
         let first = transposes.next().cloned();
         let first = first.unwrap_or_else(|| Transpose::reversal(0));
         transposes.fold(first, |done, next| done.then(next))
+    }
+
+    fn is_transposed_only(&self) -> bool {
+        let mut codecs = self.array_to_array.iter();
+        codecs.all(|codec| matches!(codec, ArrayToArray::Transpose(_)))
     }
 
     /// The sharding codec, when that is what turns elements into bytes.
     pub fn sharding(&self) -> Option<&ShardingCodec> {
         match &self.array_to_bytes {
             ArrayToBytes::Sharding(sharding) => Some(sharding),
-            ArrayToBytes::Bytes(_) => None,
+            _ => None,
         }
     }
 
@@ -199,9 +305,12 @@ impl CodecChain {
     pub fn is_identity(&self, dtype: &DataType) -> bool {
         let in_order = match self.array_to_bytes {
             ArrayToBytes::Bytes(codec) => codec.swap_unit(dtype) == 1,
-            ArrayToBytes::Sharding(_) => false,
+            _ => false,
         };
-        in_order && self.bytes_to_bytes.is_empty() && self.transpose().is_identity()
+        in_order
+            && self.bytes_to_bytes.is_empty()
+            && self.is_transposed_only()
+            && self.transpose().is_identity()
     }
 
     /// Whether the codec undone last makes new bytes, instead of cutting a checksum off.
@@ -242,7 +351,7 @@ impl CodecChain {
 }
 
 /// Undoes `codecs`, last first, to at most `limit` bytes.
-fn undo<'a>(
+pub(super) fn undo<'a>(
     codecs: &[BytesToBytes],
     encoded: &'a [u8],
     limit: u64,

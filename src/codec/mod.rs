@@ -3,13 +3,16 @@
 //! Pure: no key, no I/O. Nothing is allocated from a number that was stored, only from the
 //! size that the chunk must have; an output is filled exactly, or the codec refuses.
 //!
-//! [`CodecChain::decode`] is the way in: it undoes the bytes-to-bytes codecs
-//! ([`BytesToBytes`]), then the array-to-bytes codec ([`BytesCodec`] or [`ShardingCodec`]),
-//! then all [`Transpose`]s at once. Single inner chunks of a shard are found through its
-//! [`IndexLayout`], without decoding the rest.
+//! [`CodecChain::decode`] is the way in, and [`CodecChain::decode_variable`] for elements that
+//! differ in length: they undo the bytes-to-bytes codecs ([`BytesToBytes`]), then the one that
+//! turned elements into bytes ([`ArrayToBytes`]), then those before it ([`ArrayToArray`]).
+//! Single inner chunks of a shard are found through its [`IndexLayout`], without decoding the
+//! rest.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod array_to_array;
+mod array_to_bytes;
 mod base64;
 mod blosc;
 mod bytes;
@@ -19,21 +22,38 @@ mod chain;
 mod checksum;
 mod conditional;
 mod deflate;
+mod filter;
 mod lz4;
 mod lzma;
+mod number;
+mod packbits;
+#[cfg(feature = "pcodec")]
+mod pcodec;
 mod shard_index;
 mod sharding;
 mod shuffle;
 mod stream;
 mod strided;
 mod transpose;
+mod variable;
+mod variable_chunk;
 mod zstd;
 
+pub use array_to_array::{ArrayToArray, Reshape};
+pub use array_to_bytes::ArrayToBytes;
 pub use bytes::BytesCodec;
 pub use bytes_to_bytes::BytesToBytes;
-pub use chain::{ArrayToBytes, ChunkSpec, CodecChain};
+pub use chain::{ChunkSpec, CodecChain};
 pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
+pub use filter::Filter;
+pub(crate) use filter::{CastValue, Categories, Elementwise, FilterKind, OutOfRange, Rounding};
 pub use lzma::{Lzma, LzmaArchitecture, LzmaFilter};
+pub(crate) use number::{Number, Value};
+pub use packbits::{PackBits, PaddingEncoding};
+#[cfg(feature = "pcodec")]
+pub use pcodec::Pcodec;
 pub use shard_index::{EntryState, IndexLayout, IndexLocation, IndexVerifier, ShardEntry};
 pub use sharding::ShardingCodec;
 pub use transpose::Transpose;
+pub use variable::VariableLength;
+pub(crate) use variable::framed;

@@ -16,7 +16,7 @@
 //! Only codecs of fixed size are possible, so that the place of each word is known without
 //! decoding; a transpose moves the words, and may tear those of a slot apart.
 
-use super::{ArrayToBytes, BytesToBytes, CodecChain, Transpose, checksum};
+use super::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain, checksum};
 use crate::{
     dtype::ByteOrder,
     error::FormatError,
@@ -64,6 +64,8 @@ pub struct IndexLayout {
     n_slots: u64,
     byte_order: ByteOrder,
     n_checksums: u64,
+    /// The layout to try where this one does not fit.
+    otherwise: Option<Box<IndexLayout>>,
 }
 
 impl IndexLayout {
@@ -81,7 +83,7 @@ impl IndexLayout {
             ArrayToBytes::Bytes(bytes) => bytes.endian.ok_or_else(|| {
                 FormatError::document("index_codecs", "codec `bytes` without `endian`")
             })?,
-            ArrayToBytes::Sharding(_) => return Err(refused(NAME)),
+            codec => return Err(refused(codec.name())),
         };
         for codec in &index_codecs.bytes_to_bytes {
             if *codec != BytesToBytes::CRC32C {
@@ -91,14 +93,14 @@ impl IndexLayout {
         let n_checksums = u64::try_from(index_codecs.bytes_to_bytes.len()).ok();
         let mut shape = Dims::from_slice(chunks_per_shard);
         shape.push(2);
-        let rank = |transpose: &Transpose| transpose.order().len();
-        if index_codecs
-            .array_to_array
-            .iter()
-            .any(|t| rank(t) != shape.len())
-        {
-            let problem = format!("transpose of another rank than {}", shape.len());
-            return Err(FormatError::document("index_codecs", problem));
+        for codec in &index_codecs.array_to_array {
+            let ArrayToArray::Transpose(transpose) = codec else {
+                return Err(refused(codec.name()));
+            };
+            if transpose.order().len() != shape.len() {
+                let problem = format!("transpose of another rank than {}", shape.len());
+                return Err(FormatError::document("index_codecs", problem));
+            }
         }
         let too_large = || FormatError::TooLarge {
             what: "number of inner chunks per shard",
@@ -118,7 +120,35 @@ impl IndexLayout {
             n_slots,
             byte_order,
             n_checksums: n_checksums.filter(|&n| n < 1 << 32).ok_or_else(too_large)?,
+            otherwise: None,
         })
+    }
+
+    /// The layout where no document says it, as early in 2023: little-endian, with a CRC-32C
+    /// behind it or without, which only the bytes of a shard tell.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn undocumented(chunks_per_shard: &[u64]) -> Result<IndexLayout, FormatError> {
+        let layout = |bytes_to_bytes| {
+            let index_codecs = CodecChain {
+                array_to_array: Vec::new(),
+                array_to_bytes: ArrayToBytes::Bytes(BytesCodec {
+                    endian: Some(ByteOrder::Little),
+                }),
+                bytes_to_bytes,
+            };
+            IndexLayout::new(chunks_per_shard, &index_codecs)
+        };
+        Ok(IndexLayout {
+            otherwise: Some(Box::new(layout(Vec::new())?)),
+            ..layout(vec![BytesToBytes::CRC32C])?
+        })
+    }
+
+    /// The layouts that an index may have: the first that fits a shard is that shard's.
+    pub fn candidates(&self) -> impl Iterator<Item = &IndexLayout> {
+        std::iter::successors(Some(self), |layout| layout.otherwise.as_deref())
     }
 
     /// Number of slots, one for each inner chunk of a full shard.

@@ -19,6 +19,7 @@ use super::{
     strided::{Axes, Axis, c_strides, walk},
 };
 use crate::{
+    dtype::FillValue,
     error::FormatError,
     grid::{self, Dims},
 };
@@ -84,7 +85,9 @@ impl ShardingCodec {
             shape: &self.chunk_shape,
             ..*spec
         };
-        let places = Places::new(self, spec).ok_or_else(|| refused("inner chunks do not fit"))?;
+        let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
+        let places = Places::new(self, spec.shape, item_size)
+            .ok_or_else(|| refused("inner chunks do not fit"))?;
         let mut scratch = vec![
             0;
             if places.is_one_run() {
@@ -97,7 +100,7 @@ impl ShardingCodec {
             let start = places.start(slot).ok_or_else(|| refused("slot outside"))?;
             let one_run = || start..start + places.run_len;
             match entries.entry(slot)? {
-                None => places.fill(spec, start, out),
+                None => places.fill(spec.fill, start, out),
                 Some(encoded) if places.is_one_run() => {
                     let out = out.get_mut(one_run()).unwrap_or_default();
                     self.codecs.decode(&inner, encoded, out)?;
@@ -111,16 +114,35 @@ impl ShardingCodec {
         Ok(())
     }
 
-    fn verified_index<'a>(&'a self, shard: &'a [u8]) -> Result<Entries<'a>, FormatError> {
+    pub(super) fn verified_index<'a>(
+        &'a self,
+        shard: &'a [u8],
+    ) -> Result<Entries<'a>, FormatError> {
+        let mut refusal = refused("no index");
+        for layout in self.index.candidates() {
+            match self.entries(layout, shard) {
+                Ok(entries) => return Ok(entries),
+                Err(error) => refusal = error,
+            }
+        }
+        Err(refusal)
+    }
+
+    /// The index, if it is one of this layout.
+    fn entries<'a>(
+        &self,
+        layout: &'a IndexLayout,
+        shard: &'a [u8],
+    ) -> Result<Entries<'a>, FormatError> {
         let shard_len = u64::try_from(shard.len()).map_err(|_| refused("too long"))?;
-        let start = self.index.position(shard_len, self.location)?;
-        let index = range_of(shard, start, self.index.encoded_len())
-            .ok_or_else(|| refused("index outside"))?;
-        let mut verifier = self.index.verifier(shard_len);
+        let start = layout.position(shard_len, self.location)?;
+        let index =
+            range_of(shard, start, layout.encoded_len()).ok_or_else(|| refused("index outside"))?;
+        let mut verifier = layout.verifier(shard_len);
         verifier.feed(index)?;
         verifier.finish()?;
         Ok(Entries {
-            layout: &self.index,
+            layout,
             index,
             shard,
             shard_len,
@@ -129,7 +151,7 @@ impl ShardingCodec {
 }
 
 /// The verified index of a shard in memory.
-struct Entries<'a> {
+pub(super) struct Entries<'a> {
     layout: &'a IndexLayout,
     index: &'a [u8],
     shard: &'a [u8],
@@ -138,7 +160,7 @@ struct Entries<'a> {
 
 impl<'a> Entries<'a> {
     /// The encoded chunk of a slot; `None` when it is empty.
-    fn entry(&self, slot: u64) -> Result<Option<&'a [u8]>, FormatError> {
+    pub(super) fn entry(&self, slot: u64) -> Result<Option<&'a [u8]>, FormatError> {
         let (offset, nbytes) = self.layout.words(slot);
         let word = |position: u64| {
             let position = usize::try_from(position).ok()?;
@@ -159,7 +181,7 @@ impl<'a> Entries<'a> {
 
 /// Where inner chunks lie in the decoded shard: runs of bytes, `run_len` each, the same for
 /// every slot but for where they start.
-struct Places {
+pub(super) struct Places {
     counts: Dims,
     /// Bytes between the starts of neighbouring inner chunks, per axis.
     steps: Vec<usize>,
@@ -171,10 +193,10 @@ struct Places {
 
 impl Places {
     /// `None` when the inner chunks do not make up the shard.
-    fn new(codec: &ShardingCodec, spec: &ChunkSpec<'_>) -> Option<Places> {
+    pub(super) fn new(codec: &ShardingCodec, shape: &[u64], item: usize) -> Option<Places> {
         let counts = &codec.chunks_per_shard;
-        let rank = spec.shape.len();
-        let whole = spec.shape.iter().zip(&codec.chunk_shape).zip(counts);
+        let rank = shape.len();
+        let whole = shape.iter().zip(&codec.chunk_shape).zip(counts);
         let made_up = whole
             .into_iter()
             .all(|((&all, &chunk), &n)| chunk.checked_mul(n) == Some(all));
@@ -184,8 +206,7 @@ impl Places {
         let lengths = |shape: &[u64]| -> Option<Vec<usize>> {
             shape.iter().map(|&n| usize::try_from(n).ok()).collect()
         };
-        let (shard, inner) = (lengths(spec.shape)?, lengths(&codec.chunk_shape)?);
-        let item = usize::try_from(spec.dtype.item_size).ok()?;
+        let (shard, inner) = (lengths(shape)?, lengths(&codec.chunk_shape)?);
         let (to, from) = (c_strides(&shard, item)?, c_strides(&inner, item)?);
         let steps = to
             .iter()
@@ -222,7 +243,7 @@ impl Places {
     }
 
     /// First byte of an inner chunk in the decoded shard.
-    fn start(&self, slot: u64) -> Option<usize> {
+    pub(super) fn start(&self, slot: u64) -> Option<usize> {
         let indices = grid::indices_of(slot, &self.counts)?;
         let mut offsets = indices.iter().zip(&self.steps);
         offsets.try_fold(0_usize, |start, (&index, step)| {
@@ -230,14 +251,14 @@ impl Places {
         })
     }
 
-    fn fill(&self, spec: &ChunkSpec<'_>, start: usize, out: &mut [u8]) {
+    pub(super) fn fill(&self, fill: &FillValue, start: usize, out: &mut [u8]) {
         for (_, to) in walk(&self.axes, (0, start)) {
             let run = out.get_mut(to..to + self.run_len).unwrap_or_default();
-            spec.fill.fill(0, run);
+            fill.fill(0, run);
         }
     }
 
-    fn scatter(&self, inner: &[u8], start: usize, out: &mut [u8]) {
+    pub(super) fn scatter(&self, inner: &[u8], start: usize, out: &mut [u8]) {
         for (from, to) in walk(&self.axes, (0, start)) {
             let from = inner.get(from..from + self.run_len);
             let to = out.get_mut(to..to + self.run_len);

@@ -83,6 +83,18 @@ impl Transpose {
         lengths.copied().collect()
     }
 
+    /// Whether chunks of `shape` have as many axes as this.
+    ///
+    /// # Errors
+    /// They do not.
+    pub(super) fn check_rank(&self, shape: &[u64]) -> Result<(), FormatError> {
+        if self.order.len() == shape.len() {
+            return Ok(());
+        }
+        let problem = format!("order {:?} for {shape:?}", self.order);
+        Err(FormatError::encoded("transpose", problem))
+    }
+
     /// Puts encoded elements of `item_size` bytes back into their decoded order. Both buffers
     /// are a full chunk of `decoded_shape`.
     ///

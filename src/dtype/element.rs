@@ -121,14 +121,20 @@ impl IntegerFormat {
         }
     }
 
+    /// Least and greatest value.
+    pub(crate) fn range(self) -> (i128, i128) {
+        if self.signed {
+            let past = 1_i128 << (self.bits - 1);
+            (-past, past - 1)
+        } else {
+            (0, (1_i128 << self.bits) - 1)
+        }
+    }
+
     /// Whether `value` can be stored.
     pub(crate) fn holds(self, value: i128) -> bool {
-        let (least, past) = if self.signed {
-            (-(1_i128 << (self.bits - 1)), 1_i128 << (self.bits - 1))
-        } else {
-            (0, 1_i128 << self.bits)
-        };
-        (least..past).contains(&value)
+        let (least, most) = self.range();
+        (least..=most).contains(&value)
     }
 }
 

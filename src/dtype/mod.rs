@@ -19,8 +19,9 @@ mod spell_type;
 mod typestr;
 mod v3_name;
 
-pub(crate) use element::{Element, Variable};
+pub(crate) use element::{Element, IntegerFormat, Variable};
 pub use fill_value::FillValue;
+pub(crate) use float::FloatFormat;
 pub use spell_element::element_text;
 
 use crate::error::FormatError;

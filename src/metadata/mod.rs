@@ -30,7 +30,7 @@ pub(crate) use chunk_key::index_of;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub use write::Target;
 
-use crate::codec::CodecChain;
+use crate::codec::{ArrayToArray, CodecChain};
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{self, Dims};
@@ -167,7 +167,10 @@ impl ArrayMetadata {
         let mut chain = &decoding.codecs;
         let mut inner = None;
         loop {
-            for transpose in &chain.array_to_array {
+            for codec in &chain.array_to_array {
+                let ArrayToArray::Transpose(transpose) = codec else {
+                    continue;
+                };
                 axes = transpose
                     .order()
                     .iter()
@@ -206,6 +209,9 @@ impl Decoding {
                 limit: LIMIT,
             });
         }
+        codecs
+            .check_fill(&fill_value)
+            .map_err(|error| error.within("codecs"))?;
         Ok(Decoding {
             data_type,
             fill_value,

@@ -17,7 +17,8 @@ fn numbers(unit: usize, count: u64) -> DataType {
 }
 
 fn chain(transposes: &[&[u64]], endian: ByteOrder, last: &[BytesToBytes]) -> CodecChain {
-    let transpose = |order: &&[u64]| Transpose::new(order, order.len()).unwrap();
+    let transpose =
+        |order: &&[u64]| ArrayToArray::Transpose(Transpose::new(order, order.len()).unwrap());
     CodecChain {
         array_to_array: transposes.iter().map(transpose).collect(),
         array_to_bytes: ArrayToBytes::Bytes(BytesCodec {

@@ -1,0 +1,200 @@
+//! The `cast_value` codec: numbers as numbers of another type, by rules that it names.
+//!
+//! Spec: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/cast_value>.
+//!
+//! ```json
+//! { "name": "cast_value", "configuration": {
+//!   "data_type": "uint8", "rounding": "nearest-even", "out_of_range": "clamp",
+//!   "scalar_map": { "encode": [["NaN", 0]], "decode": [[0, "NaN"]] } } }
+//! ```
+//!
+//! In this order: a number in the map, a number that both types have, a rounded and clamped or
+//! wrapped one, or an error. Both ways follow the same rules.
+
+use super::super::number::{Number, Value, whole, wrapped};
+use crate::dtype::{FloatFormat, IntegerFormat};
+
+/// Where a number goes that the type does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// To the nearest, half to the even one.
+    NearestEven,
+    /// Towards zero.
+    TowardsZero,
+    /// Up.
+    TowardsPositive,
+    /// Down.
+    TowardsNegative,
+    /// To the nearest, half away from zero.
+    NearestAway,
+}
+
+/// What becomes of a number past the ends of the type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutOfRange {
+    /// It is refused.
+    Refuse,
+    /// The end, or infinity.
+    Clamp,
+    /// Its low bits.
+    Wrap,
+}
+
+/// The rules of a cast.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CastValue {
+    /// How numbers are rounded.
+    pub(crate) rounding: Rounding,
+    /// What becomes of those that are too large or too small.
+    pub(crate) out_of_range: OutOfRange,
+    /// Decoded numbers, and what they become.
+    pub(crate) encode: Vec<(Value, Value)>,
+    /// Encoded numbers, and what they become.
+    pub(crate) decode: Vec<(Value, Value)>,
+}
+
+impl CastValue {
+    pub(super) fn decode(&self, value: Value, to: Number) -> Option<Value> {
+        self.cast(&self.decode, value, to)
+    }
+
+    pub(super) fn encode(&self, value: Value, to: Number) -> Option<Value> {
+        self.cast(&self.encode, value, to)
+    }
+
+    fn cast(&self, map: &[(Value, Value)], value: Value, to: Number) -> Option<Value> {
+        let mapped = map.iter().find(|(from, _)| from.is_same(value));
+        if let Some(&(_, value)) = mapped {
+            return Some(value);
+        }
+        match (to, value) {
+            (Number::Integer(format), Value::Int(value)) => self.in_range(value, format),
+            (Number::Integer(format), Value::Float(value)) if value.is_finite() => {
+                let rounded = self.rounded(value);
+                if let Some(whole) = whole(rounded) {
+                    return self.in_range(whole, format);
+                }
+                match self.out_of_range {
+                    OutOfRange::Refuse => None,
+                    // A number so large is a multiple of every power of two in question.
+                    OutOfRange::Wrap => Some(Value::Int(0)),
+                    OutOfRange::Clamp => {
+                        self.in_range(if rounded < 0.0 { i128::MIN } else { i128::MAX }, format)
+                    }
+                }
+            }
+            (Number::Float(format), value) => self.to_float(value, format),
+            _ => None,
+        }
+    }
+
+    fn rounded(&self, value: f64) -> f64 {
+        match self.rounding {
+            Rounding::NearestEven => value.round_ties_even(),
+            Rounding::TowardsZero => value.trunc(),
+            Rounding::TowardsPositive => value.ceil(),
+            Rounding::TowardsNegative => value.floor(),
+            Rounding::NearestAway => value.round(),
+        }
+    }
+
+    fn in_range(&self, value: i128, format: IntegerFormat) -> Option<Value> {
+        if format.holds(value) {
+            return Some(Value::Int(value));
+        }
+        match self.out_of_range {
+            OutOfRange::Refuse => None,
+            OutOfRange::Wrap => Some(Value::Int(wrapped(value, format))),
+            OutOfRange::Clamp => {
+                let (least, most) = format.range();
+                Some(Value::Int(value.clamp(least, most)))
+            }
+        }
+    }
+
+    fn to_float(&self, value: Value, format: FloatFormat) -> Option<Value> {
+        let given = value.as_f64();
+        if matches!(value, Value::Float(_)) && !given.is_finite() {
+            let bits = format.of_value(given)?;
+            return Some(Value::Float(format.value(bits)));
+        }
+        // The least float not below the number, and the greatest not above it.
+        let (below, above) = neighbours(value, format);
+        let rounded = match self.rounding {
+            Rounding::TowardsPositive => above,
+            Rounding::TowardsNegative => below,
+            Rounding::TowardsZero if given < 0.0 => above,
+            Rounding::TowardsZero => below,
+            Rounding::NearestEven => nearest(value, format),
+            Rounding::NearestAway => {
+                let away = if given < 0.0 { below } else { above };
+                let toward = if given < 0.0 { above } else { below };
+                match (toward, away) {
+                    (Some(toward), Some(away)) if is_middle(value, toward, away) => Some(away),
+                    _ => nearest(value, format),
+                }
+            }
+        };
+        match rounded {
+            Some(rounded) if rounded.is_finite() => Some(Value::Float(rounded)),
+            _ if self.out_of_range == OutOfRange::Clamp => {
+                let end = if given < 0.0 {
+                    f64::NEG_INFINITY
+                } else {
+                    f64::INFINITY
+                };
+                let bits = format.of_value(end).or_else(|| format.end(given < 0.0))?;
+                Some(Value::Float(format.value(bits)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The float of `format` nearest to `value`, half to even.
+fn nearest(value: Value, format: FloatFormat) -> Option<f64> {
+    let bits = match value {
+        Value::Float(value) => format.of_value(value)?,
+        #[expect(clippy::cast_precision_loss, reason = "rounds half to even")]
+        Value::Int(value) if format.bytes == 4 => u64::from((value as f32).to_bits()),
+        value => format.of_value(value.as_f64())?,
+    };
+    Some(format.value(bits))
+}
+
+/// The floats of `format` around `value`: the same one twice where it is one of them.
+fn neighbours(value: Value, format: FloatFormat) -> (Option<f64>, Option<f64>) {
+    let Some(near) = nearest(value, format) else {
+        return (None, None);
+    };
+    match compare(near, value) {
+        std::cmp::Ordering::Equal => (Some(near), Some(near)),
+        std::cmp::Ordering::Less => (Some(near), format.next(near, true)),
+        std::cmp::Ordering::Greater => (format.next(near, false), Some(near)),
+    }
+}
+
+/// Compares a float with a number, exactly.
+fn compare(float: f64, value: Value) -> std::cmp::Ordering {
+    match value {
+        Value::Float(value) => float.total_cmp(&value),
+        Value::Int(value) => match whole(float) {
+            Some(whole) => whole.cmp(&value),
+            None => float.total_cmp(&0.0),
+        },
+    }
+}
+
+/// Whether `value` is as far from one as from the other.
+fn is_middle(value: Value, one: f64, other: f64) -> bool {
+    match value {
+        Value::Float(value) => (value - one)
+            .abs()
+            .total_cmp(&(other - value).abs())
+            .is_eq(),
+        Value::Int(value) => match (whole(one), whole(other)) {
+            (Some(one), Some(other)) => one != other && value - one == other - value,
+            _ => false,
+        },
+    }
+}

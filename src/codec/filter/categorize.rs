@@ -1,0 +1,67 @@
+//! The `categorize` filter: numbers that stand for strings.
+//!
+//! Name: `numcodecs.categorize`; in v2 the filter `categorize`.
+//!
+//! ```json
+//! { "name": "numcodecs.categorize",
+//!   "configuration": { "labels": ["female", "male"], "dtype": "<U6", "astype": "|u1" } }
+//! ```
+//!
+//! The code of a label is its place in the list, counted from 1. Zero, and any number that is
+//! no code, stands for the empty string.
+
+use super::super::number::{Number, Value};
+
+pub(super) const NAME: &str = "numcodecs.categorize";
+
+/// Labels as decoded elements without their padding, and the type of their codes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Categories {
+    labels: Vec<Vec<u8>>,
+    code: Number,
+}
+
+impl Categories {
+    /// Labels as they are at the start of a decoded element.
+    pub(crate) fn new(labels: Vec<Vec<u8>>, code: Number) -> Categories {
+        let labels = labels.into_iter().map(|label| trimmed(&label).to_vec());
+        Categories {
+            labels: labels.collect(),
+            code,
+        }
+    }
+
+    /// Labels of the codes in `encoded` to elements of `size` bytes.
+    pub(super) fn decode(&self, encoded: &[u8], size: usize, out: &mut [u8]) {
+        let codes = encoded.chunks_exact(self.code.size());
+        for (code, out) in codes.zip(out.chunks_exact_mut(size.max(1))) {
+            let label = match self.code.read(code) {
+                Value::Int(code) => usize::try_from(code).ok().and_then(|n| n.checked_sub(1)),
+                Value::Float(_) => None,
+            };
+            let label = label.and_then(|i| self.labels.get(i));
+            out.fill(0);
+            for (to, from) in out.iter_mut().zip(label.into_iter().flatten()) {
+                *to = *from;
+            }
+        }
+    }
+
+    /// The code of one element.
+    pub(super) fn encode(&self, element: &[u8], out: &mut [u8]) {
+        let element = trimmed(element);
+        // Of labels that are given twice, the last one gets the code.
+        let place = self.labels.iter().rposition(|label| label == element);
+        let code = place.map_or(0, |place| place + 1);
+        let code = i128::try_from(code).unwrap_or(0);
+        self.code.write(Value::Int(code), out);
+    }
+}
+
+/// Without the zeros at the end.
+fn trimmed(element: &[u8]) -> &[u8] {
+    let used = element.iter().rposition(|&byte| byte != 0);
+    element
+        .get(..used.map_or(0, |last| last + 1))
+        .unwrap_or(element)
+}

@@ -1,0 +1,215 @@
+//! Filters that treat every element alike.
+//!
+//! | name | decoded from encoded `e` |
+//! |---|---|
+//! | `numcodecs.fixedscaleoffset` | `e / scale + offset`, in floating point, cut off for integers |
+//! | `numcodecs.quantize`, `numcodecs.astype` | `e`, cast |
+//! | `bitround`, `numcodecs.bitround` | `e` |
+//! | `scale_offset` | `e / scale + offset`, in the array's type, exactly |
+//! | `cast_value` | `e`, cast by rules that it names |
+//!
+//! ```json
+//! { "name": "numcodecs.fixedscaleoffset",
+//!   "configuration": { "offset": 10, "scale": 2, "dtype": "<i4", "astype": "|u1" } }
+//! ```
+//!
+//! Specs: numcodecs, section "Filters"; `bitround`, `scale_offset` and `cast_value` in
+//! zarr-extensions.
+
+use super::super::number::{Number, Value};
+use super::CastValue;
+use crate::error::FormatError;
+
+/// What is done to an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Elementwise {
+    /// `numcodecs.fixedscaleoffset`.
+    FixedScaleOffset {
+        /// Subtracted first.
+        offset: Value,
+        /// Multiplied with.
+        scale: Value,
+    },
+    /// `numcodecs.quantize`.
+    Quantize {
+        /// Decimal digits kept.
+        digits: i32,
+    },
+    /// `bitround`.
+    BitRound {
+        /// Bits kept, of the mantissa or from the highest bit set.
+        keepbits: u32,
+    },
+    /// `numcodecs.astype`.
+    AsType,
+    /// `scale_offset`.
+    ScaleOffset {
+        /// Subtracted first.
+        offset: Value,
+        /// Multiplied with.
+        scale: Value,
+    },
+    /// `cast_value`.
+    CastValue(Box<CastValue>),
+}
+
+impl Elementwise {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Elementwise::FixedScaleOffset { .. } => "numcodecs.fixedscaleoffset",
+            Elementwise::Quantize { .. } => "numcodecs.quantize",
+            Elementwise::BitRound { .. } => "bitround",
+            Elementwise::AsType => "numcodecs.astype",
+            Elementwise::ScaleOffset { .. } => "scale_offset",
+            Elementwise::CastValue(_) => "cast_value",
+        }
+    }
+
+    /// Whether decoding leaves bytes as they are.
+    pub(super) fn is_identity(&self, decoded: Number, encoded: Number) -> bool {
+        match self {
+            Elementwise::BitRound { .. } => true,
+            Elementwise::Quantize { .. } | Elementwise::AsType => decoded == encoded,
+            _ => false,
+        }
+    }
+
+    /// `None` when the decoded type has no such number.
+    pub(super) fn decode(&self, value: Value, decoded: Number, encoded: Number) -> Option<Value> {
+        match self {
+            Elementwise::FixedScaleOffset { offset, scale } => {
+                let (offset, scale) = (offset.as_f64(), scale.as_f64());
+                let value = value.as_f64();
+                decoded.cast(match encoded {
+                    // Python's numbers are of the array's type before they are used.
+                    Number::Float(format) if format.bytes < 8 => {
+                        let round = |exact| Number::rounded(format, exact).map(Value::as_f64);
+                        let quotient = round(value / round(scale)?)?;
+                        Value::Float(round(quotient + round(offset)?)?)
+                    }
+                    _ => Value::Float(value / scale + offset),
+                })
+            }
+            Elementwise::Quantize { .. } | Elementwise::AsType => decoded.cast(value),
+            Elementwise::BitRound { .. } => Some(value),
+            Elementwise::ScaleOffset { offset, scale } => {
+                let quotient = exact(decoded, value, *scale, i128::checked_div, |a, b| a / b)?;
+                if let (Value::Int(value), Value::Int(quotient), Value::Int(scale)) =
+                    (value, quotient, scale)
+                    && quotient.checked_mul(*scale) != Some(value)
+                {
+                    return None;
+                }
+                exact(decoded, quotient, *offset, i128::checked_add, |a, b| a + b)
+            }
+            Elementwise::CastValue(cast) => cast.decode(value, decoded),
+        }
+    }
+
+    /// `None` when the encoded type has no such number.
+    pub(super) fn encode(&self, value: Value, decoded: Number, encoded: Number) -> Option<Value> {
+        match self {
+            Elementwise::FixedScaleOffset { offset, scale } => {
+                encoded.cast(fixed_scale_offset(value, *offset, *scale, decoded)?)
+            }
+            Elementwise::Quantize { digits } => {
+                let scale = quantum(*digits);
+                let Number::Float(format) = decoded else {
+                    return None;
+                };
+                let round = |exact| Number::rounded(format, exact).map(Value::as_f64);
+                let scale = round(scale)?;
+                let scaled = round(value.as_f64() * scale)?.round_ties_even();
+                encoded.cast(Value::Float(round(scaled / scale)?))
+            }
+            Elementwise::BitRound { keepbits } => Some(bit_round(value, *keepbits, decoded)),
+            Elementwise::AsType => encoded.cast(value),
+            Elementwise::ScaleOffset { offset, scale } => {
+                let moved = exact(decoded, value, *offset, i128::checked_sub, |a, b| a - b)?;
+                exact(decoded, moved, *scale, i128::checked_mul, |a, b| a * b)
+            }
+            Elementwise::CastValue(cast) => cast.encode(value, encoded),
+        }
+    }
+
+    pub(super) fn refusal(&self, value: Value, decoded: Number) -> FormatError {
+        let problem = format!("{value:?} has no decoded value in {decoded:?}");
+        FormatError::encoded(self.name(), problem)
+    }
+}
+
+/// One operation in the type of an array; `None` when that has no such number.
+fn exact(
+    number: Number,
+    one: Value,
+    other: Value,
+    integers: fn(i128, i128) -> Option<i128>,
+    floats: fn(f64, f64) -> f64,
+) -> Option<Value> {
+    match (number, one, other) {
+        (Number::Integer(format), Value::Int(one), Value::Int(other)) => {
+            let result = integers(one, other)?;
+            format.holds(result).then_some(Value::Int(result))
+        }
+        (Number::Float(format), one, other) => {
+            let (one, other) = (one.as_f64(), other.as_f64());
+            let result = Number::rounded(format, floats(one, other))?.as_f64();
+            // An infinity or NaN out of finite numbers stands for one that cannot be said.
+            let sound = result.is_finite() || !one.is_finite() || !other.is_finite();
+            sound.then_some(Value::Float(result))
+        }
+        _ => None,
+    }
+}
+
+/// `(value - offset) * scale`, rounded half to even, before its cast.
+fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number) -> Option<Value> {
+    if let (Number::Integer(_), Value::Int(value), Value::Int(offset), Value::Int(scale)) =
+        (decoded, value, offset, scale)
+    {
+        let Value::Int(moved) = decoded.cast(Value::Int(value.wrapping_sub(offset)))? else {
+            return None;
+        };
+        return decoded.cast(Value::Int(moved.wrapping_mul(scale)));
+    }
+    let round = |exact: f64| match decoded {
+        Number::Float(format) => Number::rounded(format, exact).map(Value::as_f64),
+        _ => Some(exact),
+    };
+    let moved = round(value.as_f64() - round(offset.as_f64())?)?;
+    let scaled = round(moved * round(scale.as_f64())?)?;
+    Some(Value::Float(scaled.round_ties_even()))
+}
+
+/// The power of two that numbers of `digits` decimal digits are rounded at.
+fn quantum(digits: i32) -> f64 {
+    let exponent = 10_f64.powf(f64::from(-digits)).log10();
+    let exponent = if exponent < 0.0 {
+        exponent.floor()
+    } else {
+        exponent.ceil()
+    };
+    10_f64.powf(-exponent).log2().ceil().exp2()
+}
+
+/// Rounds half to even at `keepbits` of the mantissa, or from the highest bit set.
+fn bit_round(value: Value, keepbits: u32, number: Number) -> Value {
+    let mut bytes = [0; 8];
+    number.write(value, &mut bytes);
+    let (low, _) = bytes.split_at_mut(number.size().min(8));
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(low.iter()) {
+        *to = *from;
+    }
+    let word = u64::from_le_bytes(word);
+    let most = match number {
+        Number::Float(format) => format.mantissa_bits,
+        _ => u64::BITS - word.leading_zeros(),
+    };
+    let Some(dropped @ 1..) = most.checked_sub(keepbits) else {
+        return value;
+    };
+    let half = ((word >> dropped) & 1) + ((1 << (dropped - 1)) - 1);
+    let rounded = (word.wrapping_add(half) >> dropped) << dropped;
+    number.read(&rounded.to_le_bytes())
+}

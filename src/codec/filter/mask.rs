@@ -1,0 +1,37 @@
+//! The `packbits` filter of numcodecs: eight booleans in a byte.
+//!
+//! Name: `numcodecs.packbits`; in v2 the filter `packbits`. Not the registered codec
+//! `packbits`, which has the bits of a byte in the other order.
+//!
+//! ```text
+//! true false true true false      03 b0
+//!                                 |  1011 0000   first element in the highest bit
+//!                                 3 bits of the last byte are padding
+//! ```
+
+use crate::error::FormatError;
+
+pub(super) const NAME: &str = "numcodecs.packbits";
+
+/// Bytes of `elements` booleans, the count of padding included.
+pub(super) fn encoded_len(elements: u64) -> u64 {
+    elements.div_ceil(8).saturating_add(1)
+}
+
+/// Unpacks to one byte each. The caller has compared the lengths.
+pub(super) fn decode(encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+    let (&padding, packed) = encoded
+        .split_first()
+        .ok_or_else(|| FormatError::encoded(NAME, "no bytes at all"))?;
+    let expected = (8 - out.len() % 8) % 8;
+    if usize::from(padding) != expected {
+        let problem = format!("{padding} bits of padding, expected {expected}");
+        return Err(FormatError::encoded(NAME, problem));
+    }
+    for (bits, out) in packed.iter().zip(out.chunks_mut(8)) {
+        for (i, element) in (0..8).zip(out) {
+            *element = (bits >> (7 - i)) & 1;
+        }
+    }
+    Ok(())
+}

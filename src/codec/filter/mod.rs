@@ -1,0 +1,174 @@
+//! Filters: array-to-array codecs that change elements, not their order.
+//!
+//! ```text
+//! decoded --delta, scale, cast, pack..--> encoded         10 11 12 13  --delta-->  10 1 1 1
+//! ```
+//!
+//! Most of them are those of numcodecs, with its semantics; the others are registered in
+//! zarr-extensions. A filter sees elements in C order, little-endian, and never another
+//! filter. Only single elements are ever encoded here: the fill value, as the inner chunks of
+//! a shard that are absent have it ([`Filter::encode_element`]).
+
+mod cast_value;
+mod categorize;
+mod delta;
+mod elementwise;
+mod mask;
+
+pub(crate) use cast_value::{CastValue, OutOfRange, Rounding};
+pub(crate) use categorize::Categories;
+pub(crate) use elementwise::Elementwise;
+
+use super::number::{Number, each};
+use crate::dtype::DataType;
+use crate::error::FormatError;
+
+/// A filter between two types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    kind: FilterKind,
+    decoded_size: u64,
+    encoded: DataType,
+}
+
+/// What a filter does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FilterKind {
+    /// The same for every element, whatever its neighbours.
+    Elementwise {
+        /// What.
+        operation: Elementwise,
+        /// The type of a decoded number.
+        decoded: Number,
+        /// The type of an encoded number.
+        encoded: Number,
+    },
+    /// Differences from the element before.
+    Delta {
+        /// The type of a decoded number, in which differences are summed.
+        decoded: Number,
+        /// The type of a difference.
+        encoded: Number,
+    },
+    /// Eight booleans in a byte, behind a byte that counts the bits left over.
+    Mask,
+    /// Numbers that stand for strings.
+    Categories(Categories),
+}
+
+impl Filter {
+    /// A filter from elements of `decoded` to elements of `encoded`.
+    pub(crate) fn new(kind: FilterKind, decoded: &DataType, encoded: DataType) -> Filter {
+        Filter {
+            kind,
+            decoded_size: decoded.item_size,
+            encoded,
+        }
+    }
+
+    /// Its name in a pipeline.
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            FilterKind::Elementwise { operation, .. } => operation.name(),
+            FilterKind::Delta { .. } => delta::NAME,
+            FilterKind::Mask => mask::NAME,
+            FilterKind::Categories(_) => categorize::NAME,
+        }
+    }
+
+    /// The type of encoded elements.
+    pub fn encoded_type(&self) -> &DataType {
+        &self.encoded
+    }
+
+    /// Whether an encoded element depends on nothing but its decoded one.
+    pub fn is_elementwise(&self) -> bool {
+        matches!(
+            self.kind,
+            FilterKind::Elementwise { .. } | FilterKind::Categories(_)
+        )
+    }
+
+    /// Shape of the encoded elements, from that of the decoded ones.
+    pub(super) fn encoded_shape(&self, shape: &[u64]) -> crate::grid::Dims {
+        match self.kind {
+            FilterKind::Mask => {
+                let elements = crate::grid::product(shape).unwrap_or(u64::MAX);
+                [mask::encoded_len(elements)][..].into()
+            }
+            _ => shape.into(),
+        }
+    }
+
+    /// Bytes of the encoded elements, from those of the decoded ones.
+    pub(super) fn encoded_len(&self, decoded_len: u64) -> u64 {
+        match self.kind {
+            FilterKind::Mask => mask::encoded_len(decoded_len),
+            _ => (decoded_len / self.decoded_size.max(1)).saturating_mul(self.encoded.item_size),
+        }
+    }
+
+    /// Decodes `encoded`, all of it, to all of `out`.
+    ///
+    /// # Errors
+    /// A number that the decoded type does not have, or lengths that do not fit.
+    pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let decoded_len = u64::try_from(out.len()).unwrap_or(u64::MAX);
+        let expected = self.encoded_len(decoded_len);
+        if u64::try_from(encoded.len()) != Ok(expected) {
+            let problem = format!("{} bytes, expected {expected}", encoded.len());
+            return Err(FormatError::encoded(self.name(), problem));
+        }
+        match &self.kind {
+            FilterKind::Elementwise {
+                operation,
+                decoded,
+                encoded: stored,
+            } => {
+                if operation.is_identity(*decoded, *stored) {
+                    out.copy_from_slice(encoded);
+                    return Ok(());
+                }
+                each((*stored, encoded), (*decoded, out), |value| {
+                    operation
+                        .decode(value, *decoded, *stored)
+                        .ok_or_else(|| operation.refusal(value, *decoded))
+                })
+            }
+            FilterKind::Delta {
+                decoded,
+                encoded: stored,
+            } => delta::decode((*stored, encoded), (*decoded, out)),
+            FilterKind::Mask => mask::decode(encoded, out),
+            FilterKind::Categories(categories) => {
+                let size = usize::try_from(self.decoded_size).unwrap_or(usize::MAX);
+                categories.decode(encoded, size, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Encodes one element; `None` when that is impossible, or depends on its neighbours.
+    pub(super) fn encode_element(&self, element: &[u8]) -> Option<Vec<u8>> {
+        let mut out = vec![0; usize::try_from(self.encoded.item_size).ok()?];
+        match &self.kind {
+            FilterKind::Elementwise {
+                operation,
+                decoded,
+                encoded,
+            } => {
+                let parts = (*decoded, element);
+                each(parts, (*encoded, out.as_mut_slice()), |value| {
+                    operation.encode(value, *decoded, *encoded).ok_or(())
+                })
+                .ok()?;
+            }
+            FilterKind::Categories(categories) => categories.encode(element, &mut out),
+            FilterKind::Delta { .. } | FilterKind::Mask => return None,
+        }
+        Some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Single numbers: read from decoded bytes, cast, written again.
+//!
+//! Every float of up to eight bytes is an `f64`, and every integer an `i128`, so that filters
+//! compute on these two and round to the type that the format names. One operation in `f64`,
+//! rounded, is exactly that operation in a type of at most half as many bits.
+
+use crate::dtype::{DataType, Element, FloatFormat, IntegerFormat};
+
+/// The type of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// One byte, zero or not.
+    Bool,
+    /// A whole number.
+    Integer(IntegerFormat),
+    /// A floating point number.
+    Float(FloatFormat),
+}
+
+/// A number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value {
+    /// A whole number, or 0 and 1 for false and true.
+    Int(i128),
+    /// A floating point number.
+    Float(f64),
+}
+
+impl Value {
+    /// Nearest `f64`.
+    pub(crate) fn as_f64(self) -> f64 {
+        match self {
+            #[expect(clippy::cast_precision_loss, reason = "rounds half to even")]
+            Value::Int(value) => value as f64,
+            Value::Float(value) => value,
+        }
+    }
+
+    /// Whether this is the same number; all NaNs are one.
+    pub(crate) fn is_same(self, other: Value) -> bool {
+        match (self, other) {
+            (Value::Int(one), Value::Int(other)) => one == other,
+            (one, other) => {
+                let (one, other) = (one.as_f64(), other.as_f64());
+                one.partial_cmp(&other) == Some(std::cmp::Ordering::Equal)
+                    || (one.is_nan() && other.is_nan())
+            }
+        }
+    }
+}
+
+/// Two floats are one number, as two doubles of equal bits are one value.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Int(one), Value::Int(other)) => one == other,
+            (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl Number {
+    /// The number that an element of `data_type` is; dates and durations are their counts.
+    /// `None` when it is no single number.
+    pub(crate) fn of(data_type: &DataType) -> Option<Number> {
+        match data_type.element {
+            Element::Bool => Some(Number::Bool),
+            Element::Integer(format) => Some(Number::Integer(format)),
+            Element::Float(format) => Some(Number::Float(format)),
+            Element::Time(_) => Some(Number::Integer(IntegerFormat::whole(8, true))),
+            _ => None,
+        }
+    }
+
+    /// As [`Number::of`], and either part of a complex number.
+    pub(crate) fn part_of(data_type: &DataType) -> Option<Number> {
+        match data_type.element {
+            Element::Complex(format) => Some(Number::Float(format)),
+            _ => Number::of(data_type),
+        }
+    }
+
+    /// Bytes of one.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Number::Bool => 1,
+            Number::Integer(format) => format.bytes,
+            Number::Float(format) => format.bytes,
+        }
+    }
+
+    /// Bits that count: those of a narrow integer are the low ones.
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            Number::Bool => 1,
+            Number::Integer(format) => format.bits,
+            Number::Float(format) => format.bits(),
+        }
+    }
+
+    /// The number that `bytes`, little-endian, are.
+    pub(crate) fn read(self, bytes: &[u8]) -> Value {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        let word = u64::from_le_bytes(word);
+        match self {
+            Number::Bool => Value::Int(i128::from(word != 0)),
+            Number::Integer(format) => Value::Int(wrapped(i128::from(word), format)),
+            Number::Float(format) => Value::Float(format.value(word)),
+        }
+    }
+
+    /// Writes a number that this type has, such as [`Number::cast`] gives.
+    pub(crate) fn write(self, value: Value, out: &mut [u8]) {
+        let word = match (self, value) {
+            (Number::Float(format), value) => format.of_value(value.as_f64()).unwrap_or(0),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the low bits are what is stored"
+            )]
+            (_, Value::Int(value)) => value as u64,
+            #[expect(clippy::cast_possible_truncation, reason = "a cast left it whole")]
+            (_, Value::Float(value)) => (value as i64).cast_unsigned(),
+        };
+        for (to, from) in out.iter_mut().zip(word.to_le_bytes()) {
+            *to = from;
+        }
+    }
+
+    /// A C cast, as `numpy.ndarray.astype` does: integers wrap round, floats round half to
+    /// even, floats to integers are cut off. `None` where C leaves it undefined, and where the
+    /// type has no such number.
+    pub(crate) fn cast(self, value: Value) -> Option<Value> {
+        match (self, value) {
+            (Number::Bool, Value::Int(value)) => Some(Value::Int(i128::from(value != 0))),
+            (Number::Bool, Value::Float(value)) => Some(Value::Int(i128::from(value != 0.0))),
+            (Number::Integer(format), Value::Int(value)) => {
+                Some(Value::Int(wrapped(value, format)))
+            }
+            (Number::Integer(format), Value::Float(value)) => {
+                let whole = whole(value.trunc())?;
+                format.holds(whole).then_some(Value::Int(whole))
+            }
+            (Number::Float(format), Value::Int(value)) => {
+                #[expect(clippy::cast_precision_loss, reason = "rounds half to even")]
+                let nearest = match format.bytes {
+                    8 => value as f64,
+                    // NumPy takes the way over float32 to the narrower types.
+                    _ => f64::from(value as f32),
+                };
+                Number::rounded(format, nearest)
+            }
+            (Number::Float(format), Value::Float(value)) => Number::rounded(format, value),
+        }
+    }
+
+    /// What an operation on numbers of this type gives, `exact` being its result in `f64`.
+    pub(crate) fn rounded(format: FloatFormat, exact: f64) -> Option<Value> {
+        if format.bytes == 8 {
+            return Some(Value::Float(exact));
+        }
+        let bits = format.of_value(exact)?;
+        Some(Value::Float(format.value(bits)))
+    }
+}
+
+/// The low bits of `value` as a number of `format`.
+pub(super) fn wrapped(value: i128, format: IntegerFormat) -> i128 {
+    let unused = 128 - format.bits;
+    if format.signed {
+        (value << unused) >> unused
+    } else {
+        ((value << unused).cast_unsigned() >> unused).cast_signed()
+    }
+}
+
+/// A float without a fraction as an integer; `None` when it is no number or far too large.
+pub(super) fn whole(value: f64) -> Option<i128> {
+    const PAST: f64 = 1.0e38;
+    #[expect(clippy::cast_possible_truncation, reason = "smaller than 2^127")]
+    (value.abs() < PAST).then_some(value as i128)
+}
+
+/// Numbers of `encoded`, each through `undo`, to numbers of `out`.
+pub(super) fn each<E>(
+    (from, encoded): (Number, &[u8]),
+    (to, out): (Number, &mut [u8]),
+    mut undo: impl FnMut(Value) -> Result<Value, E>,
+) -> Result<(), E> {
+    let numbers = encoded.chunks_exact(from.size());
+    for (bytes, out) in numbers.zip(out.chunks_exact_mut(to.size())) {
+        to.write(undo(from.read(bytes))?, out);
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! The `packbits` codec: only the bits of each element that count, one after the other.
+//!
+//! Spec: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits>.
+//!
+//! ```json
+//! { "name": "packbits", "configuration": { "padding_encoding": "first_byte",
+//!                                          "first_bit": 0, "last_bit": 2 } }
+//! ```
+//!
+//! The first bit is the lowest of the first byte, as zarrs packs them. The filter of numcodecs
+//! that has the same name packs the other way round.
+
+use super::number::Number;
+use crate::dtype::DataType;
+use crate::error::FormatError;
+
+const NAME: &str = "packbits";
+
+/// Where the number of unused bits of the last byte is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaddingEncoding {
+    /// Nowhere.
+    None,
+    /// In a byte before the others.
+    FirstByte,
+    /// In a byte behind the others.
+    LastByte,
+}
+
+/// Which bits of each element are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackBits {
+    padding: PaddingEncoding,
+    first_bit: u32,
+    last_bit: u32,
+    /// Bytes of a number in memory.
+    number_bytes: usize,
+    is_signed: bool,
+}
+
+impl PackBits {
+    /// The codec for numbers of `data_type`.
+    ///
+    /// # Errors
+    /// A type of no numbers, or bits that a number does not have.
+    pub fn new(
+        data_type: &DataType,
+        padding: PaddingEncoding,
+        first_bit: Option<u64>,
+        last_bit: Option<u64>,
+    ) -> Result<PackBits, FormatError> {
+        let number = Number::part_of(data_type).ok_or_else(|| {
+            FormatError::unsupported("", "data type of packbits", &data_type.name)
+        })?;
+        let bits = number.bits();
+        let first = first_bit.unwrap_or(0);
+        let last = last_bit.unwrap_or(u64::from(bits) - 1);
+        if first > last || last >= u64::from(bits) {
+            let problem = format!("bits {first} to {last} of numbers of {bits} bits");
+            return Err(FormatError::document("", problem));
+        }
+        Ok(PackBits {
+            padding,
+            first_bit: u32::try_from(first).unwrap_or(0),
+            last_bit: u32::try_from(last).unwrap_or(0),
+            number_bytes: number.size(),
+            is_signed: matches!(number, Number::Integer(format) if format.signed),
+        })
+    }
+
+    fn bits(&self) -> u32 {
+        self.last_bit - self.first_bit + 1
+    }
+
+    /// Bytes of a chunk of `decoded_len` bytes, the count of padding included.
+    pub(super) fn encoded_len(&self, decoded_len: u64) -> u64 {
+        let numbers = u128::from(decoded_len) / self.number_bytes.max(1) as u128;
+        let bytes = (numbers * u128::from(self.bits())).div_ceil(8);
+        let padding = u64::from(self.padding != PaddingEncoding::None);
+        u64::try_from(bytes)
+            .unwrap_or(u64::MAX)
+            .saturating_add(padding)
+    }
+
+    /// Unpacks `encoded` to all of `out`.
+    ///
+    /// # Errors
+    /// Another length, or another count of padding.
+    pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let refused = |problem: String| Err(FormatError::encoded(NAME, problem));
+        let decoded_len = u64::try_from(out.len()).unwrap_or(u64::MAX);
+        let expected = self.encoded_len(decoded_len);
+        if u64::try_from(encoded.len()) != Ok(expected) {
+            return refused(format!("{} bytes, expected {expected}", encoded.len()));
+        }
+        let (padding, packed) = match self.padding {
+            PaddingEncoding::None => (None, encoded),
+            PaddingEncoding::FirstByte => match encoded.split_first() {
+                Some((padding, packed)) => (Some(*padding), packed),
+                None => (None, encoded),
+            },
+            PaddingEncoding::LastByte => match encoded.split_last() {
+                Some((padding, packed)) => (Some(*padding), packed),
+                None => (None, encoded),
+            },
+        };
+        let width = self.bits();
+        let numbers = (out.len() / self.number_bytes) as u128;
+        let unused = (8 - (numbers * u128::from(width)) % 8) % 8;
+        if let Some(padding) = padding
+            && u128::from(padding) != unused
+        {
+            return refused(format!("{padding} bits of padding, expected {unused}"));
+        }
+        // Bits that are taken from the bytes, but not by a number yet.
+        let (mut pending, mut n_pending) = (0_u128, 0);
+        let mut bytes = packed.iter();
+        for number in out.chunks_exact_mut(self.number_bytes) {
+            while n_pending < width {
+                let byte = bytes.next().copied().unwrap_or(0);
+                pending |= u128::from(byte) << n_pending;
+                n_pending += 8;
+            }
+            let bits = pending & ((1 << width) - 1);
+            pending >>= width;
+            n_pending -= width;
+            let mut value = bits << self.first_bit;
+            if self.is_signed && bits >> (width - 1) == 1 {
+                value |= u128::MAX << self.last_bit;
+            }
+            for (to, from) in number.iter_mut().zip(value.to_le_bytes()) {
+                *to = from;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    fn data_type(name: &str) -> DataType {
+        let text: Box<RawValue> = serde_json::from_str(&format!("\"{name}\"")).unwrap();
+        DataType::parse_v3(&text).unwrap()
+    }
+
+    fn decode(codec: &PackBits, encoded: &[u8], len: usize) -> Result<Vec<u8>, FormatError> {
+        let mut out = vec![0xee; len];
+        codec.decode(encoded, &mut out)?;
+        Ok(out)
+    }
+
+    #[test]
+    fn the_lowest_bit_is_first() {
+        use PaddingEncoding::{FirstByte, LastByte, None as Nowhere};
+        let bools = |padding| PackBits::new(&data_type("bool"), padding, None, None).unwrap();
+        let elements = [1, 0, 1, 1, 0];
+        for (padding, encoded) in [
+            (Nowhere, &[0b0_1101][..]),
+            (FirstByte, &[3, 0b0_1101]),
+            (LastByte, &[0b0_1101, 3]),
+        ] {
+            let codec = bools(padding);
+            assert_eq!(decode(&codec, encoded, 5).unwrap(), elements);
+            assert!(decode(&codec, encoded, 9).is_err());
+            assert!(decode(&codec, &[], 5).is_err());
+            assert_eq!(decode(&codec, &encoded[1..], 0).is_ok(), padding == Nowhere);
+        }
+        assert!(decode(&bools(FirstByte), &[2, 0b0_1101], 5).is_err());
+    }
+
+    #[test]
+    fn bits_go_back_to_their_place_with_their_sign() {
+        let codec = |name, first, last| {
+            let (first, last) = (Some(first), Some(last));
+            PackBits::new(&data_type(name), PaddingEncoding::None, first, last)
+        };
+        let int4 = PackBits::new(&data_type("int4"), PaddingEncoding::None, None, None).unwrap();
+        assert_eq!(decode(&int4, &[0x7f, 0x08], 3).unwrap(), [0xff, 7, 0xf8]);
+        let middle = codec("int16", 4, 11).unwrap();
+        assert_eq!(
+            decode(&middle, &[0x81, 0x12], 4).unwrap(),
+            [0x10, 0xf8, 0x20, 1]
+        );
+        let whole = codec("uint64", 0, 63).unwrap();
+        let bytes: Vec<u8> = (1..17).collect();
+        assert_eq!(decode(&whole, &bytes, 16).unwrap(), bytes);
+        let complex = codec("complex64", 31, 31).unwrap();
+        assert_eq!(
+            decode(&complex, &[2], 8).unwrap(),
+            [0, 0, 0, 0, 0, 0, 0, 0x80]
+        );
+        for (first, last) in [(3, 2), (0, 16), (u64::MAX, u64::MAX)] {
+            assert!(codec("int16", first, last).is_err());
+        }
+        assert!(codec("r16", 0, 1).is_err());
+    }
+}

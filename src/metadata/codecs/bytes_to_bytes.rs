@@ -1,0 +1,210 @@
+//! Configurations of codecs from bytes to bytes. Most of them say how to encode, which is of no
+//! interest here.
+
+use serde_json::value::RawValue;
+
+use super::{MAX_NESTING, Parser, Seen, Stage, list, members, parsers};
+use crate::codec::{
+    BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Lzma, LzmaArchitecture, LzmaFilter,
+};
+use crate::dtype::json::{self, Json, Object};
+use crate::error::FormatError;
+
+/// What reads the configuration of the codec `name`.
+pub(super) fn parser(name: &str) -> Option<Parser> {
+    Some(match name {
+        "gzip" => |_, _| stage(BytesToBytes::Gzip),
+        "zstd" => |_, _| stage(BytesToBytes::Zstd),
+        "blosc" => |_, _| stage(BytesToBytes::Blosc),
+        "crc32c" => |_, _| stage(BytesToBytes::CRC32C),
+        "conditional" => conditional,
+        _ => return None,
+    })
+}
+
+/// What reads the configuration of the codec `numcodecs.ID`.
+pub(super) fn numcodecs_parser(id: &str) -> Option<Parser> {
+    use ChecksumKind::{Adler32, Crc32, Crc32c, Fletcher32};
+    use ChecksumLocation::{End, Start};
+    Some(match id {
+        // zlib streams have gone by this name.
+        "gzip" => |_, _| stage(BytesToBytes::GzipOrZlib),
+        "zlib" => |_, _| stage(BytesToBytes::Zlib),
+        "zstd" => |_, _| stage(BytesToBytes::Zstd),
+        "blosc" => |_, _| stage(BytesToBytes::Blosc),
+        "lz4" => |_, _| stage(BytesToBytes::Lz4),
+        "bz2" => |_, _| stage(BytesToBytes::Bz2),
+        "base64" => |_, _| stage(BytesToBytes::Base64),
+        "lzma" => |_, configuration| stage(BytesToBytes::Lzma(lzma(configuration)?)),
+        "shuffle" => shuffle,
+        "crc32" => |_, configuration| checksum(configuration, Crc32, Start),
+        "adler32" => |_, configuration| checksum(configuration, Adler32, Start),
+        "crc32c" => |_, configuration| checksum(configuration, Crc32c, End),
+        "fletcher32" => |_, _| checksum(&Object::default(), Fletcher32, End),
+        "jenkins_lookup3" => jenkins_lookup3,
+        _ => return None,
+    })
+}
+
+fn stage(codec: BytesToBytes) -> Result<Stage, FormatError> {
+    Ok(Stage::BytesToBytes(codec))
+}
+
+fn checksum(
+    configuration: &Object<'_>,
+    kind: ChecksumKind,
+    default: ChecksumLocation,
+) -> Result<Stage, FormatError> {
+    let locations = [
+        ("start", ChecksumLocation::Start),
+        ("end", ChecksumLocation::End),
+    ];
+    let location = members::word(configuration, "location", &locations)?;
+    stage(BytesToBytes::Checksum(Checksum {
+        kind,
+        location: location.unwrap_or(default),
+    }))
+}
+
+fn jenkins_lookup3(_: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let initval = members::integer(configuration, "initval", (0, u32::MAX.into()))?;
+    let prefix = match configuration.get_some("prefix") {
+        // Python's bytes have no spelling of their own in JSON.
+        Some(raw) => return Err(FormatError::unsupported("prefix", "prefix", raw.get())),
+        None => Vec::new(),
+    };
+    let initval = initval.and_then(|value| u32::try_from(value).ok());
+    let kind = ChecksumKind::JenkinsLookup3 {
+        initval: initval.unwrap_or(0),
+        prefix,
+    };
+    checksum(&Object::default(), kind, ChecksumLocation::End)
+}
+
+fn shuffle(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let size = members::integer(configuration, "elementsize", (0, i64::from(i32::MAX)))?;
+    // Without one, zarr-python takes that of the array.
+    let element_size = match size {
+        Some(size) => usize::try_from(size).ok(),
+        None => usize::try_from(seen.data_type.item_size).ok(),
+    };
+    stage(BytesToBytes::Shuffle {
+        element_size: element_size.unwrap_or(1).max(1),
+    })
+}
+
+fn lzma(configuration: &Object<'_>) -> Result<Lzma, FormatError> {
+    let format = members::integer(configuration, "format", (1, 3))?;
+    match format.unwrap_or(1) {
+        1 => Ok(Lzma::Xz),
+        2 => Ok(Lzma::Alone),
+        _ => {
+            let filters = configuration.require("filters")?;
+            let read = || {
+                let filters = json::array(filters, "a list of filters")?;
+                if filters.is_empty() {
+                    return Err(json::mismatch(
+                        configuration.require("filters")?,
+                        "a filter",
+                    ));
+                }
+                let filters = filters.into_iter().enumerate().map(|(i, filter)| {
+                    lzma_filter(filter).map_err(|error| error.within(&format!("[{i}]")))
+                });
+                filters.collect()
+            };
+            read()
+                .map(Lzma::Raw)
+                .map_err(|error: FormatError| error.within("filters"))
+        }
+    }
+}
+
+/// A filter by the number that Python's module `lzma` gives it.
+fn lzma_filter(filter: &RawValue) -> Result<LzmaFilter, FormatError> {
+    const LZMA1: i128 = 0x4000_0000_0000_0001;
+    let filter = json::object(filter, "a filter")?;
+    let id = filter.require("id")?;
+    let number = match Json::of(id)? {
+        Json::Number(text) => json::integer(text),
+        _ => None,
+    };
+    let option = |name: &str, most: u32, default: u32| {
+        let value = members::integer(&filter, name, (0, most.into()))?;
+        let value = value.and_then(|value| u32::try_from(value).ok());
+        Ok::<u32, FormatError>(value.unwrap_or(default))
+    };
+    let architecture = match number {
+        Some(LZMA1) => {
+            return Ok(LzmaFilter::Lzma1 {
+                lc: option("lc", 4, 3)?,
+                lp: option("lp", 4, 0)?,
+                pb: option("pb", 4, 2)?,
+            });
+        }
+        Some(0x21) => return Ok(LzmaFilter::Lzma2),
+        Some(0x03) => {
+            let dist = members::integer(&filter, "dist", (1, 256))?.unwrap_or(1);
+            let dist = u16::try_from(dist).unwrap_or(1);
+            return Ok(LzmaFilter::Delta { dist });
+        }
+        Some(0x04) => LzmaArchitecture::X86,
+        Some(0x05) => LzmaArchitecture::PowerPc,
+        Some(0x06) => LzmaArchitecture::Ia64,
+        Some(0x07) => LzmaArchitecture::Arm,
+        Some(0x08) => LzmaArchitecture::ArmThumb,
+        Some(0x09) => LzmaArchitecture::Sparc,
+        _ => return Err(json::mismatch(id, "the number of a filter of LZMA").within("id")),
+    };
+    Ok(LzmaFilter::Branch {
+        architecture,
+        start_offset: option("start_offset", u32::MAX, 0)?,
+    })
+}
+
+fn conditional(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    if seen.depth >= MAX_NESTING {
+        let problem = format!("found codecs nested more than {MAX_NESTING} levels deep");
+        return Err(FormatError::document("", problem));
+    }
+    let inside = Seen {
+        shape: seen.shape.clone(),
+        data_type: seen.data_type.clone(),
+        depth: seen.depth + 1,
+    };
+    let value = configuration.require("codecs")?;
+    let read = || {
+        let specs = list(value)?;
+        let mut codecs = Vec::new();
+        for (i, (spec, parser)) in specs.iter().zip(parsers(&specs)?).enumerate() {
+            let place = format!("[{i}]");
+            let stage = parser(&inside, &spec.configuration)
+                .map_err(|error| error.within("configuration").within(&place))?;
+            let Stage::BytesToBytes(codec) = stage else {
+                let problem = format!(
+                    "found `{}`, expected a codec from bytes to bytes",
+                    spec.name
+                );
+                return Err(FormatError::document(place, problem));
+            };
+            codecs.push(codec);
+        }
+        Ok(codecs)
+    };
+    let codecs = read().map_err(|error: FormatError| error.within("codecs"))?;
+    let count = u64::try_from(codecs.len()).unwrap_or(u64::MAX);
+    let bits = match configuration.get_some("header_bits") {
+        None => count,
+        Some(raw) => match json::length(raw) {
+            Ok(bits) if bits >= count && bits <= 1 << 16 && bits.is_multiple_of(8) => bits,
+            _ => {
+                let expected = format!("a multiple of 8 from {count} to 2^16");
+                return Err(json::mismatch(raw, &expected).within("header_bits"));
+            }
+        },
+    };
+    stage(BytesToBytes::Conditional {
+        codecs,
+        header_bytes: bits.div_ceil(8),
+    })
+}

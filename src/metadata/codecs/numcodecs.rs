@@ -1,0 +1,181 @@
+//! Configurations of the filters and object codecs of numcodecs.
+//!
+//! Members that are left out mean what numcodecs means by that, but types: zarr-python takes
+//! those from the array. Members that are not known are ignored.
+
+use super::{Parser, Seen, Stage, members, registered};
+#[cfg(feature = "pcodec")]
+use crate::codec::Pcodec;
+use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
+use crate::dtype::json::{self, Object};
+use crate::dtype::{DataType, Element, IntegerFormat};
+use crate::error::FormatError;
+
+/// What reads the configuration of the codec `numcodecs.ID`.
+pub(super) fn parser(id: &str) -> Option<Parser> {
+    Some(match id {
+        "delta" => delta,
+        "fixedscaleoffset" => fixed_scale_offset,
+        "quantize" => quantize,
+        "bitround" => registered::bitround,
+        "astype" => astype,
+        "packbits" => packbits,
+        "categorize" => categorize,
+        "vlen-array" => vlen_array,
+        "json" => |seen, _| object_codec(seen, "numcodecs.json"),
+        "json2" => |seen, _| object_codec(seen, "numcodecs.json2"),
+        "msgpack" => |seen, _| object_codec(seen, "numcodecs.msgpack"),
+        "msgpack2" => |seen, _| object_codec(seen, "numcodecs.msgpack2"),
+        #[cfg(feature = "pcodec")]
+        "pcodec" => |seen, _| {
+            let codec = Pcodec::new(&seen.data_type)?;
+            Ok(Stage::ArrayToBytes(ArrayToBytes::Pcodec(codec)))
+        },
+        _ => return None,
+    })
+}
+
+/// The types that a filter is between: its own, then that of `astype`.
+fn types(seen: &Seen, configuration: &Object<'_>) -> Result<(DataType, DataType), FormatError> {
+    let own = members::own_type(seen, configuration, "dtype")?;
+    let encoded = members::data_type(configuration, "astype")?;
+    let encoded = encoded.unwrap_or_else(|| own.clone());
+    Ok((own, encoded))
+}
+
+fn elementwise(
+    seen: &Seen,
+    operation: Elementwise,
+    decoded: Number,
+    encoded_type: DataType,
+) -> Result<Stage, FormatError> {
+    let kind = FilterKind::Elementwise {
+        operation,
+        decoded,
+        encoded: members::number(&encoded_type)?,
+    };
+    Ok(members::filter(seen, kind, encoded_type))
+}
+
+fn delta(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let (own, encoded) = types(seen, configuration)?;
+    let kind = FilterKind::Delta {
+        decoded: members::arithmetic(&own)?,
+        encoded: members::arithmetic(&encoded)?,
+    };
+    Ok(members::filter(seen, kind, encoded))
+}
+
+fn fixed_scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let (own, encoded) = types(seen, configuration)?;
+    let operation = Elementwise::FixedScaleOffset {
+        offset: members::value(configuration, "offset")?,
+        scale: members::value(configuration, "scale")?,
+    };
+    elementwise(seen, operation, members::arithmetic(&own)?, encoded)
+}
+
+fn quantize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let (own, encoded) = types(seen, configuration)?;
+    for data_type in [&own, &encoded] {
+        if !matches!(members::number(data_type)?, Number::Float(_)) {
+            let name = format!("{} with quantize", data_type.name);
+            return Err(FormatError::unsupported("", "data type", name));
+        }
+    }
+    let digits = members::integer(configuration, "digits", (-400, 400))?
+        .and_then(|digits| i32::try_from(digits).ok())
+        .ok_or_else(|| FormatError::document("digits", "missing, but required"))?;
+    let operation = Elementwise::Quantize { digits };
+    elementwise(seen, operation, members::number(&own)?, encoded)
+}
+
+fn astype(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let own = members::own_type(seen, configuration, "decode_dtype")?;
+    let encoded = members::data_type(configuration, "encode_dtype")?
+        .ok_or_else(|| FormatError::document("encode_dtype", "missing, but required"))?;
+    elementwise(seen, Elementwise::AsType, members::number(&own)?, encoded)
+}
+
+fn packbits(seen: &Seen, _: &Object<'_>) -> Result<Stage, FormatError> {
+    if seen.data_type.item_size != 1 {
+        let name = format!("{} with packbits", seen.data_type.name);
+        return Err(FormatError::unsupported("", "data type", name));
+    }
+    Ok(members::filter(seen, FilterKind::Mask, uint8()?))
+}
+
+fn uint8() -> Result<DataType, FormatError> {
+    let element = Element::Integer(IntegerFormat::whole(1, false));
+    DataType::of("uint8".to_owned(), element)
+}
+
+/// A filter of strings of a fixed length, or the codec of objects.
+fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let code = match members::data_type(configuration, "astype")? {
+        Some(code) => code,
+        None => uint8()?,
+    };
+    let Ok(number @ Number::Integer(_)) = members::number(&code) else {
+        return Err(FormatError::unsupported(
+            "astype",
+            "type of codes",
+            code.name,
+        ));
+    };
+    if seen.data_type.is_variable() {
+        let code_size = number.size();
+        return kept(seen, VariableLength::Categories { code_size });
+    }
+    let labels = configuration.require("labels")?;
+    let labels = json::array(labels, "a list of labels")
+        .and_then(|labels| {
+            let labels = labels.into_iter().map(|label| {
+                let label = json::string(label, "a label")?;
+                Ok(match seen.data_type.element {
+                    Element::Text { .. } => label
+                        .chars()
+                        .flat_map(|character| u32::from(character).to_le_bytes())
+                        .collect(),
+                    _ => label.into_bytes(),
+                })
+            });
+            labels.collect::<Result<Vec<Vec<u8>>, FormatError>>()
+        })
+        .map_err(|error| error.within("labels"))?;
+    if !matches!(
+        seen.data_type.element,
+        Element::Text { .. } | Element::Bytes { .. }
+    ) {
+        let name = format!("{} with categorize", seen.data_type.name);
+        return Err(FormatError::unsupported("", "data type", name));
+    }
+    members::own_type(seen, configuration, "dtype")?;
+    let kind = FilterKind::Categories(Categories::new(labels, number));
+    Ok(members::filter(seen, kind, code))
+}
+
+fn vlen_array(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let item = members::data_type(configuration, "dtype")?
+        .ok_or_else(|| FormatError::document("dtype", "missing, but required"))?;
+    let item_size = item.item_size;
+    kept(seen, VariableLength::Array { item_size })
+}
+
+fn object_codec(seen: &Seen, name: &'static str) -> Result<Stage, FormatError> {
+    kept(seen, VariableLength::Object(name))
+}
+
+/// A codec whose bytes are those of the decoded chunk. Bytes that are not item after item
+/// cannot be put together to the bytes of a shard.
+fn kept(seen: &Seen, codec: VariableLength) -> Result<Stage, FormatError> {
+    if !seen.data_type.is_variable() {
+        let name = format!("{} with {}", seen.data_type.name, codec.name());
+        return Err(FormatError::unsupported("", "data type", name));
+    }
+    if seen.depth > 0 && !codec.has_items() {
+        let name = format!("{} inside shards", codec.name());
+        return Err(FormatError::unsupported("", "codec", name));
+    }
+    Ok(Stage::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
+}

@@ -1,0 +1,308 @@
+//! Configurations of the codecs of the v3 core and of zarr-extensions, but for those of bytes.
+
+use serde_json::value::RawValue;
+
+use super::{Endian, Parser, Seen, Stage, members, numcodecs, sharding};
+use crate::codec::{
+    ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, FilterKind, Number, OutOfRange,
+    PackBits, PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
+};
+use crate::dtype::json::{self, Json, Object};
+use crate::dtype::{ByteOrder, DataType, Element};
+use crate::error::FormatError;
+use crate::grid::{Dims, product};
+use crate::metadata::json::lengths;
+
+/// What reads the configuration of the codec `name`.
+pub(super) fn parser(name: &str) -> Option<Parser> {
+    // Names of zarrs for codecs that have been registered, or are those of numcodecs.
+    if let Some(path) = name.strip_prefix("https://codec.zarrs.dev/") {
+        return match path {
+            "array_to_array/bitround" | "array_to_bytes/bitround" => Some(bitround),
+            "array_to_bytes/pcodec" => numcodecs::parser("pcodec"),
+            "bytes_to_bytes/fletcher32" => super::bytes_to_bytes::numcodecs_parser("fletcher32"),
+            "bytes_to_bytes/bz2" => super::bytes_to_bytes::numcodecs_parser("bz2"),
+            _ => None,
+        };
+    }
+    Some(match name {
+        "bytes" | "endian" => bytes,
+        "transpose" => transpose,
+        "reshape" => reshape,
+        "bitround" => bitround,
+        "scale_offset" => scale_offset,
+        "cast_value" => cast_value,
+        "packbits" => packbits,
+        "sharding_indexed" => sharding::sharding,
+        "vlen-utf8" => |seen, _| variable_length(seen, VariableLength::Text),
+        "vlen-bytes" => |seen, _| variable_length(seen, VariableLength::Bytes),
+        _ => return None,
+    })
+}
+
+fn bytes(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    if seen.data_type.is_variable() {
+        let name = &seen.data_type.name;
+        return Err(FormatError::unsupported(
+            "",
+            "data type before `bytes`",
+            name,
+        ));
+    }
+    let orders = [("little", ByteOrder::Little), ("big", ByteOrder::Big)];
+    let order = members::word(configuration, "endian", &orders)?;
+    if order.is_none() && seen.endian() == Endian::Required {
+        let problem = "missing, but required for a data type of several bytes";
+        return Err(FormatError::document("endian", problem));
+    }
+    let endian = order.filter(|_| seen.endian() != Endian::Meaningless);
+    Ok(Stage::ArrayToBytes(ArrayToBytes::Bytes(BytesCodec {
+        endian,
+    })))
+}
+
+fn transpose(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let value = configuration.require("order")?;
+    let rank = seen.shape.len();
+    let order: Dims = match Json::of(value)? {
+        // As until October 2023.
+        Json::String(order) if order == "C" => (0_u64..).take(rank).collect(),
+        Json::String(order) if order == "F" => {
+            let mut axes: Dims = (0_u64..).take(rank).collect();
+            axes.reverse();
+            axes
+        }
+        _ => lengths(value).map_err(|error| error.within("order"))?,
+    };
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if !sorted.iter().copied().eq((0_u64..).take(rank)) {
+        let expected = format!("a permutation of {rank} axes, counted from 0");
+        return Err(json::mismatch(value, &expected).within("order"));
+    }
+    let transpose = Transpose::new(&order, rank).map_err(|error| error.within("order"))?;
+    Ok(Stage::ArrayToArray(ArrayToArray::Transpose(transpose)))
+}
+
+fn reshape(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let value = configuration.require("shape")?;
+    let encoded_shape = reshaped(&seen.shape, value).map_err(|error| error.within("shape"))?;
+    Ok(Stage::ArrayToArray(ArrayToArray::Reshape(Reshape {
+        encoded_shape,
+    })))
+}
+
+/// The shape that a reshape of chunks of `shape` leads to. An item is a length, `-1` for what
+/// is left over, or a list of dimensions whose lengths are multiplied.
+fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
+    const MOST_DIMENSIONS: usize = 64;
+    let expected = format!("a shape of as many elements as {shape:?}, its dimensions in order");
+    let mismatch = || json::mismatch(value, &expected);
+    let items = json::array(value, "a list of lengths or lists of dimensions")?;
+    if items.len() > MOST_DIMENSIONS {
+        return Err(mismatch());
+    }
+    let mut lengths = Dims::new();
+    let mut left_over = None;
+    // For each dimension of the result, the first one and the one after the last that it joins.
+    let mut joined = Vec::new();
+    let mut next = 0;
+    for (i, item) in items.into_iter().enumerate() {
+        match Json::of(item)? {
+            Json::Number(text) if json::integer(text) == Some(-1) && left_over.is_none() => {
+                left_over = Some(i);
+                lengths.push(1);
+            }
+            Json::Array(dimensions) => {
+                let mut length = Some(1_u64);
+                let mut ends = None;
+                for dimension in dimensions {
+                    let axis = usize::try_from(json::length(dimension)?).map_err(|_| mismatch())?;
+                    let own = shape.get(axis).filter(|_| axis >= next);
+                    let own = own.ok_or_else(mismatch)?;
+                    length = length.and_then(|length| length.checked_mul(*own));
+                    ends = Some((ends.map_or(axis, |(first, _)| first), axis + 1));
+                    next = axis + 1;
+                }
+                lengths.push(length.ok_or_else(mismatch)?);
+                joined.extend(ends.map(|(first, past)| (i, first, past)));
+            }
+            _ => match json::length(item)? {
+                0 => return Err(mismatch()),
+                length => lengths.push(length),
+            },
+        }
+    }
+    let all = product(shape).ok_or_else(mismatch)?;
+    if let Some(place) = left_over.and_then(|i| lengths.get_mut(i)) {
+        *place = 1;
+    }
+    let known = product(&lengths).ok_or_else(mismatch)?;
+    if let Some(place) = left_over.and_then(|i| lengths.get_mut(i)) {
+        *place = all.checked_div(known).ok_or_else(mismatch)?;
+    }
+    // What lies before and behind a joined dimension is so on both sides.
+    let outside = |lengths: &[u64], first: usize, past: usize| {
+        Some((
+            product(lengths.get(..first)?)?,
+            product(lengths.get(past..)?)?,
+        ))
+    };
+    let in_place = joined.iter().all(|&(i, first, past)| {
+        let found = outside(&lengths, i, i + 1);
+        found.is_some() && found == outside(shape, first, past)
+    });
+    if product(&lengths) == Some(all) && in_place {
+        return Ok(lengths);
+    }
+    Err(mismatch())
+}
+
+pub(super) fn bitround(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let keepbits = members::integer(configuration, "keepbits", (0, 64))?;
+    let keepbits = keepbits
+        .and_then(|bits| u32::try_from(bits).ok())
+        .ok_or_else(|| FormatError::document("keepbits", "missing, but required"))?;
+    let number = Number::part_of(&seen.data_type).filter(|&number| number != Number::Bool);
+    let number = match number {
+        Some(number) => number,
+        None => members::arithmetic(&seen.data_type)?,
+    };
+    let kind = FilterKind::Elementwise {
+        operation: Elementwise::BitRound { keepbits },
+        decoded: number,
+        encoded: number,
+    };
+    Ok(members::filter(seen, kind, seen.data_type.clone()))
+}
+
+fn scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    members::check_known(configuration, &["offset", "scale"])?;
+    let number = members::arithmetic(&seen.data_type)?;
+    let read = |name: &str, default| match configuration.get(name) {
+        Some(raw) => members::scalar(&seen.data_type, raw).map_err(|error| error.within(name)),
+        None => Ok(match number {
+            Number::Float(_) => Value::Float(f64::from(default)),
+            _ => Value::Int(i128::from(default)),
+        }),
+    };
+    let (offset, scale) = (read("offset", 0_u8)?, read("scale", 1_u8)?);
+    if scale.is_same(Value::Int(0)) {
+        let problem = "found 0, which nothing can be divided by";
+        return Err(FormatError::document("scale", problem));
+    }
+    let kind = FilterKind::Elementwise {
+        operation: Elementwise::ScaleOffset { offset, scale },
+        decoded: number,
+        encoded: number,
+    };
+    Ok(members::filter(seen, kind, seen.data_type.clone()))
+}
+
+fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let known = ["data_type", "rounding", "out_of_range", "scalar_map"];
+    members::check_known(configuration, &known)?;
+    let encoded_type = DataType::parse_v3(configuration.require("data_type")?)
+        .map_err(|error| error.within("data_type"))?;
+    let decoded = members::arithmetic(&seen.data_type)?;
+    let encoded = members::arithmetic(&encoded_type).map_err(|error| error.within("data_type"))?;
+    let roundings = [
+        ("nearest-even", Rounding::NearestEven),
+        ("towards-zero", Rounding::TowardsZero),
+        ("towards-positive", Rounding::TowardsPositive),
+        ("towards-negative", Rounding::TowardsNegative),
+        ("nearest-away", Rounding::NearestAway),
+    ];
+    let ranges = [("clamp", OutOfRange::Clamp), ("wrap", OutOfRange::Wrap)];
+    let rounding = members::word(configuration, "rounding", &roundings)?;
+    let out_of_range = members::word(configuration, "out_of_range", &ranges)?;
+    if out_of_range == Some(OutOfRange::Wrap) && !matches!(encoded, Number::Integer(_)) {
+        let problem = format!("found \"wrap\" with `{}`, no integer", encoded_type.name);
+        return Err(FormatError::document("out_of_range", problem));
+    }
+    let (encode, decode) = match configuration.get_some("scalar_map") {
+        Some(value) => scalar_maps(value, &seen.data_type, &encoded_type)
+            .map_err(|error| error.within("scalar_map"))?,
+        None => (Vec::new(), Vec::new()),
+    };
+    let cast = CastValue {
+        rounding: rounding.unwrap_or(Rounding::NearestEven),
+        out_of_range: out_of_range.unwrap_or(OutOfRange::Refuse),
+        encode,
+        decode,
+    };
+    let kind = FilterKind::Elementwise {
+        operation: Elementwise::CastValue(Box::new(cast)),
+        decoded,
+        encoded,
+    };
+    Ok(members::filter(seen, kind, encoded_type))
+}
+
+/// Numbers and what they become.
+type ScalarMap = Vec<(Value, Value)>;
+
+/// Of `scalar_map`: `encode`, then `decode`.
+fn scalar_maps(
+    value: &RawValue,
+    decoded: &DataType,
+    encoded: &DataType,
+) -> Result<(ScalarMap, ScalarMap), FormatError> {
+    let maps = json::object(value, "an object")?;
+    members::check_known(&maps, &["encode", "decode"])?;
+    let map = |name: &str, from: &DataType, to: &DataType| {
+        let Some(list) = maps.get_some(name) else {
+            return Ok(Vec::new());
+        };
+        let pair = |item: &RawValue| match json::array(item, "a pair")?.as_slice() {
+            [one, other] => Ok((members::scalar(from, one)?, members::scalar(to, other)?)),
+            _ => Err(json::mismatch(
+                item,
+                "a pair of a number and what it becomes",
+            )),
+        };
+        let pairs = json::array(list, "a list of pairs")?.into_iter().map(pair);
+        pairs
+            .collect::<Result<_, _>>()
+            .map_err(|error: FormatError| error.within(name))
+    };
+    Ok((
+        map("encode", decoded, encoded)?,
+        map("decode", encoded, decoded)?,
+    ))
+}
+
+fn packbits(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    let encodings = [
+        ("none", PaddingEncoding::None),
+        ("first_byte", PaddingEncoding::FirstByte),
+        ("last_byte", PaddingEncoding::LastByte),
+    ];
+    let padding = members::word(configuration, "padding_encoding", &encodings)?;
+    let bit = |name| {
+        let bit = configuration.get_some(name).map(json::length);
+        bit.transpose().map_err(|error| error.within(name))
+    };
+    let codec = PackBits::new(
+        &seen.data_type,
+        padding.unwrap_or(PaddingEncoding::None),
+        bit("first_bit")?,
+        bit("last_bit")?,
+    )?;
+    Ok(Stage::ArrayToBytes(ArrayToBytes::PackBits(codec)))
+}
+
+/// Items behind their lengths. Elements of a fixed size may be such too, as zarr-python 3.0
+/// wrote them.
+fn variable_length(seen: &Seen, codec: VariableLength) -> Result<Stage, FormatError> {
+    let is_possible = match seen.data_type.element {
+        Element::Variable(_) | Element::Bytes { .. } | Element::Raw { .. } => true,
+        Element::Text { .. } => codec == VariableLength::Text,
+        _ => false,
+    };
+    if !is_possible {
+        let name = format!("{} with {}", seen.data_type.name, codec.name());
+        return Err(FormatError::unsupported("", "data type", name));
+    }
+    Ok(Stage::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
+}

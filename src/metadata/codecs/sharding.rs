@@ -1,0 +1,99 @@
+//! The configuration of `sharding_indexed`.
+
+use serde_json::value::RawValue;
+
+use super::{MAX_NESTING, Seen, Stage, list, members};
+use crate::codec::{ArrayToArray, ArrayToBytes, IndexLayout, IndexLocation, ShardingCodec};
+use crate::dtype::json::{self, Object};
+use crate::dtype::{DataType, Element, IntegerFormat};
+use crate::error::FormatError;
+use crate::grid::Dims;
+use crate::metadata::json::lengths;
+
+/// Refuses codecs that mix the elements of a whole shard.
+pub(super) fn check_before(array_to_array: &[ArrayToArray]) -> Result<(), FormatError> {
+    let mixing = array_to_array
+        .iter()
+        .position(|codec| !codec.can_be_split());
+    match mixing.and_then(|i| Some((i, array_to_array.get(i)?))) {
+        Some((i, codec)) => {
+            let name = format!("{} before sharding_indexed", codec.name());
+            Err(FormatError::unsupported(format!("[{i}]"), "codec", name))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+    if seen.depth == MAX_NESTING {
+        let problem =
+            format!("found shards in a shard index, or nested more than {MAX_NESTING} levels deep");
+        return Err(FormatError::document("", problem));
+    }
+    let value = configuration.require("chunk_shape")?;
+    let (chunk_shape, chunks_per_shard) = lengths(value)
+        .and_then(|chunk_shape| {
+            let counts = chunks_per_shard(seen, value, &chunk_shape)?;
+            Ok((chunk_shape, counts))
+        })
+        .map_err(|error| error.within("chunk_shape"))?;
+    let inner = Seen {
+        shape: chunk_shape.clone(),
+        data_type: seen.data_type.clone(),
+        depth: seen.depth + 1,
+    };
+    let codecs = list(configuration.require("codecs")?)
+        .and_then(|specs| inner.chain(&specs))
+        .map_err(|error| error.within("codecs"))?;
+    let words = || {
+        Ok(Seen {
+            shape: chunks_per_shard.iter().copied().chain([2]).collect(),
+            data_type: DataType::of(
+                "uint64".to_owned(),
+                Element::Integer(IntegerFormat::whole(8, false)),
+            )?,
+            // An index is not sharded itself.
+            depth: MAX_NESTING,
+        })
+    };
+    let index = match configuration.get("index_codecs") {
+        Some(value) => list(value)
+            .and_then(|specs| words()?.chain(&specs))
+            .and_then(|chain| IndexLayout::new(&chunks_per_shard, &chain)),
+        // Early 2023: with a checksum or without, told apart by the bytes alone.
+        None => IndexLayout::undocumented(&chunks_per_shard),
+    };
+    let location = members::word(
+        configuration,
+        "index_location",
+        &[("start", IndexLocation::Start), ("end", IndexLocation::End)],
+    )?;
+    Ok(Stage::ArrayToBytes(ArrayToBytes::Sharding(Box::new(
+        ShardingCodec {
+            chunk_shape,
+            codecs,
+            index: index.map_err(|error| error.within("index_codecs"))?,
+            location: location.unwrap_or(IndexLocation::End),
+            chunks_per_shard,
+        },
+    ))))
+}
+
+/// Inner chunks along each axis of what this codec sees.
+fn chunks_per_shard(
+    seen: &Seen,
+    value: &RawValue,
+    chunk_shape: &[u64],
+) -> Result<Dims, FormatError> {
+    let divides = |(&shard, &chunk): (&u64, &u64)| match shard.checked_rem(chunk) {
+        Some(0) => Some(shard / chunk),
+        _ => None,
+    };
+    let counts: Option<Dims> = seen.shape.iter().zip(chunk_shape).map(divides).collect();
+    counts
+        .filter(|counts| counts.len() == chunk_shape.len() && counts.len() == seen.shape.len())
+        .ok_or_else(|| {
+            let expected = format!("lengths that divide the shard's {:?}", &seen.shape[..]);
+            json::mismatch(value, &expected)
+        })
+}
