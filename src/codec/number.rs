@@ -97,7 +97,7 @@ impl Number {
         match self {
             Number::Bool => 1,
             Number::Integer(format) => format.bits,
-            Number::Float(format) => format.bits(),
+            Number::Float(format) => format.bit_count(),
         }
     }
 

@@ -15,13 +15,15 @@
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
 
+mod number;
+
 use serde_json::value::RawValue;
 
 use super::element::{Element, Field};
-use super::float::FloatFormat;
 use super::json::{self, Json, Object};
 use super::{ByteOrder, DataType, FillValue, Variable, base64};
 use crate::error::FormatError;
+use number::{bits, complex, float, low_bytes};
 
 /// Largest structured element whose fill value is put together field by field.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
@@ -174,10 +176,6 @@ fn expected(element: &Element) -> String {
     }
 }
 
-fn low_bytes(little_endian: &[u8], n: usize) -> Vec<u8> {
-    little_endian.iter().take(n).copied().collect()
-}
-
 fn fits(bytes: &[u8], len: u64) -> bool {
     u64::try_from(bytes.len()).is_ok_and(|n| n <= len)
 }
@@ -205,91 +203,6 @@ fn whole(json: &Json<'_>, spelling: Spelling) -> Option<i128> {
 /// Whether this is the `0` that zarr-python 2 writes for types that have no number zero.
 fn is_zero(json: &Json<'_>) -> bool {
     matches!(json, Json::Number(text) if json::integer(text) == Some(0))
-}
-
-fn float(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
-    let bits = match json {
-        Json::Number(text) => format.of_decimal(text),
-        Json::NonFinite(value) if value.is_nan() => format.nan(),
-        Json::NonFinite(value) => format.infinity(*value < 0.0),
-        Json::String(text) => float_of_text(text, format, spelling),
-        _ => None,
-    }?;
-    Some(low_bytes(&bits.to_le_bytes(), format.bytes))
-}
-
-fn float_of_text(text: &str, format: FloatFormat, spelling: Spelling) -> Option<u64> {
-    let lower = text.to_ascii_lowercase();
-    match lower.as_str() {
-        "nan" => return format.nan(),
-        "infinity" | "+infinity" | "inf" | "+inf" => return format.infinity(false),
-        "-infinity" | "-inf" => return format.infinity(true),
-        _ => {}
-    }
-    if spelling.is_lenient() {
-        return format.of_decimal(text);
-    }
-    let bits = bit_string(text, format.bytes)?;
-    Some(
-        bits.iter()
-            .fold(0, |bits, &byte| (bits << 8) | u64::from(byte)),
-    )
-}
-
-/// The `len` bytes that `0x…` or `0b…` spells in full, the most significant first.
-fn bit_string(text: &str, len: usize) -> Option<Vec<u8>> {
-    let (digits, radix, per_byte) = match (text.strip_prefix("0x"), text.strip_prefix("0b")) {
-        (Some(digits), _) => (digits, 16, 2),
-        (None, Some(digits)) => (digits, 2, 8),
-        (None, None) => return None,
-    };
-    if Some(digits.len()) != len.checked_mul(per_byte) {
-        return None;
-    }
-    digits
-        .as_bytes()
-        .chunks(per_byte)
-        .map(|digits| {
-            let digits = str::from_utf8(digits).ok()?;
-            // `from_str_radix` would take a sign.
-            let plain = !digits.starts_with(['+', '-']);
-            plain.then(|| u8::from_str_radix(digits, radix).ok())?
-        })
-        .collect()
-}
-
-/// The bytes of a number, or bytes as they are, that `0x…` or `0b…` spells in a draft.
-fn bits(text: &str, element: &Element) -> Option<Vec<u8>> {
-    let is_number = match element {
-        Element::Integer(_) | Element::Float(_) | Element::Time(_) => true,
-        Element::Raw { .. } => false,
-        _ => return None,
-    };
-    let len = usize::try_from(element.size().ok()?).ok()?;
-    let mut bytes = bit_string(text, len)?;
-    if is_number {
-        bytes.reverse();
-    }
-    Some(bytes)
-}
-
-fn complex(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
-    match json {
-        Json::Array(parts) => {
-            let [real, imaginary] = parts.as_slice() else {
-                return None;
-            };
-            let mut bytes = float(&Json::of(real).ok()?, format, spelling)?;
-            bytes.extend(float(&Json::of(imaginary).ok()?, format, spelling)?);
-            Some(bytes)
-        }
-        real if spelling.is_lenient() => {
-            let mut bytes = float(real, format, spelling)?;
-            bytes.resize(2 * format.bytes, 0);
-            Some(bytes)
-        }
-        _ => None,
-    }
 }
 
 /// Bytes in base64, or (v2) the characters themselves when they are no base64.

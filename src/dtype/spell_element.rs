@@ -41,11 +41,11 @@ fn tell(element: &Element, bytes: &[u8], out: &mut String) {
                 write!(out, "{}", bits >> unused)
             }
         }
-        Element::Float(format) => number(format.value(format.bits_of(bytes)), format.bytes, out),
+        Element::Float(format) => number(format.value(format.bits(bytes)), format.bytes, out),
         Element::Complex(format) => {
             let (real, imaginary) = bytes.split_at_checked(format.bytes).unwrap_or_default();
             let part = |bytes: &[u8], out: &mut String| {
-                number(format.value(format.bits_of(bytes)), format.bytes, out)
+                number(format.value(format.bits(bytes)), format.bytes, out)
             };
             out.push('(');
             part(real, out).and_then(|()| {

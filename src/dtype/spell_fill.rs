@@ -115,7 +115,7 @@ pub(super) fn signed(bytes: &[u8]) -> i64 {
 }
 
 fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value, FormatError> {
-    let bits = format.bits_of(bytes);
+    let bits = format.bits(bytes);
     match (format.json_of(bits), spelling) {
         (Some(value), _) => Ok(value),
         (None, Spelling::V3) => Ok(format.hex_of(bits).into()),

@@ -225,7 +225,13 @@ pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), For
             _ => false,
         };
         if !tolerated && !known.contains(&name) {
-            return Err(FormatError::unsupported(name, "extension", name));
+            // A name may be empty, a place may not.
+            let place = if name.is_empty() {
+                "the document"
+            } else {
+                name
+            };
+            return Err(FormatError::unsupported(place, "extension", name));
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    codec::{IndexLayout, IndexLocation},
+    codec::{BytesCodec, IndexLayout, IndexLocation},
     dtype::{ByteOrder, Element, ItemLayout},
 };
 use BytesToBytes::{Blosc, Gzip, Zlib, Zstd};

@@ -1,8 +1,10 @@
 use super::*;
 use crate::codec::BytesCodec;
+use crate::codec::Transpose;
 
 fn chain(transposes: &[&[u64]], endian: Option<ByteOrder>, last: &[BytesToBytes]) -> CodecChain {
-    let transpose = |order: &&[u64]| Transpose::new(order, order.len()).unwrap();
+    let transpose =
+        |order: &&[u64]| ArrayToArray::Transpose(Transpose::new(order, order.len()).unwrap());
     CodecChain {
         array_to_array: transposes.iter().map(transpose).collect(),
         array_to_bytes: ArrayToBytes::Bytes(BytesCodec { endian }),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    codec::{ArrayToBytes, BytesCodec, BytesToBytes, Transpose},
+    codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, Transpose},
     dtype::{ByteOrder, DataType, Element, FillValue, ItemLayout},
 };
 
@@ -140,7 +140,9 @@ fn shards_of_zarr_python() {
 fn transposes_in_and_around_a_shard() {
     // uint8 1..=24 as 4 x 6, inner chunks 2 x 3 stored transposed: the first is 1 7 2 8 3 9.
     let mut inner = plain(ByteOrder::Little);
-    inner.array_to_array.push(Transpose::reversal(2));
+    inner
+        .array_to_array
+        .push(ArrayToArray::Transpose(Transpose::reversal(2)));
     let mut shard = Vec::new();
     for (row, column) in [(0, 0), (0, 3), (2, 0), (2, 3)] {
         for x in column..column + 3 {
@@ -158,7 +160,9 @@ fn transposes_in_and_around_a_shard() {
         "inside"
     );
 
-    chain.array_to_array.push(Transpose::reversal(2));
+    chain
+        .array_to_array
+        .push(ArrayToArray::Transpose(Transpose::reversal(2)));
     let transposed: Vec<u8> = (0..24).map(|i| (i % 4) * 6 + i / 4 + 1).collect();
     assert_eq!(
         decode(&chain, &[6, 4], 1, &[0], &shard).unwrap(),
@@ -176,7 +180,7 @@ fn indices_in_other_encodings() {
     let mut index_codecs = plain(ByteOrder::Big);
     index_codecs
         .array_to_array
-        .push(Transpose::new(&[1, 0], 2).unwrap());
+        .push(ArrayToArray::Transpose(Transpose::new(&[1, 0], 2).unwrap()));
     let mut codec = sharded(&[2], &[3], plain(ByteOrder::Big), IndexLocation::End);
     codec.index = IndexLayout::new(&[3], &index_codecs).unwrap();
     let mut shard = vec![0, 1, 0, 2, 0, 3, 0, 4];

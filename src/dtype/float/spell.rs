@@ -29,7 +29,7 @@ impl FloatFormat {
     }
 
     /// The bits of the little-endian number that `bytes` begins with.
-    pub(crate) fn bits_of(self, bytes: &[u8]) -> u64 {
+    pub(crate) fn bits(self, bytes: &[u8]) -> u64 {
         bytes
             .iter()
             .take(self.bytes)
@@ -57,6 +57,48 @@ impl FloatFormat {
     pub(crate) fn hex_of(self, bits: u64) -> String {
         format!("0x{bits:0width$x}", width = 2 * self.bytes)
     }
+
+    /// The value of `bits`, as exact as it is.
+    pub(crate) fn value(self, bits: u64) -> f64 {
+        match self.bytes {
+            8 => return f64::from_bits(bits),
+            4 => return f32::from_bits(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
+            _ => {}
+        }
+        if self.nan() == Some(bits) {
+            return f64::NAN;
+        }
+        let sign = if bits & self.sign_bit() == 0 {
+            1.0
+        } else {
+            -1.0
+        };
+        let exponent = bits & self.exponent_mask();
+        if self.specials == Specials::Ieee && exponent == self.exponent_mask() {
+            let is_infinite = bits & ((1 << self.mantissa_bits) - 1) == 0;
+            return if is_infinite {
+                sign * f64::INFINITY
+            } else {
+                f64::NAN.copysign(sign)
+            };
+        }
+        let exponent = i32::try_from(exponent >> self.mantissa_bits).unwrap_or(0);
+        let mantissa = bits & ((1 << self.mantissa_bits) - 1);
+        // Exponent 0 holds subnormal numbers, except in a format that is all exponent.
+        let (mantissa, exponent) = match (self.specials, exponent) {
+            (Specials::ExponentOnly, _) => (1, exponent),
+            (_, 0) => (mantissa, 1),
+            _ => (mantissa | (1 << self.mantissa_bits), exponent),
+        };
+        let mantissa = f64::from(u32::try_from(mantissa).unwrap_or(u32::MAX));
+        let power = exponent - self.bias - i32::try_from(self.mantissa_bits).unwrap_or(0);
+        sign * mantissa * power_of_two(power)
+    }
+}
+
+/// 2 to the power of an exponent that an `f64` has.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(u64::try_from(1023 + exponent).unwrap_or(0) << 52)
 }
 
 #[cfg(test)]
@@ -137,7 +179,7 @@ mod tests {
         }
         assert_eq!(super::super::FLOAT16.hex_of(1), "0x0001");
         assert_eq!(
-            super::super::FLOAT32.bits_of(&[1, 0, 0xc0, 0x7f, 9]),
+            super::super::FLOAT32.bits(&[1, 0, 0xc0, 0x7f, 9]),
             0x7fc0_0001
         );
     }

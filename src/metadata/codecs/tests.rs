@@ -1,6 +1,7 @@
 //! Codec chains, sound and broken.
 
 use super::*;
+use crate::codec::{IndexLocation, Transpose};
 
 /// Chunks of 4 x 6.
 fn parse(codecs: &str, data_type: &str) -> Result<CodecChain, FormatError> {
@@ -73,8 +74,11 @@ fn chains_keep_their_order() {
             {{"name": "blosc", "configuration": {{"shuffle": 1}}}}, "zstd", "gzip", "crc32c"]"#
     );
     let chain = parse(&codecs, r#""int16""#).unwrap();
-    let orders: Vec<_> = chain.array_to_array.iter().map(Transpose::order).collect();
-    assert_eq!(orders, [[1, 0], [1, 0], [0, 1]]);
+    let transpose = |order: [u64; 2]| ArrayToArray::Transpose(Transpose::new(&order, 2).unwrap());
+    assert_eq!(
+        chain.array_to_array,
+        [[1, 0], [1, 0], [0, 1]].map(transpose)
+    );
     assert_eq!(
         chain.bytes_to_bytes,
         [Blosc, Zstd, Gzip, BytesToBytes::CRC32C]

@@ -1,0 +1,114 @@
+//! Numbers of a format: the nearest one to a value, and its neighbours.
+
+use super::{FloatFormat, Specials};
+
+impl FloatFormat {
+    /// Bits of one number, which are the low ones.
+    pub(crate) fn bit_count(self) -> u32 {
+        let sign = u32::from(self.specials != Specials::ExponentOnly);
+        sign + self.exponent_bits + self.mantissa_bits
+    }
+
+    /// Bits of the last finite number.
+    pub(crate) fn end(self, negative: bool) -> Option<u64> {
+        match (self.specials, negative) {
+            (Specials::ExponentOnly, true) => None,
+            (_, true) => Some(self.sign_bit() | self.largest()),
+            (_, false) => Some(self.largest()),
+        }
+    }
+
+    /// The number after `value`, which is one of this format: above it, or below it.
+    pub(crate) fn next(self, value: f64, above: bool) -> Option<f64> {
+        if self.bytes == 8 {
+            return Some(if above {
+                value.next_up()
+            } else {
+                value.next_down()
+            });
+        }
+        let bits = self.of_value(value)?;
+        let is_negative = bits & self.sign_bit() != 0;
+        let magnitude = bits & !self.sign_bit();
+        let next = match (magnitude, is_negative == above) {
+            // Through zero, to the smallest number of the other sign.
+            (0, _) if is_negative == above => 1 | if above { 0 } else { self.sign_bit() },
+            (0, _) => bits + 1,
+            (_, true) => bits - 1,
+            (_, false) if magnitude < self.largest() => bits + 1,
+            (_, false) => self.infinity(!above)?,
+        };
+        Some(self.value(next))
+    }
+
+    /// Bits of the number of this format nearest to `value`, half to even; `None` when the
+    /// format has none. Too large a number is infinite where the format has infinities.
+    pub(crate) fn of_value(self, value: f64) -> Option<u64> {
+        match self.bytes {
+            8 => Some(value.to_bits()),
+            #[expect(clippy::cast_possible_truncation, reason = "rounds half to even")]
+            4 => Some(u64::from((value as f32).to_bits())),
+            _ if value.is_nan() && self.specials == Specials::Ieee => {
+                let sign = if value.is_sign_negative() {
+                    self.sign_bit()
+                } else {
+                    0
+                };
+                self.nan().map(|bits| sign | bits)
+            }
+            _ => self.round(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FLOAT16, FLOAT32};
+    use super::*;
+
+    #[test]
+    fn every_number_of_a_format_comes_back() {
+        for name in [
+            "float16",
+            "bfloat16",
+            "float8_e3m4",
+            "float8_e4m3",
+            "float8_e5m2",
+            "float8_e4m3fnuz",
+            "float8_e4m3b11fnuz",
+            "float8_e5m2fnuz",
+            "float8_e8m0fnu",
+            "float6_e2m3fn",
+            "float6_e3m2fn",
+            "float4_e2m1fn",
+        ] {
+            let format = FloatFormat::of_name(name).unwrap();
+            let bits = 1 + format.exponent_bits + format.mantissa_bits;
+            let past = if format.sign_bit() == 0 {
+                1 << 8
+            } else {
+                1 << bits
+            };
+            for code in 0..past {
+                let value = format.value(code);
+                let back = format.of_value(value).unwrap();
+                if value.is_nan() {
+                    assert!(format.value(back).is_nan(), "{name} {code:#x}");
+                } else {
+                    assert_eq!(back, code, "{name} {value}");
+                }
+            }
+        }
+        for (value, next) in [
+            (0.0, 2_f64.powi(-24)),
+            (-0.0, 2_f64.powi(-24)),
+            (65504.0, f64::INFINITY),
+        ] {
+            assert_eq!(FLOAT16.next(value, true), Some(next));
+            assert_eq!(FLOAT16.next(-value, false), Some(-next));
+        }
+        assert_eq!(FLOAT16.next(1.0, false), Some(1.0 - 2_f64.powi(-11)));
+        assert_eq!(FLOAT16.value(0x3e00).to_bits(), 1.5_f64.to_bits());
+        assert_eq!(FLOAT32.of_value(0.1), Some(0x3dcc_cccd));
+    }
+}
