@@ -12,7 +12,7 @@
 use pco::standalone::simple_decompress_into;
 
 use super::number::Number;
-use crate::dtype::DataType;
+use crate::dtype::{DataType, FLOAT16, FLOAT32, FLOAT64};
 use crate::error::FormatError;
 
 const NAME: &str = "numcodecs.pcodec";
@@ -35,9 +35,7 @@ impl Pcodec {
         let number = Number::of(data_type).filter(|&number| match number {
             Number::Bool => false,
             Number::Integer(format) => format.bits as usize == 8 * format.bytes,
-            Number::Float(format) => ["float16", "float32", "float64"]
-                .into_iter()
-                .any(|name| crate::dtype::FloatFormat::of_name(name) == Some(format)),
+            Number::Float(format) => [FLOAT16, FLOAT32, FLOAT64].contains(&format),
         });
         let number = number
             .ok_or_else(|| FormatError::unsupported("", "data type of pcodec", &data_type.name))?;

@@ -21,7 +21,9 @@ mod v3_name;
 
 pub(crate) use element::{Element, IntegerFormat, Variable};
 pub use fill_value::FillValue;
-pub(crate) use float::FloatFormat;
+#[cfg(feature = "pcodec")]
+pub(crate) use float::FLOAT16;
+pub(crate) use float::{FLOAT32, FLOAT64, FloatFormat};
 pub use spell_element::element_text;
 
 use crate::error::FormatError;

@@ -6,33 +6,51 @@
 //! { "name": "numcodecs.delta", "configuration": { "dtype": "<i4", "astype": "<i2" } }
 //! ```
 //!
-//! Differences are stored as `astype` and summed in `dtype`: integers wrap round, floats round
-//! after every sum.
+//! Differences are stored as `astype`, sums are of `dtype`. As in `numpy.cumsum`, integers wrap
+//! round, and floats round after every sum, in the wider one of the two types.
 
 use super::super::number::{Number, Value, each};
+use crate::dtype::{FLOAT32, FLOAT64};
 use crate::error::FormatError;
 
 pub(super) const NAME: &str = "numcodecs.delta";
 
 /// Sums `encoded` up.
 pub(super) fn decode(
-    encoded: (Number, &[u8]),
+    (from, encoded): (Number, &[u8]),
     (to, out): (Number, &mut [u8]),
 ) -> Result<(), FormatError> {
+    let common = common(from, to);
     let mut sum: Option<Value> = None;
-    each(encoded, (to, out), |stored| {
-        let next = to.cast(stored).and_then(|difference| match sum {
-            // Nothing is added to the first one: minus zero stays what it is.
-            None => Some(difference),
-            Some(sum) => add(to, sum, difference),
-        });
-        let next = next.ok_or_else(|| {
-            let problem = format!("{stored:?} is no difference of numbers of this type");
+    each((from, encoded), (to, out), |difference| {
+        // Nothing is added to the first one: minus zero stays what it is.
+        sum = match sum {
+            None => common.cast(difference),
+            Some(sum) => add(common, sum, difference),
+        };
+        sum.and_then(|sum| to.cast(sum)).ok_or_else(|| {
+            let problem = format!("{difference:?} is no difference of numbers of this type");
             FormatError::encoded(NAME, problem)
-        })?;
-        sum = Some(next);
-        Ok(next)
+        })
     })
+}
+
+/// The type that sums are kept in: one that has all numbers of both.
+fn common(difference: Number, sum: Number) -> Number {
+    let Number::Float(format) = sum else {
+        return sum;
+    };
+    let bytes = match difference {
+        Number::Float(difference) => difference.bytes,
+        // An integer needs a mantissa as long.
+        Number::Integer(format) if format.bytes == 1 => 2,
+        Number::Integer(format) if format.bytes == 2 => 4,
+        Number::Bool | Number::Integer(_) => 8,
+    };
+    if bytes <= format.bytes {
+        return sum;
+    }
+    Number::Float(if bytes == 4 { FLOAT32 } else { FLOAT64 })
 }
 
 fn add(number: Number, one: Value, other: Value) -> Option<Value> {

@@ -162,23 +162,30 @@ fn exact(
     }
 }
 
-/// `(value - offset) * scale`, rounded half to even, before its cast.
+/// `(value - offset) * scale`, rounded half to even, before its cast. A step of nothing but
+/// integers wraps round.
 fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number) -> Option<Value> {
-    if let (Number::Integer(_), Value::Int(value), Value::Int(offset), Value::Int(scale)) =
-        (decoded, value, offset, scale)
-    {
-        let Value::Int(moved) = decoded.cast(Value::Int(value.wrapping_sub(offset)))? else {
-            return None;
-        };
-        return decoded.cast(Value::Int(moved.wrapping_mul(scale)));
-    }
-    let round = |exact: f64| match decoded {
-        Number::Float(format) => Number::rounded(format, exact).map(Value::as_f64),
-        _ => Some(exact),
+    let step = |one: Value,
+                other: Value,
+                integers: fn(i128, i128) -> i128,
+                floats: fn(f64, f64) -> f64| {
+        match (decoded, one, other) {
+            (Number::Float(format), one, other) => {
+                let other = Number::rounded(format, other.as_f64())?;
+                Number::rounded(format, floats(one.as_f64(), other.as_f64()))
+            }
+            (_, Value::Int(one), Value::Int(other)) => {
+                decoded.cast(Value::Int(integers(one, other)))
+            }
+            _ => Some(Value::Float(floats(one.as_f64(), other.as_f64()))),
+        }
     };
-    let moved = round(value.as_f64() - round(offset.as_f64())?)?;
-    let scaled = round(moved * round(scale.as_f64())?)?;
-    Some(Value::Float(scaled.round_ties_even()))
+    let moved = step(value, offset, i128::wrapping_sub, |one, other| one - other)?;
+    let scaled = step(moved, scale, i128::wrapping_mul, |one, other| one * other)?;
+    Some(match scaled {
+        Value::Float(scaled) => Value::Float(scaled.round_ties_even()),
+        whole => whole,
+    })
 }
 
 /// The power of two that numbers of `digits` decimal digits are rounded at.

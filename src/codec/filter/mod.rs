@@ -149,7 +149,7 @@ impl Filter {
     }
 
     /// Encodes one element; `None` when that is impossible, or depends on its neighbours.
-    pub(super) fn encode_element(&self, element: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn encode_element(&self, element: &[u8]) -> Option<Vec<u8>> {
         let mut out = vec![0; usize::try_from(self.encoded.item_size).ok()?];
         match &self.kind {
             FilterKind::Elementwise {

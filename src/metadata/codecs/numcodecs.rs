@@ -59,9 +59,15 @@ fn elementwise(
 
 fn delta(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     let (own, encoded) = types(seen, configuration)?;
+    let numbers = (members::arithmetic(&own)?, members::arithmetic(&encoded)?);
+    if let (Number::Integer(_), Number::Float(_)) = numbers {
+        // Neither does numcodecs sum them.
+        let name = format!("{} for differences of {}", encoded.name, own.name);
+        return Err(FormatError::unsupported("astype", "data type", name));
+    }
     let kind = FilterKind::Delta {
-        decoded: members::arithmetic(&own)?,
-        encoded: members::arithmetic(&encoded)?,
+        decoded: numbers.0,
+        encoded: numbers.1,
     };
     Ok(members::filter(seen, kind, encoded))
 }

@@ -1,5 +1,7 @@
 //! Codec chains, sound and broken.
 
+mod filters;
+
 use super::*;
 use crate::codec::{IndexLocation, Transpose};
 
@@ -119,24 +121,69 @@ fn names_show_what_is_inside_shards() {
 fn broken_chains_are_refused_with_their_place() {
     let place = "[0].configuration";
     for (codecs, message) in [
-        (format!("[{LITTLE}, {LITTLE}]"), "[1]: found `bytes` where the chunk is bytes already".to_owned()),
-        (format!(r#"["gzip", {LITTLE}]"#), "[1]: found `bytes` where".to_owned()),
-        (format!(r#"[{LITTLE}, {{"name": "transpose", "configuration": {{"order": [0, 1]}}}}]"#),
-            "[1]: found `transpose` where".to_owned()),
-        (r#"["nosuch", "bytes"]"#.to_owned(), "[0]: unsupported codec `nosuch`".to_owned()),
-        (r#"["vlen-utf8"]"#.to_owned(), "[0].configuration: unsupported data type `int32 with vlen-utf8`".to_owned()),
+        (
+            format!("[{LITTLE}, {LITTLE}]"),
+            "[1]: found `bytes` where the chunk is bytes already".to_owned(),
+        ),
+        (
+            format!(r#"["gzip", {LITTLE}]"#),
+            "[1]: found `bytes` where".to_owned(),
+        ),
+        (
+            format!(r#"[{LITTLE}, {{"name": "transpose", "configuration": {{"order": [0, 1]}}}}]"#),
+            "[1]: found `transpose` where".to_owned(),
+        ),
+        (
+            r#"["nosuch", "bytes"]"#.to_owned(),
+            "[0]: unsupported codec `nosuch`".to_owned(),
+        ),
+        (
+            r#"["bytes", "zfpy"]"#.to_owned(),
+            "[1]: unsupported codec `zfpy`".to_owned(),
+        ),
         ("[]".to_owned(), "found no codec".to_owned()),
-        (r#"[{"name": "bytes", "configuration": {"endian": "native"}}]"#.to_owned(),
-            format!("{place}.endian: found \"native\"")),
-        (shard(r#""chunk_shape": [3, 4]"#), format!("{place}.chunk_shape: found [3, 4], expected lengths that divide the shard's [4, 6]")),
-        (shard(r#""chunk_shape": [0, 3]"#), format!("{place}.chunk_shape: found [0, 3]")),
-        (shard(r#""chunk_shape": [2]"#), format!("{place}.chunk_shape: found [2]")),
-        (shard(r#""chunk_shape": [2, 3, 1]"#), format!("{place}.chunk_shape: found [2, 3, 1]")),
-        (shard(r#""codecs": ["lz4"]"#), format!("{place}.codecs[0]: unsupported codec `lz4`")),
-        (shard(r#""codecs": ["bytes"]"#), format!("{place}.codecs[0].configuration.endian: missing")),
-        (shard(r#""index_codecs": ["bytes"]"#), format!("{place}.index_codecs[0].configuration.endian: missing")),
-        (shard(&format!(r#""index_codecs": {}"#, shard(r#""x": 1"#))), format!("{place}.index_codecs[0].configuration: found shards in a shard index")),
-        (shard(r#""index_location": "middle""#), format!("{place}.index_location: found \"middle\"")),
+        (
+            r#"[{"name": "bytes", "configuration": {"endian": "native"}}]"#.to_owned(),
+            format!("{place}.endian: found \"native\""),
+        ),
+        (
+            shard(r#""chunk_shape": [3, 4]"#),
+            format!(
+                "{place}.chunk_shape: found [3, 4], expected lengths that divide the shard's [4, 6]"
+            ),
+        ),
+        (
+            shard(r#""chunk_shape": [0, 3]"#),
+            format!("{place}.chunk_shape: found [0, 3]"),
+        ),
+        (
+            shard(r#""chunk_shape": [2]"#),
+            format!("{place}.chunk_shape: found [2]"),
+        ),
+        (
+            shard(r#""chunk_shape": [2, 3, 1]"#),
+            format!("{place}.chunk_shape: found [2, 3, 1]"),
+        ),
+        (
+            shard(r#""codecs": ["lz4"]"#),
+            format!("{place}.codecs[0]: unsupported codec `lz4`"),
+        ),
+        (
+            shard(r#""codecs": ["bytes"]"#),
+            format!("{place}.codecs[0].configuration.endian: missing"),
+        ),
+        (
+            shard(r#""index_codecs": ["bytes"]"#),
+            format!("{place}.index_codecs[0].configuration.endian: missing"),
+        ),
+        (
+            shard(&format!(r#""index_codecs": {}"#, shard(r#""x": 1"#))),
+            format!("{place}.index_codecs[0].configuration: found shards in a shard index"),
+        ),
+        (
+            shard(r#""index_location": "middle""#),
+            format!("{place}.index_location: found \"middle\""),
+        ),
     ] {
         let error = parse(&codecs, r#""int32""#).unwrap_err().to_string();
         assert!(error.contains(&message), "{codecs}: {error}");
