@@ -60,7 +60,7 @@ pub(super) fn array(
 fn key_encoding(array: &ArrayMetadata) -> String {
     let keys = chunk_keys(array.chunk_keys, Target::V3);
     let name = match keys.kind {
-        KeyKind::Default | KeyKind::Draft => "default",
+        KeyKind::Default | KeyKind::Draft | KeyKind::DraftScalar => "default",
         KeyKind::V2 | KeyKind::PreV1 => "v2",
     };
     let separator = char::from(keys.separator);
