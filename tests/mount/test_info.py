@@ -1,0 +1,94 @@
+"""`--info STORE PATH --at i,j,k` against zarr-python and against the bytes of the store."""
+import itertools
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+import corpus
+from mounting import BINARY, ok, run
+
+# Which zarr-python 3 opens, of types whose values Python prints as the command does.
+NUMBERS = ["zp3_shards.zarr", "zp3_transpose.zarr", "zp3_layout.zarr", "zp2_dtypes.zarr", "zp2_filters.zarr", "zp3_v2.zarr"]
+
+
+def at(store, path, index):
+    text = ok(BINARY, "--info", "--json", "--at", ",".join(map(str, index)), store, path)
+    return json.loads(text)
+
+
+def corners(shape):
+    """The first, the last and some elements between."""
+    return itertools.product(*[sorted({0, n // 2, n - 1}) for n in shape])
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_values_are_those_that_zarr_python_reads(name):
+    store = corpus.stores()[name]
+    told = 0
+    for entry in store.decodable():
+        array = zarr.open_array(store.path / entry["path"], mode="r")
+        if array.dtype.kind not in "iuf" or 0 in array.shape:
+            continue
+        values = array[...]
+        for index in list(corners(array.shape))[:9]:
+            expected = values[index]
+            found = np.array(at(store.path, entry["path"], index)["value"]).astype(array.dtype)
+            assert found == expected or (np.isnan(found) and np.isnan(expected)), (entry["path"], index)
+            told += 1
+    assert told > 9
+
+
+def test_the_bytes_are_those_of_the_inner_chunk():
+    store = corpus.stores()["zp3_shards.zarr"]
+    compared = 0
+    for entry in store.decodable():
+        array = zarr.open_array(store.path / entry["path"], mode="r")
+        for index in list(corners(array.shape))[:9]:
+            found = at(store.path, entry["path"], index)
+            region = tuple(slice(*part) for part in found["region"])
+            assert array[region][tuple(i - s.start for i, s in zip(index, region))] == array[index]
+            if not found["stored"]:
+                assert array[index] == array.fill_value
+            elif "offset" in found:
+                stored = (store.path / found["key"]).read_bytes()
+                chunk = stored[found["offset"] : found["offset"] + found["nbytes"]]
+                assert len(chunk) == found["nbytes"] > 0
+                compared += 1
+    assert compared > 9
+
+
+def test_elements_of_every_version():
+    for name, path, index, value in [
+        ("demo:", "air/temperature", [0, 0, 1], "251"),
+        ("demo:", "legacy/elevation", [0, 0], None),
+        ("zp1_110_blosc.zarr", "", [1, 1], None),
+        ("draft22_tree.zarr", "foo/baz", [1, 1], None),
+        ("zp2_draft_v3_sharded.zarr", "sh/plain", [5, 3], None),
+        ("zp2_store.zip", None, [0], None),
+    ]:
+        store = name if name == "demo:" else corpus.stores()[name].path
+        if path is None:
+            path = corpus.stores()[name].arrays[0]["path"]
+            index = [0] * len(corpus.stores()[name].arrays[0]["shape"])
+        found = at(store, path, index)
+        assert found["stored"] and found["nbytes"] > 0, name
+        assert value is None or found["value"] == value
+
+
+def test_what_is_no_element_is_an_error():
+    for arguments, message in [
+        (["--at", "8,0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
+        (["--at", "0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
+        (["--at", "0", "demo:", "air"], "no array"),
+        (["--at", "x", "demo:", "air/temperature"], "one index for each dimension"),
+    ]:
+        done = run(BINARY, "--info", *arguments)
+        assert done.returncode != 0 and message in done.stderr, done.stderr
+
+
+def test_what_a_version_cannot_express_is_told():
+    told = ok(BINARY, "--info", "--as", "v2", corpus.stores()["ts_v3.zarr"].path, "transpose")
+    assert "keys view" in told and "cannot be expressed in v2" in told
+    assert "cannot" not in ok(BINARY, "--info", "--as", "v3", "demo:", "legacy/elevation")
