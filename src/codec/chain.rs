@@ -85,7 +85,8 @@ impl CodecChain {
         let mut scratch: u64 = 0;
         for (i, codec) in self.bytes_to_bytes.iter().enumerate() {
             scratch = scratch.saturating_add(codec.state_bytes(limit));
-            if !codec.is_cut() && !(straight && i == 0) {
+            let makes_bytes = !codec.is_cut();
+            if makes_bytes && (i > 0 || !straight) {
                 scratch = scratch.saturating_add(limit);
             }
             limit = codec.encoded_limit(limit);

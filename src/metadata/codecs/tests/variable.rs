@@ -119,13 +119,13 @@ fn objects_of_numcodecs_are_kept() {
         decode(&chain, &arrays, &[1], &items(&[b"abc"]), MOST).is_err(),
         "no whole number"
     );
-    let codes = of(
+    let categories = of(
         r#"["numcodecs.categorize"]"#,
         &DataType::objects("categorize"),
         &[2],
     )
     .unwrap();
-    assert!(decode(&codes, &arrays, &[2], &[1, 2, 3], MOST).is_err());
+    assert!(decode(&categories, &arrays, &[2], &[1, 2, 3], MOST).is_err());
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn order_f_is_undone() {
         decoded
     );
     let objects = DataType::objects("categorize");
-    let codes = of(
+    let categories = of(
         &format!(r#"[{transpose}, "numcodecs.categorize"]"#),
         &objects,
         &[2, 3],
     )
     .unwrap();
-    let found = decode(&codes, &objects, &[2, 3], &[1, 4, 2, 5, 3, 6], MOST).unwrap();
+    let found = decode(&categories, &objects, &[2, 3], &[1, 4, 2, 5, 3, 6], MOST).unwrap();
     assert_eq!(found, [1, 2, 3, 4, 5, 6]);
 }
 
