@@ -170,7 +170,13 @@ impl ChunkLayout {
         &self.chain
     }
 
-    pub(super) fn data_type(&self) -> &DataType {
+    /// How elements of any length are laid out in a decoded chunk; `None` of those of one size.
+    pub fn variable_length(&self) -> Option<VariableLength> {
+        self.chain.variable_length()
+    }
+
+    /// The type of an element.
+    pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 

@@ -119,6 +119,11 @@ pub(crate) struct Args {
     #[arg(long, requires = "info")]
     pub(crate) sizes: bool,
 
+    /// With --info STORE PATH: where the element at these indices is stored, and its value
+    #[arg(long, value_name = "I,J,K", requires = "info", conflicts_with = "sizes",
+          value_parser = indices)]
+    pub(crate) at: Option<Indices>,
+
     /// With --info: print JSON
     #[arg(long, requires = "info")]
     pub(crate) json: bool,
@@ -126,7 +131,8 @@ pub(crate) struct Args {
 
 const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --unmount MOUNTPOINT
-       zarr-mount --info [--sizes] [--json] STORE [PATH]";
+       zarr-mount --info [--as VERSION] [--sizes] [--json] STORE [PATH]
+       zarr-mount --info --at I,J,K [--json] STORE [PATH]";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -135,6 +141,7 @@ Examples:
   zarr-mount --view chunks --as v2 data.zarr /mnt/z
                                                the same for readers of Zarr v2, such as GDAL
   zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
+  zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
@@ -235,6 +242,23 @@ fn size_bytes(text: &str) -> Result<u64, String> {
     number
         .checked_mul(u64::pow(base, power))
         .ok_or_else(|| "more than 64 bits hold".to_owned())
+}
+
+/// The indices of an element, as `--at` has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Indices(pub(crate) Vec<u64>);
+
+/// `3,20,40`; empty for an array without dimensions.
+fn indices(text: &str) -> Result<Indices, String> {
+    let text = text.trim_matches(|c: char| c == '[' || c == ']' || c == ' ');
+    if text.is_empty() {
+        return Ok(Indices(Vec::new()));
+    }
+    text.split(',')
+        .map(|index| index.trim().parse())
+        .collect::<Result<_, _>>()
+        .map(Indices)
+        .map_err(|_| "expected one index for each dimension, such as 3,20,40".to_owned())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -71,6 +71,10 @@ pub struct InfoConfig {
     pub symlinks: Symlinks,
     /// The node to describe, as typed; `None` is the root.
     pub path: Option<OsString>,
+    /// The element to find, in place of a description.
+    pub at: Option<Vec<u64>>,
+    /// The version that arrays are to be expressed in.
+    pub shown_as: Option<Target>,
     /// Whether to add up stored sizes.
     pub sizes: bool,
     /// Whether to print JSON.
@@ -120,6 +124,8 @@ impl Task {
                 store: StoreArgument::resolve(store)?,
                 symlinks: symlinks(&args),
                 path: args.target,
+                at: args.at.map(|indices| indices.0),
+                shown_as: args.shown_as,
                 sizes: args.sizes,
                 json: args.json,
                 log,

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Holding};
 use crate::chunk::{ChunkLayout, Shards};
 use crate::error::Error;
 use crate::grid::product;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
-use crate::metadata::ZarrFormat;
+use crate::metadata::write::{self, Content, Source};
+use crate::metadata::{Target, ZarrFormat};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
 
 /// Memory for documents; nothing is cached.
@@ -25,6 +26,8 @@ const PROGRESS: Duration = Duration::from_millis(500);
 /// What to tell, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InfoOptions {
+    /// Say which arrays this version cannot express.
+    pub(super) shown_as: Option<Target>,
     /// Add up what is stored.
     pub(super) sizes: bool,
     /// JSON instead of lines.
@@ -128,6 +131,13 @@ impl Report {
             Node::Array(array) => facts_of_array(array),
         };
         self.any = true;
+        if let (Node::Array(array), Some(target)) = (node, self.options.shown_as)
+            && array.metadata.zarr_format != target.zarr_format()
+        {
+            let inexpressible = self.inexpressible(array, target);
+            let inexpressible = inexpressible.map_err(io::Error::other)?;
+            insert(&mut facts, "inexpressible", inexpressible);
+        }
         if let (Node::Array(array), true) = (node, self.options.sizes) {
             let (objects, bytes) = self.stored(array).map_err(io::Error::other)?;
             insert(&mut facts, "stored_objects", objects.into());
@@ -140,6 +150,30 @@ impl Report {
         }
         self.progress.clear();
         writeln!(out, "{}", line(prefix, &facts))
+    }
+
+    /// By view, why `target` cannot express an array.
+    fn inexpressible(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
+        let read = |key| self.hierarchy.read(key, Holding::SOURCE);
+        let document = read(&array.document.key)?;
+        let attributes = match &array.attributes {
+            Some(key) => read(key)?,
+            None => None,
+        };
+        let source = Source {
+            document: document.as_ref().map_or(&[], |text| text.bytes.as_slice()),
+            attributes: attributes.as_ref().map(|text| text.bytes.as_slice()),
+        };
+        let mut reasons = Map::new();
+        for (view, content) in [
+            ("keys", Content::Encoded(Shards::Expand)),
+            ("chunks", Content::Decoded(Shards::Expand)),
+        ] {
+            if let Err(error) = write::array(&array.metadata, &source, content, target) {
+                reasons.insert(view.to_owned(), error.to_string().into());
+            }
+        }
+        Ok(Value::Object(reasons))
     }
 
     /// Objects below an array that are chunks or shards of its grid, and their bytes.
@@ -271,6 +305,14 @@ fn line(prefix: &Prefix, facts: &Value) -> String {
             n => format!("{n} objects"),
         };
         words.push(format!("{} stored in {objects}", human(bytes)));
+    }
+    let inexpressible = facts.get("inexpressible").and_then(Value::as_object);
+    // What cannot be decoded cannot be shown otherwise; that is said once.
+    for (view, reason) in inexpressible.into_iter().flatten() {
+        if facts.get("error").is_none() {
+            let reason = reason.as_str().unwrap_or_default();
+            words.push(format!("not in the {view} view of this version: {reason}"));
+        }
     }
     if facts.get("error").is_some() {
         words.push(format!("cannot be decoded: {}", text("error")));

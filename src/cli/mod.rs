@@ -8,6 +8,7 @@
 //!    so reaches the user through `daemon`'s pipe.
 
 mod args;
+mod at;
 pub mod config;
 mod daemon;
 mod error;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::args::Args;
+use self::at::AtError;
 use self::config::{InfoConfig, MountConfig, StoreArgument, Task};
 use self::daemon::{Forked, Report};
 use self::error::CliError;
@@ -70,11 +72,18 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
     let store = open(&config.store, config.symlinks)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
+    let out = &mut std::io::stdout().lock();
+    if let Some(indices) = &config.at {
+        return match at::tell(store, &start, indices, config.json, out) {
+            Err(AtError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            told => told.map_err(CliError::failed),
+        };
+    }
     let options = InfoOptions {
+        shown_as: config.shown_as,
         sizes: config.sizes,
         json: config.json,
     };
-    let out = &mut std::io::stdout().lock();
     match info::report(store, &start, options, out) {
         Ok(true) => Ok(()),
         Ok(false) => Err(CliError::Failed(format!(

@@ -56,6 +56,15 @@ impl VariableLength {
         }
     }
 
+    /// The item of this number among those of a decoded chunk; `None` past their end, and of
+    /// bytes that are not looked into.
+    pub fn item(self, chunk: &[u8], number: u64) -> Option<&[u8]> {
+        let number = usize::try_from(number).ok().filter(|_| self.has_items())?;
+        let lengths =
+            (0..number).try_fold(WORD, |at, _| Some(at + WORD + item_at(chunk, at)?.len()));
+        item_at(chunk, lengths?)
+    }
+
     /// Calls `found` with the place of each of the `expected` items, length included.
     ///
     /// # Errors

@@ -200,7 +200,7 @@ mod tests {
         let (record, _) = DataType::parse_v2(&raw(r#"[["a","<i4"],["b","|S9"]]"#)).unwrap();
         assert_eq!(element_text(&record, &[1]), r#"{a: 1, b: b""}"#);
         let (long, _) = DataType::parse_v2(&raw(r#""|V70000""#)).unwrap();
-        let text = element_text(&long, &[b'x'; 70_000]);
+        let text = element_text(&long, &vec![b'x'; 70_000]);
         assert_eq!(text.len(), MOST_BYTES + 3 + "…".len());
     }
 

@@ -81,15 +81,15 @@ fn spell(element: &Element, bytes: &[u8], spelling: Spelling) -> Result<Value, F
         }
         Element::Bytes { .. } => base64::encode(without_padding(bytes)).into(),
         Element::Text { .. } => text(bytes).ok_or_else(|| no_text(bytes))?.into(),
-        Element::Raw { .. } => base64::encode(bytes).into(),
         Element::Record(fields) if spelling == Spelling::V3 && is_big_record(element) => {
             record(fields, bytes)?
         }
-        Element::Record(_) => base64::encode(bytes).into(),
         Element::Variable(Variable::Text) => {
             str::from_utf8(bytes).map_err(|_| no_text(bytes))?.into()
         }
-        Element::Variable(Variable::Bytes) => base64::encode(bytes).into(),
+        Element::Raw { .. } | Element::Record(_) | Element::Variable(Variable::Bytes) => {
+            base64::encode(bytes).into()
+        }
         // Nothing is filled with it.
         Element::Variable(Variable::Object) => 0.into(),
     })

@@ -29,7 +29,7 @@ pub(super) struct Look<'h> {
     hierarchy: &'h Hierarchy,
     started: Instant,
     found: Vec<(Key, Option<Version>)>,
-    settled: bool,
+    pub(super) settled: bool,
     document_bytes: u64,
 }
 

@@ -185,7 +185,10 @@ impl Hierarchy {
             let mut look = Look::new(self);
             let found = match look.read(node.array_document()?)? {
                 Some(text) => {
-                    let metadata = draft::parse_array(&text.bytes, root.layout.generation());
+                    let mut metadata = draft::parse_array(&text.bytes, root.layout.generation());
+                    if let Ok(array) = &mut metadata {
+                        look.settled &= self.find_scalar_key(&prefix, array)?;
+                    }
                     Node::array(&prefix, text.document, None, metadata)
                 }
                 None => Node::Implicit,

@@ -1,11 +1,11 @@
-//! The separator of chunk keys, where a v2 document does not say it.
+//! What documents do not say of chunk keys, found in the store.
 //!
-//! `NestedDirectoryStore` of zarr-python, and early OME-Zarr, wrote `0/0` without recording it.
+//! In v2 the separator may be missing: `NestedDirectoryStore` of zarr-python, and early OME-Zarr, wrote `0/0` without recording it.
 //! Chunk 0 tells; where it is absent, the first stored chunk.
 
 use super::Hierarchy;
 use crate::error::Error;
-use crate::metadata::ArrayMetadata;
+use crate::metadata::{ArrayMetadata, ChunkKeyEncoding, KeyKind};
 use crate::store::{Cursor, Detail, EntryKind, Prefix};
 
 /// Names looked at for a stored chunk.
@@ -35,6 +35,30 @@ impl Hierarchy {
             array.chunk_keys.separator = separator;
         }
         Ok(true)
+    }
+
+    /// Corrects the key of the one chunk of a draft's `array` of rank 0: `c` by the text, `c0` as
+    /// zarr-python 2 writes it. Whether the store told.
+    pub(super) fn find_scalar_key(
+        &self,
+        prefix: &Prefix,
+        array: &mut ArrayMetadata,
+    ) -> Result<bool, Error> {
+        if array.chunk_keys.kind != KeyKind::Draft || !array.shape.is_empty() {
+            return Ok(true);
+        }
+        for kind in [KeyKind::Draft, KeyKind::DraftScalar] {
+            let keys = ChunkKeyEncoding {
+                kind,
+                ..array.chunk_keys
+            };
+            let key = prefix.key(&keys.encode(&[]))?;
+            if self.version_of(&key)?.is_some() {
+                array.chunk_keys = keys;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn stored_separator(

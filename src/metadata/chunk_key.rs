@@ -7,6 +7,7 @@
 //! | `v2` `/` | `0` | `5` | `1/23` | `1`, `23` |
 //! | `v2` `.` | `0` | `5` | `1.23` | `1.23` |
 //! | draft `/` | `c` | `c5` | `c1/23` | `c1`, `23` |
+//! | draft of zarr-python 2 | `c` or `c0` | | | |
 //! | draft `.` | `c` | `c5` | `c1.23` | `c1.23` |
 //! | pre-v1 | – | `__zdata__/5.blosc` | `__zdata__/1.23.blosc` | `__zdata__`, `1.23.blosc` |
 //!
@@ -27,6 +28,8 @@ pub enum KeyKind {
     V2,
     /// The v3 drafts: `c` and the indices with nothing between.
     Draft,
+    /// As zarr-python 2 writes the one chunk of a draft's array of rank 0: `c0`.
+    DraftScalar,
     /// zarr-python 0.4: a directory of its own, and names that end in `.blosc`.
     PreV1,
 }
@@ -48,6 +51,7 @@ impl ChunkKeyEncoding {
     pub fn encode(&self, indices: &[u64]) -> Vec<u8> {
         let mut key = match self.kind {
             KeyKind::Default | KeyKind::Draft => b"c".to_vec(),
+            KeyKind::DraftScalar => b"c0".to_vec(),
             KeyKind::V2 if indices.is_empty() => b"0".to_vec(),
             KeyKind::V2 => Vec::new(),
             KeyKind::PreV1 => PRE_V1_DIRECTORY.to_vec(),
@@ -70,6 +74,7 @@ impl ChunkKeyEncoding {
         let indices = match (self.kind, rank) {
             (KeyKind::Default | KeyKind::Draft, 0) => return (key == b"c").then(Dims::new),
             (KeyKind::V2, 0) => return (key == b"0").then(Dims::new),
+            (KeyKind::DraftScalar, _) => return (key == b"c0").then(Dims::new),
             (KeyKind::PreV1, 0) => return None,
             (KeyKind::Default, _) => {
                 let (separator, indices) = key.strip_prefix(b"c")?.split_first()?;

@@ -6,7 +6,8 @@
 //! [`ArrayMetadata::decoding`] says why it cannot be decoded.
 //!
 //! [`render`] and [`consolidated`] edit documents for the views. An edit is a splice of the
-//! text: what is not changed stays byte for byte.
+//! text: what is not changed stays byte for byte. [`mod@write`] makes documents of another version
+//! out of the model.
 
 #![deny(clippy::indexing_slicing)]
 

@@ -133,7 +133,7 @@ fn change(
             Some(value) if change.is_default && value.get() == "null" => {}
             Some(value) => edits.replace(document.span(value), change.value),
             None if change.is_default => {}
-            None => added += &format!("\"{}\": {}, ", change.name, change.value),
+            None => added.extend(["\"", change.name, "\": ", change.value, ", "]),
         }
     }
     if !added.is_empty() {

@@ -137,6 +137,7 @@ fn decoding(
         .map_err(|error| error.within("fill_value"))?;
     let pipeline = spelling::of_list(codecs, &chain, &parsed, chunk_shape.len())
         .map_err(|error| error.within("codecs"))?;
+    let parsed = parsed.with_field_order(order);
     Decoding::new(parsed, fill_value, chain, pipeline, chunk_shape)
 }
 

@@ -15,7 +15,7 @@ use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
 use crate::chunk::{Block, BlockKey, Part};
 use crate::error::Error;
-use crate::hierarchy::{Node, chunk_identity};
+use crate::hierarchy::chunk_identity;
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
 use crate::store::{Key, ObjectMeta, Prefix, StoreError};

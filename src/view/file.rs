@@ -165,7 +165,10 @@ impl View {
                     reader.layout().is_identity() && array.decoded_len() == Some(encoded_len);
                 (len, same)
             }
-            Form::Encoded | Form::Stored => (encoded_len, true),
+            Form::Encoded | Form::Stored => {
+                array.check_encoded(indices, &chunk.encoded)?;
+                (encoded_len, true)
+            }
         };
         let attributes = self.part(&meta, len);
         // A slice of a shard's body would pin it.

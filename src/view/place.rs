@@ -32,7 +32,7 @@ impl View {
         let TreeNode { node, place: keys } = self.hierarchy.tree_node(path)?;
         let format = match (&keys, &node) {
             // No node: keys as they are.
-            (TreePlace::BelowArray, _) => Some(target_format(target)),
+            (TreePlace::BelowArray, _) => Some(target.zarr_format()),
             (_, Node::Array(array)) => Some(array.metadata.zarr_format),
             (_, Node::Group(group)) => Some(group.format),
             (_, Node::Broken(broken)) => {
@@ -40,7 +40,7 @@ impl View {
             }
             (_, Node::Implicit) => None,
         };
-        let foreign = format != Some(target_format(target));
+        let foreign = format != Some(target.zarr_format());
         Ok(Place {
             node,
             keys,
@@ -92,7 +92,7 @@ impl Place {
                 (array.metadata.zarr_format, own)
             }
             Node::Group(group) => (group.format, [None, None]),
-            Node::Broken(_) => (target_format(target), [None, None]),
+            Node::Broken(_) => (target.zarr_format(), [None, None]),
             Node::Implicit => {
                 let written = DocumentName::of(name).map(|name| self.written().contains(&name));
                 return written.unwrap_or(false);
@@ -100,14 +100,7 @@ impl Place {
         };
         let format = DocumentName::of(name).map(format_of);
         own.into_iter().flatten().any(|key| key.name() == name)
-            || format.is_some_and(|format| format == source || format == target_format(target))
-    }
-}
-
-pub(super) fn target_format(target: Target) -> ZarrFormat {
-    match target {
-        Target::V2 => ZarrFormat::V2,
-        Target::V3 => ZarrFormat::V3,
+            || format.is_some_and(|format| format == source || format == target.zarr_format())
     }
 }
 

@@ -4,12 +4,13 @@ use std::sync::{Arc, mpsc};
 
 use super::names::{ChunkNames, Name};
 use super::options::{Missing, ViewKind, ViewOptions};
-use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared};
+use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared, Slice};
+use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::grid::ChunkGrid;
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
 use crate::metadata::write::{self, Content};
-use crate::metadata::{DocumentName, Target};
+use crate::metadata::{Decoding, DocumentName, Target};
 use crate::store::{Object, Prefix, StoreError};
 
 /// Grids of more chunks than this are listed by what is stored, even where absent chunks are
@@ -27,6 +28,8 @@ pub(super) struct ShownArray {
     pub(super) form: Form,
     /// What the chunk files hold, as the document is to say.
     pub(super) content: Content,
+    /// Whether chunks that are kept encoded may be zlib streams, where readers expect gzip.
+    is_gzip_in_doubt: bool,
     /// How the keys of stored chunks are spelled, below `node.prefix`.
     pub(super) stored: ChunkNames,
     /// How the view spells them, below `path`.
@@ -99,6 +102,8 @@ impl ShownArray {
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
         let layout = ChunkLayout::new(&node.metadata, shards)?;
+        let may_be_zlib =
+            matches!(&node.metadata.decoding, Ok(decoding) if may_be_zlib(decoding, shards));
         // What varies in length is held against the limit when it is decoded.
         let decoded_len = layout.decoded_len();
         if form == Form::Decoded && decoded_len.is_some_and(|len| len > options.max_chunk_bytes) {
@@ -145,6 +150,7 @@ impl ShownArray {
                 Form::Decoded => Content::Decoded(shards),
                 Form::Encoded | Form::Stored => Content::Encoded(shards),
             },
+            is_gzip_in_doubt: form == Form::Encoded && foreign == Some(Target::V3) && may_be_zlib,
             foreign,
             reader: Arc::new(reader),
             absent_len,
@@ -155,6 +161,30 @@ impl ShownArray {
     /// Bytes of a stored chunk, decoded; `None` when they are known only after decoding.
     pub(super) fn decoded_len(&self) -> Option<u64> {
         self.reader.layout().decoded_len()
+    }
+
+    /// Refuses encoded bytes that are not what the document says. An old v2 `gzip` may have meant
+    /// zlib; the `gzip` of v3 never does.
+    pub(super) fn check_encoded(&self, indices: &[u64], encoded: &Slice) -> Result<(), Error> {
+        const GZIP: [u8; 2] = [0x1f, 0x8b];
+        if !self.is_gzip_in_doubt {
+            return Ok(());
+        }
+        let mut magic = [0; 2];
+        if encoded.len() >= 2 {
+            encoded.read_at(0, &mut magic)?;
+        }
+        if magic == GZIP {
+            return Ok(());
+        }
+        let problem = "found another stream, such as zlib, which v3 does not call gzip; \
+                       the chunks view (--view chunks) decodes it";
+        Err(Error::Chunk {
+            key: self.reader.stored_key(indices)?.to_string(),
+            start: encoded.offset(),
+            end: encoded.offset().saturating_add(encoded.len()),
+            error: FormatError::encoded("gzip", problem),
+        })
     }
 
     /// Whether a chunk must be decoded to know its size.
@@ -285,6 +315,15 @@ impl Unusable {
                 .names
                 .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
     }
+}
+
+/// Whether encoded chunks begin with what a codec `gzip` made that may have meant zlib.
+fn may_be_zlib(decoding: &Decoding, shards: Shards) -> bool {
+    let mut chain = &decoding.codecs;
+    while let (Shards::Expand, Some(sharding)) = (shards, chain.sharding()) {
+        chain = &sharding.codecs;
+    }
+    matches!(chain.bytes_to_bytes.last(), Some(BytesToBytes::GzipOrZlib))
 }
 
 /// Whether a reader takes what lies beside a document of this name for an array.

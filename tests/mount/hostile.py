@@ -61,6 +61,5 @@ def listed(store):
         path = store.path / "a" / name
         if path.is_file():
             doc = json.loads(path.read_bytes())
-            doc["dtype"] = "vlen" if doc.get("dtype") == "|O" else ""
             return corpus.codecs_listed(doc)
     return False

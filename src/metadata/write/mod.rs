@@ -30,7 +30,7 @@ pub use attributes::array_attributes_v2;
 pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
 
 use super::render::Shards;
-use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind};
+use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
@@ -60,6 +60,16 @@ pub enum Target {
     V3,
 }
 
+impl Target {
+    /// The same version, of a document that is read.
+    pub fn zarr_format(self) -> ZarrFormat {
+        match self {
+            Target::V2 => ZarrFormat::V2,
+            Target::V3 => ZarrFormat::V3,
+        }
+    }
+}
+
 /// The stored documents of a node, for what the model does not keep.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
@@ -77,7 +87,7 @@ pub fn chunk_keys(stored: ChunkKeyEncoding, target: Target) -> ChunkKeyEncoding 
         _ => stored.separator,
     };
     let kind = match (target, stored.kind) {
-        (Target::V3, KeyKind::Default | KeyKind::Draft) => KeyKind::Default,
+        (Target::V3, KeyKind::Default | KeyKind::Draft | KeyKind::DraftScalar) => KeyKind::Default,
         _ => KeyKind::V2,
     };
     ChunkKeyEncoding { kind, separator }

@@ -11,6 +11,8 @@
 //! bytes are as the last filter makes them. So the order of the `bytes` codec becomes that of the
 //! last filter's result, and every filter makes what the next one takes.
 
+use serde_json::value::RawValue;
+
 use super::super::codecs::CodecSpec;
 use super::super::json::lengths;
 use super::super::render::Shards;
@@ -169,8 +171,7 @@ fn bytes_to_bytes(spec: &CodecSpec<'_>, filters: &Filters<'_>) -> Result<String,
         "gzip" => config("gzip", &[], configuration, &[]),
         "zstd" => {
             // numcodecs before 0.13 does not know it.
-            let is_default =
-                configuration.get("checksum").map(|value| value.get()) == Some("false");
+            let is_default = configuration.get("checksum").map(RawValue::get) == Some("false");
             let without: &[&str] = if is_default { &["checksum"] } else { &[] };
             config("zstd", &[], configuration, without)
         }

@@ -10,7 +10,7 @@ use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
 use super::{
     Content, Source, Target, attributes, chain, chunk_keys, chunk_shape, document, list_of,
 };
-use crate::dtype::json::{self, Json};
+use crate::dtype::json::{self, Json, Object};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
 
@@ -60,7 +60,7 @@ pub(super) fn array(
 fn key_encoding(array: &ArrayMetadata) -> String {
     let keys = chunk_keys(array.chunk_keys, Target::V3);
     let name = match keys.kind {
-        KeyKind::Default | KeyKind::Draft => "default",
+        KeyKind::Default | KeyKind::Draft | KeyKind::DraftScalar => "default",
         KeyKind::V2 | KeyKind::PreV1 => "v2",
     };
     let separator = char::from(keys.separator);
@@ -108,6 +108,9 @@ fn codec_text(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<String, Form
         let inner = codecs::list(spec.configuration.require("codecs")?)?;
         let inner = list_text(&inner, data_type)?;
         chain::object_text(&[("codecs", inner)], &spec.configuration, &["codecs"])?
+    } else if name == "gzip" {
+        let level = ("level", gzip_level(&spec.configuration).to_string());
+        chain::object_text(&[level], &spec.configuration, &["level"])?
     } else if spec.configuration.iter().next().is_none() && !name.starts_with("numcodecs.") {
         return Ok(format!("{{\"name\": \"{name}\"}}"));
     } else {
@@ -117,6 +120,16 @@ fn codec_text(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<String, Form
     Ok(format!(
         "{{\"name\": \"{name}\", \"configuration\": {configuration}}}"
     ))
+}
+
+/// A level that v3 has. Decoding does not need it, and numcodecs takes `-1` for the default.
+fn gzip_level(configuration: &Object<'_>) -> u64 {
+    const DEFAULT: u64 = 6;
+    let level = configuration.get("level").map(json::length);
+    match level {
+        Some(Ok(level @ 0..=9)) => level,
+        _ => DEFAULT,
+    }
 }
 
 /// Whether a v3 reader knows the codec: those of the specification and its registry, and those

@@ -316,6 +316,27 @@ fn the_files_of_every_version() {
 }
 
 #[test]
+fn zlib_under_the_name_of_gzip_is_not_shown_as_gzip() {
+    let mut document: Value = serde_json::from_slice(&v2_array("|u1", ".")).unwrap();
+    document["compressor"] = json!({"id": "gzip", "level": 1});
+    // A zlib stream of four bytes stored.
+    let zlib = b"\x78\x01\x01\x04\x00\xfb\xffabcd\x03\xd8\x01\x8b".to_vec();
+    let objects = vec![
+        (".zarray", text(&document)),
+        ("0.0", zlib.clone()),
+        ("0.1", b"\x1f\x8bthe rest".to_vec()),
+    ];
+    let v3 = mount(&objects, ViewKind::Keys, Some(Target::V3));
+    assert_eq!(v3.json("zarr.json")["codecs"][1]["name"], "gzip");
+    assert!(v3.read("0.0").is_err());
+    assert_eq!(v3.read("0.1").unwrap(), b"\x1f\x8bthe rest");
+    let keys = mount(&objects, ViewKind::Keys, None);
+    assert_eq!(keys.read("0.0").unwrap(), zlib);
+    let decoded = mount(&objects, ViewKind::Chunks, Some(Target::V3));
+    assert_eq!(decoded.read("0.0").unwrap(), b"abcd");
+}
+
+#[test]
 fn text_has_the_size_that_decoding_tells() {
     let mut objects: Objects = vec![(
         "zarr.json",

@@ -1,0 +1,296 @@
+//! `--info STORE PATH --at i,j,k`: where one element is stored, and its value.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::config::ViewOptions;
+use crate::budget::Budget;
+use crate::chunk::{
+    ArrayReader, Block, Cache, ChunkLayout, Counters, Freshness, LocatedChunk, Shards, Shared,
+    Sources,
+};
+use crate::dtype::element_text;
+use crate::error::{Error, FormatError};
+use crate::grid::{Dims, rank_of};
+use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
+use crate::store::{Object, ObjectMeta, Prefix, Store};
+
+/// Why an element cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AtError {
+    /// PATH is no array.
+    #[error("{0}: no array is here; --at wants the path of one")]
+    NoArray(Prefix),
+    /// The indices do not fit the array.
+    #[error("--at {given}: {path} has the shape {shape}")]
+    Outside {
+        /// As they were typed.
+        given: String,
+        /// Of the array.
+        path: Prefix,
+        /// In brackets.
+        shape: String,
+    },
+    /// The array, or the chunk, cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] Error),
+    /// The answer cannot be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+}
+
+/// Writes where the element `indices` of the array at `path` is, and what it is.
+///
+/// # Errors
+/// [`AtError`].
+pub(super) fn tell(
+    store: Arc<dyn Store>,
+    path: &Prefix,
+    indices: &[u64],
+    as_json: bool,
+    out: &mut impl Write,
+) -> Result<(), AtError> {
+    let limits = ViewOptions::default();
+    let budget = Budget::new(limits.cache_budget_bytes);
+    let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), Recheck::Never);
+    let Node::Array(node) = hierarchy.tree_node(path)?.node else {
+        return Err(AtError::NoArray(path.clone()));
+    };
+    let shape = &node.metadata.shape;
+    let inside = indices
+        .iter()
+        .zip(shape)
+        .all(|(index, length)| index < length);
+    if indices.len() != shape.len() || !inside {
+        return Err(AtError::Outside {
+            given: list(indices, ","),
+            path: path.clone(),
+            shape: format!("({})", list(shape, ", ")),
+        });
+    }
+    let counters = Arc::new(Counters::default());
+    let shared = Shared {
+        sources: Arc::new(Sources::new(
+            store,
+            Freshness::Immutable,
+            Arc::clone(&counters),
+        )),
+        cache: Cache::new(budget, counters),
+        max_chunk_bytes: limits.max_chunk_bytes,
+    };
+    let found = find(&node, shared, indices)?;
+    if as_json {
+        serde_json::to_writer_pretty(&mut *out, &found.as_json(path, indices))
+            .map_err(io::Error::from)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    found.for_people(path, indices, out)?;
+    Ok(())
+}
+
+/// Where an element is.
+struct Found {
+    /// The innermost chunk.
+    chunk: Dims,
+    /// What it covers, cut at the array's end: first and one past the last, for each dimension.
+    covers: Vec<(u64, u64)>,
+    /// The number of the element in its chunk, C order.
+    number: u64,
+    /// The indices of the shard, where there are shards.
+    shard: Option<Dims>,
+    key: String,
+    stored: Stored,
+    value: String,
+}
+
+/// What the store has of a chunk.
+enum Stored {
+    /// Neither object nor, in its shard, a chunk: the fill value is all there is.
+    Absent { object: Option<ObjectMeta> },
+    /// A range of the object.
+    Range { offset: u64, nbytes: u64 },
+    /// A range of the shard once its bytes-to-bytes codecs are undone.
+    Decoded { offset: u64, nbytes: u64 },
+}
+
+fn find(node: &Arc<ArrayNode>, shared: Shared, indices: &[u64]) -> Result<Found, Error> {
+    let in_document = |error| Error::Metadata {
+        key: node.document.key.to_string(),
+        error,
+    };
+    let layout = ChunkLayout::new(&node.metadata, Shards::Expand).map_err(in_document)?;
+    let grid = layout.shown_grid().clone();
+    let lengths = grid.chunk_shape();
+    let chunk: Dims = indices.iter().zip(lengths).map(|(i, n)| i / n).collect();
+    let within: Dims = indices.iter().zip(lengths).map(|(i, n)| i % n).collect();
+    let number = rank_of(&within, lengths).ok_or(Error::Panicked)?;
+    let covers = chunk
+        .iter()
+        .zip(lengths)
+        .zip(grid.shape())
+        .map(|((&index, &length), &end)| {
+            (
+                index * length,
+                (index * length).saturating_add(length).min(end),
+            )
+        })
+        .collect();
+    let shard = layout.is_sharded().then(|| layout.stored_indices(&chunk));
+    let reader = Arc::new(ArrayReader::new(
+        shared,
+        node.prefix.clone(),
+        node.metadata.chunk_keys,
+        layout,
+        node.identity,
+    ));
+    let key = reader.stored_key(&chunk)?;
+    let object = reader.open_stored(&chunk, None)?;
+    let located = match &object {
+        Some(object) => reader.locate(object, &chunk)?,
+        None => None,
+    };
+    let (stored, value) = match (&object, &located) {
+        (Some(object), Some(located)) => {
+            let block = decoded(&reader, object, &chunk)?;
+            let value = element_of(&reader, &block, number).map_err(in_document)?;
+            (stored(located), value)
+        }
+        _ => {
+            let value = element_text(
+                reader.layout().data_type(),
+                reader.layout().fill_value().bytes(),
+            );
+            let object = object.map(|object| *object.meta());
+            (Stored::Absent { object }, value)
+        }
+    };
+    Ok(Found {
+        chunk,
+        covers,
+        number,
+        shard,
+        key: key.to_string(),
+        stored,
+        value,
+    })
+}
+
+fn stored(located: &LocatedChunk) -> Stored {
+    let (offset, nbytes) = (located.encoded.offset(), located.encoded.len());
+    if located.encoded.in_memory().is_some() {
+        return Stored::Decoded { offset, nbytes };
+    }
+    Stored::Range { offset, nbytes }
+}
+
+/// The decoded chunk, made on this thread.
+fn decoded(
+    reader: &Arc<ArrayReader>,
+    object: &Arc<dyn Object>,
+    chunk: &[u64],
+) -> Result<Arc<Block>, Error> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let answer = move |block| drop(sender.send(block));
+    reader.decode_then(object, chunk, Box::new(answer));
+    receiver.recv().map_err(|_| Error::Panicked)?
+}
+
+/// The element of this number in a decoded chunk, as text.
+fn element_of(reader: &ArrayReader, chunk: &[u8], number: u64) -> Result<String, FormatError> {
+    let data_type = reader.layout().data_type();
+    let outside = || FormatError::encoded("chunk", format!("no element {number}"));
+    if let Some(codec) = reader.layout().variable_length() {
+        if !codec.has_items() {
+            return Ok(format!("(an object of {})", codec.name()));
+        }
+        let item = codec.item(chunk, number).ok_or_else(outside)?;
+        return Ok(element_text(data_type, item));
+    }
+    let range = number
+        .checked_mul(data_type.item_size)
+        .and_then(|start| Some(start..start.checked_add(data_type.item_size)?))
+        .and_then(|bytes| {
+            Some(usize::try_from(bytes.start).ok()?..usize::try_from(bytes.end).ok()?)
+        });
+    let item = range
+        .and_then(|range| chunk.get(range))
+        .ok_or_else(outside)?;
+    Ok(element_text(data_type, item))
+}
+
+impl Found {
+    fn as_json(&self, path: &Prefix, indices: &[u64]) -> Value {
+        let mut facts = json!({
+            "path": path.to_string(),
+            "indices": indices,
+            "value": self.value,
+            "chunk": self.chunk.as_slice(),
+            "region": self.covers,
+            "number_in_chunk": self.number,
+            "key": self.key,
+        });
+        let facts_of = match &self.stored {
+            Stored::Absent { .. } => json!({ "stored": false }),
+            Stored::Range { offset, nbytes } => {
+                json!({ "stored": true, "offset": offset, "nbytes": nbytes })
+            }
+            Stored::Decoded { offset, nbytes } => {
+                json!({ "stored": true, "offset_in_decoded_shard": offset, "nbytes": nbytes })
+            }
+        };
+        if let (Some(facts), Value::Object(more)) = (facts.as_object_mut(), facts_of) {
+            facts.extend(more);
+            if let Some(shard) = &self.shard {
+                facts.insert("shard".to_owned(), shard.as_slice().into());
+            }
+        }
+        facts
+    }
+
+    fn for_people(&self, path: &Prefix, indices: &[u64], out: &mut impl Write) -> io::Result<()> {
+        let region: Vec<String> = self
+            .covers
+            .iter()
+            .map(|(from, to)| format!("{from}:{to}"))
+            .collect();
+        writeln!(out, "{path}[{}] = {}", list(indices, ", "), self.value)?;
+        writeln!(
+            out,
+            "chunk   ({})  [{}]  element {} in it",
+            list(&self.chunk, ", "),
+            region.join(", "),
+            self.number
+        )?;
+        if let Some(shard) = &self.shard {
+            writeln!(out, "shard   ({})", list(shard, ", "))?;
+        }
+        writeln!(out, "key     {}", self.key)?;
+        match &self.stored {
+            Stored::Absent { object: None } => {
+                writeln!(out, "bytes   none: no such key, so the fill value")
+            }
+            Stored::Absent { object: Some(_) } => {
+                writeln!(
+                    out,
+                    "bytes   none: the shard has no such chunk, so the fill value"
+                )
+            }
+            Stored::Range { offset, nbytes } => {
+                writeln!(out, "bytes   {offset}..{}  ({nbytes})", offset + nbytes)
+            }
+            Stored::Decoded { offset, nbytes } => writeln!(
+                out,
+                "bytes   {offset}..{}  ({nbytes}) of the shard once it is decompressed",
+                offset + nbytes
+            ),
+        }
+    }
+}
+
+fn list(numbers: &[u64], separator: &str) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(separator)
+}
