@@ -29,6 +29,18 @@ pub enum FormatError {
         /// Its name as the document spells it.
         name: String,
     },
+    /// What another version of the format has no name for.
+    #[error("{place}: {what} `{name}` cannot be expressed in {version}")]
+    Inexpressible {
+        /// Where in the document.
+        place: String,
+        /// What kind of thing: "codec", "data type", …
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The version: `v2` or `v3`.
+        version: &'static str,
+    },
     /// Encoded bytes that a codec refuses.
     #[error("{codec}: {problem}")]
     Encoded {
@@ -79,6 +91,21 @@ impl FormatError {
         }
     }
 
+    /// What `version` of the format has no name for.
+    pub fn inexpressible(
+        place: impl Into<String>,
+        what: &'static str,
+        name: impl Into<String>,
+        version: &'static str,
+    ) -> Self {
+        FormatError::Inexpressible {
+            place: place.into(),
+            what,
+            name: name.into(),
+            version,
+        }
+    }
+
     /// The same error with `outer` in front of its place.
     #[must_use]
     pub fn within(self, outer: &str) -> Self {
@@ -101,7 +128,18 @@ impl FormatError {
                 what,
                 name,
             },
-            other => other,
+            FormatError::Inexpressible {
+                place,
+                what,
+                name,
+                version,
+            } => FormatError::Inexpressible {
+                place: join(place),
+                what,
+                name,
+                version,
+            },
+            other @ (FormatError::Encoded { .. } | FormatError::TooLarge { .. }) => other,
         }
     }
 }

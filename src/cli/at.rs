@@ -116,7 +116,7 @@ enum Stored {
     Decoded { offset: u64, nbytes: u64 },
 }
 
-fn find(node: &Arc<ArrayNode>, shared: Shared, indices: &[u64]) -> Result<Found, Error> {
+fn find(node: &Arc<ArrayNode>, mount: Shared, indices: &[u64]) -> Result<Found, Error> {
     let in_document = |error| Error::Metadata {
         key: node.document.key.to_string(),
         error,
@@ -140,7 +140,7 @@ fn find(node: &Arc<ArrayNode>, shared: Shared, indices: &[u64]) -> Result<Found,
         .collect();
     let shard = layout.is_sharded().then(|| layout.stored_indices(&chunk));
     let reader = Arc::new(ArrayReader::new(
-        shared,
+        mount,
         node.prefix.clone(),
         node.metadata.chunk_keys,
         layout,
@@ -152,20 +152,15 @@ fn find(node: &Arc<ArrayNode>, shared: Shared, indices: &[u64]) -> Result<Found,
         Some(object) => reader.locate(object, &chunk)?,
         None => None,
     };
-    let (stored, value) = match (&object, &located) {
-        (Some(object), Some(located)) => {
-            let block = decoded(&reader, object, &chunk)?;
-            let value = element_of(&reader, &block, number).map_err(in_document)?;
-            (stored(located), value)
-        }
-        _ => {
-            let value = element_text(
-                reader.layout().data_type(),
-                reader.layout().fill_value().bytes(),
-            );
-            let object = object.map(|object| *object.meta());
-            (Stored::Absent { object }, value)
-        }
+    let (stored, value) = if let (Some(object), Some(located)) = (&object, &located) {
+        let block = decoded(&reader, object, &chunk)?;
+        let value = element_of(&reader, &block, number).map_err(in_document)?;
+        (stored(located), value)
+    } else {
+        let layout = reader.layout();
+        let value = element_text(layout.data_type(), layout.fill_value().bytes());
+        let object = object.map(|object| *object.meta());
+        (Stored::Absent { object }, value)
     };
     Ok(Found {
         chunk,

@@ -52,16 +52,15 @@ impl DataType {
     pub(crate) fn spell_v3(&self) -> Result<String, FormatError> {
         v3(&self.element).map_err(|part| match part {
             Unspellable::SubArray(field) => {
-                let name = format!("field {field} with a shape in v3");
-                FormatError::unsupported("data_type", "data type", name)
+                let name = format!("field {field} with a shape");
+                FormatError::inexpressible("data_type", "data type", name, "v3")
             }
             Unspellable::Type => self.unspellable("v3"),
         })
     }
 
-    fn unspellable(&self, version: &str) -> FormatError {
-        let name = format!("{} in {version}", self.name);
-        FormatError::unsupported("data_type", "data type", name)
+    fn unspellable(&self, version: &'static str) -> FormatError {
+        FormatError::inexpressible("data_type", "data type", self.name.as_str(), version)
     }
 }
 
@@ -359,15 +358,24 @@ mod tests {
                 .spell_v2(ByteOrder::Little)
                 .unwrap_err()
                 .to_string();
-            assert!(error.contains(&format!("`{name} in v2`")), "{error}");
+            assert!(
+                error.contains(&format!("`{name}` cannot be expressed in v2")),
+                "{error}"
+            );
         }
         let (sub_array, _) = DataType::parse_v2(&raw(r#"[["m","<f4",[2]]]"#)).unwrap();
         let error = sub_array.spell_v3().unwrap_err().to_string();
-        assert!(error.contains("`field m with a shape in v3`"), "{error}");
+        assert!(
+            error.contains("`field m with a shape` cannot be expressed in v3"),
+            "{error}"
+        );
         let error = DataType::objects("json2")
             .spell_v3()
             .unwrap_err()
             .to_string();
-        assert!(error.contains("`|O of json2 in v3`"), "{error}");
+        assert!(
+            error.contains("`|O of json2` cannot be expressed in v3"),
+            "{error}"
+        );
     }
 }

@@ -144,7 +144,9 @@ fn translate_format(error: &FormatError) -> (Errno, Kind) {
         FormatError::Document { .. }
         | FormatError::Encoded { .. }
         | FormatError::TooLarge { .. } => (Errno::EIO, Kind::Io),
-        FormatError::Unsupported { .. } => (Errno::EOPNOTSUPP, Kind::Unsupported),
+        FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
+            (Errno::EOPNOTSUPP, Kind::Unsupported)
+        }
     }
 }
 

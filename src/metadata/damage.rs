@@ -81,9 +81,9 @@ const PIECES: [&str; 22] = [
 
 fn has_place(error: &FormatError) -> bool {
     match error {
-        FormatError::Document { place, .. } | FormatError::Unsupported { place, .. } => {
-            !place.is_empty()
-        }
+        FormatError::Document { place, .. }
+        | FormatError::Unsupported { place, .. }
+        | FormatError::Inexpressible { place, .. } => !place.is_empty(),
         FormatError::Encoded { .. } | FormatError::TooLarge { .. } => true,
     }
 }

@@ -68,10 +68,14 @@ pub(super) fn frames_items(name: &str) -> bool {
 
 /// Zarr-python 3.0.0 wrote strings of a fixed size in frames. No reader takes that from another
 /// version.
-pub(super) fn check_frames(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<(), FormatError> {
+pub(super) fn check_frames(
+    spec: &CodecSpec<'_>,
+    data_type: &DataType,
+    version: &'static str,
+) -> Result<(), FormatError> {
     if frames_items(&spec.name) && !data_type.is_variable() {
         let name = format!("{} of {}", spec.name, data_type.name);
-        return Err(FormatError::unsupported("codecs", "codec", name));
+        return Err(FormatError::inexpressible("codecs", "codec", name, version));
     }
     Ok(())
 }

@@ -73,16 +73,16 @@ impl Chain {
         let mut last = None;
         let mut texts = Vec::new();
         for spec in &specs {
-            chain::check_frames(spec, &decoding.data_type)?;
+            chain::check_frames(spec, &decoding.data_type, "v2")?;
             if spec.name == "transpose" {
                 if !filters.is_empty() {
-                    return Err(unsupported("transpose after a filter"));
+                    return Err(inexpressible("transpose after a filter"));
                 }
                 axes.transpose(&spec.configuration)?;
                 continue;
             }
             let stage =
-                stage(&spec.name, &decoding.data_type).ok_or_else(|| unsupported(&spec.name))?;
+                stage(&spec.name, &decoding.data_type).ok_or_else(|| inexpressible(&spec.name))?;
             last = Some(stage);
             match stage {
                 Stage::ArrayToArray => filters.add(spec)?,
@@ -114,8 +114,8 @@ impl Chain {
     }
 }
 
-fn unsupported(name: &str) -> FormatError {
-    FormatError::unsupported("codecs", "codec", format!("{name} in v2"))
+fn inexpressible(name: &str) -> FormatError {
+    FormatError::inexpressible("codecs", "codec", name, "v2")
 }
 
 /// The place of a codec that v2 has a name for.
@@ -149,7 +149,7 @@ pub(super) fn numcodecs_id<'s>(spec: &'s CodecSpec<'_>) -> Result<&'s str, Forma
     match spec.name.strip_prefix("numcodecs.") {
         Some(id) => Ok(id),
         None if chain::frames_items(&spec.name) || spec.name == "bitround" => Ok(&spec.name),
-        None => Err(unsupported(&spec.name)),
+        None => Err(inexpressible(&spec.name)),
     }
 }
 
@@ -250,7 +250,10 @@ impl Axes {
         } else if self.0.iter().rev().is_sorted() {
             Ok(true)
         } else {
-            Err(unsupported(&format!("transpose to the axes {:?}", self.0)))
+            Err(inexpressible(&format!(
+                "transpose to the axes {:?}",
+                self.0
+            )))
         }
     }
 }

@@ -94,14 +94,13 @@ fn list_text(specs: &[CodecSpec<'_>], data_type: &DataType) -> Result<String, Fo
 
 /// A codec as v3 readers know it.
 fn codec_text(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<String, FormatError> {
-    chain::check_frames(spec, data_type)?;
+    chain::check_frames(spec, data_type, "v3")?;
     let name = match spec.name.as_str() {
         "numcodecs.gzip" => "gzip",
         "endian" => "bytes",
         name if is_known(name) => name,
         name => {
-            let name = format!("{name} in v3");
-            return Err(FormatError::unsupported("codecs", "codec", name));
+            return Err(FormatError::inexpressible("codecs", "codec", name, "v3"));
         }
     };
     let configuration = if codecs::is_sharding(spec) {
@@ -185,8 +184,13 @@ fn is_known(name: &str) -> bool {
 /// A v3 record has one byte order, that of its `bytes` codec.
 fn check_field_orders(data_type: &DataType) -> Result<(), FormatError> {
     if data_type.element.field_orders().len() > 1 {
-        let name = "a record of fields in both byte orders in v3";
-        return Err(FormatError::unsupported("data_type", "data type", name));
+        let name = "a record of fields in both byte orders";
+        return Err(FormatError::inexpressible(
+            "data_type",
+            "data type",
+            name,
+            "v3",
+        ));
     }
     Ok(())
 }
@@ -203,8 +207,8 @@ fn check_titles(text: &[u8]) -> Result<(), FormatError> {
         for field in fields {
             let parts = json::array(field, "a field")?;
             if let Some(name) = parts.first().filter(|name| name.get().starts_with('[')) {
-                let name = format!("field {} with a title in v3", name.get());
-                return Err(FormatError::unsupported("dtype", "data type", name));
+                let name = format!("field {} with a title", name.get());
+                return Err(FormatError::inexpressible("dtype", "data type", name, "v3"));
             }
             pending.extend(parts.get(1));
         }
