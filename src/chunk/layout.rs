@@ -323,3 +323,6 @@ fn to_array_axes(codec_axes: &[u64], permutation: &[usize]) -> Result<Dims, Form
     }
     Ok(array_axes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 
 mod cache;
 mod counters;
+mod decode;
 mod index;
 mod layout;
 mod reader;

@@ -13,6 +13,8 @@
 //! A chunk of elements that differ in length has no such length: [`variable`](super::variable)
 //! elements are decoded to at most a limit.
 
+mod fill;
+
 use std::borrow::Cow;
 
 use super::{
@@ -85,7 +87,8 @@ impl CodecChain {
         let mut scratch: u64 = 0;
         for (i, codec) in self.bytes_to_bytes.iter().enumerate() {
             scratch = scratch.saturating_add(codec.state_bytes(limit));
-            if !codec.is_cut() && !(straight && i == 0) {
+            let makes_bytes = !codec.is_cut();
+            if makes_bytes && (i > 0 || !straight) {
                 scratch = scratch.saturating_add(limit);
             }
             limit = codec.encoded_limit(limit);
@@ -228,42 +231,6 @@ impl CodecChain {
             stages.push(std::mem::replace(&mut stage, next));
         }
         (stages, stage)
-    }
-
-    /// The type of the elements that the array-to-bytes codec sees.
-    pub fn encoded_type(&self, dtype: &DataType) -> DataType {
-        let filter = self
-            .array_to_array
-            .iter()
-            .rev()
-            .find_map(|codec| match codec {
-                ArrayToArray::Filter(filter) => Some(filter.encoded_type()),
-                _ => None,
-            });
-        filter.unwrap_or(dtype).clone()
-    }
-
-    /// The fill value as the array-to-bytes codec sees it.
-    ///
-    /// # Errors
-    /// It would not come back as it is.
-    pub fn encode_fill(&self, fill: &FillValue) -> Result<FillValue, FormatError> {
-        let mut codecs = self.array_to_array.iter();
-        codecs.try_fold(fill.clone(), |fill, codec| codec.encode_fill(&fill))
-    }
-
-    /// Checks that inner chunks that are absent are full of `fill`, at every level of shards.
-    ///
-    /// # Errors
-    /// [`FormatError::Unsupported`] with the name of a codec that changes it.
-    pub(crate) fn check_fill(&self, fill: &FillValue) -> Result<(), FormatError> {
-        let mut chain = self;
-        let mut fill = fill.clone();
-        while let Some(sharding) = chain.sharding() {
-            fill = chain.encode_fill(&fill)?;
-            chain = &sharding.codecs;
-        }
-        Ok(())
     }
 
     /// The transposes as one permutation p: encoded axis i is decoded axis p\[i\]. Of a chain

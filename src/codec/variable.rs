@@ -255,6 +255,3 @@ fn item_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let length = usize::try_from(word(bytes, at)?).ok()?;
     bytes.get(at.checked_add(WORD)?..)?.get(..length)
 }
-
-#[cfg(test)]
-mod tests;

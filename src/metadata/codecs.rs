@@ -237,4 +237,5 @@ enum Endian {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test's own texts")]
 mod tests;

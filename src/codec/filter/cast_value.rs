@@ -120,20 +120,20 @@ impl CastValue {
         }
         // The least float not below the number, and the greatest not above it.
         let (below, above) = neighbours(value, format);
+        let (toward, away) = if given < 0.0 {
+            (above, below)
+        } else {
+            (below, above)
+        };
         let rounded = match self.rounding {
             Rounding::TowardsPositive => above,
             Rounding::TowardsNegative => below,
-            Rounding::TowardsZero if given < 0.0 => above,
-            Rounding::TowardsZero => below,
+            Rounding::TowardsZero => toward,
             Rounding::NearestEven => nearest(value, format),
-            Rounding::NearestAway => {
-                let away = if given < 0.0 { below } else { above };
-                let toward = if given < 0.0 { above } else { below };
-                match (toward, away) {
-                    (Some(toward), Some(away)) if is_middle(value, toward, away) => Some(away),
-                    _ => nearest(value, format),
-                }
-            }
+            Rounding::NearestAway => match (toward, away) {
+                (Some(toward), Some(away)) if is_middle(value, toward, away) => Some(away),
+                _ => nearest(value, format),
+            },
         };
         match rounded {
             Some(rounded) if rounded.is_finite() => Some(Value::Float(rounded)),
@@ -157,7 +157,7 @@ fn nearest(value: Value, format: FloatFormat) -> Option<f64> {
         Value::Float(value) => format.of_value(value)?,
         #[expect(clippy::cast_precision_loss, reason = "rounds half to even")]
         Value::Int(value) if format.bytes == 4 => u64::from((value as f32).to_bits()),
-        value => format.of_value(value.as_f64())?,
+        Value::Int(_) => format.of_value(value.as_f64())?,
     };
     Some(format.value(bits))
 }

@@ -184,7 +184,7 @@ fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number
     let scaled = step(moved, scale, i128::wrapping_mul, |one, other| one * other)?;
     Some(match scaled {
         Value::Float(scaled) => Value::Float(scaled.round_ties_even()),
-        whole => whole,
+        Value::Int(_) => scaled,
     })
 }
 

@@ -169,6 +169,3 @@ impl Filter {
         Some(out)
     }
 }
-
-#[cfg(test)]
-mod tests;

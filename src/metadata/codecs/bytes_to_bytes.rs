@@ -13,10 +13,10 @@ use crate::error::FormatError;
 /// What reads the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {
     Some(match name {
-        "gzip" => |_, _| stage(BytesToBytes::Gzip),
-        "zstd" => |_, _| stage(BytesToBytes::Zstd),
-        "blosc" => |_, _| stage(BytesToBytes::Blosc),
-        "crc32c" => |_, _| stage(BytesToBytes::CRC32C),
+        "gzip" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Gzip)),
+        "zstd" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Zstd)),
+        "blosc" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Blosc)),
+        "crc32c" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::CRC32C)),
         "conditional" => conditional,
         _ => return None,
     })
@@ -28,14 +28,18 @@ pub(super) fn numcodecs_parser(id: &str) -> Option<Parser> {
     use ChecksumLocation::{End, Start};
     Some(match id {
         // zlib streams have gone by this name.
-        "gzip" => |_, _| stage(BytesToBytes::GzipOrZlib),
-        "zlib" => |_, _| stage(BytesToBytes::Zlib),
-        "zstd" => |_, _| stage(BytesToBytes::Zstd),
-        "blosc" => |_, _| stage(BytesToBytes::Blosc),
-        "lz4" => |_, _| stage(BytesToBytes::Lz4),
-        "bz2" => |_, _| stage(BytesToBytes::Bz2),
-        "base64" => |_, _| stage(BytesToBytes::Base64),
-        "lzma" => |_, configuration| stage(BytesToBytes::Lzma(lzma(configuration)?)),
+        "gzip" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::GzipOrZlib)),
+        "zlib" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Zlib)),
+        "zstd" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Zstd)),
+        "blosc" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Blosc)),
+        "lz4" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Lz4)),
+        "bz2" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Bz2)),
+        "base64" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Base64)),
+        "lzma" => |_, configuration| {
+            Ok(Stage::BytesToBytes(BytesToBytes::Lzma(lzma(
+                configuration,
+            )?)))
+        },
         "shuffle" => shuffle,
         "crc32" => |_, configuration| checksum(configuration, Crc32, Start),
         "adler32" => |_, configuration| checksum(configuration, Adler32, Start),
@@ -44,10 +48,6 @@ pub(super) fn numcodecs_parser(id: &str) -> Option<Parser> {
         "jenkins_lookup3" => jenkins_lookup3,
         _ => return None,
     })
-}
-
-fn stage(codec: BytesToBytes) -> Result<Stage, FormatError> {
-    Ok(Stage::BytesToBytes(codec))
 }
 
 fn checksum(
@@ -60,10 +60,10 @@ fn checksum(
         ("end", ChecksumLocation::End),
     ];
     let location = members::word(configuration, "location", &locations)?;
-    stage(BytesToBytes::Checksum(Checksum {
+    Ok(Stage::BytesToBytes(BytesToBytes::Checksum(Checksum {
         kind,
         location: location.unwrap_or(default),
-    }))
+    })))
 }
 
 fn jenkins_lookup3(_: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
@@ -88,9 +88,9 @@ fn shuffle(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError
         Some(size) => usize::try_from(size).ok(),
         None => usize::try_from(seen.data_type.item_size).ok(),
     };
-    stage(BytesToBytes::Shuffle {
+    Ok(Stage::BytesToBytes(BytesToBytes::Shuffle {
         element_size: element_size.unwrap_or(1).max(1),
-    })
+    }))
 }
 
 fn lzma(configuration: &Object<'_>) -> Result<Lzma, FormatError> {
@@ -203,8 +203,8 @@ fn conditional(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatE
             }
         },
     };
-    stage(BytesToBytes::Conditional {
+    Ok(Stage::BytesToBytes(BytesToBytes::Conditional {
         codecs,
         header_bytes: bits.div_ceil(8),
-    })
+    }))
 }

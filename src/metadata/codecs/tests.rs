@@ -1,6 +1,8 @@
 //! Codec chains, sound and broken.
 
 mod filters;
+mod registered;
+mod variable;
 
 use super::*;
 use crate::codec::{IndexLocation, Transpose};

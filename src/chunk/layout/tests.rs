@@ -1,0 +1,64 @@
+//! Absent chunks, and what becomes of filters before shards.
+
+use super::*;
+use crate::metadata::{NodeMetadata, v3};
+
+fn layout(data_type: &str, fill_value: &str, codecs: &str) -> ChunkLayout {
+    let text = format!(
+        r#"{{"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": {data_type},
+        "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [3]}}}},
+        "chunk_key_encoding": {{"name": "default"}}, "fill_value": {fill_value}, "codecs": {codecs}}}"#
+    );
+    let Ok(NodeMetadata::Array(array)) = v3::parse(text.as_bytes()) else {
+        panic!("{text}");
+    };
+    ChunkLayout::new(&array, Shards::Expand).unwrap()
+}
+
+fn absent(layout: &ChunkLayout) -> Vec<u8> {
+    let len = usize::try_from(layout.absent_len().unwrap()).unwrap();
+    let mut whole = vec![0xee; len];
+    layout.fill_absent(0, &mut whole);
+    for start in 0..len {
+        for end in start..len {
+            let mut part = vec![0xee; end - start];
+            layout.fill_absent(start as u64, &mut part);
+            assert_eq!(part, whole[start..end], "{start}..{end}");
+        }
+    }
+    whole
+}
+
+#[test]
+fn absent_chunks_are_full_of_the_fill_value() {
+    let little = r#"[{"name": "bytes", "configuration": {"endian": "little"}}]"#;
+    let numbers = layout("\"int16\"", "513", little);
+    assert_eq!(numbers.decoded_len(), Some(6));
+    assert_eq!(absent(&numbers), [1, 2, 1, 2, 1, 2]);
+    let strings = layout("\"string\"", "\"é\"", r#"["vlen-utf8", "gzip"]"#);
+    assert_eq!(strings.decoded_len(), None);
+    assert_eq!(
+        absent(&strings),
+        b"\x03\0\0\0\x02\0\0\0\xc3\xa9\x02\0\0\0\xc3\xa9\x02\0\0\0\xc3\xa9"
+    );
+    let empty = layout("\"string\"", "\"\"", r#"["vlen-utf8"]"#);
+    assert_eq!(absent(&empty), [&[3, 0, 0, 0][..], &[0; 12]].concat());
+}
+
+#[test]
+fn inner_chunks_take_filters_of_the_whole_with_them() {
+    let codecs = r#"[{"name": "numcodecs.astype", "configuration": {"encode_dtype": "|u1"}},
+        {"name": "sharding_indexed", "configuration": {"chunk_shape": [1], "codecs": ["bytes"],
+         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}]"#;
+    let layout = layout("\"int32\"", "7", codecs);
+    assert_eq!(layout.chain.array_to_array.len(), 1);
+    assert_eq!(layout.decoded_len(), Some(4));
+    let spec = crate::codec::ChunkSpec {
+        shape: &[1],
+        dtype: layout.data_type(),
+        fill: layout.fill_value(),
+    };
+    let mut out = [0; 4];
+    layout.chain().decode(&spec, &[200], &mut out).unwrap();
+    assert_eq!(out, [200, 0, 0, 0]);
+}

@@ -1,0 +1,382 @@
+//! Codecs of zarr-extensions.
+
+use super::filters::{chain_of, decode, unhex};
+use super::*;
+use crate::codec::{ArrayToArray, BytesToBytes};
+
+fn f64s(values: &[f64]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
+}
+
+#[test]
+fn scale_and_cast_undo_the_example_of_the_specification() {
+    let codecs = r#"[{"name": "scale_offset", "configuration": {"offset": -10, "scale": 0.1}},
+        {"name": "cast_value", "configuration": {"data_type": "uint8", "rounding": "nearest-even",
+          "scalar_map": {"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}}}, "bytes"]"#;
+    let (chain, data_type) = chain_of(codecs, r#""float64""#, 3).unwrap();
+    let decoded = decode(&(chain.clone(), data_type), 3, &[0, 1, 255]).unwrap();
+    let numbers: Vec<f64> = decoded
+        .chunks(8)
+        .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap()))
+        .collect();
+    assert!(numbers[0].is_nan());
+    assert_eq!(
+        f64s(&numbers[1..]),
+        f64s(&[1.0 / 0.1 - 10.0, 255.0 / 0.1 - 10.0])
+    );
+    let nan = crate::dtype::FillValue::new(f64::NAN.to_le_bytes().to_vec(), true);
+    assert_eq!(chain.encode_fill(&nan).unwrap().bytes(), [0]);
+}
+
+#[test]
+fn scaled_integers_are_exact_or_refused() {
+    let chain = |offset: i64, scale: i64| {
+        let codecs = format!(
+            r#"[{{"name": "scale_offset", "configuration": {{"offset": {offset}, "scale": {scale}}}}}, "bytes"]"#
+        );
+        chain_of(&codecs, r#""int8""#, 2)
+    };
+    assert_eq!(
+        decode(&chain(5, 3).unwrap(), 2, &[6, 0xfd]).unwrap(),
+        [7, 4]
+    );
+    assert!(decode(&chain(5, 3).unwrap(), 2, &[6, 7]).is_err(), "7 / 3");
+    assert!(
+        decode(&chain(100, 1).unwrap(), 2, &[27, 28]).is_err(),
+        "128"
+    );
+    assert!(
+        chain(0, 0)
+            .unwrap_err()
+            .to_string()
+            .contains("scale: found 0")
+    );
+    assert!(chain(300, 1).is_err());
+}
+
+/// What becomes of decoded `i16` numbers.
+fn encoded(configuration: &str, to: &str, value: &str, data_type: &str) -> Option<Vec<u8>> {
+    let codecs = format!(
+        r#"[{{"name": "cast_value", "configuration": {{"data_type": "{to}"{configuration}}}}}, {LITTLE}]"#
+    );
+    let (chain, data_type) = chain_of(&codecs, data_type, 1).unwrap();
+    let value: Box<RawValue> = serde_json::from_str(value).unwrap();
+    let fill = crate::dtype::FillValue::parse_v3(&data_type, &value, ByteOrder::Little).unwrap();
+    let ArrayToArray::Filter(filter) = &chain.array_to_array[0] else {
+        panic!("{codecs}");
+    };
+    filter.encode_element(fill.bytes())
+}
+
+#[test]
+fn casts_round_and_wrap_as_they_say() {
+    let rounding = |name: &str| format!(r#", "rounding": "{name}""#);
+    for (name, results) in [
+        ("nearest-even", [2_i8, 2, -2, 1]),
+        ("towards-zero", [1, 2, -1, 0]),
+        ("towards-positive", [2, 3, -1, 1]),
+        ("towards-negative", [1, 2, -2, 0]),
+        ("nearest-away", [2, 3, -2, 1]),
+    ] {
+        for (value, result) in ["1.5", "2.5", "-1.5", "0.75"].into_iter().zip(results) {
+            let found = encoded(&rounding(name), "int8", value, r#""float64""#);
+            assert_eq!(found, Some(result.to_le_bytes().to_vec()), "{value} {name}");
+        }
+    }
+    // 2049 lies between the float16 2048 and 2050.
+    for (name, result) in [
+        ("nearest-even", 0x6800_u16),
+        ("towards-zero", 0x6800),
+        ("towards-positive", 0x6801),
+        ("towards-negative", 0x6800),
+        ("nearest-away", 0x6801),
+    ] {
+        let found = encoded(&rounding(name), "float16", "2049", r#""int32""#);
+        assert_eq!(found, Some(result.to_le_bytes().to_vec()), "{name}");
+    }
+}
+
+#[test]
+fn casts_end_where_the_type_does() {
+    let range = |name: &str| format!(r#", "out_of_range": "{name}""#);
+    for (configuration, to, value, from, result) in [
+        ("", "int8", "128", r#""int16""#, None),
+        (
+            &range("clamp"),
+            "int8",
+            "128",
+            r#""int16""#,
+            Some(vec![0x7f]),
+        ),
+        (
+            &range("wrap"),
+            "int8",
+            "128",
+            r#""int16""#,
+            Some(vec![0x80]),
+        ),
+        (
+            &range("wrap"),
+            "int8",
+            "-129",
+            r#""int16""#,
+            Some(vec![0x7f]),
+        ),
+        (
+            &range("wrap"),
+            "uint8",
+            "1e300",
+            r#""float64""#,
+            Some(vec![0]),
+        ),
+        (
+            &range("clamp"),
+            "uint8",
+            "-1e300",
+            r#""float64""#,
+            Some(vec![0]),
+        ),
+        (
+            &range("clamp"),
+            "uint8",
+            r#""Infinity""#,
+            r#""float64""#,
+            None,
+        ),
+        ("", "uint8", r#""NaN""#, r#""float64""#, None),
+        ("", "float16", "1e6", r#""float64""#, None),
+        (
+            &range("clamp"),
+            "float16",
+            "1e6",
+            r#""float64""#,
+            Some(vec![0, 0x7c]),
+        ),
+        (
+            &range("clamp"),
+            "float4_e2m1fn",
+            "-100",
+            r#""int16""#,
+            Some(vec![0x0f]),
+        ),
+        (
+            "",
+            "float16",
+            r#""-Infinity""#,
+            r#""float64""#,
+            Some(vec![0, 0xfc]),
+        ),
+        (
+            "",
+            "float32",
+            "-0.0",
+            r#""float64""#,
+            Some(vec![0, 0, 0, 0x80]),
+        ),
+        (
+            "",
+            "int64",
+            "9007199254740993",
+            r#""uint64""#,
+            Some(9_007_199_254_740_993_u64.to_le_bytes().to_vec()),
+        ),
+    ] {
+        assert_eq!(
+            encoded(configuration, to, value, from),
+            result,
+            "{value} to {to}{configuration}"
+        );
+    }
+}
+
+#[test]
+fn packed_bits_and_reshapes() {
+    let bits = r#"[{"name": "packbits", "configuration": {"padding_encoding": "first_byte", "last_bit": 2}}]"#;
+    let chain = chain_of(bits, r#""uint8""#, 3).unwrap();
+    // 1, 2, 7: nine bits, the lowest first, and seven of padding.
+    assert_eq!(decode(&chain, 3, &[7, 0b1101_0001, 1]).unwrap(), [1, 2, 7]);
+    let error = chain_of(
+        r#"[{"name": "packbits", "configuration": {"last_bit": 8}}]"#,
+        r#""uint8""#,
+        3,
+    );
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("bits 0 to 8 of numbers of 8 bits")
+    );
+
+    let reshape = |shape: &str| {
+        parse(
+            &format!(r#"[{{"name": "reshape", "configuration": {{"shape": {shape}}}}}, "bytes"]"#),
+            r#""uint8""#,
+        )
+    };
+    for (shape, encoded) in [
+        ("[24]", &[24][..]),
+        ("[-1]", &[24]),
+        ("[[0, 1]]", &[24]),
+        ("[[0], [1]]", &[4, 6]),
+        ("[[0], 2, -1]", &[4, 2, 3]),
+        ("[2, 2, [1]]", &[2, 2, 6]),
+        ("[1, [0, 1], 1, []]", &[1, 24, 1, 1]),
+    ] {
+        let chain = reshape(shape).unwrap();
+        let ArrayToArray::Reshape(codec) = &chain.array_to_array[0] else {
+            panic!("{shape}");
+        };
+        assert_eq!(codec.encoded_shape[..], *encoded, "{shape}");
+    }
+    for shape in [
+        "[23]",
+        "[-1, -1]",
+        "[[1], [0]]",
+        "[[0], [0]]",
+        "[[2]]",
+        "[0]",
+        "[5, -1]",
+        "[[1], 4]",
+        "[6, 4, -2]",
+        "3",
+    ] {
+        let error = reshape(shape).unwrap_err().to_string();
+        assert!(
+            error.starts_with("[0].configuration.shape"),
+            "{shape}: {error}"
+        );
+    }
+}
+
+/// Axes that a reshape has made are transposed.
+#[test]
+fn codecs_see_what_a_reshape_leaves() {
+    let codecs = r#"[{"name": "reshape", "configuration": {"shape": [2, 3]}},
+        {"name": "transpose", "configuration": {"order": [1, 0]}}, "bytes"]"#;
+    let chain = chain_of(codecs, r#""uint8""#, 6).unwrap();
+    assert_eq!(
+        decode(&chain, 6, &[1, 4, 2, 5, 3, 6]).unwrap(),
+        [1, 2, 3, 4, 5, 6]
+    );
+}
+
+#[test]
+fn codecs_of_bytes_are_configured() {
+    let last = |codec: &str| {
+        let chain = parse(&format!("[{LITTLE}, {codec}]"), r#""int32""#)?;
+        Ok::<_, FormatError>(chain.bytes_to_bytes[0].clone())
+    };
+    for (codec, name) in [
+        (r#""gzip""#, "gzip"),
+        (r#""numcodecs.gzip""#, "gzip"),
+        (r#""numcodecs.zlib""#, "zlib"),
+        (r#""numcodecs.lz4""#, "lz4"),
+        (
+            r#""https://codec.zarrs.dev/bytes_to_bytes/fletcher32""#,
+            "fletcher32",
+        ),
+        (
+            r#"{"name": "numcodecs.jenkins_lookup3", "configuration": {"initval": 3}}"#,
+            "jenkins_lookup3",
+        ),
+        (
+            r#"{"name": "numcodecs.lzma", "configuration": {"format": 3, "filters": [{"id": 3, "dist": 4}, {"id": 33}]}}"#,
+            "lzma",
+        ),
+        (
+            r#"{"name": "conditional", "configuration": {"codecs": ["gzip", "crc32c"]}}"#,
+            "conditional",
+        ),
+    ] {
+        assert_eq!(last(codec).unwrap().name(), name, "{codec}");
+    }
+    assert_eq!(
+        last(r#""numcodecs.shuffle""#).unwrap(),
+        BytesToBytes::Shuffle { element_size: 4 }
+    );
+    for (codec, message) in [
+        (
+            r#"{"name": "numcodecs.crc32", "configuration": {"location": "middle"}}"#,
+            "location: found \"middle\"",
+        ),
+        (
+            r#"{"name": "numcodecs.shuffle", "configuration": {"elementsize": -1}}"#,
+            "elementsize: found -1",
+        ),
+        (
+            r#"{"name": "numcodecs.lzma", "configuration": {"format": 4}}"#,
+            "format: found 4",
+        ),
+        (
+            r#"{"name": "numcodecs.lzma", "configuration": {"format": 3}}"#,
+            "filters: missing",
+        ),
+        (
+            r#"{"name": "numcodecs.lzma", "configuration": {"format": 3, "filters": []}}"#,
+            "filters: found []",
+        ),
+        (
+            r#"{"name": "numcodecs.lzma", "configuration": {"format": 3, "filters": [{"id": 99}]}}"#,
+            "filters[0].id: found 99",
+        ),
+        (
+            r#"{"name": "conditional", "configuration": {"codecs": ["packbits"]}}"#,
+            "expected a codec from bytes to bytes",
+        ),
+        (
+            r#"{"name": "conditional", "configuration": {"codecs": ["nosuch"]}}"#,
+            "codecs[0]: unsupported codec `nosuch`",
+        ),
+        (
+            r#"{"name": "conditional", "configuration": {"codecs": ["gzip"], "header_bits": 9}}"#,
+            "header_bits: found 9",
+        ),
+        (r#""lz4""#, "unsupported codec `lz4`"),
+    ] {
+        let error = last(codec).unwrap_err().to_string();
+        assert!(error.contains(message), "{codec}: {error}");
+    }
+    let nested = r#"{"name": "conditional", "configuration": {"codecs": ["#.repeat(40);
+    let error = last(&format!("{nested}\"gzip\"{}", "]}}".repeat(40))).unwrap_err();
+    assert!(error.to_string().contains("levels deep"), "{error}");
+}
+
+#[cfg(feature = "pcodec")]
+#[test]
+fn numbers_of_pcodec() {
+    let file = unhex(
+        "70636f210244060305180000020000f81b5102001d000000081003000040000200000000800000000080 1e670ebc0900",
+    );
+    let chain = chain_of(r#"["numcodecs.pcodec"]"#, r#""float32""#, 25).unwrap();
+    let decoded = decode(&chain, 25, &file).unwrap();
+    assert_eq!(decoded.len(), 100);
+    let other = chain_of(r#"["numcodecs.pcodec"]"#, r#""int32""#, 25).unwrap();
+    assert!(decode(&other, 25, &file).is_err(), "of another type");
+    for length in [24, 26] {
+        let chain = chain_of(r#"["numcodecs.pcodec"]"#, r#""float32""#, length).unwrap();
+        assert!(decode(&chain, length, &file).is_err(), "{length} numbers");
+    }
+    for length in 0..file.len() {
+        assert!(
+            decode(&chain, 25, &file[..length]).is_err(),
+            "cut at {length}"
+        );
+    }
+    assert!(chain_of(r#"["numcodecs.pcodec"]"#, r#""complex64""#, 1).is_err());
+}
+
+#[cfg(not(feature = "pcodec"))]
+#[test]
+fn pcodec_is_refused_by_name() {
+    assert!(!unhex("00").is_empty());
+    let error = chain_of(r#"["numcodecs.pcodec"]"#, r#""float32""#, 25).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("unsupported codec `numcodecs.pcodec`"),
+        "{error}"
+    );
+}
