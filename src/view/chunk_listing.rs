@@ -224,7 +224,9 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
         Name::Chunk(indices) => (indices, false),
         Name::Other => return None,
     };
-    if is_directory != (entry.kind == EntryKind::Prefix) {
+    // Where the grid is empty in any axis, what is stored is left over from a resize.
+    let has_chunks = array.has_directory(first);
+    if is_directory != (entry.kind == EntryKind::Prefix) || !has_chunks {
         return None;
     }
     // In a directory only the last index is this name's own.

@@ -90,7 +90,10 @@ pub fn files(view: &Arc<View>, path: &str) -> Vec<String> {
                 .unwrap()
                 .unwrap_or_else(|| panic!("{child} is listed and not found"));
             assert_eq!(id, entry.id, "{child}: number");
-            assert_eq!(Some(attributes), entry.attributes, "{child}: attributes");
+            // A size that only decoding tells is left out.
+            if let Some(listed) = entry.attributes {
+                assert_eq!(attributes, listed, "{child}: attributes");
+            }
             match attributes.kind {
                 zarr_mount::view::VnodeKind::Directory => pending.push(child),
                 zarr_mount::view::VnodeKind::File => found.push(child),

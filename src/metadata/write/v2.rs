@@ -19,10 +19,7 @@ pub(super) fn array(
     let chain = match content {
         Content::Encoded(shards) => Chain::encoded(decoding, shards, rank)?,
         Content::Decoded(_) if is_object(&data_type) => Chain::of_objects(decoding, rank)?,
-        Content::Decoded(_) if data_type.is_variable() => Chain {
-            is_reversed: false,
-            ..Chain::of_objects(decoding, rank)?
-        },
+        Content::Decoded(_) if data_type.is_variable() => Chain::of_items(decoding)?,
         Content::Decoded(_) => Chain::default(),
     };
     let fill_value = match passed_through(array, &data_type, source)? {

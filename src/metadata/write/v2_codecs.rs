@@ -38,7 +38,17 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// The chain of elements of any length, all else undone.
+    /// The chain of elements of any length in order C, all else undone.
+    pub(super) fn of_items(decoding: &Decoding) -> Result<Chain, FormatError> {
+        let codec = chain::object_codec(chain::parse(&decoding.pipeline)?)?;
+        let id = numcodecs_id(&codec)?;
+        Ok(Chain {
+            filters: vec![config(id, &[], &codec.configuration, &[])?],
+            ..Chain::default()
+        })
+    }
+
+    /// The same of objects, in whatever order they are.
     pub(super) fn of_objects(decoding: &Decoding, rank: usize) -> Result<Chain, FormatError> {
         let pipeline = chain::parse(&decoding.pipeline)?;
         let specs = chain::specs(pipeline, Shards::Expand)?;
@@ -46,16 +56,9 @@ impl Chain {
         for spec in specs.iter().filter(|spec| spec.name == "transpose") {
             axes.transpose(&spec.configuration)?;
         }
-        let codec = chain::object_codec(pipeline)?;
         Ok(Chain {
             is_reversed: axes.are_reversed()?,
-            filters: vec![config(
-                numcodecs_id(&codec)?,
-                &[],
-                &codec.configuration,
-                &[],
-            )?],
-            ..Chain::default()
+            ..Chain::of_items(decoding)?
         })
     }
 
