@@ -2,6 +2,7 @@
 
 use zarr_mount::metadata::consolidated::{self, EntryEdit};
 use zarr_mount::metadata::render::{self, Shards, Shown};
+use zarr_mount::metadata::write::{self, Content, Source, Target};
 use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3};
 
 const SHOWN: [Shown; 4] = [
@@ -26,6 +27,9 @@ pub fn run(data: &[u8]) {
         if let Some(array) = parse(data, format) {
             for shown in SHOWN {
                 check_shown(&array, data, shown);
+            }
+            for target in [Target::V2, Target::V3] {
+                check_written(&array, data, target);
             }
         }
         for shown in SHOWN {
@@ -56,10 +60,14 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
         let _ = render::array(text, array, shown);
         return;
     };
+    // Chunks of before v1 are compressed, and nothing can say otherwise.
+    if array.zarr_format == ZarrFormat::PreV1 && matches!(shown, Shown::Decoded(_)) {
+        return assert!(render::array(text, array, shown).is_err());
+    }
     let document = render::array(text, array, shown).expect("it can be decoded");
-    let again = render::array(&document, array, shown).expect("it was shown");
-    assert_eq!(document, again, "{shown:?}");
     let made = parse(&document, array.zarr_format).expect("an array");
+    let again = render::array(&document, &made, shown).expect("it was shown");
+    assert_eq!(document, again, "{shown:?}");
     let what = made
         .decoding
         .as_ref()
@@ -70,7 +78,33 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
     match shown {
         Shown::Stored => assert_eq!(made, *array),
         Shown::Expanded => assert_eq!(what.codecs.sharding(), None),
+        Shown::Decoded(_) if what.data_type.is_variable() => {
+            assert_eq!(what.codecs.bytes_to_bytes, []);
+        }
         Shown::Decoded(_) => assert!(what.codecs.is_identity(&what.data_type)),
+    }
+}
+
+/// What another version can express is the same array there.
+fn check_written(array: &ArrayMetadata, text: &[u8], target: Target) {
+    let source = Source {
+        document: text,
+        attributes: None,
+    };
+    for shards in [Shards::Expand, Shards::Keep] {
+        for content in [Content::Encoded(shards), Content::Decoded(shards)] {
+            let Ok(document) = write::array(array, &source, content, target) else {
+                continue;
+            };
+            let made = parse(&document, target.zarr_format()).expect("an array");
+            assert_eq!(made.shape, array.shape);
+            let (there, here) = (made.decoding.expect("decodable"), array.decoding.as_ref());
+            let here = here.expect("what is written can be decoded");
+            assert_eq!(there.data_type.item_size, here.data_type.item_size);
+            if here.fill_value.is_defined() {
+                assert_eq!(there.fill_value.bytes(), here.fill_value.bytes());
+            }
+        }
     }
 }
 

@@ -208,6 +208,7 @@ impl Pipeline {
     /// A filter of numbers, which makes numbers of the type that one of `members` names.
     fn array_filter(&mut self, spec: &Spec<'_>, members: &[&str]) -> Result<(), FormatError> {
         self.check_is_array(spec)?;
+        self.check_order(spec)?;
         let made = members
             .iter()
             .find_map(|member| Some((member, spec.config.get_some(member)?)));
@@ -274,6 +275,29 @@ impl Pipeline {
         match &self.made {
             Made::Array { .. } => Ok(()),
             Made::Bytes { by, .. } => Err(spec.unsupported(format!("{} after {by}", spec.id))),
+        }
+    }
+
+    /// Fails where a filter takes elements for numbers in the other byte order than that they are
+    /// stored in: numcodecs would calculate with the swapped ones.
+    fn check_order(&self, spec: &Spec<'_>) -> Result<(), FormatError> {
+        let member = match spec.id.as_str() {
+            "astype" => "decode_dtype",
+            _ => "dtype",
+        };
+        let (Made::Array { order: own, .. }, Some(value)) =
+            (&self.made, spec.config.get_some(member))
+        else {
+            return Ok(());
+        };
+        let (taken, order) =
+            DataType::parse_v2(value).map_err(|error| error.within(member).within(&spec.place))?;
+        match (own, taken.stored_order(order)) {
+            (Some(own), Some(order)) if *own != order => Err(spec.unsupported(format!(
+                "{} of {} on elements of the other byte order",
+                spec.id, taken.name
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use super::json::{Document, Edits};
 use super::{ArrayMetadata, Decoding, ZarrFormat, codecs};
 use crate::dtype::json::{self, Json, Object};
-use crate::dtype::{ByteOrder, DataType, Element, ItemLayout, Variable};
+use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 
 /// How a view shows an array.
@@ -105,11 +105,6 @@ pub(super) fn bytes_codec(layout: &ItemLayout, record_order: Option<ByteOrder>) 
         Some(ByteOrder::Little) => r#"[{"name": "bytes", "configuration": {"endian": "little"}}]"#,
         Some(ByteOrder::Big) => r#"[{"name": "bytes", "configuration": {"endian": "big"}}]"#,
     }
-}
-
-/// Whether decoded chunks are as an object codec makes them, in whichever order it has them.
-fn keeps_order(data_type: &DataType) -> bool {
-    data_type.element == Element::Variable(Variable::Object)
 }
 
 /// A member and what it is to be.

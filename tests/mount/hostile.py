@@ -23,6 +23,8 @@ ALSO_FINE = {
 MAY_BE_SHOWN = {"meta_chunk_1e12", "meta_shape_2_63", "meta_shape_overflow"}
 # Deeper than Python's own parser goes; the daemon may show it or refuse it.
 TOO_DEEP_TO_PARSE = {"meta_deep_attributes"}
+# Strings, whose chunks are found wrong one by one; the manifest has no hashes of the others.
+BAD_STRINGS = {"v2_vlen_count", "v2_vlen_item_past_end"}
 # No document of `a` there is a file, so there is nothing to rename to `….unsupported`.
 NO_DOCUMENT = {"tree_dir_as_metadata"}
 
@@ -50,7 +52,7 @@ def damaged_chunk(store):
 def damaged_array(store):
     """Whether `a` as a whole must be refused in the chunks view."""
     entry = array_entry(store)
-    if entry is None or stem(store) in MAY_BE_SHOWN | NO_DOCUMENT | TOO_DEEP_TO_PARSE:
+    if entry is None or stem(store) in MAY_BE_SHOWN | NO_DOCUMENT | TOO_DEEP_TO_PARSE | BAD_STRINGS:
         return False
     return "chunk_sha256" not in entry or not listed(store)
 

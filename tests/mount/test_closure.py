@@ -156,16 +156,20 @@ def test_chunk_files(shown):
         hashed = "sha256" in array or "chunk_sha256" in array
         if not hashed or "dtype" not in array:
             continue
-        size = reading.itemsize(array)
         here = reading.Shown.at(root / array["path"])
+        if str(array["dtype"]).startswith("vlen"):
+            read = here.strings
+        else:
+            size = reading.itemsize(array)
+            read = lambda *box: here.values(size, *box).tobytes()
         assert here.shape == tuple(array["shape"])
         if "sha256" in array:
-            assert reading.digest(here.values(size).tobytes()) == array["sha256"], array["path"]
+            assert reading.digest(read()) == array["sha256"], array["path"]
         for grid, hashes in (("chunks", "chunk_sha256"), ("inner_chunks", "inner_chunk_sha256")):
             for chunk in array.get(hashes, ()):
                 start = [i * c for i, c in zip(chunk["index"], array[grid])]
                 stop = [a + n for a, n in zip(start, chunk["shape"])]
-                got = here.values(size, start, stop).tobytes()
+                got = read(start, stop)
                 assert reading.digest(got) == chunk["sha256"], (array["path"], grid, chunk["index"])
 
 

@@ -144,6 +144,15 @@ def test_an_array_that_cannot_be_decoded_is_refused(shown):
     assert not (directory / name).exists()
 
 
+@pytest.mark.about(when=lambda store, view: view == "chunks" and hostile.stem(store) in hostile.BAD_STRINGS)
+def test_a_chunk_of_strings_that_is_wrong_is_an_error_and_the_other_is_read(shown):
+    store, _, made = shown
+    got = [attempt(made.path / "a" / name) for name in ("0.0", "1.0")]
+    assert got.count(errno.EIO) == 1, got
+    good = got.index(errno.EIO) ^ 1
+    assert got[good] == (store.path / "a" / f"{good}.0").read_bytes()
+
+
 @pytest.mark.about(when=lambda store, view: view == "chunks"
                    and (hostile.damaged_array(store) or hostile.stem(store) in hostile.NO_DOCUMENT))
 @pytest.mark.parametrize("reader", ["zarr_python", "tensorstore"])

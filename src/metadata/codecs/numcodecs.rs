@@ -61,7 +61,7 @@ fn delta(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> 
     let (own, encoded) = types(seen, configuration)?;
     let numbers = (members::arithmetic(&own)?, members::arithmetic(&encoded)?);
     if let (Number::Integer(_), Number::Float(_)) = numbers {
-        // Neither does numcodecs sum them.
+        // What becomes of fractions on the way is nowhere said.
         let name = format!("{} for differences of {}", encoded.name, own.name);
         return Err(FormatError::unsupported("astype", "data type", name));
     }

@@ -30,9 +30,9 @@ fn every_codec_has_its_name_and_place() {
         ),
         (
             ">i4",
-            r#"[{"id":"delta","dtype":"<i4"},{"id":"zlib","level":1}]"#,
-            r#"{"name":"numcodecs.delta","configuration":{"dtype":"<i4"}},"#.to_owned()
-                + LITTLE
+            r#"[{"id":"delta","dtype":">i4"},{"id":"zlib","level":1}]"#,
+            r#"{"name":"numcodecs.delta","configuration":{"dtype":">i4"}},"#.to_owned()
+                + BIG
                 + r#",{"name":"numcodecs.zlib","configuration":{"level":1}}"#,
         ),
         (
@@ -150,6 +150,11 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "<i4",
             r#"[{"id":"n5_wrapper"}]"#,
             "filters[0]: unsupported filter `n5_wrapper`",
+        ),
+        (
+            ">i4",
+            r#"[{"id":"delta","dtype":"<i4"}]"#,
+            "filters[0]: unsupported filter `delta of <i4 on elements of the other byte order`",
         ),
         (
             "<i4",

@@ -3,7 +3,7 @@
 
 use super::super::json::{Document, Edits};
 use super::super::{ArrayMetadata, splice};
-use super::{Change, Shards, change, decoding, keeps_order, list_of, make_little_endian, v2};
+use super::{Change, Shards, change, decoding, list_of, make_little_endian, v2};
 use crate::dtype::json::{Json, Object};
 use crate::error::FormatError;
 
@@ -37,14 +37,12 @@ pub(super) fn decoded(
         &mut edits,
         |member| matches!(member.name.as_str(), TRANSFORMERS | "compressor" | "codecs"),
     );
-    if !keeps_order(data_type) {
-        let layout = Change {
-            name: "chunk_memory_layout",
-            value: "\"C\"",
-            is_default: true,
-        };
-        change(&document, &root, &[layout], &mut edits)?;
-    }
+    let layout = Change {
+        name: "chunk_memory_layout",
+        value: "\"C\"",
+        is_default: true,
+    };
+    change(&document, &root, &[layout], &mut edits)?;
     if shards == Shards::Keep && array.inner_chunk_shape().is_some() {
         let Json::Object(grid) = Json::of(root.require("chunk_grid")?)? else {
             return Err(FormatError::document("chunk_grid", "expected an object"));

@@ -2,7 +2,7 @@
 
 use super::super::ArrayMetadata;
 use super::super::json::{Document, Edits};
-use super::{Change, change, decoding, keeps_order, make_little_endian};
+use super::{Change, change, decoding, make_little_endian};
 use crate::dtype::json::{self, Object};
 use crate::error::FormatError;
 
@@ -22,9 +22,7 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     if !data_type.is_variable() || filters != "null" {
         changes.push(("compressor", "null", true));
     }
-    if !keeps_order(data_type) {
-        changes.push(("order", "\"C\"", true));
-    }
+    changes.push(("order", "\"C\"", true));
     let changes: Vec<Change<'_>> = changes
         .into_iter()
         .map(|(name, value, is_default)| Change {

@@ -502,7 +502,8 @@ fn elements_of_any_length_keep_their_codec() {
             found["filters"],
             json!([{"id": "vlen-array", "dtype": "<i4"}])
         );
-        assert_eq!(found["order"], "F");
+        let order = if content == DECODED { "C" } else { "F" };
+        assert_eq!(found["order"], order);
         assert_eq!(found["fill_value"], json!([1, 2]));
         assert!(written(&array, content, Target::V3).is_err());
     }

@@ -18,7 +18,6 @@ pub(super) fn array(
     let rank = array.shape.len();
     let chain = match content {
         Content::Encoded(shards) => Chain::encoded(decoding, shards, rank)?,
-        Content::Decoded(_) if is_object(&data_type) => Chain::of_objects(decoding, rank)?,
         Content::Decoded(_) if data_type.is_variable() => Chain::of_items(decoding)?,
         Content::Decoded(_) => Chain::default(),
     };
@@ -57,7 +56,7 @@ pub(super) fn array(
     ]))
 }
 
-/// Objects whose chunks stay in their codec, in whatever order it has them.
+/// Objects whose chunks stay in their codec.
 fn is_object(data_type: &DataType) -> bool {
     data_type.element == Element::Variable(Variable::Object)
 }

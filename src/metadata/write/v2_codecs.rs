@@ -48,20 +48,6 @@ impl Chain {
         })
     }
 
-    /// The same of objects, in whatever order they are.
-    pub(super) fn of_objects(decoding: &Decoding, rank: usize) -> Result<Chain, FormatError> {
-        let pipeline = chain::parse(&decoding.pipeline)?;
-        let specs = chain::specs(pipeline, Shards::Expand)?;
-        let mut axes = Axes::new(rank);
-        for spec in specs.iter().filter(|spec| spec.name == "transpose") {
-            axes.transpose(&spec.configuration)?;
-        }
-        Ok(Chain {
-            is_reversed: axes.are_reversed()?,
-            ..Chain::of_items(decoding)?
-        })
-    }
-
     /// The chain of chunks as they are stored.
     pub(super) fn encoded(
         decoding: &Decoding,
