@@ -165,6 +165,8 @@ fn descriptions_are_what_the_program_prints() {
     for arguments in [
         ["--info", "demo:"].as_slice(),
         &["--info", "--sizes", "demo:", "legacy/elevation"],
+        &["--info", "--at", "3,20,40", "demo:", "air/temperature"],
+        &["--info", "--at", "49,99", "demo:", "legacy/elevation"],
         &["--info", "--json", "demo:", "legacy"],
     ] {
         let printed = format!(

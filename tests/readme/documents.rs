@@ -174,6 +174,15 @@ fn v3_text(data_type: &Value, fill_value: &Value, codecs: &Value) -> Value {
     })
 }
 
+/// An array of three dimensions that are transposed.
+pub(crate) fn v3_cube(data_type: &Value, fill_value: &Value, order: &Value) -> Parsed {
+    let transpose = json!({"name": "transpose", "configuration": {"order": order}});
+    let mut document = v3_text(data_type, fill_value, &json!([transpose, little()]));
+    document["shape"] = json!([4, 6, 8]);
+    document["chunk_grid"]["configuration"]["chunk_shape"] = json!([2, 3, 4]);
+    parse_v3(&document).unwrap_or_else(|error| panic!("{document}: {error}"))
+}
+
 /// An array of int32 with another member.
 pub(crate) fn v3_with(member: &str, value: &Value) -> Result<Parsed, FormatError> {
     let mut document = v3_text(&json!("int32"), &json!(0), &json!([little()]));
