@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use zarr_mount::error::FormatError;
 use zarr_mount::metadata::draft::Generation;
-use zarr_mount::metadata::render::Shards;
+use zarr_mount::metadata::render::{self, Shards, Shown};
 use zarr_mount::metadata::write::{self, Content, Source};
-use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, Target, draft, pre_v1, v1, v2, v3};
+use zarr_mount::metadata::{
+    ArrayMetadata, NodeMetadata, Target, ZarrFormat, draft, pre_v1, v1, v2, v3,
+};
 
 /// A document, and the array that it was read as.
 pub(crate) struct Parsed {
@@ -22,13 +24,23 @@ impl Parsed {
 
     pub(crate) fn is_decoded(&self) -> bool {
         match &self.array.decoding {
-            Ok(_) => true,
+            Ok(_) => {
+                let is_pre_v1 = self.array.zarr_format == ZarrFormat::PreV1;
+                assert!(self.is_shown_decoded() || is_pre_v1, "{}", self.text);
+                true
+            }
             Err(error) => {
                 let error = error.to_string();
                 assert!(error.contains("unsupported"), "{}: {error}", self.text);
                 false
             }
         }
+    }
+
+    /// Whether the `chunks` view has the array in its own version.
+    pub(crate) fn is_shown_decoded(&self) -> bool {
+        let shown = Shown::Decoded(Shards::Expand);
+        render::array(self.text.as_bytes(), &self.array, shown).is_ok()
     }
 
     /// Whether the `keys` view has the array in that version, and the `chunks` view.

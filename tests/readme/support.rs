@@ -114,6 +114,8 @@ fn versions_and_their_compressors() {
         for name in quoted(&row["for example"]) {
             let parsed = make(&name);
             differences.check(&name, "read", &row["read"], &[parsed.is_decoded()]);
+            let chunks = "`chunks` without `--as`";
+            differences.check(&name, chunks, &row[chunks], &[parsed.is_shown_decoded()]);
             let version = &row["version"];
             let found = everywhere(&parsed);
             let as_v2 = version == "v2" || found[0] && found[1];
