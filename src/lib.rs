@@ -10,13 +10,27 @@
 //! | [`budget`] | bytes of memory | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
-//! | [`metadata`] | documents of every Zarr version: one array model, and their edits | I/O |
+//! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
 //! | [`error`] | the crate's errors | |
-//! | [`hierarchy`] | which node lives at a prefix (reads documents, remembers them) | chunks |
+//! | [`hierarchy`] | which node lives at a prefix, or at a path of the tree (reads documents, remembers them) | chunks |
 //! | [`chunk`] | one chunk by its indices: locate, fetch, decode, cache | file names |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
+//!
+//! # One model for every version
+//!
+//! A document of any version (`metadata::{pre_v1, v1, v2, draft, v3}`, one reader each) becomes a
+//! [`metadata::ArrayMetadata`], whose codecs are spelled as one list of v3: filters of numcodecs,
+//! order F and byte orders of v2, and the sharding of the drafts are codecs like any other. So
+//! there is one parser of codec lists and one decoder.
+//!
+//! On the way back there are two. A node that is shown in its own version has its document
+//! edited ([`metadata::render`]): what needs no change stays byte for byte. A node that is shown in
+//! another (`--as`) has its documents made out of the model ([`mod@metadata::write`]), or is shown
+//! as one that cannot be, when the version has no words for it. Where its keys lie is the business of
+//! [`hierarchy`]: a node of the drafts has its document below `meta` and its chunks below `data`,
+//! and only a path in the tree of nodes names it in every version.
 //!
 //! # One read(2), from the kernel to the bytes
 //!

@@ -12,7 +12,8 @@ use super::config::{Missing, Passthrough, Shards, Target, ViewKind};
 use super::error::CliError;
 use super::options::MountOptions;
 
-/// Mount a Zarr store: its keys, with shards expanded, or its decoded chunks, as plain files
+/// Mount a Zarr store of any version: its keys, with shards expanded, or its decoded chunks, as
+/// plain files
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed")]
 #[command(
@@ -37,7 +38,8 @@ pub(crate) struct Args {
           action = ArgAction::Set, num_args = 1, default_value = "keys")]
     pub(crate) view: Vec<ViewKind>,
 
-    /// Show every node in this Zarr version, whatever its own is [default: each in its own]
+    /// Show every node in this Zarr version, whatever its own is: documents and chunk keys
+    /// are translated [default: each in its own]. With --info: say what it cannot express
     #[arg(long = "as", value_name = "VERSION", value_parser = target())]
     pub(crate) shown_as: Option<Target>,
 
@@ -140,6 +142,7 @@ Examples:
   zarr-mount --view chunks data.zarr /mnt/z    decoded chunks: C order, little-endian
   zarr-mount --view chunks --as v2 data.zarr /mnt/z
                                                the same for readers of Zarr v2, such as GDAL
+  zarr-mount --as v3 old.zarr /mnt/z           a store of v1, v2 or a draft, for readers of v3
   zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
   zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
