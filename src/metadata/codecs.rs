@@ -29,6 +29,8 @@ use crate::grid::Dims;
 
 /// How deeply shards may nest in shards.
 const MAX_NESTING: usize = 16;
+/// Codecs of one list; each is a call on the stack when a chunk is decoded.
+const MOST_CODECS: usize = 64;
 
 /// A codec as the document spells it.
 #[derive(Debug)]
@@ -142,8 +144,15 @@ fn parser(name: &str) -> Option<Parser> {
     }
 }
 
-/// What reads the configuration of each codec.
+/// What reads the configuration of each codec of one list.
 fn parsers(specs: &[CodecSpec<'_>]) -> Result<Vec<Parser>, FormatError> {
+    if specs.len() > MOST_CODECS {
+        return Err(FormatError::TooLarge {
+            what: "the number of codecs in one list",
+            found: specs.len().to_string(),
+            limit: MOST_CODECS as u64,
+        });
+    }
     let parsers = specs.iter().enumerate().map(|(i, spec)| {
         parser(&spec.name)
             .ok_or_else(|| FormatError::unsupported(format!("[{i}]"), "codec", &spec.name))

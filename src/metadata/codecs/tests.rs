@@ -216,6 +216,13 @@ fn orders_must_be_permutations() {
 }
 
 #[test]
+fn codecs_without_number_are_an_error_not_an_overflow() {
+    let codecs = format!("[{LITTLE}{}]", r#", "crc32c""#.repeat(20_000));
+    let error = parse(&codecs, r#""int32""#).unwrap_err().to_string();
+    assert!(error.contains("the number of codecs"), "{error}");
+}
+
+#[test]
 fn deeply_nested_shards_are_an_error_not_an_overflow() {
     let open = r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,1],"index_codecs":[],"codecs":"#;
     let codecs = format!("{}[]{}", open.repeat(2_000), "}}]".repeat(2_000));
