@@ -2,10 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "readme/codecs.rs"]
+mod codecs;
+#[path = "readme/complete.rs"]
+mod complete;
 #[path = "readme/documents.rs"]
 mod documents;
 #[path = "readme/support.rs"]
 mod support;
+#[path = "readme/types.rs"]
+mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

@@ -4,21 +4,20 @@
 //! names between backticks, and what a cell says holds for each of them. `–` stands where the
 //! version itself is shown, so that nothing is translated.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 use zarr_mount::metadata::{Target, n5, pre_v1};
 
+use super::codecs::{numcodecs, with_codec_v3, with_numcodecs};
 use super::documents::{self, Parsed, little};
 use super::{quoted, table};
 
 /// What was found otherwise than the tables say.
 #[derive(Default)]
-struct Differences(Vec<String>);
+pub(crate) struct Differences(Vec<String>);
 
 impl Differences {
     /// Compares a cell with what all of `found` say.
-    fn check(&mut self, name: &str, column: &str, cell: &str, found: &[bool]) {
+    pub(crate) fn check(&mut self, name: &str, column: &str, cell: &str, found: &[bool]) {
         let word = cell.split([' ', ',', ';', ':']).next().unwrap_or_default();
         let said = match word {
             "yes" => true,
@@ -32,7 +31,7 @@ impl Differences {
         }
     }
 
-    fn check_translation(
+    pub(crate) fn check_translation(
         &mut self,
         name: &str,
         (column, cell): (&str, &str),
@@ -64,20 +63,20 @@ impl Drop for Differences {
     }
 }
 
-fn in_keys((keys, _): (bool, bool)) -> Vec<bool> {
+pub(crate) fn in_keys((keys, _): (bool, bool)) -> Vec<bool> {
     vec![keys]
 }
 
-fn in_chunks((_, chunks): (bool, bool)) -> Vec<bool> {
+pub(crate) fn in_chunks((_, chunks): (bool, bool)) -> Vec<bool> {
     vec![chunks]
 }
 
-fn in_both((keys, chunks): (bool, bool)) -> Vec<bool> {
+pub(crate) fn in_both((keys, chunks): (bool, bool)) -> Vec<bool> {
     vec![keys, chunks]
 }
 
 /// Both views, in both versions.
-fn everywhere(parsed: &Parsed) -> [bool; 4] {
+pub(crate) fn everywhere(parsed: &Parsed) -> [bool; 4] {
     let (v2, v3) = (parsed.is_written(Target::V2), parsed.is_written(Target::V3));
     [v2.0, v2.1, v3.0, v3.1]
 }
@@ -133,160 +132,6 @@ fn configuration_of_2022(name: &str) -> Value {
     }
 }
 
-/// The data type to try a codec of numcodecs with, and its parameters.
-fn numcodecs(id: &str) -> (&'static str, Value) {
-    match id {
-        "delta" => ("<i4", json!({"dtype": "<i4"})),
-        "fixedscaleoffset" => (
-            "<f4",
-            json!({"offset": 0, "scale": 10, "dtype": "<f4", "astype": "<i2"}),
-        ),
-        "quantize" => ("<f4", json!({"digits": 1, "dtype": "<f4"})),
-        "bitround" => ("<f4", json!({"keepbits": 3})),
-        "astype" => ("<i4", json!({"encode_dtype": "<i2", "decode_dtype": "<i4"})),
-        "packbits" => ("|b1", json!({})),
-        "categorize" => ("<U2", json!({"labels": ["a"], "dtype": "<U2"})),
-        "vlen-array" => ("|O", json!({"dtype": "<i4"})),
-        "vlen-utf8" | "vlen-bytes" | "json2" | "json" | "msgpack2" | "msgpack" | "pickle" => {
-            ("|O", json!({}))
-        }
-        "pcodec" => ("<i4", json!({"level": 8})),
-        "zfpy" => ("<f4", json!({"mode": 4, "tolerance": 0.1})),
-        _ => ("<i4", json!({})),
-    }
-}
-
-/// Arrays of v2 and of a draft, the codec as a filter and as the compressor; then one of v3.
-fn with_numcodecs(id: &str) -> Vec<Parsed> {
-    let (dtype, parameters) = numcodecs(id);
-    let mut config = parameters.clone();
-    config["id"] = json!(id);
-    let dtype_v2 = json!(dtype);
-    let filters = [config.clone()];
-    vec![
-        documents::v2(&dtype_v2, &[], &config),
-        documents::v2(&dtype_v2, &filters, &Value::Null),
-        documents::draft(&dtype_v2, &[], Some((id, &parameters))),
-        documents::draft(&dtype_v2, &filters, None),
-        numcodecs_v3(id, dtype, &parameters),
-    ]
-}
-
-fn numcodecs_v3(id: &str, dtype: &str, parameters: &Value) -> Parsed {
-    let (data_type, fill_value) = match dtype {
-        "<f4" => (json!("float32"), json!(0.0)),
-        "|b1" => (json!("bool"), json!(false)),
-        "<U2" => (
-            json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}),
-            json!(""),
-        ),
-        "|O" => (json!("string"), json!("")),
-        _ => (json!("int32"), json!(0)),
-    };
-    let codec = json!({"name": format!("numcodecs.{id}"), "configuration": parameters});
-    let codecs = match id {
-        "delta" | "fixedscaleoffset" | "quantize" | "bitround" | "astype" | "packbits"
-        | "categorize" => json!([codec, little()]),
-        "pcodec" | "zfpy" => json!([codec]),
-        _ if dtype == "|O" => json!([codec]),
-        _ => json!([little(), codec]),
-    };
-    documents::v3(&data_type, &fill_value, &codecs)
-}
-
-#[test]
-fn codecs_of_numcodecs() {
-    let mut differences = Differences::default();
-    for row in table("### Codecs of numcodecs") {
-        for id in quoted(&row["id"]) {
-            let all = with_numcodecs(&id);
-            let [v2, v2_filter, draft, draft_filter, v3] = all.as_slice() else {
-                panic!("{id}");
-            };
-            let columns: [(&str, &[&Parsed]); 3] = [
-                ("v2", &[v2, v2_filter]),
-                ("drafts", &[draft, draft_filter]),
-                ("v3", &[v3]),
-            ];
-            for (column, sources) in columns {
-                let found: Vec<bool> = sources.iter().map(|source| source.is_decoded()).collect();
-                differences.check(&id, column, &row[column], &found);
-            }
-            for (column, sources) in [
-                ("`keys --as v2`", [draft, draft_filter, v3].as_slice()),
-                ("`keys --as v3`", &[v2, v2_filter, draft, draft_filter]),
-            ] {
-                differences.check_translation(&id, (column, &row[column]), sources, in_keys);
-            }
-            // Decoded chunks have no such codec any more.
-            for parsed in all.iter().filter(|parsed| parsed.is_decoded()) {
-                let [_, as_v2, _, as_v3] = everywhere(parsed);
-                assert!(as_v2 && as_v3, "{id}");
-            }
-        }
-    }
-}
-
-fn with_codec_v3(name: &str) -> Parsed {
-    let bytes = little();
-    let codec = |configuration: Value| json!({"name": name, "configuration": configuration});
-    let (data_type, codecs) = match name {
-        "bytes" => ("int32", json!([bytes])),
-        "endian" => ("int32", json!([codec(json!({"endian": "big"}))])),
-        "transpose" => ("int32", json!([codec(json!({"order": [0]})), bytes])),
-        "reshape" => ("int32", json!([codec(json!({"shape": [2]})), bytes])),
-        "bitround"
-        | "https://codec.zarrs.dev/array_to_array/bitround"
-        | "https://codec.zarrs.dev/array_to_bytes/bitround" => {
-            ("float32", json!([codec(json!({"keepbits": 3})), bytes]))
-        }
-        "scale_offset" => (
-            "float32",
-            json!([codec(json!({"offset": 1, "scale": 10})), bytes]),
-        ),
-        "cast_value" => (
-            "int32",
-            json!([codec(json!({"data_type": "int16"})), bytes]),
-        ),
-        "sharding_indexed" => (
-            "int32",
-            json!([codec(json!({
-                "chunk_shape": [1], "codecs": [bytes], "index_codecs": [bytes],
-            }))]),
-        ),
-        "https://codec.zarrs.dev/array_to_bytes/pcodec" => ("int32", json!([codec(json!({}))])),
-        "packbits" => ("bool", json!([{"name": name}])),
-        "vlen-utf8" => ("string", json!([{"name": name}])),
-        "vlen-bytes" => ("bytes", json!([{"name": name}])),
-        "conditional" => ("int32", json!([bytes, codec(json!({"codecs": ["gzip"]}))])),
-        _ => ("int32", json!([bytes, codec(json!({}))])),
-    };
-    let fill_value = match data_type {
-        "bool" => json!(false),
-        "string" => json!(""),
-        "bytes" => json!([]),
-        _ => json!(0),
-    };
-    documents::v3(&json!(data_type), &fill_value, &codecs)
-}
-
-#[test]
-fn codecs_of_v3() {
-    let mut differences = Differences::default();
-    for row in table("### Codecs of v3") {
-        for name in quoted(&row["name"]) {
-            let parsed = with_codec_v3(&name);
-            differences.check(&name, "decoded", &row["decoded"], &[parsed.is_decoded()]);
-            for (column, view) in [
-                ("`keys --as v2`", in_keys as fn((bool, bool)) -> Vec<bool>),
-                ("`chunks --as v2`", in_chunks),
-            ] {
-                differences.check_translation(&name, (column, &row[column]), &[&parsed], view);
-            }
-        }
-    }
-}
-
 #[test]
 fn elements_of_any_length() {
     let mut differences = Differences::default();
@@ -308,74 +153,6 @@ fn elements_of_any_length() {
             ] {
                 differences.check_translation(&id, (column, &row[column]), sources, in_both);
             }
-        }
-    }
-}
-
-#[test]
-fn data_types_of_v2() {
-    let mut differences = Differences::default();
-    for row in table("### Data types of v2") {
-        for name in quoted(&row["dtype"]) {
-            // A list of fields is JSON, anything else a name.
-            let dtype = serde_json::from_str(&name).unwrap_or_else(|_| json!(name));
-            let v1 = documents::v1(&dtype, "none");
-            let v2 = documents::v2(&dtype, &[], &Value::Null);
-            let draft = documents::draft(&dtype, &[], None);
-            let decoded = [v1.is_decoded(), v2.is_decoded(), draft.is_decoded()];
-            differences.check(&name, "decoded", &row["decoded"], &decoded);
-            for (column, sources) in [
-                ("`--as v2`", [&v1, &draft].as_slice()),
-                ("`--as v3`", &[&v1, &v2, &draft]),
-            ] {
-                differences.check_translation(&name, (column, &row[column]), sources, in_both);
-            }
-        }
-    }
-}
-
-/// The `data_type` of a name, and a fill value.
-fn type_v3(name: &str) -> (Value, Value) {
-    let length = json!({"length_bytes": 4});
-    let fields = json!([{"name": "a", "data_type": "int32"}]);
-    let (configuration, fill_value) = match name {
-        "numpy.datetime64" | "numpy.timedelta64" => {
-            (json!({"unit": "s", "scale_factor": 1}), json!(0))
-        }
-        "null_terminated_bytes" | "raw_bytes" => (length, json!("AAAAAA==")),
-        "fixed_length_utf32" => (length, json!("")),
-        "struct" => (json!({"fields": fields}), json!({"a": 0})),
-        "structured" => (json!({"fields": [["a", "int32"]]}), json!("AAAAAA==")),
-        "string" | "bytes" | "variable_length_bytes" | "binary" => (Value::Null, json!("")),
-        "bool" => (Value::Null, json!(false)),
-        "r8" => (Value::Null, json!([0])),
-        "r24" => (Value::Null, json!([0, 0, 0])),
-        // 1 is a value of every other number; 0 is none of `float8_e8m0fnu`.
-        name if name.starts_with("complex") => (Value::Null, json!([1.0, 1.0])),
-        _ => (Value::Null, json!(1)),
-    };
-    let data_type = match configuration {
-        Value::Null => json!(name),
-        configuration => json!({"name": name, "configuration": configuration}),
-    };
-    (data_type, fill_value)
-}
-
-#[test]
-fn data_types_of_v3() {
-    let mut differences = Differences::default();
-    for row in table("### Data types of v3") {
-        for name in quoted(&row["data_type"]) {
-            let (data_type, fill_value) = type_v3(&name);
-            let codecs = match name.as_str() {
-                "string" => json!([{"name": "vlen-utf8"}]),
-                "bytes" | "variable_length_bytes" | "binary" => json!([{"name": "vlen-bytes"}]),
-                _ => json!([little()]),
-            };
-            let parsed = documents::v3(&data_type, &fill_value, &codecs);
-            differences.check(&name, "decoded", &row["decoded"], &[parsed.is_decoded()]);
-            let column = "`--as v2`";
-            differences.check_translation(&name, (column, &row[column]), &[&parsed], in_both);
         }
     }
 }
@@ -479,65 +256,4 @@ fn what_cannot_be_expressed_is_refused() {
     }
     let reversed = documents::v3_cube(&int32, &json!(0), &json!([2, 1, 0]));
     assert_eq!(reversed.is_written(Target::V2), (true, true));
-}
-
-/// The names in a table's first column.
-fn named(heading: &str, column: &str) -> BTreeSet<String> {
-    let rows = table(heading);
-    rows.iter().flat_map(|row| quoted(&row[column])).collect()
-}
-
-/// The names that a function of the program matches: text before `=>`.
-fn matched(source: &str, function: &str) -> BTreeSet<String> {
-    let start = source.find(&format!("fn {function}(")).expect(function);
-    let body = &source[start..];
-    let body = &body[..body.find("\n}\n").unwrap_or(body.len())];
-    body.lines()
-        .filter_map(|line| line.split_once(" => "))
-        .map(|(patterns, _)| patterns)
-        .flat_map(|patterns| patterns.split('"').skip(1).step_by(2))
-        .map(str::to_owned)
-        .collect()
-}
-
-#[test]
-fn no_codec_is_left_out() {
-    let registered = include_str!("../../src/metadata/codecs/registered.rs");
-    let numcodecs = include_str!("../../src/metadata/codecs/numcodecs.rs");
-    let bytes_to_bytes = include_str!("../../src/metadata/codecs/bytes_to_bytes.rs");
-    let ours = named("### Codecs of v3", "name");
-    for name in &matched(registered, "parser") | &matched(bytes_to_bytes, "parser") {
-        // What is matched behind a prefix is a path.
-        let name = if name.contains('/') {
-            format!("https://codec.zarrs.dev/{name}")
-        } else {
-            name
-        };
-        assert!(ours.contains(&name), "{name} is in no table");
-    }
-    let ours = &named("### Codecs of numcodecs", "id")
-        | &named("### Elements of any length", "object codec");
-    let theirs = &matched(numcodecs, "parser") | &matched(bytes_to_bytes, "numcodecs_parser");
-    assert!(theirs.len() > 20, "{theirs:?}");
-    for id in theirs {
-        assert!(ours.contains(&id), "{id} is in no table");
-    }
-}
-
-#[test]
-fn no_data_type_is_left_out() {
-    let names = include_str!("../../src/dtype/v3_name.rs");
-    let floats = include_str!("../../src/dtype/float.rs");
-    let ours = named("### Data types of v3", "data_type");
-    let theirs = [
-        matched(names, "parse"),
-        matched(names, "parse_nested"),
-        matched(names, "without_parameters"),
-        matched(floats, "of_name"),
-    ];
-    let theirs: BTreeSet<String> = theirs.into_iter().flatten().collect();
-    assert!(theirs.len() > 30, "{theirs:?}");
-    for name in theirs {
-        assert!(ours.contains(&name), "{name} is in no table");
-    }
 }
