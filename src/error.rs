@@ -30,12 +30,10 @@ pub enum FormatError {
         name: String,
     },
     /// What another version of the format has no name for.
-    #[error("{place}: {what} `{name}` cannot be expressed in {version}")]
+    #[error("{place}: `{name}` cannot be expressed in {version}")]
     Inexpressible {
         /// Where in the document.
         place: String,
-        /// What kind of thing: "codec", "data type", …
-        what: &'static str,
         /// Its name.
         name: String,
         /// The version: `v2` or `v3`.
@@ -94,13 +92,11 @@ impl FormatError {
     /// What `version` of the format has no name for.
     pub fn inexpressible(
         place: impl Into<String>,
-        what: &'static str,
         name: impl Into<String>,
         version: &'static str,
     ) -> Self {
         FormatError::Inexpressible {
             place: place.into(),
-            what,
             name: name.into(),
             version,
         }
@@ -130,12 +126,10 @@ impl FormatError {
             },
             FormatError::Inexpressible {
                 place,
-                what,
                 name,
                 version,
             } => FormatError::Inexpressible {
                 place: join(place),
-                what,
                 name,
                 version,
             },

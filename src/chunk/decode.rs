@@ -42,32 +42,19 @@ impl ArrayReader {
         })
     }
 
-    /// The decoded length is stored nowhere. Most chunks take a few times what they take
-    /// encoded; for the others there is a second and a third try with more room, up to the
-    /// limit, so that a small chunk does not wait for memory that only a large one needs.
+    /// The decoded length is stored nowhere.
     fn decode_variable(&self, chunk: &LocatedChunk) -> Result<Block, Error> {
-        const FIRST_TIMES: u64 = 8;
-        const FIRST_MORE: u64 = 64 << 10;
         let most = self.shared.max_chunk_bytes;
         Self::check_encoded_len(chunk, most)?;
         let chain = self.layout.chain();
-        let mut limit = chunk.encoded.len().saturating_mul(FIRST_TIMES);
-        limit = limit.saturating_add(FIRST_MORE).min(most);
-        loop {
+        growing(chunk.encoded.len(), most, |limit| {
             let room = limit.saturating_add(chain.variable_scratch_bytes(limit));
-            let decoded = self.decode_within(chunk, room, |encoded| {
+            self.decode_within(chunk, room, |encoded| {
                 chain
                     .decode_variable(&self.spec(), encoded, limit)
                     .map_err(|error| chunk.encoded.error(error))
-            });
-            match decoded {
-                // Perhaps for want of room.
-                Err(Error::Chunk { .. }) if limit < most => {
-                    limit = limit.saturating_mul(FIRST_TIMES).min(most);
-                }
-                decoded => return decoded,
-            }
-        }
+            })
+        })
     }
 
     /// Decodes with `room` bytes for all but the encoded ones.
@@ -124,6 +111,31 @@ impl ArrayReader {
             found: chunk.encoded.len().to_string(),
             limit: most,
         }))
+    }
+}
+
+/// Decodes `encoded_len` bytes whose decoded length only has a limit, `most`. What most of them
+/// take is a few times what they take encoded; for the others there is a second and a third try
+/// with more room, so that a small one does not wait for memory that only a large one needs.
+pub(super) fn growing(
+    encoded_len: u64,
+    most: u64,
+    decode: impl Fn(u64) -> Result<Block, Error>,
+) -> Result<Block, Error> {
+    const TIMES: u64 = 8;
+    const MORE: u64 = 64 << 10;
+    let mut limit = encoded_len
+        .saturating_mul(TIMES)
+        .saturating_add(MORE)
+        .min(most);
+    loop {
+        match decode(limit) {
+            // Perhaps for want of room.
+            Err(Error::Chunk { .. }) if limit < most => {
+                limit = limit.saturating_mul(TIMES).min(most);
+            }
+            decoded => return decoded,
+        }
     }
 }
 

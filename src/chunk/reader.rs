@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
+use super::decode;
 use super::index::ShardIndex;
 use super::layout::{ChunkLayout, ShardLevel};
 use super::slice::Slice;
@@ -305,29 +306,31 @@ impl Locator {
             version: self.meta.version,
             part: Part::ShardBody(place),
         };
-        let limit = level.body_limit.min(reader.shared.max_chunk_bytes);
+        let most = level.body_limit.min(reader.shared.max_chunk_bytes);
         let cache = &reader.shared.cache;
         let block = cache.get_or_load(key, || {
-            if encoded.len() > limit.saturating_mul(2) {
+            if encoded.len() > most.saturating_mul(2) {
                 return Err(encoded.error(FormatError::TooLarge {
                     what: "the length of an encoded shard",
                     found: encoded.len().to_string(),
-                    limit: limit.saturating_mul(2),
+                    limit: most.saturating_mul(2),
                 }));
             }
-            // The decoded length is stored nowhere: room for the most that it can be, twice,
-            // because a growing buffer holds its old self while it moves.
-            let reservation = cache.reserve(
-                limit.saturating_mul(2).saturating_add(encoded.len()),
-                encoded.holding(),
-            )?;
-            let bytes = encoded.read_all()?;
             Counters::add(&cache.counters().decodes);
-            let body = level
-                .chain
-                .undo_bytes_to_bytes(&bytes, limit)
-                .map_err(|error| encoded.error(error))?;
-            Ok(Block::new(body, reservation))
+            decode::growing(encoded.len(), most, |limit| {
+                // The decoded length is stored nowhere: room for the most that it can be, twice,
+                // because a growing buffer holds its old self while it moves.
+                let reservation = cache.reserve(
+                    limit.saturating_mul(2).saturating_add(encoded.len()),
+                    encoded.holding(),
+                )?;
+                let bytes = encoded.read_all()?;
+                let body = level
+                    .chain
+                    .undo_bytes_to_bytes(&bytes, limit)
+                    .map_err(|error| encoded.error(error))?;
+                Ok(Block::new(body, reservation))
+            })
         })?;
         Ok(encoded.replaced_by(block))
     }

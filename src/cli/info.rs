@@ -258,7 +258,9 @@ fn facts_of_array(array: &ArrayNode) -> Value {
                 layout.decoded_len().into(),
             );
             let decoded = metadata.decoding.as_ref().ok().and_then(|decoding| {
-                product(&metadata.shape)?.checked_mul(decoding.data_type.item_size)
+                let elements = product(&metadata.shape)?;
+                let size = Some(decoding.data_type.item_size).filter(|&size| size > 0);
+                elements.checked_mul(size?)
             });
             insert(&mut facts, "decoded_bytes", decoded.into());
         }
@@ -308,10 +310,16 @@ fn line(prefix: &Prefix, facts: &Value) -> String {
     }
     let inexpressible = facts.get("inexpressible").and_then(Value::as_object);
     // What cannot be decoded cannot be shown otherwise; that is said once.
-    for (view, reason) in inexpressible.into_iter().flatten() {
-        if facts.get("error").is_none() {
-            let reason = reason.as_str().unwrap_or_default();
-            words.push(format!("not in the {view} view of this version: {reason}"));
+    if let (Some(reasons), None) = (inexpressible, facts.get("error")) {
+        let reason = |view| reasons.get(view).and_then(Value::as_str);
+        match (reason("keys"), reason("chunks")) {
+            (Some(keys), Some(chunks)) if keys == chunks => words.push(keys.to_owned()),
+            (keys, chunks) => {
+                let of_view = [("keys", keys), ("chunks", chunks)];
+                for (view, reason) in of_view {
+                    words.extend(reason.map(|reason| format!("not in the {view} view: {reason}")));
+                }
+            }
         }
     }
     if facts.get("error").is_some() {

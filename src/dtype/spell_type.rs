@@ -53,14 +53,14 @@ impl DataType {
         v3(&self.element).map_err(|part| match part {
             Unspellable::SubArray(field) => {
                 let name = format!("field {field} with a shape");
-                FormatError::inexpressible("data_type", "data type", name, "v3")
+                FormatError::inexpressible("data_type", name, "v3")
             }
             Unspellable::Type => self.unspellable("v3"),
         })
     }
 
     fn unspellable(&self, version: &'static str) -> FormatError {
-        FormatError::inexpressible("data_type", "data type", self.name.as_str(), version)
+        FormatError::inexpressible("data_type", self.name.as_str(), version)
     }
 }
 

@@ -68,7 +68,7 @@ pub fn array(text: &[u8], array: &ArrayMetadata, shown: Shown) -> Result<Vec<u8>
         (Shown::Expanded, ZarrFormat::Draft) => draft::expanded(text, array),
         (Shown::Expanded, ZarrFormat::V3) => v3::expanded(text, array),
         (Shown::Decoded(_), ZarrFormat::PreV1) => Err(FormatError::document(
-            "",
+            "cname",
             "this version of the format has compressed chunks only; \
              `--as v2` or `--as v3` shows the array decoded",
         )),

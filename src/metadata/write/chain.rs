@@ -75,7 +75,7 @@ pub(super) fn check_frames(
 ) -> Result<(), FormatError> {
     if frames_items(&spec.name) && !data_type.is_variable() {
         let name = format!("{} of {}", spec.name, data_type.name);
-        return Err(FormatError::inexpressible("codecs", "codec", name, version));
+        return Err(FormatError::inexpressible("codecs", name, version));
     }
     Ok(())
 }

@@ -525,7 +525,7 @@ fn what_cannot_be_expressed_is_named() {
     ] {
         let error = written(&with_pipeline(&numcodecs(id)), EXPAND, Target::V3).unwrap_err();
         assert!(
-            error.contains(&format!("codec `numcodecs.{id}` cannot be expressed in v3")),
+            error.contains(&format!("`numcodecs.{id}` cannot be expressed in v3")),
             "{error}"
         );
     }
@@ -541,7 +541,7 @@ fn what_cannot_be_expressed_is_named() {
         let pipeline = format!(r#"[{{"name": "{name}"}}, {LITTLE}]"#);
         let error = written(&with_pipeline(&pipeline), EXPAND, Target::V2).unwrap_err();
         assert!(
-            error.contains(&format!("codec `{name}` cannot be expressed in v2")),
+            error.contains(&format!("`{name}` cannot be expressed in v2")),
             "{error}"
         );
     }
@@ -577,7 +577,7 @@ fn what_cannot_be_expressed_is_named() {
     let bfloat = parse_v3(v3_text(r#""bfloat16""#, "0", &format!("[{LITTLE}]")).as_bytes());
     let error = written(&bfloat, DECODED, Target::V2).unwrap_err();
     assert!(
-        error.contains("data type `bfloat16` cannot be expressed in v2"),
+        error.contains("`bfloat16` cannot be expressed in v2"),
         "{error}"
     );
     let nan =

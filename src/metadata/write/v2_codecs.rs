@@ -104,7 +104,7 @@ impl Chain {
 }
 
 fn inexpressible(name: &str) -> FormatError {
-    FormatError::inexpressible("codecs", "codec", name, "v2")
+    FormatError::inexpressible("codecs", name, "v2")
 }
 
 /// The place of a codec that v2 has a name for.

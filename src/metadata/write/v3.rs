@@ -20,7 +20,7 @@ pub(super) fn array(
     content: Content,
 ) -> Result<Vec<u8>, FormatError> {
     let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
-    if matches!(array.zarr_format, ZarrFormat::V1 | ZarrFormat::V2) {
+    if array.zarr_format != ZarrFormat::V3 {
         check_titles(source.document)?;
     }
     let data_type = render::stored_type(decoding);
@@ -100,7 +100,7 @@ fn codec_text(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<String, Form
         "endian" => "bytes",
         name if is_known(name) => name,
         name => {
-            return Err(FormatError::inexpressible("codecs", "codec", name, "v3"));
+            return Err(FormatError::inexpressible("codecs", name, "v3"));
         }
     };
     let configuration = if codecs::is_sharding(spec) {
@@ -185,12 +185,7 @@ fn is_known(name: &str) -> bool {
 fn check_field_orders(data_type: &DataType) -> Result<(), FormatError> {
     if data_type.element.field_orders().len() > 1 {
         let name = "a record of fields in both byte orders";
-        return Err(FormatError::inexpressible(
-            "data_type",
-            "data type",
-            name,
-            "v3",
-        ));
+        return Err(FormatError::inexpressible("data_type", name, "v3"));
     }
     Ok(())
 }
@@ -198,7 +193,12 @@ fn check_field_orders(data_type: &DataType) -> Result<(), FormatError> {
 /// Fails on a record of which a field has a title beside its name: v3 has no place for it.
 fn check_titles(text: &[u8]) -> Result<(), FormatError> {
     let document = Document::parse(text)?;
-    let mut pending: Vec<&RawValue> = document.root()?.get("dtype").into_iter().collect();
+    let root = document.root()?;
+    let mut pending: Vec<&RawValue> = root.get("dtype").into_iter().collect();
+    // A draft has it in an object that names an extension.
+    if let Some(Json::Object(extension)) = root.get("data_type").map(Json::of).transpose()? {
+        pending.extend(extension.get("type"));
+    }
     // The type is one that was read, so it is not nested deeply.
     while let Some(dtype) = pending.pop() {
         let Json::Array(fields) = Json::of(dtype)? else {
@@ -208,7 +208,7 @@ fn check_titles(text: &[u8]) -> Result<(), FormatError> {
             let parts = json::array(field, "a field")?;
             if let Some(name) = parts.first().filter(|name| name.get().starts_with('[')) {
                 let name = format!("field {} with a title", name.get());
-                return Err(FormatError::inexpressible("dtype", "data type", name, "v3"));
+                return Err(FormatError::inexpressible("dtype", name, "v3"));
             }
             pending.extend(parts.get(1));
         }
