@@ -197,7 +197,9 @@ fn decoded(
 fn element_of(reader: &ArrayReader, chunk: &[u8], number: u64) -> Result<String, FormatError> {
     let data_type = reader.layout().data_type();
     let outside = || FormatError::encoded("chunk", format!("no element {number}"));
-    if let Some(codec) = reader.layout().variable_length() {
+    if let Some(codec) = reader.layout().variable_length()
+        && data_type.is_variable()
+    {
         if !codec.has_items() {
             return Ok(format!("(an object of {})", codec.name()));
         }

@@ -80,18 +80,36 @@ impl Report {
         // Depth first, names sorted within one prefix; deep trees cost no stack.
         let mut pending = vec![start.clone()];
         while let Some(prefix) = pending.pop() {
-            let found = self
-                .hierarchy
-                .tree_node(&prefix)
-                .map_err(io::Error::other)?;
+            let found = match self.hierarchy.tree_node(&prefix) {
+                Ok(found) => found,
+                // The others are still to be told of.
+                Err(error) => {
+                    self.tell_error(&prefix, &error, out)?;
+                    continue;
+                }
+            };
             self.tell(&prefix, &found.node, out)?;
-            if !matches!(found.node, Node::Array(_)) {
-                let children = self.children(&prefix, &found.place);
-                let children = children.map_err(io::Error::other)?;
-                pending.extend(children.into_iter().rev());
+            if matches!(found.node, Node::Array(_)) {
+                continue;
+            }
+            match self.children(&prefix, &found.place) {
+                Ok(children) => pending.extend(children.into_iter().rev()),
+                Err(error) => self.tell_error(&prefix, &error, out)?,
             }
         }
         Ok(())
+    }
+
+    /// A node that cannot be read.
+    fn tell_error(
+        &mut self,
+        prefix: &Prefix,
+        error: &Error,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let facts = json!({ "node_type": "unknown", "error": error.to_string() });
+        self.any = true;
+        self.write(prefix, facts, out)
     }
 
     /// The paths below `path` that may be nodes, each once and sorted.
@@ -143,6 +161,10 @@ impl Report {
             insert(&mut facts, "stored_objects", objects.into());
             insert(&mut facts, "stored_bytes", bytes.into());
         }
+        self.write(prefix, facts, out)
+    }
+
+    fn write(&mut self, prefix: &Prefix, mut facts: Value, out: &mut impl Write) -> io::Result<()> {
         if self.options.json {
             insert(&mut facts, "path", prefix.to_string().into());
             self.found.push(facts);

@@ -132,8 +132,12 @@ impl Elementwise {
         }
     }
 
-    pub(super) fn refusal(&self, value: Value, decoded: Number) -> FormatError {
-        let problem = format!("{value:?} has no decoded value in {decoded:?}");
+    pub(super) fn refusal(&self, value: Value) -> FormatError {
+        let value = match value {
+            Value::Int(whole) => whole.to_string(),
+            Value::Float(number) => number.to_string(),
+        };
+        let problem = format!("{value} stands for no value of the decoded type");
         FormatError::encoded(self.name(), problem)
     }
 }

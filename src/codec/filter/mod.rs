@@ -132,7 +132,7 @@ impl Filter {
                 each((*stored, encoded), (*decoded, out), |value| {
                     operation
                         .decode(value, *decoded, *stored)
-                        .ok_or_else(|| operation.refusal(value, *decoded))
+                        .ok_or_else(|| operation.refusal(value))
                 })
             }
             FilterKind::Delta {
