@@ -11,6 +11,7 @@ mod args;
 mod at;
 pub mod config;
 mod daemon;
+mod draft;
 mod error;
 mod info;
 mod logging;
@@ -98,6 +99,14 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
 /// Opens STORE.
 fn open(store: &StoreArgument, symlinks: Symlinks) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
+    if let Location::Directory(path) = &location
+        && let Some(root) = draft::root_around(path)
+    {
+        return Err(CliError::Failed(format!(
+            "{location}: this is part of a hierarchy of a v3 draft; name {}, where its zarr.json is",
+            root.display()
+        )));
+    }
     open_store(&location, symlinks).map_err(CliError::failed)
 }
 
