@@ -205,21 +205,9 @@ impl Element {
 
     /// The byte order that all numbers of several bytes in a record share.
     pub(crate) fn common_order(&self) -> Option<ByteOrder> {
-        let mut orders = Vec::new();
-        self.collect_orders(&mut orders);
-        let (first, rest) = orders.split_first()?;
-        rest.iter().all(|order| order == first).then_some(*first)
-    }
-
-    fn collect_orders(&self, orders: &mut Vec<ByteOrder>) {
-        let Element::Record(fields) = self else {
-            return;
-        };
-        for field in fields {
-            if field.element.unit() > 1 {
-                orders.push(field.order);
-            }
-            field.element.collect_orders(orders);
+        match self.field_orders().as_slice() {
+            [order] => Some(*order),
+            _ => None,
         }
     }
 
