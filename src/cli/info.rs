@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use crate::budget::{Budget, Holding};
+use crate::budget::Budget;
 use crate::chunk::{ChunkLayout, Shards};
 use crate::error::Error;
 use crate::grid::product;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
-use crate::metadata::write::{self, Content, Source};
+use crate::metadata::write::{self, Content};
 use crate::metadata::{Target, ZarrFormat};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
 
@@ -176,16 +176,8 @@ impl Report {
 
     /// By view, why `target` cannot express an array.
     fn inexpressible(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
-        let read = |key| self.hierarchy.read(key, Holding::SOURCE);
-        let document = read(&array.document.key)?;
-        let attributes = match &array.attributes {
-            Some(key) => read(key)?,
-            None => None,
-        };
-        let source = Source {
-            document: document.as_ref().map_or(&[], |text| text.bytes.as_slice()),
-            attributes: attributes.as_ref().map(|text| text.bytes.as_slice()),
-        };
+        let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
+        let source = documents.source();
         let mut reasons = Map::new();
         for (view, content) in [
             ("keys", Content::Encoded(Shards::Expand)),

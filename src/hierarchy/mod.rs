@@ -33,6 +33,7 @@ pub use tree::{TreeNode, TreePlace};
 
 use crate::budget::{Budget, Holding};
 use crate::error::{Error, FormatError};
+use crate::metadata::write::Source;
 use crate::store::{Key, Prefix, StatKind, Store, Version};
 use draft::DraftRoot;
 use remembered::{Nodes, Remembered};
@@ -174,6 +175,21 @@ impl Hierarchy {
             .map(|stat| stat.meta.version))
     }
 
+    /// The documents of `array`, for what the model does not keep; `None` when it is gone.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::read`].
+    pub fn documents(&self, array: &ArrayNode) -> Result<Option<Documents>, Error> {
+        let Some(own) = self.read(&array.document.key, Holding::SOURCE)? else {
+            return Ok(None);
+        };
+        let attributes = match &array.attributes {
+            Some(key) => self.read(key, Holding::SOURCE)?,
+            None => None,
+        };
+        Ok(Some(Documents { own, attributes }))
+    }
+
     /// Reads the document at `key`; `None` when it is absent. `holding` says what the caller
     /// holds of the budget.
     ///
@@ -231,6 +247,24 @@ pub struct Text {
     /// What it says.
     pub bytes: Vec<u8>,
     _reservation: crate::budget::Reservation,
+}
+
+/// The documents of one array.
+#[derive(Debug)]
+pub struct Documents {
+    own: Text,
+    /// Its attributes, where its version keeps them apart and there are any.
+    attributes: Option<Text>,
+}
+
+impl Documents {
+    /// What a writer of another version takes from them.
+    pub fn source(&self) -> Source<'_> {
+        Source {
+            document: &self.own.bytes,
+            attributes: self.attributes.as_ref().map(|text| text.bytes.as_slice()),
+        }
+    }
 }
 
 #[cfg(test)]

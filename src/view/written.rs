@@ -14,7 +14,7 @@ use crate::budget::Holding;
 use crate::chunk::{Block, BlockKey, Part};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Node, Text};
-use crate::metadata::write::{self, Source};
+use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Version};
 
@@ -140,16 +140,9 @@ impl View {
             return Ok(None);
         };
         let key = &array.node.document.key;
-        let document = self.hierarchy.read(key, Holding::SOURCE)?;
-        let document = document.ok_or(Error::Stale)?;
-        let attributes = match &array.node.attributes {
-            Some(key) => self.hierarchy.read(key, Holding::SOURCE)?,
-            None => None,
-        };
-        let source = Source {
-            document: &document.bytes,
-            attributes: attributes.as_ref().map(|text| text.bytes.as_slice()),
-        };
+        let documents = self.hierarchy.documents(&array.node)?;
+        let documents = documents.ok_or(Error::Stale)?;
+        let source = documents.source();
         let metadata = &array.node.metadata;
         let text = match name {
             DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source),
