@@ -175,6 +175,11 @@ impl Cache {
         found
     }
 
+    /// Whether the block is here. Counts nothing, and is no use of it.
+    pub fn has(&self, key: &BlockKey) -> bool {
+        self.lock().blocks.contains(key)
+    }
+
     /// The block; loads it, or waits for who does.
     ///
     /// # Errors

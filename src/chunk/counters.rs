@@ -20,6 +20,7 @@ pub struct Counters {
     pub fetches: AtomicU64,
     pub fetched_bytes: AtomicU64,
     pub decodes: AtomicU64,
+    pub decodes_partial: AtomicU64,
     pub decode_errors: AtomicU64,
     pub index_verifications: AtomicU64,
     pub cache_hits: AtomicU64,

@@ -3,12 +3,16 @@
 //! All that decoding takes is reserved at once, before anything is read. A chunk of elements of
 //! one size has a length that the metadata says; of others only a limit is known.
 
+mod parts;
+
 use super::Counters;
 use super::cache::Block;
 use super::index::to_usize;
 use super::reader::{ArrayReader, LocatedChunk};
 use crate::codec::ChunkSpec;
 use crate::error::{Error, FormatError};
+
+pub(super) use parts::Wanted;
 
 impl ArrayReader {
     /// Decodes a chunk.

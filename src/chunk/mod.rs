@@ -1,14 +1,17 @@
 //! One chunk by its indices: locate, fetch, decode, cache.
 //!
 //! [`ChunkLayout`] is the arithmetic, [`Sources`] opens stored objects, [`ArrayReader`] finds a
-//! chunk in one of them and decodes it into the [`Cache`].
+//! chunk in one of them and decodes it into the [`Cache`]. A [`Region`] is a box of the array across
+//! chunks, which [`ArrayReader::gather`] reads in any order of axes.
 
 mod cache;
 mod counters;
 mod decode;
+mod gather;
 mod index;
 mod layout;
 mod reader;
+mod region;
 mod slice;
 mod sources;
 mod whole;
@@ -18,7 +21,9 @@ mod deadline;
 pub use cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
 pub use counters::Counters;
 pub use deadline::Deadline;
+pub use gather::{Policy, Versions};
 pub use layout::{ChunkLayout, Shards};
 pub use reader::{ArrayReader, LocatedChunk, Locator, Shared};
+pub use region::Region;
 pub use slice::Slice;
 pub use sources::{Freshness, Sources};

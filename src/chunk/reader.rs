@@ -163,6 +163,31 @@ impl ArrayReader {
         self.load_then(object, indices, |chunk| self.decode(chunk), then);
     }
 
+    /// As [`ArrayReader::decode_then`], and waits for the block.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when there is no such chunk, [`Error::Chunk`] when its bytes are wrong,
+    /// [`Error::Store`] when they cannot be read, and those of memory.
+    pub fn decoded(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Arc<Block>, Error> {
+        let key = self.block_key(object.meta().version, indices);
+        let load = || self.decode(&self.locate_present(object, indices)?);
+        self.cache().get_or_load(key.ok_or(Error::Stale)?, load)
+    }
+
+    /// The block `key`, which `chunk` decodes to. Who waits for another to decode it holds
+    /// nothing of `chunk`.
+    pub(super) fn decoded_chunk(
+        &self,
+        key: BlockKey,
+        chunk: LocatedChunk,
+    ) -> Result<Arc<Block>, Error> {
+        self.cache().get_or_load(key, move || self.decode(&chunk))
+    }
+
     /// As [`ArrayReader::decode_then`], of the encoded bytes: for those that are no range of the
     /// object. A reader is asked for one of the two, because both have the same key.
     pub fn encoded_then(
@@ -184,12 +209,17 @@ impl ArrayReader {
         let Some(key) = self.block_key(object.meta().version, indices) else {
             return then(Err(Error::Stale));
         };
-        let load = || match self.locate(object, indices)? {
-            Some(chunk) => load(&chunk),
-            // It was there when this version was opened.
-            None => Err(Error::Stale),
-        };
+        let load = || load(&self.locate_present(object, indices)?);
         self.shared.cache.get_or_then(key, load, then);
+    }
+
+    /// The chunk `indices` of `object`, where it was when this version was opened.
+    fn locate_present(
+        self: &Arc<Self>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<LocatedChunk, Error> {
+        self.locate(object, indices)?.ok_or(Error::Stale)
     }
 
     fn copy(&self, chunk: &LocatedChunk) -> Result<Block, Error> {

@@ -93,6 +93,14 @@ impl Slice {
         }
     }
 
+    /// Whether a range costs as much as all bytes before it.
+    pub(super) fn is_sequential(&self) -> bool {
+        match &self.source {
+            Source::Object { object, .. } => object.is_sequential(),
+            Source::Body { .. } => false,
+        }
+    }
+
     /// The bytes, when they are in memory already.
     pub fn in_memory(&self) -> Option<&[u8]> {
         let Source::Body { block, .. } = &self.source else {

@@ -19,6 +19,11 @@
 //! length before the library does, and keeps from it what it is known to stumble over.
 
 mod library;
+mod parts;
+
+#[cfg(test)]
+pub(crate) use library::{Encoding, compress};
+pub(crate) use parts::{BloscLayout, undo_block};
 
 use super::{bytes_to_bytes::Undone, zstd};
 use crate::error::FormatError;
@@ -37,7 +42,7 @@ pub(super) fn state_bytes(length: u64) -> u64 {
 /// # Errors
 /// Not a whole and correct buffer.
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    let header = Header::parse(encoded)?;
+    let header = Header::parse(encoded, encoded.len())?;
     let Some(out) = out.get_mut(..header.nbytes) else {
         return Ok(Undone::Overflow);
     };
@@ -64,10 +69,11 @@ const FLAG_RESERVED: u8 = 1 << 3;
 const FLAG_NOT_SPLIT: u8 = 1 << 4;
 
 impl Header {
-    fn parse(encoded: &[u8]) -> Result<Header, FormatError> {
+    /// The header that `encoded` begins with, of which there are `encoded_len` bytes.
+    fn parse(encoded: &[u8], encoded_len: usize) -> Result<Header, FormatError> {
         let header = encoded
             .first_chunk::<HEADER_LEN>()
-            .ok_or_else(|| refused(format!("{} bytes, too short for a header", encoded.len())))?;
+            .ok_or_else(|| refused(format!("{encoded_len} bytes, too short for a header")))?;
         let &[
             version,
             _,
@@ -101,8 +107,8 @@ impl Header {
             "element size 0".to_owned()
         } else if header.nbytes > 0 && !(1..=header.nbytes).contains(&header.blocksize) {
             format!("blocks of {} bytes in {}", header.blocksize, header.nbytes)
-        } else if !(HEADER_LEN..=encoded.len()).contains(&header.cbytes) {
-            format!("{} bytes, the header says {}", encoded.len(), header.cbytes)
+        } else if !(HEADER_LEN..=encoded_len).contains(&header.cbytes) {
+            format!("{encoded_len} bytes, the header says {}", header.cbytes)
         } else {
             return Ok(header);
         };

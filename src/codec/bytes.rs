@@ -50,7 +50,7 @@ pub(super) fn copy_swapped(unit: usize, encoded: &[u8], out: &mut [u8]) {
 }
 
 /// Reverses the bytes of each unit in place.
-pub(super) fn swap(unit: usize, bytes: &mut [u8]) {
+pub(crate) fn swap(unit: usize, bytes: &mut [u8]) {
     fn reverse<const N: usize>(bytes: &mut [u8]) {
         for number in bytes.as_chunks_mut::<N>().0 {
             number.reverse();

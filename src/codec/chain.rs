@@ -14,8 +14,11 @@
 //! elements are decoded to at most a limit.
 
 mod fill;
+mod parts;
 
 use std::borrow::Cow;
+
+pub(crate) use parts::Parts;
 
 use super::{
     ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose, array_to_array::Stage,

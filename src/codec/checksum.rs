@@ -29,6 +29,8 @@ use std::borrow::Cow;
 
 use crate::error::FormatError;
 
+pub(crate) use lookup3::lookup3;
+
 /// Bytes that a checksum adds.
 pub(super) const LEN: u64 = 4;
 
@@ -125,9 +127,7 @@ impl ChecksumKind {
             ChecksumKind::Adler32 => simd_adler32::adler32(&bytes),
             ChecksumKind::Crc32c => crc32c::crc32c(bytes),
             ChecksumKind::Fletcher32 => fletcher32::fletcher32(bytes),
-            ChecksumKind::JenkinsLookup3 { initval, prefix } => {
-                lookup3::lookup3(*initval, prefix, bytes)
-            }
+            ChecksumKind::JenkinsLookup3 { initval, prefix } => lookup3(*initval, prefix, bytes),
         }
     }
 }

@@ -41,9 +41,15 @@ mod zstd;
 
 pub use array_to_array::{ArrayToArray, Reshape};
 pub use array_to_bytes::ArrayToBytes;
+pub(crate) use blosc::{BloscLayout, undo_block};
+#[cfg(test)]
+pub(crate) use blosc::{Encoding as BloscEncoding, compress as blosc_compress};
 pub use bytes::BytesCodec;
+pub(crate) use bytes::swap;
 pub use bytes_to_bytes::BytesToBytes;
+pub(crate) use chain::Parts;
 pub use chain::{ChunkSpec, CodecChain};
+pub(crate) use checksum::lookup3;
 pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
 pub use filter::Filter;
 pub(crate) use filter::{CastValue, Categories, Elementwise, FilterKind, OutOfRange, Rounding};

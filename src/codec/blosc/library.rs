@@ -47,17 +47,17 @@ pub(super) fn decompress(buffer: &CheckedBuffer<'_>, out: &mut [u8]) -> Option<u
 
 /// How a test wants its buffer.
 #[cfg(test)]
-pub(super) struct Encoding {
-    pub(super) compressor: &'static std::ffi::CStr,
-    pub(super) level: c_int,
-    pub(super) shuffle: c_int,
-    pub(super) typesize: usize,
-    pub(super) blocksize: usize,
+pub(crate) struct Encoding {
+    pub(crate) compressor: &'static std::ffi::CStr,
+    pub(crate) level: c_int,
+    pub(crate) shuffle: c_int,
+    pub(crate) typesize: usize,
+    pub(crate) blocksize: usize,
 }
 
 /// Encodes with the library's own encoder.
 #[cfg(test)]
-pub(super) fn compress(encoding: &Encoding, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn compress(encoding: &Encoding, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0; bytes.len() + 16];
     // SAFETY: both slices are as long as said, and the name ends with a NUL.
     let n = unsafe {

@@ -257,3 +257,104 @@ fn damaged_buffers_never_crash() {
         "the library saw only {reached} of {rounds}"
     );
 }
+
+/// What each block decodes to on its own, `None` where it is left to who decodes the whole;
+/// `None` for all when there are no blocks.
+fn blocks_of(encoded: &[u8], length: usize) -> Option<Vec<Option<Vec<u8>>>> {
+    let length = u64::try_from(length).unwrap();
+    let encoded_len = u64::try_from(encoded.len()).unwrap();
+    let layout = BloscLayout::parse(encoded.first_chunk()?, encoded_len, length)?;
+    let starts = usize::try_from(layout.starts_len()).unwrap();
+    let blocks = layout.blocks(encoded.get(HEADER_LEN..HEADER_LEN + starts)?)?;
+    let decode = |number| {
+        let block = blocks.block(number)?;
+        let at = usize::try_from(block.offset).unwrap();
+        let stored = encoded.get(at..at + usize::try_from(block.len).unwrap())?;
+        let mut out = vec![0xee; usize::try_from(block.decoded_len).unwrap()];
+        undo_block(&[&block.prefix, stored].concat(), &mut out)?;
+        Some(out)
+    };
+    Some((0..layout.n_blocks()).map(decode).collect())
+}
+
+/// Buffers of several blocks, most of them split, the last one shorter: the library makes such
+/// blocks of 64 KiB or more.
+fn split_buffers() -> Vec<(String, Vec<u8>, Vec<u8>)> {
+    let mut random = generator(4);
+    let mut buffers = Vec::new();
+    for compressor in [c"blosclz", c"lz4"] {
+        for shuffle in 0..3 {
+            for (typesize, length) in [(2, 150_000), (4, 300_004), (8, 262_144), (16, 200_001)] {
+                let bytes = sample(length, &mut random);
+                let encoding = Encoding {
+                    compressor,
+                    level: 5,
+                    shuffle,
+                    typesize,
+                    blocksize: 4096,
+                };
+                let name = format!("{compressor:?} shuffle {shuffle}, splits of {typesize}");
+                buffers.push((name, compress(&encoding, &bytes), bytes));
+            }
+        }
+    }
+    buffers
+}
+
+#[test]
+fn blocks_are_what_they_are_in_the_whole() {
+    let mut in_blocks = 0;
+    for (name, encoded, bytes) in buffers().into_iter().chain(split_buffers()) {
+        let layout = BloscLayout::parse(
+            encoded.first_chunk().unwrap(),
+            encoded.len() as u64,
+            bytes.len() as u64,
+        );
+        let layout = layout.unwrap();
+        if let Some(at) = layout.copied_at() {
+            let at = usize::try_from(at).unwrap();
+            assert_eq!(encoded[at..], bytes, "{name}");
+            assert!(blocks_of(&encoded, bytes.len()).is_none(), "{name}");
+            continue;
+        }
+        let blocks = blocks_of(&encoded, bytes.len()).unwrap();
+        in_blocks += usize::from(blocks.len() > 1);
+        let blocks: Option<Vec<_>> = blocks.into_iter().collect();
+        assert_eq!(blocks.expect(&name).concat(), bytes, "{name}");
+        assert!(blocks_of(&encoded, bytes.len() + 1).is_none(), "{name}");
+        assert!(blocks_of(&encoded[..20], bytes.len()).is_none(), "{name}");
+    }
+    assert!(in_blocks > 40, "{in_blocks}");
+}
+
+#[test]
+fn damaged_blocks_are_nothing_or_what_they_are_in_the_whole() {
+    let mut random = generator(3);
+    let buffers = buffers();
+    let (mut same, mut refused) = (0, 0);
+    for _ in 0..3000 {
+        let mut pick = |n: usize| usize::try_from(random()).unwrap() % n;
+        let (name, encoded, bytes) = &buffers[pick(buffers.len())];
+        let mut damaged = encoded.clone();
+        let region = [damaged.len(), 48][pick(2)].min(damaged.len());
+        damaged[pick(region)] ^= 1 << pick(8);
+        let whole = decoded(&damaged, bytes.len());
+        let Some(blocks) = blocks_of(&damaged, bytes.len()) else {
+            continue;
+        };
+        let mut at = 0;
+        for block in &blocks {
+            let (Some(block), Ok(Some(whole))) = (block, &whole) else {
+                refused += usize::from(block.is_none());
+                break;
+            };
+            assert_eq!(block[..], whole[at..][..block.len()], "{name}");
+            same += 1;
+            at += block.len();
+        }
+        let all = blocks.iter().all(Option::is_some);
+        // Blocks may not share their bytes, where they are all that is left.
+        assert!(!all || whole.is_ok(), "{name}: {whole:?}");
+    }
+    assert!(same > 500 && refused > 500, "{same} {refused}");
+}

@@ -6,7 +6,7 @@
 const BLOCK: usize = 12;
 
 /// The hash of `prefix` and `bytes`, starting from `initval`.
-pub(super) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
+pub(crate) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
     // Blocks of the prefix, completed by bytes from behind it; then blocks of bytes alone.
     let borrowed = prefix.len().next_multiple_of(BLOCK) - prefix.len();
     let (borrowed, bytes) = bytes.split_at_checked(borrowed).unwrap_or((bytes, &[]));

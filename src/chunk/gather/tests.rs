@@ -1,0 +1,249 @@
+//! Arrays of a store in memory, read as runs in any order, against their elements one by one.
+
+mod model;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::store::Key;
+use model::{Compressor, Current, FILL, Model, case, reader};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn runs_are_what_their_elements_are(
+        (model, region) in case(),
+        ranges in proptest::collection::vec(any::<(u64, u64)>(), 3),
+        parts in any::<bool>(),
+        small in any::<bool>(),
+    ) {
+        let policy = if parts { Policy::Parts } else { Policy::Whole };
+        let expected = model.run(&region);
+        // Room for a chunk or so, or for all of them.
+        let (reader, _store) = model.reader(if small { 2000 } else { 1 << 20 });
+        let total = expected.len() as u64;
+        for range in ranges {
+            let from = range.0 % (total + 1);
+            let len = usize::try_from(range.1 % (total + 1 - from)).unwrap();
+            let mut out = vec![0xee; len];
+            reader.gather(&region, from, &mut out, &Current, policy).unwrap();
+            let expected = &expected[usize::try_from(from).unwrap()..][..len];
+            prop_assert_eq!(&out[..], expected);
+            let mut again = vec![0xee; len];
+            let at_hand = reader.try_gather(&region, from, &mut again, &Current);
+            if at_hand {
+                prop_assert_eq!(&again[..], expected);
+            }
+            // What was empty in a shard is in no cache.
+            let all_known = model.per_shard.is_none() && !parts && !small;
+            prop_assert!(at_hand || !all_known);
+        }
+        prop_assert!(reader.gather(&region, total, &mut [0], &Current, policy).is_err());
+        prop_assert!(!reader.try_gather(&region, total, &mut [0], &Current));
+    }
+}
+
+fn simple() -> Model {
+    Model {
+        shape: vec![8, 8],
+        chunk: vec![4, 4],
+        per_shard: None,
+        item: ("uint16", 2),
+        big: false,
+        compressor: Compressor::Zstd,
+        absent: 0b0100,
+    }
+}
+
+fn count(reader: &ArrayReader) -> (u64, u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let counters = reader.cache().counters();
+    (
+        counters.decodes.load(Relaxed),
+        counters.cache_hits.load(Relaxed),
+    )
+}
+
+#[test]
+fn each_chunk_is_asked_for_once_and_a_hit_is_counted_once() {
+    let model = simple();
+    let (reader, _store) = model.reader(1 << 20);
+    let region = Region::all(&model.shape);
+    // From within one row of chunks into the next.
+    let mut out = [0; 62];
+    assert!(!reader.try_gather(&region, 37, &mut out, &Current));
+    assert_eq!(count(&reader), (0, 0));
+    let gather = |out: &mut [u8]| reader.gather(&region, 37, out, &Current, Policy::Whole);
+    gather(&mut out).unwrap();
+    assert_eq!(count(&reader), (3, 0), "one is absent");
+    assert!(reader.try_gather(&region, 37, &mut out, &Current));
+    assert_eq!(count(&reader), (3, 3));
+    assert_eq!(out[..], model.run(&region)[37..][..62]);
+}
+
+#[test]
+fn shards_are_opened_once_for_neighbours() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let model = Model {
+        shape: vec![16],
+        chunk: vec![2],
+        per_shard: Some(vec![4]),
+        absent: 0,
+        ..simple()
+    };
+    let (reader, _store) = model.reader(1 << 20);
+    let mut out = [0; 32];
+    let region = Region::all(&model.shape);
+    reader
+        .gather(&region, 0, &mut out, &Current, Policy::Whole)
+        .unwrap();
+    assert_eq!(reader.cache().counters().fetches.load(Relaxed), 2);
+    assert_eq!(out[..], model.run(&region));
+}
+
+#[test]
+fn another_version_is_stale() {
+    struct Before(Option<Version>);
+    impl Versions for Before {
+        fn version(&self, _: &Arc<ArrayReader>, _: &[u64]) -> Result<Option<Version>, Error> {
+            Ok(self.0)
+        }
+        fn known(&self, _: &Arc<ArrayReader>, _: &[u64]) -> Option<Option<Version>> {
+            Some(self.0)
+        }
+    }
+    let model = simple();
+    let (reader, store) = model.reader(1 << 20);
+    let before = Before(Current.version(&reader, &[0, 0]).unwrap());
+    let key = Key::parse(b"c/0/0").unwrap();
+    for bytes in [Some(model.encoded(&[1, 1])), None] {
+        store.remove(&key);
+        if let Some(bytes) = bytes {
+            store.insert(key.clone(), bytes);
+        }
+        let region = Region::all(&model.shape);
+        for policy in [Policy::Whole, Policy::Parts] {
+            let got = reader.gather(&region, 0, &mut [0; 4], &before, policy);
+            assert!(matches!(got, Err(Error::Stale)), "{got:?}");
+        }
+        assert!(!reader.try_gather(&region, 0, &mut [0; 4], &before));
+    }
+    let mut out = [0xee; 4];
+    let region = Region::all(&model.shape);
+    assert!(reader.try_gather(&region, 0, &mut out, &Before(None)));
+    assert_eq!(out, [FILL, 0, FILL, 0]);
+}
+
+/// One large chunk of which the second row of elements is read: bytes fetched, chunks decoded,
+/// and chunks decoded in part.
+fn fetched(compressor: Compressor, big: bool, policy: Policy) -> (u64, u64, u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let model = Model {
+        shape: vec![64, 512],
+        chunk: vec![64, 512],
+        item: ("uint32", 4),
+        big,
+        compressor,
+        absent: 0,
+        ..simple()
+    };
+    let (reader, _store) = model.reader(1 << 20);
+    let region = Region::all(&model.shape);
+    let mut out = [0; 2048];
+    reader
+        .gather(&region, 2048, &mut out, &Current, policy)
+        .unwrap();
+    assert_eq!(out[..], model.run(&region)[2048..4096]);
+    let counters = reader.cache().counters();
+    (
+        counters.fetched_bytes.load(Relaxed),
+        counters.decodes.load(Relaxed),
+        counters.decodes_partial.load(Relaxed),
+    )
+}
+
+#[test]
+fn no_more_is_read_of_a_chunk_than_is_wanted() {
+    let blosc = |level, blocksize| Compressor::Blosc {
+        // Others make blocks of 64 KiB at least.
+        name: c"zstd",
+        level,
+        shuffle: 1,
+        typesize: 4,
+        blocksize,
+    };
+    let whole = 64 * 512 * 4;
+    assert_eq!(
+        fetched(Compressor::None, false, Policy::Whole),
+        (whole, 1, 0)
+    );
+    for (compressor, big, most) in [
+        (Compressor::None, false, 2048),
+        (Compressor::None, true, 2048),
+        // Header, starts of 32 blocks, and one or two blocks.
+        (blosc(5, 4096), false, 16 + 128 + 2 * 4200),
+        // Copied.
+        (blosc(0, 4096), false, 16 + 2048),
+    ] {
+        let (bytes, decodes, parts) = fetched(compressor, big, Policy::Parts);
+        assert!(bytes <= most, "{bytes} of {compressor:?}");
+        assert_eq!((decodes, parts), (0, 1), "{compressor:?}");
+    }
+    for (compressor, big) in [
+        (Compressor::Zstd, false),
+        (blosc(5, 4096), true),
+        (blosc(5, 128 << 10), false),
+    ] {
+        let (_, decodes, parts) = fetched(compressor, big, Policy::Parts);
+        assert_eq!((decodes, parts), (1, 0), "{compressor:?}");
+    }
+}
+
+#[test]
+fn damaged_chunks_are_an_error_or_what_they_were() {
+    let blosc = Compressor::Blosc {
+        name: c"lz4",
+        level: 5,
+        shuffle: 0,
+        typesize: 1,
+        blocksize: 256,
+    };
+    let model = Model {
+        shape: vec![4096],
+        chunk: vec![4096],
+        item: ("uint8", 1),
+        compressor: blosc,
+        absent: 0,
+        ..simple()
+    };
+    let region = Region::all(&model.shape);
+    let (_, store) = model.reader(1 << 20);
+    let good = model.encoded(&[0]);
+    let key = Key::parse(b"c/0").unwrap();
+    let mut errors = [0; 2];
+    // Header, starts, and the first block: lengths at first, then what it holds.
+    for at in 0..120 {
+        for flip in [1, 0x80, 0xff] {
+            let mut bad = good.clone();
+            bad[at] ^= flip;
+            store.insert(key.clone(), bad);
+            let mut got = [Policy::Whole, Policy::Parts].map(|policy| {
+                let mut out = [0xee; 100];
+                let reader = reader(&model.document(), &store, 1 << 20);
+                let done = reader.gather(&region, 50, &mut out, &Current, policy);
+                done.ok().map(|()| out)
+            });
+            for (got, errors) in got.iter().zip(&mut errors) {
+                *errors += u32::from(got.is_none());
+            }
+            let [whole, parts] = &mut got;
+            // Behind what is damaged elsewhere, a part may still be right.
+            if whole.is_some() {
+                assert_eq!(parts, whole, "byte {at} ^ {flip}");
+            }
+        }
+    }
+    let [whole, parts] = errors;
+    assert!(0 < parts && parts <= whole, "{parts} and {whole} errors");
+}

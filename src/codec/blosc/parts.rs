@@ -1,0 +1,181 @@
+//! Single blocks of a buffer.
+//!
+//! A block with a header of its own is a buffer, which is checked and decoded as any other:
+//!
+//! ```text
+//! 0 as that of the whole | 4 nbytes: of the block | 8 blocksize: the same | 12 cbytes: 20 + n
+//! 16 bstarts: 20
+//! 20 the n bytes of the block
+//! ```
+//!
+//! Where a block ends is written nowhere. Encoders let the next one begin there; what is too
+//! short then is left to who decodes the whole.
+
+use super::{FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, Header, length_of, state_bytes, undo};
+use crate::codec::bytes_to_bytes::Undone;
+
+/// Bytes before the block in a buffer of one block.
+const PREFIX_LEN: usize = HEADER_LEN + 4;
+
+/// What the header of a buffer says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BloscLayout {
+    /// Its first four bytes.
+    kind: [u8; 4],
+    header: Header,
+}
+
+/// A buffer of which it is known where its blocks begin.
+#[derive(Debug)]
+pub(crate) struct BloscBlocks {
+    layout: BloscLayout,
+    starts: Vec<u64>,
+    /// The same, in the order of the buffer.
+    sorted: Vec<u64>,
+}
+
+/// Where one block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BloscBlock {
+    /// First byte of it in the buffer.
+    pub(crate) offset: u64,
+    /// Bytes of it in the buffer, and perhaps more.
+    pub(crate) len: u64,
+    /// Bytes that it decodes to.
+    pub(crate) decoded_len: u64,
+    /// What goes before it, to make a buffer that [`undo_block`] takes.
+    pub(crate) prefix: [u8; PREFIX_LEN],
+}
+
+impl BloscLayout {
+    /// Bytes of the header.
+    pub(crate) const HEADER_LEN: usize = HEADER_LEN;
+
+    /// The layout of a buffer in `encoded_len` bytes that begin with `header`; `None` when it is
+    /// none that decodes to `decoded_len` bytes.
+    pub(crate) fn parse(
+        header: &[u8; HEADER_LEN],
+        encoded_len: u64,
+        decoded_len: u64,
+    ) -> Option<BloscLayout> {
+        let encoded_len = usize::try_from(encoded_len).ok()?;
+        let &[version, inner, flags, typesize, ..] = header;
+        let header = Header::parse(header, encoded_len).ok()?;
+        let decodes = u64::try_from(header.nbytes).ok()? == decoded_len && decoded_len > 0;
+        decodes.then_some(BloscLayout {
+            kind: [version, inner, flags, typesize],
+            header,
+        })
+    }
+
+    /// Where the decoded bytes themselves begin, when the buffer holds them.
+    pub(crate) fn copied_at(&self) -> Option<u64> {
+        let Header {
+            flags,
+            nbytes,
+            cbytes,
+            ..
+        } = self.header;
+        (flags & FLAG_MEMCPY != 0 && nbytes + HEADER_LEN == cbytes).then_some(HEADER_LEN as u64)
+    }
+
+    /// Blocks of the buffer.
+    pub(crate) fn n_blocks(&self) -> u64 {
+        self.header.nbytes.div_ceil(self.header.blocksize) as u64
+    }
+
+    /// Bytes that a block decodes to; the last one may be shorter.
+    pub(crate) fn block_len(&self) -> u64 {
+        self.header.blocksize as u64
+    }
+
+    /// Bytes behind the header that say where blocks begin.
+    pub(crate) fn starts_len(&self) -> u64 {
+        self.n_blocks() * 4
+    }
+
+    /// Upper bound of what decoding one block takes: it encoded and decoded, and the library.
+    pub(crate) fn block_scratch(&self) -> u64 {
+        let block = self.block_len();
+        block
+            .saturating_add(self.most_encoded())
+            .saturating_add(state_bytes(block))
+    }
+
+    /// A true block is not longer.
+    fn most_encoded(&self) -> u64 {
+        let splits = self.header.splits(self.header.blocksize) as u64;
+        let block = self.block_len();
+        PREFIX_LEN as u64 + block + block / 6 + splits * (4 + 64)
+    }
+
+    /// The blocks, which begin where `starts` says; `None` when that is false, or when there are
+    /// no blocks.
+    pub(crate) fn blocks(self, starts: &[u8]) -> Option<BloscBlocks> {
+        let (words, _) = starts.as_chunks::<4>();
+        let first = HEADER_LEN.checked_add(starts.len())?;
+        let start = |word: &[u8; 4]| {
+            let start = length_of(*word)?;
+            let inside = (first..self.header.cbytes).contains(&start);
+            inside.then_some(start as u64)
+        };
+        let starts: Vec<u64> = words.iter().map(start).collect::<Option<_>>()?;
+        let has_blocks = self.header.flags & FLAG_MEMCPY == 0;
+        (has_blocks && starts.len() as u64 == self.n_blocks()).then_some(())?;
+        let mut sorted = starts.clone();
+        sorted.sort_unstable();
+        Some(BloscBlocks {
+            layout: self,
+            starts,
+            sorted,
+        })
+    }
+}
+
+impl BloscBlocks {
+    /// Where block `number` is; `None` when it is none that an encoder makes.
+    pub(crate) fn block(&self, number: u64) -> Option<BloscBlock> {
+        let header = &self.layout.header;
+        let number = usize::try_from(number).ok()?;
+        let offset = *self.starts.get(number)?;
+        let next = self.sorted.partition_point(|&start| start <= offset);
+        let end = self.sorted.get(next).copied();
+        let len = end.unwrap_or(header.cbytes as u64).checked_sub(offset)?;
+        let before = number.checked_mul(header.blocksize)?;
+        let decoded_len = header.nbytes.checked_sub(before)?.min(header.blocksize);
+        (len <= self.layout.most_encoded()).then_some(())?;
+        let mut kind = self.layout.kind;
+        if decoded_len < header.blocksize {
+            // The last one, if it is shorter, is never split.
+            kind[2] |= FLAG_NOT_SPLIT;
+        }
+        let word = |n: u64| i32::try_from(n).ok().map(i32::to_le_bytes);
+        let decoded_len = decoded_len as u64;
+        let words = [
+            kind,
+            word(decoded_len)?,
+            word(decoded_len)?,
+            word(len.checked_add(PREFIX_LEN as u64)?)?,
+            word(PREFIX_LEN as u64)?,
+        ];
+        let mut prefix = [0; PREFIX_LEN];
+        for (to, from) in prefix.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *to = from;
+        }
+        Some(BloscBlock {
+            offset,
+            len,
+            decoded_len,
+            prefix,
+        })
+    }
+}
+
+/// Decodes a block behind its prefix to `out`, exactly. `None` when it is not whole and correct;
+/// `out` then holds anything.
+pub(crate) fn undo_block(buffer: &[u8], out: &mut [u8]) -> Option<()> {
+    match undo(buffer, out) {
+        Ok(Undone::Whole(n)) if n == out.len() => Some(()),
+        _ => None,
+    }
+}
