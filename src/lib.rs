@@ -12,6 +12,7 @@
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
 //! | [`error`] | the crate's errors | |
+//! | [`plain`] | whole arrays as files of other formats: which byte is which | I/O, chunks |
 //! | [`hierarchy`] | which node lives at a prefix, or at a path of the tree (reads documents, remembers them) | chunks |
 //! | [`chunk`] | one chunk by its indices: locate, fetch, decode, cache | file names |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
@@ -41,6 +42,11 @@
 //! that its index gives), `chunk::Cache` makes room and lets one caller load while the others
 //! wait, `store::Object::read_at` fetches and `codec::CodecChain::decode` decodes into the entry.
 //!
+//! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements.
+//! `view::arrays` makes it from the documents alone; a read asks it which bytes are which, and
+//! `chunk::ArrayReader::gather` puts runs together out of the chunks that they lie in, each
+//! located, fetched and decoded as above.
+//!
 //! # Identity and freshness
 //!
 //! * A *vnode* is a path of the view. Its number is arithmetic where there are many of them: an
@@ -54,6 +60,8 @@
 //!   pages and attributes are dropped, which is always right.
 //! * A handle pins one [`store::Object`]: index and chunk come from one version. A version
 //!   younger than the clock's grain is waited for before it is trusted.
+//! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`), which
+//!   remembers the versions of what was read and tells whether more of the same state can be.
 //!
 //! # Memory
 //!
@@ -72,5 +80,6 @@ pub mod fuse;
 pub mod grid;
 pub mod hierarchy;
 pub mod metadata;
+pub mod plain;
 pub mod store;
 pub mod view;

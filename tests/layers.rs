@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 
 /// The rows, top of the table first: a row may import from those before it. Modules of one row
 /// do not know each other.
-const ROWS: [&[&str]; 11] = [
+const ROWS: [&[&str]; 12] = [
     &["store"],
     &["budget"],
     &["grid", "dtype"],
     &["codec"],
     &["metadata"],
     &["error"],
+    &["plain"],
     &["hierarchy"],
     &["chunk"],
     &["view"],

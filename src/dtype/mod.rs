@@ -7,7 +7,7 @@
 //!
 //! Sources: Zarr v2, section "Data type encoding"; Zarr v3 core, section "Data types".
 
-mod base64;
+pub(crate) mod base64;
 mod element;
 mod fill_json;
 mod fill_value;
@@ -19,11 +19,9 @@ mod spell_type;
 mod typestr;
 mod v3_name;
 
-pub(crate) use element::{Element, IntegerFormat, Variable};
+pub(crate) use element::{Element, IntegerFormat, TimeFormat, Variable};
 pub use fill_value::FillValue;
-#[cfg(feature = "pcodec")]
-pub(crate) use float::FLOAT16;
-pub(crate) use float::{FLOAT32, FLOAT64, FloatFormat};
+pub(crate) use float::{FLOAT16, FLOAT32, FLOAT64, FloatFormat};
 pub use spell_element::element_text;
 
 use crate::error::FormatError;

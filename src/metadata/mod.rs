@@ -11,6 +11,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+pub mod attributes;
 mod chunk_key;
 mod codecs;
 pub mod consolidated;
@@ -27,6 +28,7 @@ pub mod v2;
 pub mod v3;
 pub mod write;
 
+pub use attributes::{Attributes, Json};
 pub(crate) use chunk_key::index_of;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub use write::Target;

@@ -12,7 +12,7 @@ use crate::error::FormatError;
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// The attributes of an array: the text of an object, `None` when there are none.
-pub(super) fn of_array(
+pub(in crate::metadata) fn of_array(
     format: ZarrFormat,
     source: &Source<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {

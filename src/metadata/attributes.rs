@@ -1,0 +1,273 @@
+//! Attributes as a tree that keeps their order, and what JSON cannot say: NaN, and integers of
+//! any width.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::ZarrFormat;
+use super::json::Document;
+use super::write::{Source, attributes_text};
+use crate::dtype::json;
+use crate::error::FormatError;
+
+/// How deeply attributes may nest.
+const MOST_NESTING: usize = 64;
+/// The longest attributes of one node that are taken apart, in bytes of JSON.
+const MOST_BYTES: usize = 4 << 20;
+/// Memory for each byte of JSON, at most: `1,` is two bytes and a value.
+pub const MEMORY_PER_BYTE: u64 = size_of::<Json>() as u64 / 2;
+
+/// The attributes of a node, in their order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Attributes(Vec<(String, Json)>);
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number spelled without a point or an exponent.
+    Integer(i128),
+    /// Any other number, and the bare `NaN` and `Infinity` that Python writes.
+    Float(f64),
+    /// A string.
+    Text(String),
+    /// A list.
+    List(Vec<Json>),
+    /// An object, in its order.
+    Object(Attributes),
+}
+
+impl Attributes {
+    /// Those of an array, out of its documents.
+    ///
+    /// # Errors
+    ///
+    /// When they are no JSON object, too deep or too long.
+    pub fn of_array(format: ZarrFormat, source: &Source<'_>) -> Result<Attributes, FormatError> {
+        // Asked before anything is taken apart.
+        check_len(source.attributes.map_or(0, <[u8]>::len))?;
+        match attributes_text(format, source)? {
+            Some(text) => Attributes::parse(&text),
+            None => Ok(Attributes::default()),
+        }
+    }
+
+    /// Those that the JSON object `text` has. Of members with one name the last counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Attributes::of_array`].
+    pub fn parse(text: &[u8]) -> Result<Attributes, FormatError> {
+        check_len(text.len())?;
+        let document = Document::parse(text)?;
+        match tree(document.value()?, 0)? {
+            Json::Object(attributes) => Ok(attributes),
+            _ => Err(FormatError::document("attributes", "expected an object")),
+        }
+    }
+
+    /// The attribute `name`.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.iter()
+            .find(|(member, _)| *member == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The attribute `name`, if it is text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_text()
+    }
+
+    /// The attribute `name`, if it is a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.get(name)?.as_number()
+    }
+
+    /// Name and value of each, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(String, Json)> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (String, Json)>>(members: I) -> Self {
+        Attributes(members.into_iter().collect())
+    }
+}
+
+impl Json {
+    /// The text, if it is that.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Json::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "for what is measured, not counted"
+    )]
+    pub fn as_number(&self) -> Option<f64> {
+        match *self {
+            Json::Integer(value) => Some(value as f64),
+            Json::Float(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The list, if it is one.
+    pub fn as_list(&self) -> Option<&[Json]> {
+        match self {
+            Json::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The object, if it is one.
+    pub fn as_object(&self) -> Option<&Attributes> {
+        match self {
+            Json::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+}
+
+/// As compact JSON; what is not finite as the texts that Zarr v3 has for it.
+impl std::fmt::Display for Json {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Bool(value) => write!(f, "{value}"),
+            Json::Integer(value) => write!(f, "{value}"),
+            Json::Float(value) if value.is_nan() => f.write_str("\"NaN\""),
+            Json::Float(value) if value.is_infinite() && *value > 0.0 => {
+                f.write_str("\"Infinity\"")
+            }
+            Json::Float(value) if value.is_infinite() => f.write_str("\"-Infinity\""),
+            // The shortest that reads as the same number.
+            Json::Float(value) => write!(f, "{value:?}"),
+            Json::Text(text) => f.write_str(&quoted(text)),
+            Json::List(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    let comma = if i == 0 { "" } else { "," };
+                    write!(f, "{comma}{item}")?;
+                }
+                f.write_str("]")
+            }
+            Json::Object(members) => write!(f, "{members}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Attributes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("{")?;
+        for (i, (name, value)) in self.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            write!(f, "{comma}{}:{value}", serde_json::Value::from(name))?;
+        }
+        f.write_str("}")
+    }
+}
+
+/// Checks how long attributes are, in bytes of JSON.
+///
+/// # Errors
+///
+/// When they are too long to be taken apart.
+pub fn check_len(bytes: usize) -> Result<(), FormatError> {
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    Err(FormatError::TooLarge {
+        what: "the size of the attributes",
+        found: bytes.to_string(),
+        limit: MOST_BYTES as u64,
+    })
+}
+
+fn tree(raw: &RawValue, depth: usize) -> Result<Json, FormatError> {
+    if depth > MOST_NESTING {
+        let problem = format!("nested more than {MOST_NESTING} deep");
+        return Err(FormatError::document("attributes", problem));
+    }
+    Ok(match json::Json::of(raw)? {
+        json::Json::Null => Json::Null,
+        json::Json::Bool(value) => Json::Bool(value),
+        json::Json::Number(text) => number(text)?,
+        json::Json::NonFinite(value) => Json::Float(value),
+        json::Json::String(text) => Json::Text(text),
+        json::Json::Array(items) => Json::List(
+            items
+                .into_iter()
+                .map(|item| tree(item, depth + 1))
+                .collect::<Result<_, _>>()?,
+        ),
+        json::Json::Object(members) => {
+            let mut tree_of: Vec<(String, Json)> = Vec::new();
+            let mut places = HashMap::new();
+            for (name, value) in members.iter() {
+                let value = tree(value, depth + 1)?;
+                let known = places.get(name).copied();
+                if let Some((_, held)) = known.and_then(|place: usize| tree_of.get_mut(place)) {
+                    *held = value;
+                } else {
+                    places.insert(name.to_owned(), tree_of.len());
+                    tree_of.push((name.to_owned(), value));
+                }
+            }
+            Json::Object(Attributes(tree_of))
+        }
+    })
+}
+
+fn number(text: &str) -> Result<Json, FormatError> {
+    if let Ok(value) = text.parse() {
+        return Ok(Json::Integer(value));
+    }
+    let value = text.parse().map(Json::Float);
+    value.map_err(|_| FormatError::document("attributes", format!("{text} is no number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_width_and_nan_are_kept() {
+        let text =
+            br#"{"z": 1, "a": [NaN, 18446744073709551615, 1e3, null, true], "z": {"k": "v"}}"#;
+        let attributes = Attributes::parse(text).unwrap();
+        let names: Vec<&str> = attributes.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["z", "a"]);
+        let again = attributes.to_string();
+        assert_eq!(
+            again,
+            r#"{"z":{"k":"v"},"a":["NaN",18446744073709551615,1000.0,null,true]}"#
+        );
+        assert_eq!(
+            attributes.get("z").unwrap().as_object().unwrap().text("k"),
+            Some("v")
+        );
+    }
+
+    #[test]
+    fn what_is_too_deep_is_refused() {
+        let deep = format!("{{\"a\": {}1{}}}", "[".repeat(100), "]".repeat(100));
+        assert!(Attributes::parse(deep.as_bytes()).is_err());
+        assert!(Attributes::parse(b"[1]").is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Dimensions out of OME-NGFF multiscales, versions 0.1 to 0.5.
+//!
+//! | version | where | axes | voxel sizes |
+//! |---|---|---|---|
+//! | 0.1, 0.2 | `multiscales` | none: `t c z y x` | none |
+//! | 0.3 | `multiscales` | names | none |
+//! | 0.4 | `multiscales` | `{name, type, unit}` | `coordinateTransformations` of the dataset, then of the multiscale |
+//! | 0.5 | `ome.multiscales` | as 0.4 | as 0.4 |
+//!
+//! <https://ngff.openmicroscopy.org/0.5/>, sections "axes", "coordinateTransformations" and
+//! "multiscales". A multiscale whose axes are not as they should be is passed over; one whose
+//! transformations are not gives names and kinds, but neither sizes nor units.
+
+use std::collections::HashSet;
+
+use super::cf::kind_of_name;
+use super::{Axis, AxisKind};
+use crate::metadata::{Attributes, Json};
+
+/// The dimensions of the array at `path` below a group, when a multiscale of that group names it
+/// and has `rank` axes.
+pub(super) fn axes(path: &str, group: &Attributes, rank: usize) -> Option<Vec<Axis>> {
+    let path = normal(path)?;
+    let ome = group.get("ome").and_then(Json::as_object);
+    let new = ome.and_then(|ome| ome.get("multiscales"));
+    let old = group.get("multiscales");
+    let in_each = |multiscales: Option<&Json>, default: &[&str]| {
+        multiscales?
+            .as_list()?
+            .iter()
+            .find_map(|multiscale| of_multiscale(&path, multiscale.as_object()?, rank, default))
+    };
+    in_each(new, &[]).or_else(|| in_each(old, &["t", "c", "z", "y", "x"]))
+}
+
+/// The segments of a relative path; `None` when it leads out of where it starts.
+fn normal(path: &str) -> Option<Vec<&str>> {
+    let segments = path
+        .split('/')
+        .filter(|segment| !["", "."].contains(segment));
+    let segments: Vec<&str> = segments.collect();
+    (!segments.contains(&"..")).then_some(segments)
+}
+
+fn of_multiscale(
+    path: &[&str],
+    multiscale: &Attributes,
+    rank: usize,
+    default: &[&str],
+) -> Option<Vec<Axis>> {
+    let mut datasets = multiscale.get("datasets")?.as_list()?.iter();
+    let dataset = datasets.find_map(|dataset| {
+        let dataset = dataset.as_object()?;
+        (normal(dataset.text("path")?)? == path).then_some(dataset)
+    })?;
+    let mut axes = match multiscale.get("axes") {
+        Some(axes) => axes
+            .as_list()?
+            .iter()
+            .map(axis)
+            .collect::<Option<Vec<_>>>()?,
+        None if matches!(multiscale.text("version"), None | Some("0.1" | "0.2")) => {
+            default.iter().map(|name| named(name)).collect()
+        }
+        None => return None,
+    };
+    let names: HashSet<_> = axes.iter().map(|axis| axis.name.as_deref()).collect();
+    if axes.len() != rank || names.len() != rank {
+        return None;
+    }
+    let own = dataset.get("coordinateTransformations");
+    let shared = multiscale.get("coordinateTransformations");
+    let places = own.and_then(|own| places(own, shared, rank));
+    if let Some(places) = places {
+        for (axis, place) in axes.iter_mut().zip(places) {
+            axis.spacing = Some(place.scale);
+            axis.origin = place.is_moved.then_some(place.translation);
+        }
+    } else {
+        // A unit without a size would make one unit of each element.
+        for axis in &mut axes {
+            axis.unit = None;
+        }
+    }
+    Some(axes)
+}
+
+fn named(name: &str) -> Axis {
+    Axis {
+        name: Some(name.to_owned()),
+        kind: kind_of_name(name),
+        ..Axis::default()
+    }
+}
+
+/// An entry of `axes`: a name, or an object with one.
+fn axis(entry: &Json) -> Option<Axis> {
+    if let Some(name) = entry.as_text() {
+        return Some(named(name));
+    }
+    let entry = entry.as_object()?;
+    let text = |member: &str| match entry.get(member) {
+        None | Some(Json::Null) => Some(None),
+        Some(value) => value.as_text().map(Some),
+    };
+    let axis = named(entry.text("name")?);
+    Some(Axis {
+        kind: match text("type")? {
+            Some("space") => AxisKind::Space,
+            Some("time") => AxisKind::Time,
+            Some("channel") => AxisKind::Channel,
+            Some(_) => AxisKind::Other,
+            None => axis.kind,
+        },
+        unit: text("unit")?
+            .filter(|unit| !unit.is_empty())
+            .map(str::to_owned),
+        ..axis
+    })
+}
+
+/// Where element `i` of an axis is: `scale * i + translation`.
+#[derive(Clone, Copy)]
+struct Place {
+    scale: f64,
+    translation: f64,
+    is_moved: bool,
+}
+
+/// What the transformations of a dataset do, and those of its multiscale after them. The former
+/// must be there; both are a scale, then perhaps a translation.
+fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<Place>> {
+    let identity = Place {
+        scale: 1.0,
+        translation: 0.0,
+        is_moved: false,
+    };
+    let mut places = vec![identity; rank];
+    for (step, transformations) in [Some(own), shared].into_iter().enumerate() {
+        let Some(transformations) = transformations else {
+            continue;
+        };
+        let (mut n_scales, mut n_translations) = (0, 0);
+        for transformation in transformations.as_list()? {
+            let transformation = transformation.as_object()?;
+            match transformation.text("type")? {
+                "identity" => {}
+                "scale" if n_scales == 0 && n_translations == 0 => {
+                    n_scales += 1;
+                    for (place, by) in places
+                        .iter_mut()
+                        .zip(vector(transformation, "scale", rank)?)
+                    {
+                        place.scale *= by;
+                        place.translation *= by;
+                        if by <= 0.0 {
+                            return None;
+                        }
+                    }
+                }
+                "translation" if n_translations == 0 => {
+                    n_translations += 1;
+                    let by = vector(transformation, "translation", rank)?;
+                    for (place, by) in places.iter_mut().zip(by) {
+                        place.translation += by;
+                        place.is_moved = true;
+                    }
+                }
+                _ => return None,
+            }
+        }
+        if step == 0 && n_scales == 0 {
+            return None;
+        }
+    }
+    let is_sound = |place: &Place| {
+        place.scale.is_normal() && place.scale > 0.0 && place.translation.is_finite()
+    };
+    places.iter().all(is_sound).then_some(places)
+}
+
+/// A list of `rank` finite numbers.
+fn vector(transformation: &Attributes, member: &str, rank: usize) -> Option<Vec<f64>> {
+    let numbers = transformation.get(member)?.as_list()?.iter();
+    let numbers: Option<Vec<f64>> = numbers.map(Json::as_number).collect();
+    numbers.filter(|numbers| numbers.len() == rank && numbers.iter().all(|n| n.is_finite()))
+}

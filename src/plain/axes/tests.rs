@@ -1,0 +1,209 @@
+//! Multiscales of every version of OME-NGFF, as its pages show them, and CF coordinates.
+
+use super::super::testing::attributes;
+use super::*;
+
+const NONE: [Option<String>; 5] = [const { None }; 5];
+
+fn of_group(path: &str, group: &str, rank: usize) -> Vec<Axis> {
+    axes(&NONE[..rank], &[(path, &attributes(group))], &[])
+}
+
+fn names(axes: &[Axis]) -> Vec<&str> {
+    let names = axes.iter().map(|axis| axis.name.as_deref().unwrap_or("-"));
+    names.collect()
+}
+
+fn spacings(axes: &[Axis]) -> Vec<Option<f64>> {
+    axes.iter().map(|axis| axis.spacing).collect()
+}
+
+/// The example of version 0.4, which 0.5 puts into `ome`.
+fn version_04(scale: &str, shared: &str) -> String {
+    format!(
+        r#"{{"multiscales": [{{
+            "version": "0.4", "name": "example",
+            "axes": [
+                {{"name": "t", "type": "time", "unit": "millisecond"}},
+                {{"name": "c", "type": "channel"}},
+                {{"name": "z", "type": "space", "unit": "micrometer"}},
+                {{"name": "y", "type": "space", "unit": "micrometer"}},
+                {{"name": "x", "type": "space", "unit": "micrometer"}}
+            ],
+            "datasets": [
+                {{"path": "0", "coordinateTransformations": [
+                    {{"type": "scale", "scale": [1.0, 1.0, 0.5, 0.5, 0.5]}}]}},
+                {{"path": "1", "coordinateTransformations": {scale}}}
+            ],
+            "coordinateTransformations": {shared}
+        }}]}}"#
+    )
+}
+
+const SCALE: &str = r#"[{"type": "scale", "scale": [1.0, 1.0, 1.0, 1.0, 2]}]"#;
+const SHARED: &str = r#"[{"type": "scale", "scale": [0.1, 1.0, 1.0, 1.0, 1.0]}]"#;
+
+#[test]
+fn version_04_scales_the_dataset_and_then_all() {
+    let axes = of_group("1", &version_04(SCALE, SHARED), 5);
+    assert_eq!(names(&axes), ["t", "c", "z", "y", "x"]);
+    assert_eq!(spacings(&axes), [0.1, 1.0, 1.0, 1.0, 2.0].map(Some));
+    assert_eq!(axes[0].kind, AxisKind::Time);
+    assert_eq!(axes[0].unit.as_deref(), Some("millisecond"));
+    assert_eq!(axes[1].kind, AxisKind::Channel);
+    assert_eq!(axes[1].unit, None);
+    assert_eq!(axes[4].kind, AxisKind::Space);
+    assert_eq!(axes[4].origin, None);
+    let axes = of_group("./0/", &version_04(SCALE, SHARED), 5);
+    assert_eq!(spacings(&axes), [0.1, 1.0, 0.5, 0.5, 0.5].map(Some));
+}
+
+#[test]
+fn translations_compose_in_order() {
+    let own = r#"[{"type": "scale", "scale": [1, 1, 2, 2, 2]},
+                  {"type": "translation", "translation": [0, 0, 10, 20, 30]}]"#;
+    let shared = r#"[{"type": "scale", "scale": [1, 1, 1, 1, 3]},
+                     {"type": "translation", "translation": [5, 0, 0, 0, 1]}]"#;
+    let axes = of_group("1", &version_04(own, shared), 5);
+    assert_eq!(spacings(&axes), [1.0, 1.0, 2.0, 2.0, 6.0].map(Some));
+    let origins: Vec<Option<f64>> = axes.iter().map(|axis| axis.origin).collect();
+    assert_eq!(origins, [5.0, 0.0, 10.0, 20.0, 91.0].map(Some));
+    let cropped = axes[4].shifted(10);
+    assert_eq!((cropped.spacing, cropped.origin), (Some(6.0), Some(151.0)));
+}
+
+#[test]
+fn version_05_is_within_ome() {
+    let text = version_04(SCALE, SHARED).replace("0.4", "0.5");
+    let axes = of_group("1", &format!(r#"{{"ome": {text}, "multiscales": 3}}"#), 5);
+    assert_eq!(spacings(&axes), [0.1, 1.0, 1.0, 1.0, 2.0].map(Some));
+    // Without axes it is nothing: they were not optional any more.
+    let text = r#"{"ome": {"multiscales": [{"datasets": [{"path": "0"}]}]}}"#;
+    assert_eq!(names(&of_group("0", text, 5)), ["-"; 5]);
+}
+
+#[test]
+fn older_versions_name_axes_only() {
+    for version in ["0.1", "0.2"] {
+        let text = format!(
+            r#"{{"multiscales": [{{"version": "{version}", "name": "example",
+                "datasets": [{{"path": "0"}}, {{"path": "1"}}], "type": "gaussian",
+                "metadata": {{"method": "skimage.transform.pyramid_gaussian"}}}}]}}"#
+        );
+        let axes = of_group("1", &text, 5);
+        assert_eq!(names(&axes), ["t", "c", "z", "y", "x"]);
+        assert_eq!(axes[1].kind, AxisKind::Channel);
+        assert_eq!(spacings(&axes), [None; 5]);
+        assert_eq!(names(&of_group("1", &text, 3)), ["-"; 3]);
+        assert_eq!(names(&of_group("2", &text, 5)), ["-"; 5]);
+    }
+    let text = r#"{"multiscales": [{"version": "0.3", "axes": ["z", "y", "x"],
+        "datasets": [{"path": "s0"}]}]}"#;
+    let axes = of_group("s0", text, 3);
+    assert_eq!(names(&axes), ["z", "y", "x"]);
+    assert_eq!(axes[0].kind, AxisKind::Space);
+    assert_eq!(spacings(&axes), [None; 3]);
+}
+
+#[test]
+fn ill_formed_transformations_give_no_sizes() {
+    let cases = [
+        "[]",
+        "null",
+        r#"{"type": "scale", "scale": [1, 1, 1, 1, 1]}"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, 1, 1]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, 0]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, -1]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, NaN]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, 1e999]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, "1"]}]"#,
+        r#"[{"type": "scale", "path": "scales"}]"#,
+        r#"[{"type": "rotation", "rotation": [1]}]"#,
+        r#"[{"type": "translation", "translation": [1, 1, 1, 1, 1]}]"#,
+        r#"[{"type": "translation", "translation": [1, 1, 1, 1, 1]},
+            {"type": "scale", "scale": [1, 1, 1, 1, 1]}]"#,
+        r#"[{"type": "scale", "scale": [1, 1, 1, 1, 1]},
+            {"type": "scale", "scale": [1, 1, 1, 1, 1]}]"#,
+        r#"[{"type": "scale", "scale": [1e-300, 1, 1, 1, 1]},
+            {"type": "translation", "translation": [1, 1]}]"#,
+    ];
+    for case in cases {
+        let axes = of_group("1", &version_04(case, SHARED), 5);
+        assert_eq!(names(&axes), ["t", "c", "z", "y", "x"], "{case}");
+        assert_eq!(spacings(&axes), [None; 5], "{case}");
+        assert!(axes.iter().all(|axis| axis.unit.is_none()), "{case}");
+    }
+    // What all share may be left out, but not be wrong; and a product may be too small.
+    let tiny = r#"[{"type": "scale", "scale": [1e-300, 1, 1, 1, 1]}]"#;
+    for (own, shared) in [(SCALE, r#"[{"type": "scale"}]"#), (tiny, tiny)] {
+        let axes = of_group("1", &version_04(own, shared), 5);
+        assert_eq!(spacings(&axes), [None; 5], "{shared}");
+    }
+    let axes = of_group("1", &version_04(SCALE, "[]"), 5);
+    assert_eq!(spacings(&axes), [1.0, 1.0, 1.0, 1.0, 2.0].map(Some));
+}
+
+#[test]
+fn ill_formed_axes_are_no_axes() {
+    for axes in [
+        r#"["y"]"#,
+        r#"["x", "x"]"#,
+        "[1, 2]",
+        r#"[{"name": "y"}, {"type": "space"}]"#,
+        r#"[{"name": "y"}, {"name": "x", "type": 1}]"#,
+        r#"{"y": 1, "x": 2}"#,
+        "null",
+    ] {
+        let text =
+            format!(r#"{{"multiscales": [{{"axes": {axes}, "datasets": [{{"path": "0"}}]}}]}}"#);
+        assert_eq!(names(&of_group("0", &text, 2)), ["-", "-"], "{axes}");
+    }
+    for text in [
+        r#"{"multiscales": {}}"#,
+        r#"{"multiscales": [1]}"#,
+        r#"{"multiscales": [{"axes": ["y", "x"], "datasets": [{"path": "../0"}]}]}"#,
+        r#"{"multiscales": [{"axes": ["y", "x"], "datasets": {"path": "0"}}]}"#,
+        r#"{"ome": 3}"#,
+    ] {
+        assert_eq!(names(&of_group("0", text, 2)), ["-", "-"], "{text}");
+    }
+}
+
+#[test]
+fn a_dataset_may_lie_deeper_and_its_axes_may_be_anything() {
+    let text = r#"{"multiscales": [
+        {"axes": ["y", "x"], "datasets": [{"path": "a/1"}]},
+        {"axes": [{"name": "angle", "type": "angle"}, {"name": "q", "type": null}],
+         "datasets": [{"path": "./a/0", "coordinateTransformations":
+            [{"type": "identity"}, {"type": "scale", "scale": [2, 3]}]}]}]}"#;
+    let parent = attributes("{}");
+    let root = attributes(text);
+    let axes = axes(&NONE[..2], &[("0", &parent), ("a/0", &root)], &[]);
+    assert_eq!(names(&axes), ["angle", "q"]);
+    assert_eq!(axes[0].kind, AxisKind::Other);
+    assert_eq!(spacings(&axes), [Some(2.0), Some(3.0)]);
+}
+
+#[test]
+fn coordinates_say_what_dimensions_are() {
+    use AxisKind::{Other, Space, Time};
+    let named = ["time", "lev", "south_north", "lon", "member"].map(|name| Some(name.to_owned()));
+    let time = attributes(r#"{"units": "days since 1970-01-01", "calendar": "standard"}"#);
+    let south = attributes(r#"{"units": "degrees_north"}"#);
+    let member = attributes(r#"{"units": ["m"], "axis": 3}"#);
+    let coordinates = [
+        ("time", &time),
+        ("south_north", &south),
+        ("member", &member),
+    ];
+    let axes = axes(&named, &[], &coordinates);
+    let kinds: Vec<AxisKind> = axes.iter().map(|axis| axis.kind).collect();
+    assert_eq!(kinds, [Time, Space, Space, Space, Other]);
+    let units: Vec<Option<&str>> = axes.iter().map(|axis| axis.unit.as_deref()).collect();
+    assert_eq!(
+        units,
+        [Some("days"), None, Some("degrees_north"), None, None]
+    );
+    assert_eq!(spacings(&axes), [None; 5]);
+}

@@ -1,0 +1,218 @@
+//! Attributes with types.
+//!
+//! | JSON | becomes |
+//! |---|---|
+//! | string | text; with a NUL in it, its JSON |
+//! | integer, or a list of them | integers |
+//! | float, or a list with one | floats, if every integer of it is exact as one |
+//! | `true`, `false`, object, other list | text: compact JSON |
+//! | `null` | nothing |
+//! | `_FillValue`, `missing_value`, `valid_*`, `flag_values`, `flag_masks` of an array | elements of the array's type; nothing if they cannot be |
+//! | `scale_factor`, `add_offset` of an array | floats |
+//! | names that the libraries keep for themselves | nothing |
+//!
+//! An array of dates or durations says its `units`. One whose fill value stands for missing data
+//! has it as `_FillValue`.
+
+use super::own;
+use super::time;
+use crate::dtype::Element;
+use crate::metadata::{Attributes, Json};
+use crate::plain::{Array, Group, Omitted};
+
+/// The global attribute that says what the file does not hold, a line each.
+const OMITTED: &str = "zarr_omitted";
+const FILL_VALUE: &str = "_FillValue";
+/// Attributes in the type of their variable.
+const OWN_TYPE: [&str; 7] = [
+    FILL_VALUE,
+    "missing_value",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "flag_values",
+    "flag_masks",
+];
+const PACKING: [&str; 2] = ["scale_factor", "add_offset"];
+
+/// An attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::plain) struct Attribute {
+    /// Its name as it is stored, which no other of the object has.
+    pub(in crate::plain) name: String,
+    /// Its value.
+    pub(in crate::plain) value: Value,
+}
+
+/// The value of an attribute. A lone number is a list of one.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::plain) enum Value {
+    /// UTF-8 without NUL.
+    Text(String),
+    /// Whole numbers.
+    Integers(Vec<i64>),
+    /// Whole numbers, not all of which fit [`Value::Integers`].
+    Unsigned(Vec<u64>),
+    /// Floating point numbers.
+    Floats(Vec<f64>),
+    /// Elements of the type of the variable, decoded (little-endian), one behind the other.
+    Own(Vec<u8>),
+}
+
+/// The attributes of the array, in their order, then those that stand for what it is.
+pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
+    let element = &array.data_type.element;
+    let mut list = typed(&array.attributes, |name, value| {
+        if OWN_TYPE.contains(&name) {
+            own_value(element, name, value)
+        } else if PACKING.contains(&name) {
+            floats(std::slice::from_ref(value)).or_else(|| generic(value))
+        } else {
+            generic(value)
+        }
+    });
+    if let Element::Time(format) = element {
+        if let Some(units) = time::units(format) {
+            set(&mut list, "units", Value::Text(units));
+            if !format.is_duration {
+                // CF's default has no leap days that were not there before 1582; NumPy's has.
+                let calendar = Value::Text("proleptic_gregorian".to_owned());
+                set(&mut list, "calendar", calendar);
+            }
+        }
+        set(&mut list, FILL_VALUE, Value::Own(own::not_a_time()));
+    } else if array.fill_is_missing
+        && array.fill_value.is_defined()
+        && array.attributes.get(FILL_VALUE).is_none()
+        && matches!(
+            element,
+            Element::Bool | Element::Integer(_) | Element::Float(_)
+        )
+    {
+        let fill = Value::Own(array.fill_value.bytes().to_vec());
+        set(&mut list, FILL_VALUE, fill);
+    }
+    list
+}
+
+/// The attributes of the group, in their order, and what is left out of its file.
+pub(in crate::plain) fn of_group(group: &Group, omitted: &[Omitted]) -> Vec<Attribute> {
+    let mut list = typed(&group.attributes, |_, value| generic(value));
+    if !omitted.is_empty() {
+        let lines = omitted
+            .iter()
+            .map(|omitted| line(&format!("{}: {}", omitted.name, omitted.reason)));
+        let lines: Vec<String> = lines.collect();
+        set(&mut list, OMITTED, Value::Text(lines.join("\n")));
+    }
+    list
+}
+
+/// Sets the attribute `name`, in place of one that is there.
+pub(in crate::plain) fn set(list: &mut Vec<Attribute>, name: &str, value: Value) {
+    match list.iter_mut().find(|attribute| attribute.name == name) {
+        Some(attribute) => attribute.value = value,
+        None => list.push(Attribute {
+            name: name.to_owned(),
+            value,
+        }),
+    }
+}
+
+/// Whether readers keep the attribute `name` for themselves, or it is said in another way.
+fn is_reserved(name: &str) -> bool {
+    name == "_ARRAY_DIMENSIONS"
+        || name == "_NCProperties"
+        || name.starts_with("_Netcdf4")
+        || name.starts_with("_NCZARR")
+        || name.starts_with("_nczarr")
+}
+
+fn typed(
+    attributes: &Attributes,
+    value_of: impl Fn(&str, &Json) -> Option<Value>,
+) -> Vec<Attribute> {
+    attributes
+        .iter()
+        .filter(|(name, _)| !is_reserved(name))
+        .filter_map(|(name, value)| {
+            Some(Attribute {
+                name: name.to_owned(),
+                value: value_of(name, value)?,
+            })
+        })
+        .collect()
+}
+
+/// A list, or one value as a list of one.
+fn items(value: &Json) -> &[Json] {
+    value
+        .as_list()
+        .unwrap_or_else(|| std::slice::from_ref(value))
+}
+
+fn own_value(element: &Element, name: &str, value: &Json) -> Option<Value> {
+    let values = items(value);
+    if values.is_empty() || (name == FILL_VALUE && values.len() != 1) {
+        return None;
+    }
+    let elements = values.iter().map(|item| own::element_of(element, item));
+    Some(Value::Own(elements.collect::<Option<Vec<_>>>()?.concat()))
+}
+
+fn generic(value: &Json) -> Option<Value> {
+    Some(match value {
+        Json::Null => return None,
+        Json::Text(text) if !text.contains('\0') => Value::Text(text.clone()),
+        Json::Text(_) | Json::Bool(_) | Json::Object(_) => Value::Text(value.to_string()),
+        Json::Integer(_) | Json::Float(_) | Json::List(_) => {
+            numbers(items(value)).unwrap_or_else(|| Value::Text(value.to_string()))
+        }
+    })
+}
+
+fn numbers(values: &[Json]) -> Option<Value> {
+    let integers = |value: &Json| match value {
+        Json::Integer(value) => Some(*value),
+        _ => None,
+    };
+    if let Some(values) = values.iter().map(integers).collect::<Option<Vec<i128>>>() {
+        let signed = values.iter().map(|&value| i64::try_from(value).ok());
+        if let Some(signed) = signed.collect() {
+            return Some(Value::Integers(signed));
+        }
+        let unsigned = values.iter().map(|&value| u64::try_from(value).ok());
+        if let Some(unsigned) = unsigned.collect() {
+            return Some(Value::Unsigned(unsigned));
+        }
+    }
+    floats(values)
+}
+
+fn floats(values: &[Json]) -> Option<Value> {
+    let values = values.iter().map(|value| match *value {
+        Json::Float(value) => Some(value),
+        Json::Integer(value) => exact(value),
+        _ => None,
+    });
+    Some(Value::Floats(values.collect::<Option<_>>()?))
+}
+
+/// `value` as a float, if that is the same number.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "taken only if it comes back the same; the conversion back saturates"
+)]
+pub(in crate::plain) fn exact(value: i128) -> Option<f64> {
+    let float = value as f64;
+    (float as i128 == value && value != i128::MAX).then_some(float)
+}
+
+/// `text` without what would end its line, or end it for C.
+fn line(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
+
+#[cfg(test)]
+mod tests;

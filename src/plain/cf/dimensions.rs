@@ -1,0 +1,123 @@
+//! The dimensions of a group's arrays: shared by name *and* length.
+//!
+//! ```text
+//! time(time: 8)              time      the coordinate variable's length keeps the name
+//! air(time: 8, y: 4)         time, y
+//! normals(time: 12)          time_12
+//! (3, 3), no names           dim_3, dim_3
+//! ```
+
+use std::collections::HashMap;
+
+use super::names::Names;
+use crate::plain::Array;
+
+/// A dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::plain) struct Dimension {
+    /// Its name, which no other has.
+    pub(in crate::plain) name: String,
+    /// Its length.
+    pub(in crate::plain) len: u64,
+}
+
+/// The dimensions of a file, in the order in which they were asked for first.
+#[derive(Debug, Clone, Default)]
+pub(in crate::plain) struct Dimensions {
+    list: Vec<Dimension>,
+    /// Of each name as it is stored, the length that keeps it.
+    keeps: HashMap<String, u64>,
+    found: HashMap<(Option<String>, u64), usize>,
+    names: Names,
+}
+
+impl Dimensions {
+    /// None yet. Each of `coordinates`, the coordinate variables, will keep its name for the
+    /// dimension of its length.
+    pub(in crate::plain) fn new<'a>(coordinates: impl Iterator<Item = &'a Array>) -> Dimensions {
+        let keeps = coordinates.filter_map(|array| {
+            let len = array.shape.first()?;
+            Some((array.name.clone(), *len))
+        });
+        Dimensions {
+            keeps: keeps.collect(),
+            ..Dimensions::default()
+        }
+    }
+
+    /// All of them.
+    pub(in crate::plain) fn list(&self) -> &[Dimension] {
+        &self.list
+    }
+
+    /// The index of the dimension `name` (as it is stored) of length `len`, if it is there.
+    pub(in crate::plain) fn find(&self, name: Option<&str>, len: u64) -> Option<usize> {
+        let key = (name.map(str::to_owned), len);
+        self.found.get(&key).copied()
+    }
+
+    /// The index of the dimension `name` (as it is stored) of length `len`, which is added if it
+    /// is not there.
+    pub(in crate::plain) fn take(&mut self, name: Option<&str>, len: u64) -> usize {
+        if let Some(index) = self.find(name, len) {
+            return index;
+        }
+        let wanted = match name {
+            Some(name) => {
+                let keeper = self.keeps.entry(name.to_owned()).or_insert(len);
+                if *keeper == len {
+                    name.to_owned()
+                } else {
+                    format!("{name}_{len}")
+                }
+            }
+            None => format!("dim_{len}"),
+        };
+        let index = self.list.len();
+        self.list.push(Dimension {
+            name: self.names.take(&wanted),
+            len,
+        });
+        self.found.insert((name.map(str::to_owned), len), index);
+        index
+    }
+}
+
+/// Whether `array` gives the coordinates of the dimension that it is named after.
+pub(in crate::plain) fn is_coordinate(array: &Array) -> bool {
+    match array.dimension_names.as_slice() {
+        [Some(name)] => array.rank() == 1 && *name == array.name,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plain::testing::array;
+
+    #[test]
+    fn the_length_of_the_coordinate_keeps_the_name() {
+        let mut time = array("time", "\"<f8\"", &[8]);
+        assert!(!is_coordinate(&time));
+        time.dimension_names = vec![Some("time".to_owned())];
+        assert!(is_coordinate(&time));
+        let mut dimensions = Dimensions::new(std::iter::once(&time));
+        let mut name = |name, len| {
+            let index = dimensions.take(name, len);
+            assert_eq!(dimensions.find(name, len), Some(index));
+            dimensions.list()[index].name.clone()
+        };
+        assert_eq!(name(Some("time"), 12), "time_12");
+        assert_eq!(name(Some("time"), 8), "time");
+        assert_eq!(name(Some("time"), 12), "time_12");
+        assert_eq!(name(Some("y"), 4), "y");
+        assert_eq!(name(Some("y"), 5), "y_5");
+        assert_eq!(name(Some("dim_3"), 7), "dim_3");
+        assert_eq!(name(None, 3), "dim_3_2");
+        assert_eq!(name(None, 3), "dim_3_2");
+        assert_eq!(name(Some("-a"), 1), "_a");
+        assert_eq!(name(Some("(a"), 1), "_a_2");
+        assert_eq!(dimensions.list().len(), 8);
+    }
+}

@@ -1,0 +1,64 @@
+//! Dates and durations: how CF says what their counts mean.
+
+use crate::dtype::TimeFormat;
+
+/// The day that dates count from, as `NumPy` has it.
+const EPOCH: &str = "1970-01-01";
+
+/// Words that readers of CF know, with their nanoseconds.
+const UNITS: [(&str, u64); 7] = [
+    ("nanoseconds", 1),
+    ("microseconds", 1_000),
+    ("milliseconds", 1_000_000),
+    ("seconds", 1_000_000_000),
+    ("minutes", 60_000_000_000),
+    ("hours", 3_600_000_000_000),
+    ("days", 86_400_000_000_000),
+];
+
+/// The attribute `units` of counts of `format`: `hours since 1970-01-01` of dates, `hours` of
+/// durations. `None` when no word of CF means exactly one count (years, weeks, 25 seconds).
+pub(in crate::plain) fn units(format: &TimeFormat) -> Option<String> {
+    let short = ["ns", "us", "ms", "s", "m", "h", "D"];
+    let known = short.iter().position(|&unit| unit == format.unit)?;
+    let (_, nanoseconds) = UNITS.get(known)?;
+    let count = nanoseconds.checked_mul(u64::from(format.scale))?;
+    let (word, _) = UNITS.iter().find(|(_, length)| *length == count)?;
+    Some(if format.is_duration {
+        (*word).to_owned()
+    } else {
+        format!("{word} since {EPOCH}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_a_word_or_none() {
+        for (unit, scale, expected) in [
+            ("ns", 1, Some("nanoseconds since 1970-01-01")),
+            ("D", 1, Some("days since 1970-01-01")),
+            ("s", 60, Some("minutes since 1970-01-01")),
+            ("h", 24, Some("days since 1970-01-01")),
+            ("us", 1000, Some("milliseconds since 1970-01-01")),
+            ("s", 25, None),
+            ("W", 1, None),
+            ("M", 1, None),
+            ("Y", 1, None),
+            ("ps", 1000, None),
+            ("generic", 1, None),
+        ] {
+            let mut format = TimeFormat {
+                is_duration: false,
+                unit: unit.to_owned(),
+                scale,
+            };
+            assert_eq!(units(&format).as_deref(), expected, "{scale} {unit}");
+            format.is_duration = true;
+            let word = expected.and_then(|units| units.split(' ').next());
+            assert_eq!(units(&format).as_deref(), word);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `.raw.hdr`: an ENVI header beside `NAME.raw`, for GDAL, QGIS, ENVI, IDL, GRASS.
+//!
+//! ```text
+//! ENVI
+//! samples = 5                             the last axis
+//! lines = 4                               the one before
+//! bands = 3                               all others, as one
+//! header offset = 0
+//! file type = ENVI Standard
+//! data type = 12
+//! interleave = bsq
+//! byte order = 0
+//! map info = {Arbitrary, 1.5, 1.5, x, y, dx, dy, 0}      where the last two axes have spacings
+//! band names = {t 0 z 0, t 0 z 1, t 0 z 2}               of 1024 bands at most
+//! data ignore value = -9999                              `_FillValue`
+//! data gain values = {0.5, 0.5, 0.5}                     `scale_factor`, as the names
+//! data offset values = {0.0, 0.0, 0.0}                   `add_offset`, as the names
+//! ```
+//!
+//! The pixel 1.5, 1.5 is the centre of the first one. ENVI counts lines downwards: `dy` is
+//! minus the spacing. Truth values are unsigned bytes. An array has two axes or more, none of
+//! them empty; GDAL opens 65,536 bands at most.
+//!
+//! The name of the file is no `NAME.hdr`: see [`FileFormat::extension`].
+//!
+//! Source: "ENVI Header Files" of the documentation of ENVI; raw.hdr as GDAL looks for it.
+
+use std::fmt::Write;
+
+use super::number::Number;
+use super::packing::{self, Value};
+use super::{Array, Axis, FileFormat, Layout};
+use crate::error::FormatError;
+
+/// Most bands that are told one by one.
+const MOST_TOLD: u64 = 1024;
+
+pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
+    Ok(Layout::of_bytes(header(array)?.into_bytes()))
+}
+
+fn refused(place: &str, name: impl Into<String>) -> FormatError {
+    FormatError::inexpressible(place, name, FileFormat::Envi.title())
+}
+
+fn header(array: &Array) -> Result<String, FormatError> {
+    array.n_bytes()?;
+    let code = Number::of(&array.data_type).and_then(type_code);
+    let code = code.ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
+    let unfit = || refused("shape", format!("{:?}", array.shape.as_slice()));
+    let [outer @ .., lines, samples] = array.shape.as_slice() else {
+        return Err(unfit());
+    };
+    let bands = outer
+        .iter()
+        .try_fold(1_u64, |bands, &n| bands.checked_mul(n));
+    let bands = bands.ok_or_else(unfit)?;
+    // Readers count in 32 bits.
+    let fits = |length: u64| length > 0 && i32::try_from(length).is_ok();
+    if !(fits(bands) && fits(*lines) && fits(*samples)) {
+        return Err(unfit());
+    }
+    let mut out = format!(
+        "ENVI\nsamples = {samples}\nlines = {lines}\nbands = {bands}\nheader offset = 0\n\
+         file type = ENVI Standard\ndata type = {code}\ninterleave = bsq\nbyte order = 0\n"
+    );
+    map_info(&mut out, &array.axes);
+    let is_told = bands <= MOST_TOLD;
+    if is_told && !outer.is_empty() {
+        let names = (0..bands).map(|band| band_name(band, outer, &array.axes));
+        list(&mut out, "band names", names);
+    }
+    match packing::missing(array) {
+        Some(Value::Integer(value)) => {
+            let _ = writeln!(out, "data ignore value = {value}");
+        }
+        Some(Value::Float(value)) if !value.is_infinite() => {
+            let value = format!("{value:?}").to_lowercase();
+            let _ = writeln!(out, "data ignore value = {value}");
+        }
+        _ => {}
+    }
+    if let Some((scale, offset)) = packing::scale_and_offset(array).filter(|_| is_told) {
+        let each = |value: f64| (0..bands).map(move |_| format!("{value:?}"));
+        list(&mut out, "data gain values", each(scale));
+        list(&mut out, "data offset values", each(offset));
+    }
+    Ok(out)
+}
+
+fn list(out: &mut String, field: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.collect();
+    let _ = writeln!(out, "{field} = {{{}}}", items.join(", "));
+}
+
+fn map_info(out: &mut String, axes: &[Axis]) {
+    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+    let [.., y, x] = axes else { return };
+    if let (Some(dx), Some(dy)) = (finite(x.spacing), finite(y.spacing))
+        && dx != 0.0
+        && dy != 0.0
+    {
+        let left = finite(x.origin).unwrap_or(0.0);
+        let top = finite(y.origin).unwrap_or(0.0);
+        let dy = -dy;
+        let _ = writeln!(
+            out,
+            "map info = {{Arbitrary, 1.5, 1.5, {left:?}, {top:?}, {dx:?}, {dy:?}, 0}}"
+        );
+    }
+}
+
+/// The indices of a band: `t 0 z 1`.
+fn band_name(band: u64, outer: &[u64], axes: &[Axis]) -> String {
+    let mut rest = band;
+    let mut parts = Vec::new();
+    for (number, (&length, axis)) in outer.iter().zip(axes).enumerate().rev() {
+        // No length is 0.
+        let index = rest % length.max(1);
+        rest /= length.max(1);
+        let is_word =
+            |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let name = axis.name.as_deref().filter(is_word);
+        let name = name.map_or_else(|| format!("axis{number}"), str::to_owned);
+        parts.push(format!("{name} {index}"));
+    }
+    parts.reverse();
+    parts.join(" ")
+}
+
+fn type_code(number: Number) -> Option<u8> {
+    Some(match number {
+        Number::Bool | Number::UInt8 => 1,
+        Number::Int16 => 2,
+        Number::Int32 => 3,
+        Number::Float32 => 4,
+        Number::Float64 => 5,
+        Number::Complex64 => 6,
+        Number::Complex128 => 9,
+        Number::UInt16 => 12,
+        Number::UInt32 => 13,
+        Number::Int64 | Number::Time => 14,
+        Number::UInt64 => 15,
+        Number::Int8 | Number::Float16 => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{array, attributes};
+    use super::*;
+
+    #[test]
+    fn leading_axes_are_bands() {
+        let mut array = array("t", r#""<i2""#, &[2, 2, 4, 5]);
+        array.axes[0].name = Some("t".to_owned());
+        array.axes[1].name = Some("a, b".to_owned());
+        array.axes[2].spacing = Some(-0.5);
+        array.axes[2].origin = Some(90.0);
+        array.axes[3].spacing = Some(0.25);
+        array.attributes = attributes(r#"{"_FillValue": -9999, "scale_factor": 0.1}"#);
+        let expected = "ENVI\nsamples = 5\nlines = 4\nbands = 4\nheader offset = 0\n\
+            file type = ENVI Standard\ndata type = 2\ninterleave = bsq\nbyte order = 0\n\
+            map info = {Arbitrary, 1.5, 1.5, 0.0, 90.0, 0.25, 0.5, 0}\n\
+            band names = {t 0 axis1 0, t 0 axis1 1, t 1 axis1 0, t 1 axis1 1}\n\
+            data ignore value = -9999\n\
+            data gain values = {0.1, 0.1, 0.1, 0.1}\ndata offset values = {0.0, 0.0, 0.0, 0.0}\n";
+        assert_eq!(header(&array).unwrap(), expected);
+    }
+
+    #[test]
+    fn many_bands_are_not_told_one_by_one() {
+        let mut array = array("t", r#""<f4""#, &[1_000_000, 1, 2]);
+        array.attributes = attributes(r#"{"_FillValue": "NaN", "add_offset": 1}"#);
+        let header = header(&array).unwrap();
+        assert!(header.ends_with("byte order = 0\ndata ignore value = nan\n"));
+    }
+
+    #[test]
+    fn what_envi_lacks_is_refused_by_name() {
+        for (typestr, shape, found) in [
+            (r#""|i1""#, &[1, 1][..], "data type: `|i1`"),
+            (r#""<f2""#, &[1, 1], "data type: `<f2`"),
+            (r#""|V2""#, &[1, 1], "data type: `|V2`"),
+            (r#""<u2""#, &[], "shape: `[]`"),
+            (r#""<u2""#, &[3], "shape: `[3]`"),
+            (r#""<u2""#, &[3, 0, 3], "shape: `[3, 0, 3]`"),
+            (r#""|u1""#, &[1 << 31, 2], "shape: `[2147483648, 2]`"),
+        ] {
+            let error = layout(&array("t", typestr, shape)).unwrap_err().to_string();
+            assert!(error.starts_with(found), "{error}");
+        }
+    }
+}

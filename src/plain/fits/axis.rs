@@ -1,0 +1,41 @@
+//! The world coordinates of one axis.
+
+use super::Cards;
+use crate::plain::Axis;
+use crate::plain::symbols::symbol;
+
+/// The cards of axis `number`, 1 for the fastest.
+pub(super) fn cards(cards: &mut Cards, number: usize, axis: &Axis) {
+    if let Some(name) = axis.name.as_deref().filter(|name| !name.is_empty()) {
+        cards.text(&format!("CTYPE{number}"), name);
+    }
+    if let Some(unit) = axis.unit.as_deref().and_then(unit) {
+        cards.text(&format!("CUNIT{number}"), unit);
+    }
+    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+    let spacing = finite(axis.spacing).filter(|&spacing| spacing != 0.0);
+    let origin = finite(axis.origin);
+    if spacing.or(origin).is_some() {
+        cards.float(&format!("CRPIX{number}"), 1.0);
+        cards.float(&format!("CRVAL{number}"), origin.unwrap_or(0.0));
+        cards.float(&format!("CDELT{number}"), spacing.unwrap_or(1.0));
+    }
+}
+
+/// The unit as FITS spells it; readers stumble over others.
+fn unit(unit: &str) -> Option<&str> {
+    let known_as = match symbol(unit) {
+        "angstrom" | "angstroms" | "Å" => "Angstrom",
+        "degree" | "degrees" | "degrees_north" | "degrees_east" | "degree_north"
+        | "degree_east" | "deg" => "deg",
+        "radian" | "radians" | "rad" => "rad",
+        "kelvin" | "K" => "K",
+        "pixel" | "pixels" => "pixel",
+        other => other,
+    };
+    let known = [
+        "Angstrom", "deg", "rad", "K", "pixel", "m", "km", "cm", "mm", "um", "nm", "pm", "s", "ms",
+        "us", "ns", "min", "h", "d", "Hz",
+    ];
+    known.contains(&known_as).then_some(known_as)
+}

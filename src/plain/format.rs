@@ -1,0 +1,150 @@
+//! The formats by name.
+
+/// A plain file format, as `--files` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileFormat {
+    /// Elements alone.
+    Raw,
+    /// NumPy's.
+    Npy,
+    /// NRRD header beside a `.raw` file.
+    Nhdr,
+    /// MetaImage header beside a `.raw` file.
+    Mhd,
+    /// ENVI header beside a `.raw` file.
+    Envi,
+    /// A group as classic NetCDF: CDF-2 where everything fits, else CDF-5.
+    Nc,
+    /// A group as CDF-5.
+    Nc5,
+    /// `ImageJ`'s TIFF stack.
+    Tif,
+    /// BigTIFF with OME-XML.
+    OmeTif,
+    /// NIfTI-1, or NIfTI-2 where that is too small.
+    Nii,
+    /// VTK's image data.
+    Vti,
+    /// A group as HDF5, which is `NetCDF`-4 too.
+    H5,
+    /// Electron microscopy's MRC2014.
+    Mrc,
+    /// Astronomy's FITS.
+    Fits,
+    /// Strings or bytes of any length, one JSON value a line.
+    Jsonl,
+}
+
+/// What one file of a format holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// One array.
+    Array,
+    /// The arrays of a group.
+    Group,
+}
+
+impl FileFormat {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [FileFormat; 15] = [
+        FileFormat::Npy,
+        FileFormat::Raw,
+        FileFormat::Nhdr,
+        FileFormat::Mhd,
+        FileFormat::Envi,
+        FileFormat::Nc,
+        FileFormat::Nc5,
+        FileFormat::H5,
+        FileFormat::Tif,
+        FileFormat::OmeTif,
+        FileFormat::Nii,
+        FileFormat::Vti,
+        FileFormat::Mrc,
+        FileFormat::Fits,
+        FileFormat::Jsonl,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileFormat::Envi => "envi",
+            FileFormat::Nc5 => "nc5",
+            other => other.extension(),
+        }
+    }
+
+    /// The format called `name`.
+    pub fn of_name(name: &str) -> Option<FileFormat> {
+        FileFormat::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+    }
+
+    /// What follows the name of the array or group, and a dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            FileFormat::Raw => "raw",
+            FileFormat::Npy => "npy",
+            FileFormat::Nhdr => "nhdr",
+            FileFormat::Mhd => "mhd",
+            // Never `hdr`: with `a.hdr` beside it GDAL reads any other `a.*` as ENVI.
+            FileFormat::Envi => "raw.hdr",
+            FileFormat::Nc | FileFormat::Nc5 => "nc",
+            FileFormat::Tif => "tif",
+            FileFormat::OmeTif => "ome.tif",
+            FileFormat::Nii => "nii",
+            FileFormat::Vti => "vti",
+            FileFormat::H5 => "h5",
+            FileFormat::Mrc => "mrc",
+            FileFormat::Fits => "fits",
+            FileFormat::Jsonl => "jsonl",
+        }
+    }
+
+    /// The name in messages.
+    pub fn title(self) -> &'static str {
+        match self {
+            FileFormat::Raw => "raw binary",
+            FileFormat::Npy => "npy",
+            FileFormat::Nhdr => "NRRD",
+            FileFormat::Mhd => "MetaImage",
+            FileFormat::Envi => "ENVI",
+            FileFormat::Nc => "classic NetCDF",
+            FileFormat::Nc5 => "CDF-5",
+            FileFormat::Tif => "ImageJ TIFF",
+            FileFormat::OmeTif => "OME-TIFF",
+            FileFormat::Nii => "NIfTI",
+            FileFormat::Vti => "VTK image data",
+            FileFormat::H5 => "HDF5",
+            FileFormat::Mrc => "MRC",
+            FileFormat::Fits => "FITS",
+            FileFormat::Jsonl => "JSON lines",
+        }
+    }
+
+    /// Whether its files hold an array or a group.
+    pub fn scope(self) -> Scope {
+        match self {
+            FileFormat::Nc | FileFormat::Nc5 | FileFormat::H5 => Scope::Group,
+            _ => Scope::Array,
+        }
+    }
+
+    /// Whether it is a header that points to the `.raw` file.
+    pub fn points_to_raw(self) -> bool {
+        matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for format in FileFormat::ALL {
+            assert_eq!(FileFormat::of_name(format.name()), Some(format));
+        }
+        assert_eq!(FileFormat::of_name("raw.hdr"), None);
+    }
+}

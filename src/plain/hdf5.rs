@@ -1,0 +1,73 @@
+//! HDF5: a group with its arrays, attributes and groups as one file, which is a `NetCDF`-4 file
+//! too.
+//!
+//! ```text
+//! offset 0     48                               multiple of 4096
+//!        | superblock | headers, types, heaps | small payloads | large payload | …
+//! ```
+//!
+//! Everything has its newest simple form: superblock 2, object headers 2, links and attributes as
+//! messages, contiguous data. So there is no tree, no symbol table and no chunk index, and every
+//! address follows from metadata alone.
+//!
+//! ```text
+//!  0  89 'HDF' 0D 0A 1A 0A   2   8  8   0
+//! 12  base 0 u64    ~0 u64   end of file u64   root header u64   checksum of all before u32
+//! ```
+//!
+//! Dimensions are the scales of the `NetCDF` library, so that it finds their names. The order of
+//! links and attributes is kept. A contiguous dataset cannot grow: no dimension is unlimited,
+//! whatever [`Options`] say.
+//!
+//! Sources: HDF5 File Format Specification 3.0; HDF5 Dimension Scale Specification; `NetCDF` File
+//! Format Specifications, appendix "The `NetCDF`-4 Format".
+
+mod attribute;
+mod block;
+mod dataset;
+mod datatype;
+mod dimension;
+mod header;
+mod heap;
+mod tree;
+mod types;
+
+use super::{Group, GroupFile, Layout, Options};
+use crate::codec::lookup3;
+use crate::error::FormatError;
+use block::{Placed, Target, UNDEFINED};
+
+/// Bytes of the superblock.
+const SUPERBLOCK: u64 = 48;
+const SIGNATURE: [u8; 12] = *b"\x89HDF\r\n\x1a\n\x02\x08\x08\x00";
+
+pub(super) fn file(group: &Group, _options: &Options) -> Result<GroupFile, FormatError> {
+    let (blocks, root, omitted) = tree::of(group)?;
+    let placed = blocks.place(SUPERBLOCK)?;
+    let mut header = superblock(&placed, root);
+    header.extend(&placed.bytes);
+
+    let mut layout = Layout::builder();
+    layout.bytes(header);
+    for (address, elements) in placed.payloads {
+        layout.seek(address).elements(elements);
+    }
+    Ok(GroupFile {
+        layout: layout.finish()?,
+        omitted,
+    })
+}
+
+fn superblock(placed: &Placed, root: usize) -> Vec<u8> {
+    let root = placed.addresses.get(&Target::Block(root));
+    let mut bytes = SIGNATURE.to_vec();
+    for address in [0, UNDEFINED, placed.end, root.copied().unwrap_or(UNDEFINED)] {
+        bytes.extend(address.to_le_bytes());
+    }
+    let hash = lookup3(0, &[], &bytes);
+    bytes.extend(hash.to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

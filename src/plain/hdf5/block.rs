@@ -1,0 +1,308 @@
+//! Bytes of the file that hold addresses of others, before any of them has one.
+//!
+//! Sizes do not depend on addresses. So every block is written with holes for them, then the
+//! blocks get their places, then the holes are filled and the checksums taken.
+
+use std::collections::HashMap;
+
+use crate::codec::lookup3;
+use crate::error::FormatError;
+use crate::plain::Elements;
+
+/// The address of nothing.
+pub(super) const UNDEFINED: u64 = u64::MAX;
+/// What blocks begin at a multiple of.
+const ALIGNMENT: u64 = 8;
+/// What payloads of this size or more begin at a multiple of, and the first of all payloads.
+const PAGE: u64 = 4096;
+/// Most bytes of all blocks together.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What an address is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Target {
+    /// The block of this number.
+    Block(usize),
+    /// The payload of this number.
+    Payload(usize),
+}
+
+/// Bytes with holes for addresses.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    holes: Vec<(usize, Target)>,
+    has_checksum: bool,
+}
+
+impl Block {
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> &mut Block {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    pub(super) fn push_u64(&mut self, value: u64) -> &mut Block {
+        self.push(&value.to_le_bytes())
+    }
+
+    /// Eight bytes for an address.
+    pub(super) fn push_address(&mut self, target: Target) -> &mut Block {
+        self.holes.push((self.bytes.len(), target));
+        self.push_u64(UNDEFINED)
+    }
+
+    /// The bytes of another, holes and all.
+    pub(super) fn push_block(&mut self, other: &Block) -> &mut Block {
+        let start = self.bytes.len();
+        let holes = other.holes.iter().map(|&(at, of)| (start + at, of));
+        self.holes.extend(holes);
+        self.push(&other.bytes)
+    }
+
+    /// Puts `bytes` over those at `at`.
+    pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(to) = self.bytes.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+    }
+
+    /// Four bytes for the checksum of all before; nothing comes behind them.
+    pub(super) fn push_checksum(&mut self) {
+        self.has_checksum = true;
+        self.push(&[0; 4]);
+    }
+
+    /// The bytes, given the addresses.
+    fn filled(mut self, addresses: &HashMap<Target, u64>) -> Vec<u8> {
+        for (at, target) in std::mem::take(&mut self.holes) {
+            let address = addresses.get(&target).copied().unwrap_or(UNDEFINED);
+            self.overwrite(at, &address.to_le_bytes());
+        }
+        if self.has_checksum {
+            let (hashed, _) = self.bytes.split_at(self.bytes.len().saturating_sub(4));
+            let hash = lookup3(0, &[], hashed);
+            self.overwrite(self.bytes.len() - 4, &hash.to_le_bytes());
+        }
+        self.bytes
+    }
+}
+
+/// The blocks and payloads of a file, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    list: Vec<Block>,
+    payloads: Vec<Elements>,
+    bytes: u64,
+}
+
+/// Where everything is.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// All blocks, from `start` on, with zeros between them.
+    pub(super) bytes: Vec<u8>,
+    /// The payloads and their addresses, in the order of these.
+    pub(super) payloads: Vec<(u64, Elements)>,
+    /// The address of each block.
+    pub(super) addresses: HashMap<Target, u64>,
+    /// One past the last byte.
+    pub(super) end: u64,
+}
+
+impl Blocks {
+    /// The number of a block that is yet to be [put](Blocks::put).
+    pub(super) fn reserve(&mut self) -> usize {
+        self.list.push(Block::default());
+        self.list.len() - 1
+    }
+
+    /// Block `number`.
+    ///
+    /// # Errors
+    ///
+    /// When all blocks together would be too large to keep.
+    pub(super) fn put(&mut self, number: usize, block: Block) -> Result<(), FormatError> {
+        // Beside its bytes a block keeps where its holes are.
+        let holes = block.holes.len() * size_of::<(usize, Target)>();
+        self.count((block.len() + holes) as u64 + ALIGNMENT)?;
+        if let Some(reserved) = self.list.get_mut(number) {
+            *reserved = block;
+        }
+        Ok(())
+    }
+
+    /// Counts `bytes` that are kept elsewhere for a block to come.
+    ///
+    /// # Errors
+    ///
+    /// As [`Blocks::put`].
+    pub(super) fn count(&mut self, bytes: u64) -> Result<(), FormatError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MOST_BYTES {
+            return Err(FormatError::TooLarge {
+                what: "the size of the HDF5 headers in bytes",
+                found: "more".to_owned(),
+                limit: MOST_BYTES,
+            });
+        }
+        Ok(())
+    }
+
+    /// A block of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Blocks::put`].
+    pub(super) fn add(&mut self, block: Block) -> Result<usize, FormatError> {
+        let number = self.reserve();
+        self.put(number, block)?;
+        Ok(number)
+    }
+
+    /// The number of a payload.
+    pub(super) fn add_payload(&mut self, elements: Elements) -> usize {
+        self.payloads.push(elements);
+        self.payloads.len() - 1
+    }
+
+    /// How often anything is referred to.
+    pub(super) fn uses(&self) -> HashMap<Target, u32> {
+        let mut uses = HashMap::new();
+        for (_, target) in self.list.iter().flat_map(|block| &block.holes) {
+            *uses.entry(*target).or_insert(0) += 1;
+        }
+        uses
+    }
+
+    /// Gives everything its place: blocks from `start` on, then small payloads close together,
+    /// then each of the large ones at a page of its own.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be so long.
+    pub(super) fn place(self, start: u64) -> Result<Placed, FormatError> {
+        let mut addresses = HashMap::new();
+        let mut end = start;
+        for (number, block) in self.list.iter().enumerate() {
+            end = end.next_multiple_of(ALIGNMENT);
+            addresses.insert(Target::Block(number), end);
+            end += block.len() as u64;
+        }
+
+        let (large, small): (Vec<_>, Vec<_>) = self
+            .payloads
+            .into_iter()
+            .enumerate()
+            .partition(|(_, elements)| elements.len >= PAGE);
+        let mut payloads = Vec::with_capacity(large.len() + small.len());
+        let mut alignment = PAGE;
+        for (number, elements) in small.into_iter().chain(large) {
+            if elements.len >= PAGE {
+                alignment = PAGE;
+            }
+            let address = end
+                .checked_next_multiple_of(alignment)
+                .ok_or_else(too_long)?;
+            end = address.checked_add(elements.len).ok_or_else(too_long)?;
+            addresses.insert(Target::Payload(number), address);
+            payloads.push((address, elements));
+            alignment = ALIGNMENT;
+        }
+        if i64::try_from(end).is_err() {
+            return Err(too_long());
+        }
+
+        let mut bytes = Vec::new();
+        for block in self.list {
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            bytes.extend(block.filled(&addresses));
+        }
+        Ok(Placed {
+            bytes,
+            payloads,
+            addresses,
+            end,
+        })
+    }
+}
+
+fn too_long() -> FormatError {
+    FormatError::TooLarge {
+        what: "the size of the file in bytes",
+        found: "more".to_owned(),
+        limit: i64::MAX.unsigned_abs(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plain::Transform;
+
+    fn payload(len: u64) -> Elements {
+        Elements {
+            array: 0,
+            order: [0].into_iter().collect(),
+            skip: 0,
+            len,
+            transform: Transform::None,
+            slabs: None,
+        }
+    }
+
+    #[test]
+    fn holes_are_filled_before_the_checksum_is_taken() {
+        let mut blocks = Blocks::default();
+        let mut block = Block::default();
+        block.push(b"abc");
+        block.push_address(Target::Block(1));
+        block.push_checksum();
+        blocks.add(block).unwrap();
+        let mut other = Block::default();
+        other.push_address(Target::Payload(0));
+        blocks.add(other).unwrap();
+        blocks.add_payload(payload(3));
+        let placed = blocks.place(48).unwrap();
+        // 15 bytes, one of padding, and the second block at 48 + 16.
+        assert_eq!(placed.bytes[..3], *b"abc");
+        assert_eq!(placed.bytes[3..11], 64_u64.to_le_bytes());
+        let sum = lookup3(0, &[], &placed.bytes[..11]);
+        assert_eq!(placed.bytes[11..15], sum.to_le_bytes());
+        assert_eq!(placed.bytes[16..24], 4096_u64.to_le_bytes());
+        assert_eq!(placed.end, 4099);
+    }
+
+    #[test]
+    fn large_payloads_begin_at_pages_and_small_ones_share() {
+        let mut blocks = Blocks::default();
+        for len in [5000, 3, 4096, 7] {
+            blocks.add_payload(payload(len));
+        }
+        let placed = blocks.place(48).unwrap();
+        let spots: Vec<_> = placed
+            .payloads
+            .iter()
+            .map(|(at, elements)| (*at, elements.len))
+            .collect();
+        assert_eq!(spots, [(4096, 3), (4104, 7), (8192, 5000), (16384, 4096)]);
+        assert_eq!(placed.end, 20480);
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let mut blocks = Blocks::default();
+        let mut block = Block::default();
+        block.push(&vec![0; 33 << 20]);
+        blocks.add(block).unwrap();
+        let mut block = Block::default();
+        block.push(&vec![0; 33 << 20]);
+        assert!(blocks.add(block).is_err());
+        let mut blocks = Blocks::default();
+        blocks.add_payload(payload(1 << 62));
+        blocks.add_payload(payload(1 << 62));
+        assert!(blocks.place(48).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Dimension scales: how the `NetCDF` library finds the dimensions of a dataset.
+//!
+//! ```text
+//! time(time)        CLASS = DIMENSION_SCALE, NAME = time, _Netcdf4Dimid = 0
+//! y, no variable    the same, of >f4 without data: NAME = "This is a netCDF dimension but …"
+//! air(time, y)      DIMENSION_LIST = [[reference to time], [reference to y]]
+//! ```
+//!
+//! Sources: HDF5 Dimension Scale Specification; `NetCDF` File Format Specifications, appendix
+//! "The `NetCDF`-4 Format", section "Dimensions".
+
+use super::attribute;
+use super::block::{Block, Blocks};
+use super::datatype;
+use super::header::{Datatype, ObjectHeader};
+use super::heap::Heap;
+use crate::dtype::ByteOrder;
+use crate::error::FormatError;
+
+/// Longest dimension; the bytes of a scale are counted.
+pub(super) const MOST_LENGTH: u64 = 1 << 60;
+
+/// A dimension of a group.
+#[derive(Debug)]
+pub(super) struct Scale {
+    /// The dataset that stands for it.
+    pub(super) block: usize,
+    /// Its number in the file.
+    pub(super) id: i64,
+}
+
+impl Scale {
+    /// Makes the dataset of `header` this scale. `name` is that of the dataset.
+    pub(super) fn mark(&self, header: &mut ObjectHeader, name: &str) -> Result<(), FormatError> {
+        attribute::add_c_string(header, "CLASS", "DIMENSION_SCALE")?;
+        attribute::add_c_string(header, "NAME", name)?;
+        self.number(header)
+    }
+
+    fn number(&self, header: &mut ObjectHeader) -> Result<(), FormatError> {
+        // As the library writes it: one number, no list.
+        let mut value = Block::default();
+        let id = i32::try_from(self.id).map_err(|_| FormatError::TooLarge {
+            what: "the number of dimensions",
+            found: self.id.to_string(),
+            limit: i32::MAX.unsigned_abs().into(),
+        })?;
+        value.push(&id.to_le_bytes());
+        let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
+        header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)?;
+        Ok(())
+    }
+
+    /// The dataset of a dimension of `len` that has no variable.
+    pub(super) fn without_variable(&self, len: u64) -> Result<Block, FormatError> {
+        let mut header = ObjectHeader::new();
+        header
+            .dataspace(Some(&[len]))?
+            .datatype(&Datatype::Inline(datatype::ieee(4, ByteOrder::Big)?))?
+            .fill_value(None)?
+            .layout(None, len.saturating_mul(4))?;
+        let name = format!("This is a netCDF dimension but not a netCDF variable.{len:10}");
+        self.mark(&mut header, &name)?;
+        header.finish()
+    }
+}
+
+/// Says which of `scales` are the dimensions of the dataset of `header`.
+pub(super) fn attach(
+    header: &mut ObjectHeader,
+    dimensions: &[usize],
+    scales: &[Scale],
+    heap: &mut Heap,
+    blocks: &mut Blocks,
+) -> Result<(), FormatError> {
+    let mut value = Block::default();
+    for &dimension in dimensions {
+        if let Some(scale) = scales.get(dimension) {
+            // Not shared, so that who edits a copy of the file can free each.
+            heap.add(scale.block, blocks)?.push_list(&mut value);
+        }
+    }
+    let datatype = Datatype::Inline(datatype::reference_lists()?);
+    let space = [dimensions.len() as u64];
+    header.attribute("DIMENSION_LIST", &datatype, Some(&space), &value)?;
+    Ok(())
+}

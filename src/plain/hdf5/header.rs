@@ -1,0 +1,259 @@
+//! Object headers, version 2, and the messages in them.
+//!
+//! ```text
+//! 'OHDR'  2  06  length u32  message …  checksum u32
+//! message:  type u8  length u16  flags u8  creation order u16  body
+//! ```
+//!
+//! Bit 2 of the flags 06 says that attributes have an order of creation, which is why every
+//! message has a number; bits 0 and 1 that the length has four bytes.
+//!
+//! | type | message | body |
+//! |---|---|---|
+//! | 01 | dataspace | 2, rank, 0, kind (0 scalar, 1 simple, 2 null), lengths u64 … |
+//! | 02 | links | 0, 1, greatest creation order u64, ~0 u64, ~0 u64 |
+//! | 03 | datatype | see `datatype.rs`; shared: 3, 2, address u64 |
+//! | 05 | fill value | 3, flags, and of a given one: length u32, bytes |
+//! | 06 | link | 1, 15, creation order u64, 1 (UTF-8), length u16, name, address u64 |
+//! | 08 | layout | 3, 1 (contiguous), address u64, length u64 |
+//! | 0A | group | 0, 0 |
+//! | 0C | attribute | 3, flags, lengths of the next three u16, 1 (UTF-8), name and NUL, datatype, dataspace, value |
+//! | 15 | attributes | 0, 1, greatest creation order u16, ~0 u64, ~0 u64 |
+//! | 16 | references | 0, count u32 |
+//!
+//! Source: HDF5 File Format Specification 3.0, sections IV.A.1.b and IV.A.2.
+
+use super::block::{Block, Target, UNDEFINED};
+use crate::error::FormatError;
+
+/// Most attributes of one object, whose order of creation has two bytes.
+pub(super) const MOST_ATTRIBUTES: u16 = u16::MAX;
+
+const MESSAGE_IS_CONSTANT: u8 = 1;
+const MESSAGE_IS_SHARED: u8 = 2;
+
+/// What a dataspace is: `None` for the null one, no length for a scalar.
+pub(super) type Space<'a> = Option<&'a [u64]>;
+
+/// The type of a dataset or an attribute.
+#[derive(Debug, Clone)]
+pub(super) enum Datatype {
+    /// In the message.
+    Inline(Vec<u8>),
+    /// In a block of its own, which has a name and is shared.
+    Committed(usize),
+}
+
+impl Datatype {
+    fn body(&self) -> Block {
+        let mut body = Block::default();
+        match self {
+            Datatype::Inline(bytes) => body.push(bytes),
+            Datatype::Committed(block) => body.push(&[3, 2]).push_address(Target::Block(*block)),
+        };
+        body
+    }
+
+    fn flag(&self) -> u8 {
+        match self {
+            Datatype::Inline(_) => 0,
+            Datatype::Committed(_) => MESSAGE_IS_SHARED,
+        }
+    }
+}
+
+/// The header of an object, to which messages are added.
+#[derive(Debug)]
+pub(super) struct ObjectHeader {
+    block: Block,
+    attributes: u16,
+}
+
+/// Where the length of the messages is.
+const LENGTH_AT: usize = 6;
+const PREFIX: usize = 10;
+
+impl ObjectHeader {
+    pub(super) fn new() -> ObjectHeader {
+        let mut block = Block::default();
+        block.push(b"OHDR").push(&[2, 0x06, 0, 0, 0, 0]);
+        ObjectHeader {
+            block,
+            attributes: 0,
+        }
+    }
+
+    fn message(&mut self, kind: u8, flags: u8, body: &Block) -> Result<&mut Self, FormatError> {
+        self.numbered(kind, flags, 0, body)
+    }
+
+    fn numbered(
+        &mut self,
+        kind: u8,
+        flags: u8,
+        number: u16,
+        body: &Block,
+    ) -> Result<&mut Self, FormatError> {
+        let length = u16::try_from(body.len()).map_err(|_| too_long(body.len()))?;
+        self.block.push(&[kind]).push(&length.to_le_bytes());
+        self.block.push(&[flags]).push(&number.to_le_bytes());
+        self.block.push_block(body);
+        Ok(self)
+    }
+
+    pub(super) fn datatype(&mut self, datatype: &Datatype) -> Result<&mut Self, FormatError> {
+        let flags = MESSAGE_IS_CONSTANT | datatype.flag();
+        self.message(0x03, flags, &datatype.body())
+    }
+
+    pub(super) fn dataspace(&mut self, space: Space) -> Result<&mut Self, FormatError> {
+        self.message(0x01, 0, &dataspace(space))
+    }
+
+    /// The fill value as it is in the file; without one, zeros.
+    pub(super) fn fill_value(&mut self, value: Option<&[u8]>) -> Result<&mut Self, FormatError> {
+        // Space is allocated early, the fill value written if it is set.
+        const FLAGS: u8 = 0x09;
+        const IS_GIVEN: u8 = 0x20;
+        let mut body = Block::default();
+        match value {
+            None => body.push(&[3, FLAGS]),
+            Some(value) => {
+                let length = u32::try_from(value.len()).map_err(|_| too_long(value.len()))?;
+                body.push(&[3, FLAGS | IS_GIVEN])
+                    .push(&length.to_le_bytes())
+                    .push(value)
+            }
+        };
+        self.message(0x05, 0, &body)
+    }
+
+    /// Where `len` bytes of elements are; nowhere, if there are none or it is not said.
+    pub(super) fn layout(
+        &mut self,
+        at: Option<Target>,
+        len: u64,
+    ) -> Result<&mut Self, FormatError> {
+        let mut body = Block::default();
+        body.push(&[3, 1]);
+        match at {
+            Some(target) => body.push_address(target),
+            None => body.push_u64(UNDEFINED),
+        };
+        body.push_u64(len);
+        self.message(0x08, 0, &body)
+    }
+
+    /// Makes it a group of so many links.
+    pub(super) fn group(&mut self, n_links: usize) -> Result<&mut Self, FormatError> {
+        let mut body = Block::default();
+        body.push(&[0, 1]).push_u64(n_links as u64);
+        body.push_u64(UNDEFINED).push_u64(UNDEFINED);
+        self.message(0x02, 0, &body)?;
+        let mut body = Block::default();
+        body.push(&[0, 0]);
+        self.message(0x0a, 0, &body)
+    }
+
+    /// The link `number` of a group, in the order of their creation.
+    pub(super) fn link(
+        &mut self,
+        number: usize,
+        name: &str,
+        block: usize,
+    ) -> Result<&mut Self, FormatError> {
+        let length = u16::try_from(name.len()).map_err(|_| too_long(name.len()))?;
+        let mut body = Block::default();
+        body.push(&[1, 0x15]).push_u64(number as u64);
+        body.push(&[1]).push(&length.to_le_bytes());
+        body.push(name.as_bytes())
+            .push_address(Target::Block(block));
+        self.message(0x06, 0, &body)
+    }
+
+    /// How many links and messages refer to the object, where that is not one link.
+    pub(super) fn references(&mut self, count: u32) -> Result<&mut Self, FormatError> {
+        let mut body = Block::default();
+        body.push(&[0]).push(&count.to_le_bytes());
+        self.message(0x16, 0, &body)
+    }
+
+    /// An attribute.
+    ///
+    /// # Errors
+    ///
+    /// When it is longer than a message, or one too many.
+    pub(super) fn attribute(
+        &mut self,
+        name: &str,
+        datatype: &Datatype,
+        space: Space,
+        value: &Block,
+    ) -> Result<&mut Self, FormatError> {
+        if self.attributes == MOST_ATTRIBUTES {
+            return Err(FormatError::TooLarge {
+                what: "the number of attributes",
+                found: "more".to_owned(),
+                limit: u64::from(MOST_ATTRIBUTES),
+            });
+        }
+        let type_body = datatype.body();
+        let space = dataspace(space);
+        let mut body = Block::default();
+        body.push(&[3, u8::from(datatype.flag() != 0)]);
+        for length in [name.len() + 1, type_body.len(), space.len()] {
+            let length = u16::try_from(length).map_err(|_| too_long(length))?;
+            body.push(&length.to_le_bytes());
+        }
+        body.push(&[1]).push(name.as_bytes()).push(&[0]);
+        body.push_block(&type_body).push_block(&space);
+        body.push_block(value);
+        self.numbered(0x0c, 0, self.attributes, &body)?;
+        self.attributes += 1;
+        Ok(self)
+    }
+
+    /// The header with its length, and room for its checksum.
+    ///
+    /// # Errors
+    ///
+    /// When it is too long.
+    pub(super) fn finish(mut self) -> Result<Block, FormatError> {
+        if self.attributes > 0 {
+            let mut body = Block::default();
+            body.push(&[0, 1]).push(&self.attributes.to_le_bytes());
+            body.push_u64(UNDEFINED).push_u64(UNDEFINED);
+            self.message(0x15, 0, &body)?;
+        }
+        let length = self.block.len() - PREFIX;
+        let length = u32::try_from(length).map_err(|_| too_long(length))?;
+        self.block.overwrite(LENGTH_AT, &length.to_le_bytes());
+        self.block.push_checksum();
+        Ok(self.block)
+    }
+}
+
+fn dataspace(space: Space) -> Block {
+    let mut body = Block::default();
+    let lengths = space.unwrap_or_default();
+    let kind = match space {
+        None => 2,
+        Some([]) => 0,
+        Some(_) => 1,
+    };
+    // Ranks are 32 at most.
+    let rank = u8::try_from(lengths.len()).unwrap_or(u8::MAX);
+    body.push(&[2, rank, 0, kind]);
+    for &length in lengths {
+        body.push_u64(length);
+    }
+    body
+}
+
+fn too_long(len: usize) -> FormatError {
+    FormatError::TooLarge {
+        what: "the size of an HDF5 header message in bytes",
+        found: len.to_string(),
+        limit: u64::from(u16::MAX),
+    }
+}

@@ -1,0 +1,96 @@
+//! Global heaps: what the references to dimension scales stand in.
+//!
+//! ```text
+//! 'GCOL'  1  0 0 0  size u64  object …  free space
+//! object:      index u16  0 u16  0 u32  8 u64  address of the scale u64
+//! free space:  0 u16      0 u16  0 u32  its size with this header u64
+//! ```
+//!
+//! Source: HDF5 File Format Specification 3.0, section III.E.
+
+use super::block::{Block, Blocks, Target};
+use crate::error::FormatError;
+
+/// Objects of one heap; indices have two bytes, and a reader takes a whole heap at once.
+const MOST_OBJECTS: usize = 4095;
+/// Bytes of the least heap.
+const LEAST: usize = 4096;
+const PREFIX: usize = 16;
+const OBJECT: usize = 24;
+
+/// Where a reference stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    block: usize,
+    index: u32,
+}
+
+impl Place {
+    /// A list of one reference, the one here.
+    pub(super) fn push_list(self, value: &mut Block) {
+        value.push(&1_u32.to_le_bytes());
+        value.push_address(Target::Block(self.block));
+        value.push(&self.index.to_le_bytes());
+    }
+}
+
+/// References to objects, in heaps.
+#[derive(Debug, Default)]
+pub(super) struct Heap {
+    /// The heap that is being filled, and the objects that it refers to.
+    block: usize,
+    objects: Vec<usize>,
+}
+
+impl Heap {
+    /// Keeps a reference to `object`.
+    ///
+    /// # Errors
+    ///
+    /// When the file's headers become too large.
+    pub(super) fn add(&mut self, object: usize, blocks: &mut Blocks) -> Result<Place, FormatError> {
+        if self.objects.len() == MOST_OBJECTS {
+            self.finish(blocks)?;
+        }
+        if self.objects.is_empty() {
+            self.block = blocks.reserve();
+        }
+        self.objects.push(object);
+        Ok(Place {
+            block: self.block,
+            // No more than MOST_OBJECTS.
+            index: u32::try_from(self.objects.len()).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Writes what is not yet written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Heap::add`].
+    pub(super) fn finish(&mut self, blocks: &mut Blocks) -> Result<(), FormatError> {
+        let objects = std::mem::take(&mut self.objects);
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let used = PREFIX + OBJECT * objects.len();
+        let size = used.max(LEAST);
+        let mut block = Block::default();
+        block
+            .push(b"GCOL")
+            .push(&[1, 0, 0, 0])
+            .push_u64(size as u64);
+        for (index, object) in (1_u16..).zip(objects) {
+            block.push(&index.to_le_bytes()).push(&[0; 6]).push_u64(8);
+            block.push_address(Target::Block(object));
+        }
+        let free = size - used;
+        if free >= PREFIX {
+            block.push(&[0; 8]).push_u64(free as u64);
+            block.push(&vec![0; free - PREFIX]);
+        } else {
+            block.push(&vec![0; free]);
+        }
+        blocks.put(self.block, block)
+    }
+}

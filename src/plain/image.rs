@@ -1,0 +1,220 @@
+//! Arrays as images of time, channel, z, y and x.
+//!
+//! The last two axes are the planes: y and x, whatever they are called. The ones before them are
+//! what their metadata say they are; the others take what is left, as below. Where metadata leave
+//! no such way (the last axis is one of channels, or two axes are times), none of it counts.
+//!
+//! | axes without a kind | become |
+//! |---|---|
+//! | 1 | z, as `ImageJ` has it for a stack |
+//! | 2 | t, z, as CF has it |
+//! | 3 | t, c, z, as OME-NGFF has it |
+//!
+//! Axes of length 1 that are too many are left out, those without a kind first.
+
+use super::array::Array;
+use super::axes::{Axis, AxisKind};
+use super::layout::AxisOrder;
+use crate::error::FormatError;
+
+/// What an axis in front of the planes is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Time.
+    T,
+    /// Channel.
+    C,
+    /// Slice.
+    Z,
+}
+
+/// Which axis of an array is which of an image.
+#[derive(Debug)]
+pub(super) struct Image<'a> {
+    array: &'a Array,
+    /// Axes in front of the planes that are kept, slowest first.
+    outer: Vec<(usize, Role)>,
+}
+
+impl<'a> Image<'a> {
+    /// `array` as an image.
+    ///
+    /// # Errors
+    ///
+    /// When `format` cannot hold its shape: it has no planes, no elements, or more axes longer
+    /// than 1 than an image.
+    pub(super) fn of(array: &'a Array, format: &'static str) -> Result<Image<'a>, FormatError> {
+        let refused = |name: String| Err(FormatError::inexpressible("shape", name, format));
+        if array.rank() < 2 {
+            return refused(format!("{} dimensions", array.rank()));
+        }
+        if array.shape.contains(&0) {
+            return refused("an axis of length 0".to_owned());
+        }
+        let mut outer: Vec<usize> = (0..array.rank() - 2).collect();
+        while outer.len() > 3 {
+            let is_one = |&axis: &usize| array.shape.get(axis) == Some(&1);
+            let is_unknown = |axis: &usize| kind(array, *axis) == AxisKind::Other;
+            let extra = outer
+                .iter()
+                .position(|axis| is_one(axis) && is_unknown(axis));
+            match extra.or_else(|| outer.iter().position(is_one)) {
+                Some(extra) => outer.remove(extra),
+                None => return refused(format!("{} dimensions longer than 1", array.rank())),
+            };
+        }
+        let known = known_roles(array, &outer).unwrap_or_else(|| vec![None; outer.len()]);
+        let roles = all_roles(&known);
+        Ok(Image {
+            array,
+            outer: outer.into_iter().zip(roles).collect(),
+        })
+    }
+
+    /// Length of y and x.
+    pub(super) fn plane(&self) -> [u64; 2] {
+        let at = |from_end: usize| {
+            let axis = self.array.rank() - from_end;
+            self.array.shape.get(axis).copied().unwrap_or(1)
+        };
+        [at(2), at(1)]
+    }
+
+    /// Length along `role`; 1 where there is none.
+    pub(super) fn len(&self, role: Role) -> u64 {
+        let axis = self.place(role).and_then(|axis| self.array.shape.get(axis));
+        axis.copied().unwrap_or(1)
+    }
+
+    /// Planes.
+    pub(super) fn n_planes(&self) -> Option<u64> {
+        let lengths = [Role::T, Role::C, Role::Z].map(|role| self.len(role));
+        lengths.iter().try_fold(1_u64, |n, &len| n.checked_mul(len))
+    }
+
+    /// The axis along `role`.
+    pub(super) fn axis(&self, role: Role) -> Option<&'a Axis> {
+        self.array.axes.get(self.place(role)?)
+    }
+
+    /// The axes y and x.
+    pub(super) fn plane_axes(&self) -> [Option<&'a Axis>; 2] {
+        [2, 1].map(|from_end| self.array.axes.get(self.array.rank() - from_end))
+    }
+
+    /// What the axes in front of the planes are, slowest first.
+    pub(super) fn roles(&self) -> impl DoubleEndedIterator<Item = Role> {
+        self.outer.iter().map(|(_, role)| *role)
+    }
+
+    /// The axes of the array with those in front of the planes in the order `roles`; the ones
+    /// that are left out, of length 1, come first.
+    pub(super) fn order(&self, roles: [Role; 3]) -> AxisOrder {
+        let rank = self.array.rank();
+        let kept: Vec<usize> = roles.iter().filter_map(|role| self.place(*role)).collect();
+        let left_out = (0..rank - 2).filter(|axis| !kept.contains(axis));
+        let mut order: AxisOrder = left_out.collect();
+        order.extend(kept.iter().copied());
+        order.extend([rank - 2, rank - 1]);
+        order
+    }
+
+    fn place(&self, role: Role) -> Option<usize> {
+        let mut outer = self.outer.iter();
+        outer.find(|(_, is)| *is == role).map(|(axis, _)| *axis)
+    }
+}
+
+fn kind(array: &Array, axis: usize) -> AxisKind {
+    array
+        .axes
+        .get(axis)
+        .map(|axis| axis.kind)
+        .unwrap_or_default()
+}
+
+/// What the metadata say of the axes `outer`; `None` when that makes no image.
+fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<Role>>> {
+    let rank = array.rank();
+    let in_plane = [AxisKind::Space, AxisKind::Other];
+    if !(rank - 2..rank).all(|axis| in_plane.contains(&kind(array, axis))) {
+        return None;
+    }
+    let roles = outer.iter().map(|&axis| match kind(array, axis) {
+        AxisKind::Time => Some(Role::T),
+        AxisKind::Channel => Some(Role::C),
+        AxisKind::Space => Some(Role::Z),
+        AxisKind::Other => None,
+    });
+    let roles: Vec<Option<Role>> = roles.collect();
+    let once = |role| roles.iter().filter(|&&is| is == Some(role)).count() <= 1;
+    [Role::T, Role::C, Role::Z]
+        .into_iter()
+        .all(once)
+        .then_some(roles)
+}
+
+/// The same with what is left for those that are not known.
+fn all_roles(known: &[Option<Role>]) -> Vec<Role> {
+    let n_unknown = known.iter().filter(|role| role.is_none()).count();
+    let mut left: Vec<Role> = [Role::Z, Role::T, Role::C]
+        .into_iter()
+        .filter(|role| !known.contains(&Some(*role)))
+        .take(n_unknown)
+        .collect();
+    left.sort_by_key(|role| *role as u8);
+    let mut left = left.into_iter();
+    let roles = known.iter().map(|role| role.or_else(|| left.next()));
+    roles.map(|role| role.unwrap_or(Role::Z)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::array;
+    use super::*;
+
+    fn image_roles(shape: &[u64], kinds: &str) -> Vec<Role> {
+        let mut array = array("a", r#""|u1""#, shape);
+        for (axis, kind) in array.axes.iter_mut().zip(kinds.chars()) {
+            axis.kind = match kind {
+                's' => AxisKind::Space,
+                't' => AxisKind::Time,
+                'c' => AxisKind::Channel,
+                _ => AxisKind::Other,
+            };
+        }
+        Image::of(&array, "test").unwrap().roles().collect()
+    }
+
+    #[test]
+    fn kinds_count_where_they_make_an_image() {
+        use Role::{C, T, Z};
+        let cases: [(&[u64], &str, &[Role]); 13] = [
+            (&[2, 3], "??", &[]),
+            (&[2, 3, 4], "???", &[Z]),
+            (&[2, 3, 4], "css", &[C]),
+            (&[2, 3, 4], "ssc", &[Z]), // channels last: no image of several channels
+            (&[2, 3, 4, 5], "????", &[T, Z]),
+            (&[2, 3, 4, 5], "csss", &[C, Z]),
+            (&[2, 3, 4, 5], "c?ss", &[C, Z]),
+            (&[2, 3, 4, 5], "?sss", &[T, Z]),
+            (&[2, 3, 4, 5], "ttss", &[T, Z]), // no two times
+            (&[2, 3, 4, 5, 6], "?????", &[T, C, Z]),
+            (&[2, 3, 4, 5, 6], "ctsss", &[C, T, Z]),
+            (&[2, 3, 4, 5, 6], "?tsss", &[C, T, Z]),
+            (&[1, 2, 3, 1, 4, 5, 6], "?tc?sss", &[T, C, Z]),
+        ];
+        for (shape, kinds, expected) in cases {
+            assert_eq!(image_roles(shape, kinds), expected, "{shape:?} {kinds}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_planes_is_refused() {
+        let shapes: [&[u64]; 4] = [&[], &[5], &[3, 0], &[2, 2, 2, 2, 3, 4]];
+        for shape in shapes {
+            let array = array("a", r#""|u1""#, shape);
+            assert!(Image::of(&array, "test").is_err(), "{shape:?}");
+        }
+    }
+}

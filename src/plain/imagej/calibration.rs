@@ -1,0 +1,158 @@
+//! Sizes of voxels as `ImageJ` has them: x and y as pixels per unit, z as `spacing`, all in one
+//! unit; time in seconds; the place of the origin in pixels.
+
+use super::super::axes::{Axis, units::Unit};
+use super::super::image::{Image, Role};
+
+/// Units by the names that `ImageJ` has for them.
+const UNITS: [(&str, i32); 6] = [
+    ("nm", -9),
+    ("micron", -6),
+    ("mm", -3),
+    ("cm", -2),
+    ("m", 0),
+    ("km", 3),
+];
+
+/// Unknown units longer than this are left out.
+const LONGEST_UNIT: usize = 32;
+
+/// The sizes that are known.
+#[derive(Debug)]
+pub(super) struct Calibration {
+    /// In the unit: x and y, where both are known and can be said.
+    pixel: Option<[f64; 2]>,
+    /// In the unit.
+    slice: Option<f64>,
+    /// `None`: there is none, or not one that all share.
+    unit: Option<String>,
+    /// Seconds.
+    frame: Option<f64>,
+    /// Pixels from the first element to the origin: x, y, z.
+    origin: [Option<f64>; 3],
+}
+
+impl Calibration {
+    /// What the axes of `image` say.
+    pub(super) fn of(image: &Image<'_>) -> Calibration {
+        let [y, x] = image.plane_axes();
+        let z = image.axis(Role::Z);
+        let length = |axis: &Axis| axis.unit.as_deref().and_then(Unit::length);
+        // The unit of x is that of all.
+        let word = x.and_then(|x| x.unit.as_deref());
+        let target = x.and_then(length).map(|unit| {
+            let fits = |(_, power): &&(&str, i32)| *power <= unit.magnitude();
+            // Smaller ones are said in the smallest.
+            let (name, power) = UNITS.iter().rev().find(fits).unwrap_or(&UNITS[0]);
+            (*name, Unit::power(*power))
+        });
+        let size = |axis: Option<&Axis>| {
+            let axis = axis?;
+            let spacing = axis.spacing?;
+            match target {
+                Some((_, target)) => length(axis)?.convert(spacing, target),
+                None => (axis.unit.as_deref() == word).then_some(spacing),
+            }
+        };
+        let pixel = size(x).zip(size(y)).map(|(x, y)| [x, y]);
+        let pixel = pixel.filter(|sizes| sizes.iter().all(|size| rational(1.0 / size).is_some()));
+        let t = image.axis(Role::T);
+        let frame = t.and_then(|t| {
+            let unit = Unit::time(t.unit.as_deref()?)?;
+            unit.convert(t.spacing?, Unit::power(0))
+        });
+        let name = target.map(|(name, _)| name.to_owned());
+        // A backslash escapes what follows.
+        let is_plain = |word: &&str| {
+            let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+            word.len() <= LONGEST_UNIT && word.bytes().all(is_plain)
+        };
+        let own = word.filter(is_plain).map(str::to_owned);
+        let pixels = |axis: Option<&Axis>| {
+            let axis = axis?;
+            let pixels = -axis.origin? / axis.spacing?;
+            (pixels.is_finite() && pixels != 0.0).then_some(pixels)
+        };
+        Calibration {
+            slice: pixel.and(size(z)),
+            unit: pixel.and(name.or(own)),
+            frame,
+            origin: [x, y, z].map(|axis| pixel.and(pixels(axis))),
+            pixel,
+        }
+    }
+
+    /// Pixels per unit along x and y: numerators and denominators.
+    pub(super) fn resolution(&self) -> Option<[(u32, u32); 2]> {
+        let [x, y] = self.pixel?;
+        Some([rational(1.0 / x)?, rational(1.0 / y)?])
+    }
+
+    /// The lines of the description.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(unit) = &self.unit {
+            lines.push(format!("unit={unit}"));
+        }
+        let [x, y, z] = self.origin;
+        let numbers = [
+            ("spacing", self.slice),
+            ("finterval", self.frame),
+            ("xorigin", x),
+            ("yorigin", y),
+            ("zorigin", z),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                lines.push(format!("{name}={number:?}"));
+            }
+        }
+        lines
+    }
+}
+
+/// The simplest fraction that is as good as `value`, or else the best of 31 bits; by continued
+/// fractions. `None` when none is near.
+fn rational(value: f64) -> Option<(u32, u32)> {
+    const MOST: f64 = i32::MAX as f64;
+    let (mut before, mut now) = ((0.0, 1.0), (1.0, 0.0));
+    let mut rest = value;
+    for _ in 0..64 {
+        let whole = rest.floor();
+        let next: (f64, f64) = (whole * now.0 + before.0, whole * now.1 + before.1);
+        if !(0.0..=MOST).contains(&next.0) || !(0.0..=MOST).contains(&next.1) {
+            break;
+        }
+        (before, now) = (now, next);
+        if (now.0 / now.1 / value - 1.0).abs() < 1e-15 || rest <= whole {
+            break;
+        }
+        rest = 1.0 / (rest - whole);
+    }
+    let is_near = now.0 > 0.0 && now.1 > 0.0 && (now.0 / now.1 / value - 1.0).abs() < 1e-9;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole numbers of 31 bits"
+    )]
+    let fraction = (now.0 as u32, now.1 as u32);
+    is_near.then_some(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_are_the_simplest() {
+        assert_eq!(rational(1.0 / 0.36), Some((25, 9)));
+        assert_eq!(rational(1.0 / 0.1625), Some((80, 13)));
+        assert_eq!(rational(2.0), Some((2, 1)));
+        let (numerator, denominator) = rational(std::f64::consts::PI).unwrap();
+        let value = f64::from(numerator) / f64::from(denominator);
+        assert!((value - std::f64::consts::PI).abs() < 1e-15);
+        for impossible in [0.0, 1e10, 1e-10, f64::NAN, f64::INFINITY, -1.0] {
+            assert_eq!(rational(impossible), None, "{impossible}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Headers against TIFF 6.0, and planes in the order that `ImageJ` has them.
+
+use super::super::testing::{array, check_slices, counting, whole};
+use super::super::{Array, AxisKind};
+use super::*;
+
+fn image(typestr: &str, shape: &[u64], names: &str) -> Array {
+    let mut array = array("a", &format!("\"{typestr}\""), shape);
+    for (axis, name) in array.axes.iter_mut().zip(names.chars()) {
+        axis.kind = match name {
+            't' => AxisKind::Time,
+            'c' => AxisKind::Channel,
+            _ => AxisKind::Space,
+        };
+    }
+    array
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
+}
+
+/// Tag, type, count and value of each entry.
+fn entries(file: &[u8]) -> Vec<(u16, u16, u32, u32)> {
+    assert_eq!(&file[..8], b"II\x2a\0\x08\0\0\0");
+    let n = usize::from(u16_at(file, 8));
+    assert_eq!(u32_at(file, 10 + 12 * n), 0, "no next directory");
+    let entry = |i| {
+        let at = 10 + 12 * i;
+        let value = u32_at(file, at + 8);
+        (
+            u16_at(file, at),
+            u16_at(file, at + 2),
+            u32_at(file, at + 4),
+            value,
+        )
+    };
+    (0..n).map(entry).collect()
+}
+
+fn text(file: &[u8]) -> String {
+    let entry = entries(file)
+        .into_iter()
+        .find(|entry| entry.0 == 270)
+        .unwrap();
+    let [from, len] = [entry.3, entry.2].map(|n| n as usize);
+    assert_eq!(file[from + len - 1], 0);
+    String::from_utf8(file[from..from + len - 1].to_vec()).unwrap()
+}
+
+#[test]
+fn one_directory_tells_of_all_planes() {
+    let array = image("<i2", &[2, 3, 4, 5, 6], "tczyx");
+    let bytes = counting(&array, 1);
+    let layout = layout(&array).unwrap();
+    let file = whole(&layout, &[(&array, &bytes)]);
+    assert_eq!(file.len(), 4096 + bytes.len());
+    let expected = [
+        (254, 4, 1, 0),
+        (256, 4, 1, 6),
+        (257, 4, 1, 5),
+        (258, 3, 1, 16),
+        (259, 3, 1, 1),
+        (262, 3, 1, 1),
+        (270, 2, 95, 170),
+        (273, 4, 1, 4096),
+        (277, 3, 1, 1),
+        (278, 4, 1, 5),
+        (279, 4, 1, 60),
+        (296, 3, 1, 1),
+        (339, 3, 1, 2),
+    ];
+    assert_eq!(entries(&file), expected);
+    let expected = "ImageJ=1.54f\nimages=24\nchannels=3\nslices=4\nframes=2\nhyperstack=true\nmode=grayscale\nloop=false\n";
+    assert_eq!(text(&file), expected);
+    for plane in 0..24 {
+        let (t, z, c) = (plane / 12, plane % 12 / 3, plane % 3);
+        let of_array = (t * 3 + c) * 4 + z;
+        let at = 4096 + 60 * plane;
+        assert_eq!(file[at..at + 60], bytes[60 * of_array..60 * of_array + 60]);
+    }
+    check_slices(&layout, &[(&array, &bytes)]);
+}
+
+#[test]
+fn sizes_are_pixels_per_unit() {
+    let mut array = image("<f4", &[2, 3, 4, 5], "tzyx");
+    let sizes = [
+        (0.5, "minute", None),
+        (2000.0, "nanometer", Some(3000.0)),
+        (0.36, "micrometer", Some(3.6)),
+        (0.325, "micrometer", None),
+    ];
+    for (axis, (spacing, unit, origin)) in array.axes.iter_mut().zip(sizes) {
+        axis.spacing = Some(spacing);
+        axis.unit = Some(unit.to_owned());
+        axis.origin = origin;
+    }
+    let bytes = counting(&array, 0);
+    let file = whole(&layout(&array).unwrap(), &[(&array, &bytes)]);
+    let entries = entries(&file);
+    assert_eq!(entries.len(), 15);
+    let resolution = |tag| entries.iter().find(|entry| entry.0 == tag).unwrap();
+    for (tag, expected) in [(282, [40, 13]), (283, [25, 9])] {
+        let &(_, kind, count, at) = resolution(tag);
+        assert_eq!((kind, count, at % 8), (5, 1, 0));
+        assert_eq!([0, 4].map(|i| u32_at(&file, at as usize + i)), expected);
+    }
+    let text = text(&file);
+    let lines = "\nunit=micron\nspacing=2.0\nfinterval=30.0\nyorigin=-10.0\nzorigin=-1.5\nloop=";
+    assert!(text.contains(lines), "{text}");
+    // Lengths that no factor relates are none of one unit.
+    array.axes[2].unit = Some("pixel".to_owned());
+    let file = whole(&layout(&array).unwrap(), &[(&array, &bytes)]);
+    assert!(!super::tests::text(&file).contains("unit="));
+    assert_eq!(super::tests::entries(&file).len(), 13);
+}
+
+#[test]
+fn truth_values_are_numbers_and_other_types_refused() {
+    let array = image("|b1", &[2, 3], "yx");
+    let file = whole(&layout(&array).unwrap(), &[(&array, &[0, 1, 2, 255, 0, 7])]);
+    assert_eq!(file[4096..], [0, 1, 1, 1, 0, 1]);
+    assert!(!text(&file).contains("images"), "one plane is no stack");
+    for typestr in [
+        "|i1", "<i4", "<u4", "<i8", "<f2", "<f8", "<c8", "|S2", "<M8[s]",
+    ] {
+        let refused = layout(&image(typestr, &[2, 3], "yx"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("data type") && refused.contains("ImageJ"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn files_are_longer_than_offsets_but_planes_are_not() {
+    let long = image("<u2", &[100, 20_000, 20_000], "zyx");
+    assert_eq!(layout(&long).unwrap().len(), 4096 + 80_000_000_000);
+    for shape in [[1, 65_536, 32_768], [1 << 31, 1, 1]] {
+        let refused = layout(&image("|u1", &shape, "zyx"));
+        assert!(
+            matches!(refused, Err(FormatError::TooLarge { .. })),
+            "{shape:?}"
+        );
+    }
+    assert!(layout(&image("|u1", &[u64::MAX; 5], "tczyx")).is_err());
+}

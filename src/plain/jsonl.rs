@@ -1,0 +1,174 @@
+//! `.jsonl`: strings or bytes of any length, one JSON value a line, in C order.
+//!
+//! ```text
+//! decoded   03000000 | 01000000 61 | 00000000 | 02000000 0a22     numbers u32, little-endian
+//! strings   "a"\n                    ""\n       "\n\""\n           line i + 1 is element i
+//! bytes     "YQ=="\n                 ""\n       "CiI="\n           in base64
+//! ```
+//!
+//! How long a file is cannot be told without decoding all of it. Gathering the elements of an
+//! array out of its chunks is not the business of this module.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::error::FormatError;
+
+/// The name in messages.
+const NAME: &str = "JSON lines";
+
+/// What the elements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Strings, in UTF-8.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// Appends the line of one element.
+///
+/// # Errors
+///
+/// When a string is no UTF-8; nothing is appended then.
+pub fn line(out: &mut Vec<u8>, element: &[u8], kind: Kind) -> Result<(), FormatError> {
+    let text = match kind {
+        Kind::Text => {
+            let text = str::from_utf8(element).map_err(|error| {
+                let problem = format!("a string is no UTF-8 from byte {} on", error.valid_up_to());
+                FormatError::encoded(NAME, problem)
+            })?;
+            escaped(&serde_json::Value::from(text).to_string())
+        }
+        // Base64 needs no escapes.
+        Kind::Bytes => format!("\"{}\"", STANDARD.encode(element)),
+    };
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'\n');
+    Ok(())
+}
+
+/// JSON text without the characters that some readers end a line at.
+fn escaped(json: &str) -> String {
+    const LINE_ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+    if !json.contains(LINE_ENDS) {
+        return json.to_owned();
+    }
+    let escape = |character: char| match character {
+        end if LINE_ENDS.contains(&end) => format!("\\u{:04x}", u32::from(end)),
+        other => other.to_string(),
+    };
+    json.chars().map(escape).collect()
+}
+
+/// The elements of a decoded chunk, in C order.
+#[derive(Debug, Clone)]
+pub struct Elements<'a> {
+    rest: &'a [u8],
+    left: u32,
+    is_done: bool,
+}
+
+/// The elements of `block`: a count, then each behind its length. After an error there are no
+/// more; bytes behind the last one are an error.
+///
+/// # Errors
+///
+/// When there is no count.
+pub fn elements(block: &[u8]) -> Result<Elements<'_>, FormatError> {
+    let (left, rest) = word(block).ok_or_else(|| wrong("no count of elements"))?;
+    Ok(Elements {
+        rest,
+        left,
+        is_done: false,
+    })
+}
+
+impl Elements<'_> {
+    /// How many are still to come, if the block is whole.
+    pub fn count_left(&self) -> u32 {
+        self.left
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Result<&'a [u8], FormatError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        if self.left == 0 {
+            self.is_done = true;
+            let extra = self.rest.len();
+            let problem = || wrong(format!("{extra} bytes behind the last element"));
+            return (extra > 0).then(|| Err(problem()));
+        }
+        let found = word(self.rest).and_then(|(length, rest)| {
+            let length = usize::try_from(length).ok()?;
+            rest.split_at_checked(length)
+        });
+        let Some((element, rest)) = found else {
+            self.is_done = true;
+            let left = self.left;
+            return Some(Err(wrong(format!(
+                "cut off {left} elements before the end"
+            ))));
+        };
+        self.rest = rest;
+        self.left -= 1;
+        Some(Ok(element))
+    }
+}
+
+fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_le_bytes(*word), rest))
+}
+
+fn wrong(problem: impl Into<String>) -> FormatError {
+    FormatError::encoded(NAME, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(block: &[u8], kind: Kind) -> Result<String, FormatError> {
+        let mut out = Vec::new();
+        for element in elements(block)? {
+            line(&mut out, element?, kind)?;
+        }
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn one_value_a_line() {
+        let block = b"\x03\0\0\0\x01\0\0\0a\0\0\0\0\x04\0\0\0\n\"\xc3\xa9";
+        assert_eq!(
+            lines(block, Kind::Text).unwrap(),
+            "\"a\"\n\"\"\n\"\\n\\\"é\"\n"
+        );
+        assert_eq!(
+            lines(block, Kind::Bytes).unwrap(),
+            "\"YQ==\"\n\"\"\n\"CiLDqQ==\"\n"
+        );
+        assert_eq!(lines(&[0; 4], Kind::Text).unwrap(), "");
+    }
+
+    #[test]
+    fn every_length_is_checked() {
+        for (block, problem) in [
+            (&b""[..], "no count"),
+            (b"\x01\0\0", "no count"),
+            (b"\x01\0\0\0", "cut off 1"),
+            (b"\xff\xff\xff\xff\0\0\0\0\x01\0\0\0", "cut off 4294967294"),
+            (b"\x01\0\0\0\xff\xff\xff\xffa", "cut off 1"),
+            (b"\0\0\0\0a", "1 bytes behind"),
+            (b"\x01\0\0\0\x01\0\0\0\xff", "no UTF-8 from byte 0"),
+        ] {
+            let error = lines(block, Kind::Text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Which byte of a file is which.
+//!
+//! ```text
+//! offset 0        H                P                  P+L      P+stride             len
+//!        | header | zeros to align | elements, slab 0 | zeros  | slab 1 | … | tail |
+//! ```
+//!
+//! A layout is a sequence of parts that do not overlap, in the order of their offsets; every byte
+//! that no part covers is zero. The slabs of one part may have those of others between them (the
+//! records of NetCDF).
+
+mod builder;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+pub use builder::LayoutBuilder;
+
+use super::array::Array;
+use super::transform::Transform;
+use crate::error::FormatError;
+
+/// Which array axis each axis of the file is, slowest first.
+pub type AxisOrder = SmallVec<[usize; 6]>;
+
+/// The bytes of a file.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    parts: Vec<Part>,
+    len: u64,
+}
+
+/// Bytes that come from one place.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Where they begin.
+    pub offset: u64,
+    /// What they are.
+    pub content: Content,
+}
+
+/// What the bytes of a part are.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// These.
+    Bytes(Arc<[u8]>),
+    /// Made when they are read, because there may be too many to keep.
+    Computed(Arc<dyn Computed>),
+    /// Elements of an array.
+    Elements(Elements),
+}
+
+/// Bytes by arithmetic.
+pub trait Computed: Debug + Send + Sync {
+    /// How many there are.
+    fn len(&self) -> u64;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `out`, which begins at `offset` and ends at [`Computed::len`] or before.
+    fn fill(&self, offset: u64, out: &mut [u8]);
+}
+
+/// A run of the elements of an array: all of them in some order of its axes, or the part of that
+/// which begins after `skip` bytes and has `len`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elements {
+    /// Which array: [`Array::id`].
+    pub array: usize,
+    /// Which array axis each axis of the file is, slowest first.
+    pub order: AxisOrder,
+    /// Bytes of the run that come before these.
+    pub skip: u64,
+    /// Bytes.
+    pub len: u64,
+    /// What becomes of them.
+    pub transform: Transform,
+    /// Whether they lie apart.
+    pub slabs: Option<Slabs>,
+}
+
+/// Elements in slabs of equal length with gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slabs {
+    /// Bytes of elements in each; divides [`Elements::len`].
+    pub len: u64,
+    /// From the beginning of one to that of the next; `len` or more.
+    pub stride: u64,
+}
+
+impl Elements {
+    /// All elements of `array` in C order.
+    ///
+    /// # Errors
+    ///
+    /// When they are more than a file can hold.
+    pub fn all(array: &Array, transform: Transform) -> Result<Elements, FormatError> {
+        Ok(Elements {
+            array: array.id,
+            order: (0..array.rank()).collect(),
+            skip: 0,
+            len: array.n_bytes()?,
+            transform,
+            slabs: None,
+        })
+    }
+
+    /// Bytes from the first to the last, gaps included; `None` when 64 bits cannot say.
+    fn span(&self) -> Option<u64> {
+        match self.slabs {
+            _ if self.len == 0 => Some(0),
+            None => Some(self.len),
+            Some(slabs) => (self.len / slabs.len - 1)
+                .checked_mul(slabs.stride)?
+                .checked_add(slabs.len),
+        }
+    }
+}
+
+impl Part {
+    /// One past its last byte; `None` when 64 bits cannot say.
+    fn end(&self) -> Option<u64> {
+        let span = match &self.content {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::Computed(computed) => computed.len(),
+            Content::Elements(elements) => elements.span()?,
+        };
+        self.offset.checked_add(span)
+    }
+}
+
+impl Layout {
+    /// Begins a layout.
+    pub fn builder() -> LayoutBuilder {
+        LayoutBuilder::default()
+    }
+
+    /// A file that is these bytes.
+    pub fn of_bytes(bytes: impl Into<Arc<[u8]>>) -> Layout {
+        let bytes = bytes.into();
+        Layout {
+            len: bytes.len() as u64,
+            parts: vec![Part {
+                offset: 0,
+                content: Content::Bytes(bytes),
+            }],
+        }
+    }
+
+    /// Bytes of the file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The parts, by their offsets.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The runs of elements in it.
+    pub fn elements(&self) -> impl Iterator<Item = &Elements> {
+        self.parts.iter().filter_map(|part| match &part.content {
+            Content::Elements(elements) => Some(elements),
+            Content::Bytes(_) | Content::Computed(_) => None,
+        })
+    }
+
+    /// Memory that the layout takes, about.
+    pub fn memory_bytes(&self) -> u64 {
+        let kept = |part: &Part| match &part.content {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::Computed(_) | Content::Elements(_) => 0,
+        };
+        let parts = (self.parts.len() * size_of::<Part>()) as u64;
+        parts + self.parts.iter().map(kept).sum::<u64>()
+    }
+
+    /// Fills `out` from `offset`; `out` ends at the end of the file or before. `fetch` is asked
+    /// for decoded bytes of elements: of a run, from a byte of it on.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fetch`, and of a transform.
+    pub fn read<E: From<FormatError>>(
+        &self,
+        offset: u64,
+        out: &mut [u8],
+        mut fetch: impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        out.fill(0);
+        let end = offset.saturating_add(out.len() as u64);
+        // Ends are in the order of the parts, also where slabs interleave.
+        let first = self
+            .parts
+            .partition_point(|part| part.end().is_some_and(|end| end <= offset));
+        for part in self.parts.iter().skip(first) {
+            if part.offset >= end {
+                break;
+            }
+            match &part.content {
+                Content::Bytes(bytes) => {
+                    if let Some((from, to)) = overlap(part.offset, bytes.len() as u64, offset, out)
+                    {
+                        let from = usize::try_from(from).unwrap_or(usize::MAX);
+                        let bytes = bytes.get(from..).unwrap_or_default();
+                        let n = to.len().min(bytes.len());
+                        to[..n].copy_from_slice(&bytes[..n]);
+                    }
+                }
+                Content::Computed(computed) => {
+                    if let Some((from, to)) = overlap(part.offset, computed.len(), offset, out) {
+                        computed.fill(from, to);
+                    }
+                }
+                Content::Elements(elements) => {
+                    read_elements(part.offset, elements, offset, out, &mut fetch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The overlap of `len` bytes at `start` with `out` at `offset`: where it begins in the former,
+/// and the part of the latter.
+fn overlap(start: u64, len: u64, offset: u64, out: &mut [u8]) -> Option<(u64, &mut [u8])> {
+    let end = start
+        .saturating_add(len)
+        .min(offset.saturating_add(out.len() as u64));
+    let begin = start.max(offset);
+    if begin >= end {
+        return None;
+    }
+    let from = usize::try_from(begin - offset).ok()?;
+    let to = usize::try_from(end - offset).ok()?;
+    Some((begin - start, out.get_mut(from..to)?))
+}
+
+fn read_elements<E: From<FormatError>>(
+    start: u64,
+    elements: &Elements,
+    offset: u64,
+    out: &mut [u8],
+    fetch: &mut impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(slabs) = elements.slabs else {
+        return match overlap(start, elements.len, offset, out) {
+            Some((from, to)) => read_run(elements, from, to, fetch),
+            None => Ok(()),
+        };
+    };
+    if elements.len == 0 {
+        return Ok(());
+    }
+    let end = offset.saturating_add(out.len() as u64);
+    let n_slabs = elements.len / slabs.len;
+    let first = offset.saturating_sub(start) / slabs.stride;
+    for slab in first..n_slabs {
+        // Within the span of the part, which fits.
+        let at = start + slab * slabs.stride;
+        if at >= end {
+            break;
+        }
+        if let Some((from, to)) = overlap(at, slabs.len, offset, out) {
+            read_run(elements, slab * slabs.len + from, to, fetch)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads bytes `from..` of the run, whatever numbers they cut.
+fn read_run<E: From<FormatError>>(
+    elements: &Elements,
+    from: u64,
+    mut out: &mut [u8],
+    fetch: &mut impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut from = elements.skip + from;
+    let unit = elements.transform.unit();
+    let mut cut = SmallVec::<[u8; 64]>::new();
+    while !out.is_empty() {
+        let before = usize::try_from(from % unit as u64).unwrap_or(0);
+        let whole = if before == 0 {
+            out.len() / unit * unit
+        } else {
+            0
+        };
+        let n = if whole > 0 {
+            let (to, _) = out.split_at_mut(whole);
+            fetch(elements, from, to)?;
+            elements.transform.apply(to)?;
+            whole
+        } else {
+            cut.resize(unit, 0);
+            fetch(elements, from - before as u64, &mut cut)?;
+            elements.transform.apply(&mut cut)?;
+            let n = (unit - before).min(out.len());
+            out[..n].copy_from_slice(&cut[before..before + n]);
+            n
+        };
+        from += n as u64;
+        out = &mut out[n..];
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

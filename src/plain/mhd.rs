@@ -1,0 +1,193 @@
+//! `.mhd`: a `MetaImage` header beside `NAME.raw`, for the programs on ITK, elastix,
+//! `ParaView`.
+//!
+//! ```text
+//! ObjectType = Image
+//! NDims = 3
+//! BinaryData = True
+//! BinaryDataByteOrderMSB = False
+//! CompressedData = False
+//! Offset = 0.0 0.0 0.0                 where an axis has an origin
+//! ElementSpacing = 0.5 0.5 2.0         where an axis has a spacing
+//! DimSize = 5 4 3                      fastest axis first, as the two above
+//! ElementNumberOfChannels = 2          complex numbers, and a last axis of channels
+//! ElementType = MET_USHORT
+//! ElementDataFile = t.raw              the last line
+//! ```
+//!
+//! Lengths are millimetres here, so that spacings in micrometres are divided by 1000; other units
+//! stay, unnamed. Truth values are `MET_UCHAR`, times `MET_LONG_LONG`. An array has 1 to 10 axes,
+//! none of them empty. There is no place for attributes.
+//!
+//! Source: the `MetaIO` documentation of ITK.
+
+use std::fmt::Write;
+
+use super::axes::units::Unit;
+use super::number::Number;
+use super::{Array, Axis, AxisKind, FileFormat, Layout};
+use crate::error::FormatError;
+
+/// Most axes.
+const MOST_AXES: usize = 10;
+
+pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
+    Ok(Layout::of_bytes(header(array)?.into_bytes()))
+}
+
+fn refused(place: &str, name: impl Into<String>) -> FormatError {
+    FormatError::inexpressible(place, name, FileFormat::Mhd.title())
+}
+
+fn header(array: &Array) -> Result<String, FormatError> {
+    array.n_bytes()?;
+    let number = Number::of(&array.data_type);
+    let (number, name) = number
+        .and_then(|number| Some((number, type_name(number)?)))
+        .ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
+    let unfit = || refused("shape", format!("{:?}", array.shape.as_slice()));
+    let channels = channels(array, number);
+    let rank = array.rank() - usize::from(channels.is_some() && !number.is_complex());
+    let shape = array.shape.get(..rank).unwrap_or_default();
+    let axes = array.axes.get(..rank).unwrap_or_default();
+    // MetaIO counts elements of an axis, and channels, in 32 bits.
+    let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
+    if !(1..=MOST_AXES).contains(&rank) || !array.shape.iter().all(fits) {
+        return Err(unfit());
+    }
+    let data_file = data_file(&array.name)?;
+    let mut out = format!(
+        "ObjectType = Image\nNDims = {rank}\nBinaryData = True\n\
+         BinaryDataByteOrderMSB = False\nCompressedData = False\n"
+    );
+    measures(&mut out, "Offset", 0.0, axes, |axis| axis.origin);
+    let spacing = |axis: &Axis| axis.spacing.filter(|&spacing| spacing != 0.0);
+    measures(&mut out, "ElementSpacing", 1.0, axes, spacing);
+    let sizes: Vec<String> = shape.iter().rev().map(u64::to_string).collect();
+    let _ = writeln!(out, "DimSize = {}", sizes.join(" "));
+    if let Some(channels) = channels {
+        let _ = writeln!(out, "ElementNumberOfChannels = {channels}");
+    }
+    let _ = writeln!(out, "ElementType = {name}\nElementDataFile = {data_file}");
+    Ok(out)
+}
+
+/// Numbers of one element of the image, where they are several.
+fn channels(array: &Array, number: Number) -> Option<u64> {
+    if number.is_complex() {
+        return Some(2);
+    }
+    let is_last = array
+        .axes
+        .last()
+        .is_some_and(|axis| axis.kind == AxisKind::Channel);
+    let channels = array.shape.last().copied();
+    channels.filter(|_| is_last && array.rank() > 1)
+}
+
+/// A number for each axis, in millimetres if it is a length; no line where none is known.
+fn measures(
+    out: &mut String,
+    field: &str,
+    unknown: f64,
+    axes: &[Axis],
+    of: impl Fn(&Axis) -> Option<f64>,
+) {
+    let measure = |axis: &Axis| {
+        let value = of(axis).filter(|value| value.is_finite())?;
+        match axis.unit.as_deref().and_then(Unit::length) {
+            Some(unit) => unit.convert(value, Unit::power(-3)),
+            None => Some(value),
+        }
+    };
+    let values: Vec<Option<f64>> = axes.iter().rev().map(measure).collect();
+    if values.iter().any(Option::is_some) {
+        let values: Vec<String> = values
+            .iter()
+            .map(|value| format!("{:?}", value.unwrap_or(unknown)))
+            .collect();
+        let _ = writeln!(out, "{field} = {}", values.join(" "));
+    }
+}
+
+fn type_name(number: Number) -> Option<&'static str> {
+    Some(match number {
+        Number::Int8 => "MET_CHAR",
+        Number::Bool | Number::UInt8 => "MET_UCHAR",
+        Number::Int16 => "MET_SHORT",
+        Number::UInt16 => "MET_USHORT",
+        Number::Int32 => "MET_INT",
+        Number::UInt32 => "MET_UINT",
+        Number::Int64 | Number::Time => "MET_LONG_LONG",
+        Number::UInt64 => "MET_ULONG_LONG",
+        Number::Float32 | Number::Complex64 => "MET_FLOAT",
+        Number::Float64 | Number::Complex128 => "MET_DOUBLE",
+        Number::Float16 => return None,
+    })
+}
+
+/// The name of the `.raw` file. There are no escapes: a list of files begins with `LIST`, and a
+/// pattern of numbered ones has a `%`.
+fn data_file(name: &str) -> Result<String, FormatError> {
+    if name.contains('%') || name.contains(char::is_control) {
+        return Err(refused("name", name.escape_debug().to_string()));
+    }
+    let is_plain = !name.starts_with("LIST") && !name.starts_with(char::is_whitespace);
+    let here = if is_plain { "" } else { "./" };
+    Ok(format!("{here}{name}.raw"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::array;
+    use super::*;
+
+    #[test]
+    fn lengths_are_millimetres() {
+        let mut array = array("t", r#""<u2""#, &[7, 3, 4, 5]);
+        let units = ["second", "micrometer", "micrometer", "nanometer"];
+        for ((axis, unit), spacing) in array.axes.iter_mut().zip(units).zip([3.0, 0.65, 2.0, 5.0]) {
+            axis.unit = Some(unit.to_owned());
+            axis.spacing = Some(spacing);
+        }
+        array.axes[1].origin = Some(-500.0);
+        let expected = "ObjectType = Image\nNDims = 4\nBinaryData = True\n\
+                        BinaryDataByteOrderMSB = False\nCompressedData = False\n\
+                        Offset = 0.0 0.0 -0.5 0.0\nElementSpacing = 5e-6 0.002 0.00065 3.0\n\
+                        DimSize = 5 4 3 7\nElementType = MET_USHORT\nElementDataFile = t.raw\n";
+        assert_eq!(header(&array).unwrap(), expected);
+    }
+
+    #[test]
+    fn channels_and_complex_parts_are_of_one_element() {
+        let mut rgb = array("rgb", r#""|u1""#, &[4, 5, 3]);
+        rgb.axes[2].kind = AxisKind::Channel;
+        let complex = array("z", r#""<c16""#, &[4, 5]);
+        for (array, name, channels) in [(rgb, "UCHAR", 3), (complex, "DOUBLE", 2)] {
+            let end = format!(
+                "DimSize = 5 4\nElementNumberOfChannels = {channels}\n\
+                 ElementType = MET_{name}\nElementDataFile = {}.raw\n",
+                array.name
+            );
+            assert!(header(&array).unwrap().ends_with(&end));
+        }
+    }
+
+    #[test]
+    fn what_metaimage_lacks_is_refused_by_name() {
+        for (name, typestr, shape, found) in [
+            ("t", r#""<f2""#, &[1][..], "data type: `<f2`"),
+            ("t", r#""bfloat16""#, &[1], "data type: `bfloat16`"),
+            ("t", r#""<u2""#, &[], "shape: `[]`"),
+            ("t", r#""<u2""#, &[3, 0], "shape: `[3, 0]`"),
+            ("t", r#""<u2""#, &[1; 11], "shape: `[1, 1"),
+            ("t", r#""|u1""#, &[1 << 31], "shape: `[2147483648]`"),
+            ("a\nb", r#""<u2""#, &[1], "name: `a\\nb`"),
+        ] {
+            let error = layout(&array(name, typestr, shape))
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with(found), "{error}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Classic `NetCDF`: the arrays of one group, with dimensions and attributes, as one file.
+//!
+//! ```text
+//! 0          H            up(H, 4096)                                           end
+//! | header   | zeros      | fixed variables, in order  | records 0, 1, 2 …      |
+//!
+//! header:   'C' 'D' 'F' 2|5, numrecs, dimensions, global attributes, variables
+//! record:   one slab of every record variable, each padded to 4 bytes
+//! ```
+//!
+//! * **Version.** CDF-2, which everything reads, where types and sizes fit; CDF-5, which GDAL and
+//!   scipy do not read, for 64-bit integers and for what is too large. See [`choice`].
+//! * **Places.** A variable of 4096 bytes or more begins at a multiple of 4096, and so does the
+//!   first one after it: no page holds elements of a large array and anything else. Smaller ones
+//!   are packed at multiples of 8, so that a group of many stays small. See [`places`].
+//! * **Records.** Only where asked for, where a variable has no elements along its first axis, or
+//!   where CDF-2 cannot hold several large variables in another way: a coordinate that is spread
+//!   over records has a piece of large data in each of its pages.
+//! * **Text** is char with one more dimension, complex numbers are pairs along one more, `ri`.
+//!
+//! Byte order is big-endian throughout. Sources: "The `NetCDF` Classic Format Specification" and
+//! "The `NetCDF` 64-bit Data (CDF-5) Format Specification", in the `NetCDF` users' guide.
+
+mod choice;
+mod header;
+mod places;
+mod variable;
+
+use super::cf::{Dimensions, Names, is_coordinate};
+use super::layout::{Elements, Slabs};
+use super::{FileFormat, Group, GroupFile, Layout, Omitted, Options};
+use crate::error::FormatError;
+use choice::Choice;
+use header::{Header, VariableEntry};
+use places::{Places, Slot};
+use variable::{Key, Variable};
+
+/// Which of the classic formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// CDF-2 where everything fits, else CDF-5.
+    Smallest,
+    /// CDF-5.
+    Cdf5,
+}
+
+/// The version that a file is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cdf {
+    /// "64-bit offset".
+    Two,
+    /// "64-bit data".
+    Five,
+}
+
+/// The most dimensions of a file, and of one variable.
+const MOST_DIMENSIONS: usize = 1024;
+
+/// What the format cannot hold: `name` at `place`.
+fn refused(place: &str, name: impl Into<String>) -> FormatError {
+    FormatError::inexpressible(place, name, FileFormat::Nc.title())
+}
+
+/// A variable and the indices of its dimensions in the file.
+struct Placed<'a> {
+    variable: Variable<'a>,
+    dimensions: Vec<usize>,
+    is_record: bool,
+}
+
+/// The file of the arrays that are directly in `group`.
+///
+/// # Errors
+///
+/// When the header or the file would be too large, or when it could hold none of the arrays.
+pub(super) fn file(
+    group: &Group,
+    version: Version,
+    options: &Options,
+) -> Result<GroupFile, FormatError> {
+    let mut omitted = Vec::new();
+    let mut variables = Vec::new();
+    // Coordinate variables first: that is where readers of the file, and people, look for them.
+    let (coordinates, others): (Vec<_>, Vec<_>) =
+        group.arrays.iter().partition(|array| is_coordinate(array));
+    for array in coordinates.into_iter().chain(others) {
+        match Variable::of(array) {
+            Ok(variable) => variables.push(variable),
+            Err(reason) => omitted.push(omission(&array.name, reason)),
+        }
+    }
+    let choice = choice::choose(&mut variables, version, options, &mut omitted)?;
+    let (dimensions, placed) = dimensions(variables, &choice, &mut omitted);
+    if placed.is_empty() && !group.arrays.is_empty() {
+        let reason = omitted.into_iter().next();
+        return Err(reason.map_or_else(
+            || refused("", group.name.as_str()),
+            |first| first.reason.within(&first.name),
+        ));
+    }
+    omitted.extend(group.omitted.iter().cloned());
+    omitted.sort_by(|a, b| a.name.cmp(&b.name));
+    let layout = layout(group, &omitted, &choice, &dimensions, &placed)?;
+    Ok(GroupFile { layout, omitted })
+}
+
+fn omission(name: &str, reason: FormatError) -> Omitted {
+    Omitted {
+        name: name.to_owned(),
+        reason,
+    }
+}
+
+/// The dimensions of the file, and each variable with its own.
+fn dimensions<'a>(
+    variables: Vec<Variable<'a>>,
+    choice: &Choice<'a>,
+    omitted: &mut Vec<Omitted>,
+) -> (Dimensions, Vec<Placed<'a>>) {
+    let arrays = variables.iter().map(|variable| variable.array);
+    let mut dimensions = Dimensions::new(arrays.filter(|array| is_coordinate(array)));
+    let mut placed = Vec::new();
+    for variable in variables {
+        // The record dimension can only be first: along other axes another one stands for it.
+        let mut keys: Vec<(Option<String>, u64)> = Vec::new();
+        for (axis, key) in variable.keys().enumerate() {
+            let name = key.name.map(str::to_owned);
+            keys.push(if axis > 0 && choice.record == Some(key) {
+                let stem = name.as_deref().unwrap_or("dim");
+                (Some(format!("{stem}_{}", key.len)), key.len)
+            } else {
+                (name, key.len)
+            });
+        }
+        let mut added: Vec<_> = keys
+            .iter()
+            .filter(|(name, len)| dimensions.find(name.as_deref(), *len).is_none())
+            .collect();
+        added.sort();
+        added.dedup();
+        if dimensions.list().len() + added.len() > MOST_DIMENSIONS {
+            let what = format!("more than {MOST_DIMENSIONS} in one file");
+            omitted.push(omission(&variable.array.name, refused("dimensions", what)));
+            continue;
+        }
+        let of_axes = keys.iter();
+        placed.push(Placed {
+            dimensions: of_axes
+                .map(|(name, len)| dimensions.take(name.as_deref(), *len))
+                .collect(),
+            is_record: choice.record.is_some() && variable.keys().next() == choice.record,
+            variable,
+        });
+    }
+    (dimensions, placed)
+}
+
+fn layout(
+    group: &Group,
+    omitted: &[Omitted],
+    choice: &Choice<'_>,
+    dimensions: &Dimensions,
+    placed: &[Placed<'_>],
+) -> Result<Layout, FormatError> {
+    let mut slots = Vec::with_capacity(placed.len());
+    for Placed {
+        variable,
+        is_record,
+        ..
+    } in placed
+    {
+        slots.push(Slot {
+            slab: variable.slab(*is_record)?,
+            is_record: *is_record,
+        });
+    }
+
+    let mut header = Header::new(choice.cdf);
+    let find = |key: Key<'_>| Some((dimensions.find(key.name, key.len)?, key.len));
+    let record = choice.record.and_then(find);
+    let n_records = record.map_or(0, |(_, len)| len);
+    header.number(n_records)?;
+    header.dimensions(dimensions.list(), record.map(|(index, _)| index))?;
+    header.global_attributes(group, omitted)?;
+    header.variable_list(placed.len())?;
+    let mut names = Names::default();
+    for (placed, slot) in placed.iter().zip(&slots) {
+        header.variable(&VariableEntry {
+            name: names.take(&placed.variable.array.name),
+            variable: &placed.variable,
+            dimensions: &placed.dimensions,
+            slab: slot.slab,
+        })?;
+    }
+    let whole = Places::of(header.len(), &slots, n_records)?;
+    let bytes = header.finish(&whole.begins);
+
+    let mut builder = Layout::builder();
+    builder.bytes(bytes);
+    // In the order of their places: fixed ones before records.
+    for is_record in [false, true] {
+        for ((placed, slot), begin) in placed.iter().zip(&slots).zip(&whole.begins) {
+            if slot.is_record != is_record {
+                continue;
+            }
+            let variable = &placed.variable;
+            let mut elements = Elements::all(variable.array, variable.transform)?;
+            if is_record && slot.slab != whole.record_len {
+                elements.slabs = Some(Slabs {
+                    len: slot.slab,
+                    stride: whole.record_len,
+                });
+            }
+            builder.seek(*begin).elements(elements);
+        }
+    }
+    if whole.end > builder.len() {
+        builder.seek(whole.end);
+    }
+    builder.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Which version a file is of, and which dimension is its record dimension.
+//!
+//! CDF-2 holds at most 2^32 - 4 bytes of a variable, with one exception:
+//!
+//! ```text
+//! fixed variables only           the last one may be larger
+//! fixed and record variables     one record of the last record variable may be larger
+//! ```
+//!
+//! So one variable that is too large goes last. Several do if they share their first dimension,
+//! which becomes the record dimension then. Otherwise it takes CDF-5, as it does for types of 64
+//! bits. A length of 0 can only be that of the record dimension.
+
+use super::variable::{Key, Type, Variable};
+use super::{Cdf, Version, omission};
+use crate::error::FormatError;
+use crate::plain::cf::is_coordinate;
+use crate::plain::{Omitted, Options};
+
+/// The most bytes of a variable of CDF-2, or of one record of it.
+const MOST_CDF2_BYTES: u64 = (1 << 32) - 4;
+/// The greatest length of a dimension of CDF-2.
+const MOST_CDF2_LEN: u64 = (1 << 31) - 1;
+
+/// What a file is made as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice<'a> {
+    pub(super) cdf: Cdf,
+    /// What makes the record dimension, if there is one.
+    pub(super) record: Option<Key<'a>>,
+}
+
+/// Chooses for `variables`: takes out those that it cannot hold, and puts the rest in order.
+pub(super) fn choose<'a>(
+    variables: &mut Vec<Variable<'a>>,
+    version: Version,
+    options: &Options,
+    omitted: &mut Vec<Omitted>,
+) -> Result<Choice<'a>, FormatError> {
+    let asked = options
+        .unlimited
+        .as_deref()
+        .and_then(|name| asked_for(name, variables));
+    let record = asked.or_else(|| without_length(variables));
+    variables.retain(|variable| match misfit(variable, record) {
+        Some(reason) => {
+            omitted.push(omission(&variable.array.name, reason));
+            false
+        }
+        None => true,
+    });
+    let mut choice = Choice {
+        cdf: Cdf::Two,
+        record,
+    };
+    if version == Version::Cdf5 || !variables.iter().all(fits_cdf2) {
+        choice.cdf = Cdf::Five;
+    } else if !arrange(variables, record)? {
+        let shared = if record.is_none() {
+            shared_by_large(variables)?
+        } else {
+            None
+        };
+        match shared {
+            Some(_) if arrange(variables, shared)? => choice.record = shared,
+            _ => choice.cdf = Cdf::Five,
+        }
+    }
+    Ok(choice)
+}
+
+/// What makes the dimension `name`: of the coordinate variable if there is one, else of the first
+/// variable that has it in front. `None` when none has, as in a group that does not know it.
+fn asked_for<'a>(name: &str, variables: &[Variable<'a>]) -> Option<Key<'a>> {
+    let named = |variable: &&Variable<'a>| {
+        variable
+            .first_key()
+            .is_some_and(|key| key.name == Some(name))
+    };
+    let mut coordinates = variables.iter().filter(|v| is_coordinate(v.array));
+    coordinates
+        .find(named)
+        .or_else(|| variables.iter().find(named))?
+        .first_key()
+}
+
+/// The dimension without length that lets the most variables without elements be held.
+fn without_length<'a>(variables: &[Variable<'a>]) -> Option<Key<'a>> {
+    let mut counts: Vec<(Key<'a>, usize)> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for variable in variables {
+        let Some(key) = variable.first_key().filter(|key| key.len == 0) else {
+            continue;
+        };
+        if misfit(variable, Some(key)).is_none() {
+            let place = *places.entry(key).or_insert_with(|| {
+                counts.push((key, 0));
+                counts.len() - 1
+            });
+            if let Some((_, count)) = counts.get_mut(place) {
+                *count += 1;
+            }
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max()?;
+    let found = counts.into_iter().find(|(_, count)| *count == most);
+    found.map(|(key, _)| key)
+}
+
+/// Why the variable cannot be in a file with that record dimension.
+fn misfit(variable: &Variable<'_>, record: Option<Key<'_>>) -> Option<FormatError> {
+    let is_record = record.is_some() && variable.first_key() == record;
+    let fixed = variable.keys().skip(usize::from(is_record));
+    if fixed.into_iter().any(|key| key.len == 0) {
+        return Some(variable.refused_shape());
+    }
+    variable.slab(is_record).err()
+}
+
+/// Whether types and lengths are those of CDF-2; bytes are another matter.
+fn fits_cdf2(variable: &Variable<'_>) -> bool {
+    !matches!(variable.kind, Type::Int64 | Type::UInt64)
+        && variable.keys().all(|key| key.len <= MOST_CDF2_LEN)
+}
+
+/// Puts a too large variable last. Whether CDF-2 can hold all then.
+fn arrange<'a>(
+    variables: &mut Vec<Variable<'a>>,
+    record: Option<Key<'a>>,
+) -> Result<bool, FormatError> {
+    let is_record = |variable: &Variable<'_>| record.is_some() && variable.first_key() == record;
+    let mut large = Vec::new();
+    for (i, variable) in variables.iter().enumerate() {
+        if variable.slab(is_record(variable))? > MOST_CDF2_BYTES {
+            large.push(i);
+        }
+    }
+    let any_record = variables.iter().any(is_record);
+    match large.as_slice() {
+        [] => Ok(true),
+        [one] if variables.get(*one).is_some_and(is_record) == any_record => {
+            let last = variables.remove(*one);
+            variables.push(last);
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// What makes the first dimension of all variables that are too large, if they share it.
+fn shared_by_large<'a>(variables: &[Variable<'a>]) -> Result<Option<Key<'a>>, FormatError> {
+    let mut shared = None;
+    for variable in variables {
+        if variable.slab(false)? > MOST_CDF2_BYTES {
+            let key = variable.first_key();
+            if key.is_none() || (shared.is_some() && shared != key) {
+                return Ok(None);
+            }
+            shared = key;
+        }
+    }
+    Ok(shared)
+}

@@ -1,0 +1,263 @@
+//! The bytes of the header.
+//!
+//! ```text
+//! list       tag, count, entries; nothing in it: 0, 0
+//! name       length in bytes, UTF-8, zeros up to 4
+//! dimension  name, length (0: the record dimension)
+//! attribute  name, type, count, values, zeros up to 4
+//! variable   name, rank, indices of dimensions, attributes, type, bytes, begin
+//! ```
+//!
+//! Tags and types have 4 bytes, begins 8; lengths and counts 4 in CDF-2 and 8 in CDF-5. Begins
+//! depend on the length of the header, so they are filled in at the end.
+
+use super::Cdf;
+use super::places::padded;
+use super::variable::{Type, Variable};
+use crate::dtype::Element;
+use crate::error::FormatError;
+use crate::plain::cf::attributes::{exact, of_array, of_group, set};
+use crate::plain::cf::{Attribute, Dimension, Names, Value};
+use crate::plain::{Group, Omitted};
+
+/// The longest header, in bytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+const DIMENSION: u32 = 0x0a;
+const VARIABLE: u32 = 0x0b;
+const ATTRIBUTE: u32 = 0x0c;
+
+/// A header, as far as it is written.
+#[derive(Debug)]
+pub(super) struct Header {
+    cdf: Cdf,
+    bytes: Vec<u8>,
+    /// Where the begin of each variable goes.
+    begins_at: Vec<usize>,
+}
+
+/// What the header says of a variable.
+pub(super) struct VariableEntry<'a> {
+    pub(super) name: String,
+    pub(super) variable: &'a Variable<'a>,
+    /// Indices of its dimensions.
+    pub(super) dimensions: &'a [usize],
+    /// Bytes, or those of one record, without padding.
+    pub(super) slab: u64,
+}
+
+impl Header {
+    /// The first four bytes.
+    pub(super) fn new(cdf: Cdf) -> Header {
+        let version = match cdf {
+            Cdf::Two => 2,
+            Cdf::Five => 5,
+        };
+        Header {
+            cdf,
+            bytes: vec![b'C', b'D', b'F', version],
+            begins_at: Vec::new(),
+        }
+    }
+
+    /// Bytes of it.
+    pub(super) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// All of it, with where each variable begins.
+    pub(super) fn finish(mut self, begins: &[u64]) -> Vec<u8> {
+        for (at, begin) in self.begins_at.iter().zip(begins) {
+            if let Some(to) = self.bytes.get_mut(*at..*at + 8) {
+                to.copy_from_slice(&begin.to_be_bytes());
+            }
+        }
+        self.bytes
+    }
+
+    /// A length or count, as wide as the version has them.
+    pub(super) fn number(&mut self, value: u64) -> Result<(), FormatError> {
+        match self.cdf {
+            Cdf::Five => self.push(&value.to_be_bytes()),
+            Cdf::Two => match u32::try_from(value) {
+                Ok(value) => self.push(&value.to_be_bytes()),
+                Err(_) => Err(FormatError::TooLarge {
+                    what: "a length in the header",
+                    found: value.to_string(),
+                    limit: u32::MAX.into(),
+                }),
+            },
+        }
+    }
+
+    /// The dimensions; `record` is the index of the record dimension.
+    pub(super) fn dimensions(
+        &mut self,
+        dimensions: &[Dimension],
+        record: Option<usize>,
+    ) -> Result<(), FormatError> {
+        self.list(DIMENSION, dimensions.len())?;
+        for (index, dimension) in dimensions.iter().enumerate() {
+            self.name(&dimension.name)?;
+            self.number(if record == Some(index) {
+                0
+            } else {
+                dimension.len
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The attributes of the group.
+    pub(super) fn global_attributes(
+        &mut self,
+        group: &Group,
+        omitted: &[Omitted],
+    ) -> Result<(), FormatError> {
+        // No attribute of a group is of the type of a variable.
+        self.attributes(&of_group(group, omitted), Type::Char)
+    }
+
+    /// Begins the list of `count` variables.
+    pub(super) fn variable_list(&mut self, count: usize) -> Result<(), FormatError> {
+        self.list(VARIABLE, count)
+    }
+
+    /// A variable.
+    pub(super) fn variable(&mut self, entry: &VariableEntry<'_>) -> Result<(), FormatError> {
+        let variable = entry.variable;
+        let (code, as_unsigned) = variable.kind.code(self.cdf);
+        self.name(&entry.name)?;
+        self.number(entry.dimensions.len() as u64)?;
+        for &index in entry.dimensions {
+            self.number(index as u64)?;
+        }
+
+        let mut attributes = of_array(variable.array);
+        let mut say = |name: &str, text: &str| {
+            set(&mut attributes, name, Value::Text(text.to_owned()));
+        };
+        match &variable.array.data_type.element {
+            Element::Bool => say("dtype", "bool"),
+            // Of bytes the attributes may know better.
+            Element::Bytes { .. } if variable.array.attributes.text("_Encoding").is_some() => {}
+            Element::Bytes { .. } | Element::Text { .. } => say("_Encoding", "utf-8"),
+            Element::Integer(_) if as_unsigned => say("_Unsigned", "true"),
+            _ => {}
+        }
+        if entry.name != variable.array.name && !variable.array.name.contains('\0') {
+            say("zarr_name", &variable.array.name);
+        }
+        self.attributes(&attributes, variable.kind)?;
+
+        self.push(&u32::from(code).to_be_bytes())?;
+        // Readers go by the shape; what CDF-2 has no room for is said to be as much as it has.
+        let bytes = padded(entry.slab).unwrap_or(u64::MAX);
+        match self.cdf {
+            Cdf::Two => self.number(bytes.min(u32::MAX.into()))?,
+            Cdf::Five => self.number(bytes)?,
+        }
+        self.begins_at.push(self.bytes.len());
+        self.push(&[0; 8])
+    }
+
+    fn attributes(&mut self, attributes: &[Attribute], own: Type) -> Result<(), FormatError> {
+        self.list(ATTRIBUTE, attributes.len())?;
+        let mut names = Names::default();
+        for attribute in attributes {
+            self.name(&names.take(&attribute.name))?;
+            self.value(&attribute.value, own)?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: &Value, own: Type) -> Result<(), FormatError> {
+        match value {
+            Value::Text(text) => self.values(Type::Char, 1, text.as_bytes()),
+            Value::Floats(values) => self.floats(values),
+            Value::Own(elements) => {
+                let size = own.size();
+                let mut bytes = elements.clone();
+                bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+                self.values(own, size, &bytes)
+            }
+            Value::Integers(values) => {
+                let narrow = values.iter().map(|&value| i32::try_from(value).ok());
+                if let Some(narrow) = narrow.collect::<Option<Vec<i32>>>() {
+                    let bytes = narrow.iter().flat_map(|value| value.to_be_bytes());
+                    return self.values(Type::Int, 4, &bytes.collect::<Vec<u8>>());
+                }
+                let bytes = values.iter().flat_map(|value| value.to_be_bytes());
+                self.wide(Type::Int64, values, &bytes.collect::<Vec<u8>>())
+            }
+            Value::Unsigned(values) => {
+                let bytes = values.iter().flat_map(|value| value.to_be_bytes());
+                self.wide(Type::UInt64, values, &bytes.collect::<Vec<u8>>())
+            }
+        }
+    }
+
+    /// Integers of 64 bits, which are `bytes`. CDF-2 has none: floats if they are exact as such,
+    /// else their JSON.
+    fn wide<T>(&mut self, kind: Type, values: &[T], bytes: &[u8]) -> Result<(), FormatError>
+    where
+        T: Copy + Into<i128> + ToString,
+    {
+        if self.cdf == Cdf::Five {
+            return self.values(kind, 8, bytes);
+        }
+        let floats = values.iter().map(|&value| exact(value.into()));
+        if let Some(floats) = floats.collect::<Option<Vec<f64>>>() {
+            return self.floats(&floats);
+        }
+        let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+        let text = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(",")),
+        };
+        self.values(Type::Char, 1, text.as_bytes())
+    }
+
+    fn floats(&mut self, values: &[f64]) -> Result<(), FormatError> {
+        let bytes = values.iter().flat_map(|value| value.to_be_bytes());
+        self.values(Type::Double, 8, &bytes.collect::<Vec<u8>>())
+    }
+
+    /// Values of an attribute, of `size` bytes each, which are `bytes`.
+    fn values(&mut self, kind: Type, size: usize, bytes: &[u8]) -> Result<(), FormatError> {
+        let (code, _) = kind.code(self.cdf);
+        self.push(&u32::from(code).to_be_bytes())?;
+        self.number((bytes.len() / size) as u64)?;
+        self.push_padded(bytes)
+    }
+
+    fn list(&mut self, tag: u32, count: usize) -> Result<(), FormatError> {
+        let tag = if count == 0 { 0 } else { tag };
+        self.push(&tag.to_be_bytes())?;
+        self.number(count as u64)
+    }
+
+    fn name(&mut self, name: &str) -> Result<(), FormatError> {
+        self.number(name.len() as u64)?;
+        self.push_padded(name.as_bytes())
+    }
+
+    fn push_padded(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        self.push(bytes)?;
+        let padding = bytes.len().next_multiple_of(4) - bytes.len();
+        self.push([0; 3].get(..padding).unwrap_or_default())
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        let len = self.len().saturating_add(bytes.len() as u64);
+        if len > MOST_BYTES {
+            return Err(FormatError::TooLarge {
+                what: "the size of the header in bytes",
+                found: format!("{len} or more"),
+                limit: MOST_BYTES,
+            });
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Where variables lie.
+//!
+//! ```text
+//! header 300 | time, 64 bytes | lat, 48 | air, 9000 bytes     | area, 10  | records
+//! 0          4096             4160      8192           17192  20480       20496
+//! ```
+//!
+//! The header has its pages for itself: that elements cannot be decoded must not make the file
+//! unreadable.
+
+use crate::error::FormatError;
+
+/// Variables of as many bytes have their pages for themselves.
+const PAGE: u64 = 4096;
+
+/// A variable.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    /// Bytes, or those of one record, without padding.
+    pub(super) slab: u64,
+    pub(super) is_record: bool,
+}
+
+/// Where the variables of a file are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Of each, where it (or its first record) begins.
+    pub(super) begins: Vec<u64>,
+    /// From a record to the next.
+    pub(super) record_len: u64,
+    /// One past the last byte of the file.
+    pub(super) end: u64,
+}
+
+impl Places {
+    /// The places behind `header_len` bytes.
+    pub(super) fn of(
+        header_len: u64,
+        slots: &[Slot],
+        n_records: u64,
+    ) -> Result<Places, FormatError> {
+        places(header_len, slots, n_records).ok_or_else(|| FormatError::TooLarge {
+            what: "the size of the file in bytes",
+            found: "more".to_owned(),
+            limit: i64::MAX.unsigned_abs(),
+        })
+    }
+}
+
+fn places(header_len: u64, slots: &[Slot], n_records: u64) -> Option<Places> {
+    let mut begins = vec![0; slots.len()];
+    let mut at = header_len;
+    // The header counts as large.
+    let mut alone = true;
+    for (slot, begin) in slots.iter().zip(&mut begins) {
+        if !slot.is_record {
+            *begin = next(at, slot.slab, &mut alone)?;
+            at = begin.checked_add(padded(slot.slab)?)?;
+        }
+    }
+    let n_record_variables = slots.iter().filter(|slot| slot.is_record).count();
+    if n_record_variables == 0 {
+        return Some(Places {
+            begins,
+            record_len: 0,
+            end: at,
+        });
+    }
+    let mut record_len = 0_u64;
+    for (slot, begin) in slots.iter().zip(&mut begins) {
+        if slot.is_record {
+            *begin = record_len;
+            // A lone record variable is not padded: a rule older than the format.
+            let len = match n_record_variables {
+                1 => slot.slab,
+                _ => padded(slot.slab)?,
+            };
+            record_len = record_len.checked_add(len)?;
+        }
+    }
+    let all = record_len.checked_mul(n_records)?;
+    let first = next(at, all, &mut alone)?;
+    for (slot, begin) in slots.iter().zip(&mut begins) {
+        if slot.is_record {
+            *begin = first.checked_add(*begin)?;
+        }
+    }
+    Some(Places {
+        begins,
+        record_len,
+        end: first.checked_add(all)?,
+    })
+}
+
+/// Where `len` bytes begin, at `at` or behind it. `alone`: whether what is before `at` has its
+/// pages for itself; then, whether these bytes have.
+fn next(at: u64, len: u64, alone: &mut bool) -> Option<u64> {
+    let large = len >= PAGE;
+    let to = if large || *alone { PAGE } else { 8 };
+    *alone = large;
+    at.checked_next_multiple_of(to)
+}
+
+/// `bytes` with what fills them up to 4.
+pub(super) fn padded(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed(slab: u64) -> Slot {
+        Slot {
+            slab,
+            is_record: false,
+        }
+    }
+
+    fn record(slab: u64) -> Slot {
+        Slot {
+            slab,
+            is_record: true,
+        }
+    }
+
+    #[test]
+    fn small_ones_are_packed_and_large_ones_alone() {
+        let slots = [fixed(64), fixed(45), fixed(9000), fixed(10), fixed(4095)];
+        let places = Places::of(300, &slots, 0).unwrap();
+        assert_eq!(places.begins, [4096, 4160, 8192, 20480, 20496]);
+        assert_eq!(places.end, 20496 + 4096);
+        let empty = Places::of(300, &[], 0).unwrap();
+        assert_eq!((empty.begins, empty.end), (vec![], 300));
+    }
+
+    #[test]
+    fn records_are_padded_unless_there_is_one_variable() {
+        let one = Places::of(4096, &[fixed(1), record(21)], 7).unwrap();
+        assert_eq!(one.begins, [4096, 4104]);
+        assert_eq!((one.record_len, one.end), (21, 4104 + 7 * 21));
+        let two = Places::of(4096, &[record(21), fixed(1), record(2)], 300).unwrap();
+        assert_eq!(two.begins, [8192, 4096, 8192 + 24]);
+        assert_eq!((two.record_len, two.end), (28, 8192 + 300 * 28));
+        assert!(Places::of(4096, &[record(1 << 62), record(1 << 62)], 3).is_err());
+        assert!(Places::of(4096, &[fixed(u64::MAX)], 0).is_err());
+    }
+}

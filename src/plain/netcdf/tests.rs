@@ -1,0 +1,270 @@
+//! Files held against bytes spelled by hand and against a reader of the grammar.
+
+mod large;
+mod properties;
+mod reader;
+
+use super::*;
+use crate::dtype::FillValue;
+use crate::plain::Array;
+use crate::plain::testing::{array, attributes, check_slices, whole};
+use reader::File;
+
+/// An array whose dimensions have names (`""`: none).
+fn named(name: &str, typestr: &str, shape: &[u64], dimensions: &[&str]) -> Array {
+    let mut array = array(name, typestr, shape);
+    array.dimension_names = dimensions
+        .iter()
+        .map(|name| (!name.is_empty()).then(|| (*name).to_owned()))
+        .collect();
+    array
+}
+
+fn group(arrays: Vec<Array>) -> Group {
+    let mut group = Group {
+        name: "g".to_owned(),
+        arrays,
+        ..Group::default()
+    };
+    for (id, array) in group.arrays.iter_mut().enumerate() {
+        array.id = id;
+    }
+    group
+}
+
+fn unlimited(name: &str) -> Options {
+    Options {
+        unlimited: Some(name.to_owned()),
+    }
+}
+
+/// The file of the group, whose arrays have these elements, and its header.
+fn made(
+    group: &Group,
+    version: Version,
+    options: &Options,
+    elements: &[Vec<u8>],
+) -> (Vec<u8>, File, GroupFile) {
+    let made = file(group, version, options).unwrap();
+    let elements = elements.iter().map(Vec::as_slice);
+    let arrays: Vec<(&Array, &[u8])> = group.arrays.iter().zip(elements).collect();
+    let bytes = whole(&made.layout, &arrays);
+    check_slices(&made.layout, &arrays);
+    let header = File::parse(&bytes);
+    (bytes, header, made)
+}
+
+/// Words and texts of a header, each padded to 4 bytes.
+fn spelled(parts: &[&dyn std::fmt::Debug], wide: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in parts {
+        let part = format!("{part:?}");
+        if let Some(text) = part.strip_prefix('"') {
+            bytes.extend_from_slice(text.trim_end_matches('"').as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        } else if let Some(word) = part.strip_prefix("Word(") {
+            let word: u32 = word.trim_end_matches(')').parse().unwrap();
+            bytes.extend_from_slice(&word.to_be_bytes());
+        } else {
+            let number: u64 = part.parse().unwrap();
+            let number = number.to_be_bytes();
+            bytes.extend_from_slice(if wide { &number } else { &number[4..] });
+        }
+    }
+    bytes
+}
+
+/// Four bytes in every version.
+#[derive(Debug)]
+struct Word(#[expect(dead_code, reason = "read by Debug")] u32);
+
+#[test]
+fn a_small_file_byte_by_byte() {
+    let mut x = named("x", "\"<i4\"", &[2], &["x"]);
+    x.attributes = attributes(r#"{"units": "m"}"#);
+    let mut group = group(vec![x]);
+    group.attributes = attributes(r#"{"title": "t", "n": 7}"#);
+    let elements = vec![vec![1, 0, 0, 0, 2, 0, 0, 0]];
+    for (version, number, wide) in [(Version::Smallest, 2, false), (Version::Cdf5, 5, true)] {
+        let (bytes, header, _) = made(&group, version, &Options::default(), &elements);
+        let mut expected = vec![b'C', b'D', b'F', number];
+        let parts: [&dyn std::fmt::Debug; 40] = [
+            &0, // records
+            &Word(10),
+            &1,
+            &1,
+            &"x",
+            &2, // dimensions
+            &Word(12),
+            &2,
+            &5,
+            &"title",
+            &Word(2),
+            &1,
+            &"t", // global attributes
+            &1,
+            &"n",
+            &Word(4),
+            &1,
+            &Word(7), //
+            &Word(11),
+            &1,
+            &1,
+            &"x",
+            &1,
+            &0, // variables: name, rank, dimension
+            &Word(12),
+            &1,
+            &5,
+            &"units",
+            &Word(2),
+            &1,
+            &"m", //
+            &Word(4),
+            &8,
+            &Word(0),
+            &Word(4096), // type, bytes, begin
+            &"",
+            &"",
+            &"",
+            &"",
+            &"",
+        ];
+        expected.extend(spelled(&parts, wide));
+        assert_eq!(header.header_len, expected.len());
+        expected.resize(4096, 0);
+        expected.extend([0, 0, 0, 1, 0, 0, 0, 2]);
+        assert_eq!(bytes, expected);
+    }
+}
+
+#[test]
+fn a_group_without_arrays_is_a_header() {
+    let mut group = group(vec![]);
+    group.omitted.push(Omitted {
+        name: "sub/a".to_owned(),
+        reason: refused("data type", "x"),
+    });
+    let (bytes, header, made) = made(&group, Version::Smallest, &Options::default(), &[]);
+    assert_eq!(header.header_len, bytes.len());
+    assert_eq!(made.omitted, group.omitted);
+    assert_eq!(header.attributes[0].name, "zarr_omitted");
+    let text = "sub/a: data type: `x` cannot be expressed in classic NetCDF";
+    assert_eq!(header.attributes[0].bytes, text.as_bytes());
+}
+
+#[test]
+fn what_cannot_be_held_is_named() {
+    let refused = |typestr: &str| {
+        let whole = group(vec![array("a", typestr, &[2]), array("b", "\"<i2\"", &[2])]);
+        let file = file(&whole, Version::Smallest, &Options::default()).unwrap();
+        assert_eq!(file.omitted.len(), 1, "{typestr}");
+        let alone = group(vec![array("a", typestr, &[2])]);
+        let error = super::file(&alone, Version::Cdf5, &Options::default()).unwrap_err();
+        (file.omitted[0].reason.to_string(), error.to_string())
+    };
+    for typestr in [
+        "\"<f2\"",
+        "\"|V4\"",
+        "[[\"a\", \"<i4\"]]",
+        "\"<M8[W]\"",
+        "\"<M8[25s]\"",
+        "\"<U16385\"",
+    ] {
+        let (reason, alone) = refused(typestr);
+        assert!(reason.starts_with("data type: `"), "{reason}");
+        assert_eq!(alone, format!("a.{reason}"));
+    }
+    let text = group(vec![array("a", "\"<U16384\"", &[2])]);
+    assert!(file(&text, Version::Smallest, &Options::default()).is_ok());
+}
+
+#[test]
+fn attributes_have_the_type_of_the_variable() {
+    let mut small = array("u", "\"<u2\"", &[1]);
+    small.attributes = attributes(
+        r#"{"valid_range": [0, 65535], "wide": 5000000000, "loss": [9007199254740993],
+            "_Unsigned": "no", "a/b": "1", "a_b": "2"}"#,
+    );
+    small.fill_is_missing = true;
+    small.fill_value = FillValue::new(vec![0xfe, 0xff], true);
+    let flag = array("flag", "\"|b1\"", &[1]);
+    let text = array("text", "\"|S3\"", &[1]);
+    let mut latin = array("latin", "\"|S3\"", &[1]);
+    latin.attributes = attributes(r#"{"_Encoding": "latin-1"}"#);
+    let group = group(vec![small, flag, text, latin]);
+    let elements = vec![vec![1, 0], vec![3], b"ab\0".to_vec(), vec![0xe9, 0, 0]];
+    let of = |version| {
+        let (bytes, header, _) = made(&group, version, &Options::default(), &elements);
+        let list = |name: &str| -> Vec<(String, u32, Vec<u8>)> {
+            let found = header.variable(name).attributes.iter();
+            found
+                .map(|a| (a.name.clone(), a.kind, a.bytes.clone()))
+                .collect()
+        };
+        let lists = ["u", "flag", "text", "latin"].map(list);
+        let kinds: Vec<u32> = header.variables.iter().map(|v| v.kind).collect();
+        assert_eq!(
+            header.values(&bytes, header.variable("flag")),
+            [1],
+            "3 is true"
+        );
+        assert_eq!(header.values(&bytes, header.variable("text")), b"ab\0");
+        (kinds, lists)
+    };
+    let said = |name: &str, kind, bytes: &[u8]| (name.to_owned(), kind, bytes.to_vec());
+    let (kinds, [u, flag, text, latin]) = of(Version::Smallest);
+    assert_eq!(kinds, [3, 1, 2, 2]);
+    let expected = [
+        said("valid_range", 3, &[0, 0, 255, 255]),
+        said("wide", 6, &5e9_f64.to_be_bytes()),
+        said("loss", 2, b"9007199254740993"),
+        said("_Unsigned", 2, b"true"),
+        said("a_b", 2, b"1"),
+        said("a_b_2", 2, b"2"),
+        said("_FillValue", 3, &[255, 254]),
+    ];
+    assert_eq!(u, expected);
+    assert_eq!(flag, [said("dtype", 2, b"bool")]);
+    assert_eq!(text, [said("_Encoding", 2, b"utf-8")]);
+    assert_eq!(latin, [said("_Encoding", 2, b"latin-1")]);
+    let (kinds, [u, ..]) = of(Version::Cdf5);
+    assert_eq!(kinds, [8, 7, 2, 2]);
+    assert_eq!(u[0], said("valid_range", 8, &[0, 0, 255, 255]));
+    assert_eq!(u[1], said("wide", 10, &5_000_000_000_i64.to_be_bytes()));
+    assert_eq!(
+        u[2],
+        said("loss", 10, &9_007_199_254_740_993_i64.to_be_bytes())
+    );
+    assert_eq!(u[3], said("_Unsigned", 2, b"no"), "as it is stored");
+}
+
+#[test]
+fn text_and_pairs_have_one_more_dimension() {
+    let group = group(vec![
+        array("c", "\"<c8\"", &[2]),
+        array("u", "\"<U2\"", &[1]),
+        array("d", "\"<M8[h]\"", &[]),
+    ]);
+    let unicode = ['é', '日'].map(|c| u32::from(c).to_le_bytes()).concat();
+    let elements = vec![(0..16).collect(), unicode, vec![1, 2, 3, 4, 5, 6, 7, 8]];
+    let (bytes, header, _) = made(&group, Version::Smallest, &Options::default(), &elements);
+    assert_eq!(header.version, 5, "dates are of 64 bits");
+    let names: Vec<&str> = header
+        .dimensions
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(names, ["dim_2", "ri", "dim_1", "string8"]);
+    let complex = header.variable("c");
+    assert_eq!((header.shape(complex), complex.kind), (vec![2, 2], 5));
+    let swapped = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
+    assert_eq!(header.values(&bytes, complex), swapped);
+    let text = header.variable("u");
+    assert_eq!((header.shape(text), text.kind), (vec![1, 8], 2));
+    assert_eq!(header.values(&bytes, text), "é日\0\0\0".as_bytes());
+    let date = header.variable("d");
+    assert_eq!((header.shape(date), date.kind), (vec![], 10));
+    assert_eq!(header.values(&bytes, date), [8, 7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(date.attributes[0].bytes, b"hours since 1970-01-01");
+}

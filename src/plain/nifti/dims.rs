@@ -1,0 +1,179 @@
+//! Which axis of an array is which dimension of `NIfTI`.
+//!
+//! Dimensions 1 to 3 are space, 4 is time, 5 is what a voxel has several of. Elements are not
+//! moved, so that only axes of length 1 can be: where the order of the array does not allow it,
+//! its axes follow each other, and the description says so.
+//!
+//! | array | dimensions |
+//! |---|---|
+//! | `y x` | `x y 1` |
+//! | `t y x` | `x y 1 t` |
+//! | `c z y x` | `x y z 1 c` |
+//! | `c t z y x` | `x y z t c` |
+//! | `t c z y x`, one of them of length 1 | as without it |
+//! | `t c z y x` | `x y z c t`, and a remark |
+//! | `y x c` | `c x y`, and a remark |
+
+use super::super::axes::AxisKind;
+use super::super::{Array, FileFormat};
+use crate::error::FormatError;
+
+/// As many as `NIfTI` has.
+const MOST: usize = 7;
+
+/// The dimensions: for each the axis, where it has one, and whether it counts.
+#[derive(Debug)]
+pub(super) struct Dims {
+    places: [Option<usize>; MOST],
+    lengths: Vec<u64>,
+}
+
+impl Dims {
+    /// Those of `array`.
+    pub(super) fn of(array: &Array) -> Result<Dims, FormatError> {
+        let refused = |name: String| {
+            let title = FileFormat::Nii.title();
+            Err(FormatError::inexpressible("shape", name, title))
+        };
+        if array.rank() == 0 || array.shape.contains(&0) {
+            return refused("an array without a dimension or without elements".to_owned());
+        }
+        // Fastest first, as everything from here on.
+        let all: Vec<(usize, AxisKind)> = (0..array.rank()).rev().zip(kinds(array)).collect();
+        let is_one = |axis: usize| array.shape.get(axis) == Some(&1);
+        let mut kept = Vec::new();
+        let mut moved = Vec::new();
+        for &(axis, kind) in &all {
+            let is_late = kept.iter().any(|&(_, kind)| is_named(kind));
+            if is_one(axis) && (is_named(kind) || kind == AxisKind::Space && is_late) {
+                moved.push((axis, kind));
+            } else {
+                kept.push((axis, kind));
+            }
+        }
+        while kept.len() > MOST {
+            match kept.iter().rposition(|&(axis, _)| is_one(axis)) {
+                Some(extra) => kept.remove(extra),
+                None => return refused(format!("{} dimensions longer than 1", array.rank())),
+            };
+        }
+        let mut places = spread(&kept).unwrap_or_else(|| in_order(&kept));
+        let last = places.iter().rposition(Option::is_some);
+        // What was moved has no length, but perhaps a spacing.
+        for (axis, kind) in moved {
+            let own = match kind {
+                AxisKind::Time => 3,
+                AxisKind::Channel => 4,
+                AxisKind::Space | AxisKind::Other => 2,
+            };
+            if places[own].is_none() {
+                places[own] = Some(axis);
+            }
+        }
+        let n = match last.map_or(1, |last| last + 1) {
+            2 => 3,
+            n => n,
+        };
+        let length = |place: &Option<usize>| {
+            place
+                .and_then(|axis| array.shape.get(axis).copied())
+                .unwrap_or(1)
+        };
+        Ok(Dims {
+            lengths: places.iter().take(n).map(length).collect(),
+            places,
+        })
+    }
+
+    /// Lengths of those that count, 1 to 7.
+    pub(super) fn lengths(&self) -> Vec<u64> {
+        self.lengths.clone()
+    }
+
+    /// The axis that is dimension `index + 1`.
+    pub(super) fn axis(&self, index: usize) -> Option<usize> {
+        self.places.get(index).copied().flatten()
+    }
+
+    /// Which dimensions are not what `NIfTI` takes them for.
+    pub(super) fn remark(&self, array: &Array) -> Option<String> {
+        let mut remarks = Vec::new();
+        for (index, place) in self.places.iter().enumerate() {
+            let Some(axis) = place.and_then(|axis| array.axes.get(axis)) else {
+                continue;
+            };
+            let is_right = match axis.kind {
+                AxisKind::Space => index < 3,
+                AxisKind::Time => index == 3,
+                AxisKind::Channel => index == 4,
+                AxisKind::Other => true,
+            };
+            if !is_right {
+                let name = axis.name.as_deref().unwrap_or(match axis.kind {
+                    AxisKind::Time => "time",
+                    AxisKind::Channel => "channel",
+                    AxisKind::Space | AxisKind::Other => "space",
+                });
+                remarks.push(format!("dim{}={name}", index + 1));
+            }
+        }
+        (!remarks.is_empty()).then(|| remarks.join(" "))
+    }
+}
+
+impl IntoIterator for &Dims {
+    type Item = Option<usize>;
+    type IntoIter = std::array::IntoIter<Option<usize>, MOST>;
+
+    /// The axis of each dimension.
+    fn into_iter(self) -> Self::IntoIter {
+        self.places.into_iter()
+    }
+}
+
+/// Kinds of the axes, fastest first.
+fn kinds(array: &Array) -> impl Iterator<Item = AxisKind> {
+    (0..array.rank()).rev().map(|axis| {
+        array
+            .axes
+            .get(axis)
+            .map(|axis| axis.kind)
+            .unwrap_or_default()
+    })
+}
+
+/// Whether `NIfTI` has a dimension of its own for it.
+fn is_named(kind: AxisKind) -> bool {
+    matches!(kind, AxisKind::Time | AxisKind::Channel)
+}
+
+/// Each axis on the dimension that is meant for it, as far as their order allows; `None` when
+/// there are not enough.
+fn spread(axes: &[(usize, AxisKind)]) -> Option<[Option<usize>; MOST]> {
+    let mut places = [None; MOST];
+    let mut next = 0;
+    for (i, &(axis, kind)) in axes.iter().enumerate() {
+        let slower = axes.get(i + 1..).unwrap_or_default();
+        let is_before = |of| slower.iter().any(|&(_, kind)| kind == of);
+        let own = match kind {
+            _ if is_before(AxisKind::Space) => 0,
+            AxisKind::Time => 3,
+            AxisKind::Channel if is_before(AxisKind::Time) => 3,
+            AxisKind::Channel => 4,
+            AxisKind::Space | AxisKind::Other => 0,
+        };
+        let place = next.max(own);
+        *places.get_mut(place)? = Some(axis);
+        next = place + 1;
+    }
+    Some(places)
+}
+
+/// One behind the other; there are not too many.
+fn in_order(axes: &[(usize, AxisKind)]) -> [Option<usize>; MOST] {
+    let mut places = [None; MOST];
+    for (place, &(axis, _)) in places.iter_mut().zip(axes) {
+        *place = Some(axis);
+    }
+    places
+}

@@ -1,0 +1,163 @@
+//! The bytes of both headers, little-endian.
+//!
+//! | field | `NIfTI`-1 | `NIfTI`-2 |
+//! |---|---|---|
+//! | `sizeof_hdr` | 0 i32 = 348 | 0 i32 = 540 |
+//! | `magic` | 344 `n+1\0` | 4 `n+2\0\r\n\x1a\n` |
+//! | `datatype`, `bitpix` | 70, 72 i16 | 12, 14 i16 |
+//! | `dim[8]` | 40 i16 | 16 i64 |
+//! | `pixdim[8]` | 76 f32 | 104 f64 |
+//! | `vox_offset` | 108 f32 | 168 i64 |
+//! | `scl_slope`, `scl_inter` | 112, 116 f32 | 176, 184 f64 |
+//! | `toffset` | 136 f32 | 216 f64 |
+//! | `descrip` | 148, 80 bytes | 240, 80 bytes |
+//! | `qform_code`, `sform_code` | 252, 254 i16 | 344, 348 i32 |
+//! | `srow_x`, `_y`, `_z` | 280 f32 x 12 | 400 f64 x 12 |
+//! | `xyzt_units` | 123 u8 | 500 i32 |
+
+use super::place::Place;
+
+/// Where elements begin.
+pub(super) const PAYLOAD: u64 = 4096;
+/// Bytes of the description, of which the last is NUL.
+const DESCRIPTION: usize = 80;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// `NIfTI`-1.
+    One,
+    /// `NIfTI`-2.
+    Two,
+}
+
+impl Version {
+    /// Whether it holds these numbers as they are.
+    pub(super) fn holds(self, numbers: [f64; 2]) -> bool {
+        match self {
+            Version::One => numbers
+                .iter()
+                .all(|&number| f64::from(short(number)).to_bits() == number.to_bits()),
+            Version::Two => true,
+        }
+    }
+}
+
+/// What a header says.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) datatype: i16,
+    pub(super) bitpix: i16,
+    /// Lengths of dimensions, 1 to 7 of them.
+    pub(super) lengths: Vec<u64>,
+    pub(super) place: Place,
+    /// Slope and intercept.
+    pub(super) scaling: Option<[f64; 2]>,
+    pub(super) description: String,
+}
+
+impl Header {
+    /// The bytes, with those that say that there are no extensions.
+    pub(super) fn bytes(&self, version: Version) -> Vec<u8> {
+        let [slope, intercept] = self.scaling.unwrap_or([0.0, 0.0]);
+        let description = self.description.chars().take(DESCRIPTION - 1);
+        let description: Vec<u8> = description
+            .map(|character| match character {
+                ' '..='~' => u8::try_from(character).unwrap_or(b'?'),
+                _ => b'?',
+            })
+            .collect();
+        match version {
+            Version::One => {
+                let mut bytes = vec![0; 352];
+                put(&mut bytes, 0, &348_i32.to_le_bytes());
+                // Left from ANALYZE: all elements follow each other.
+                put(&mut bytes, 38, b"r");
+                for (i, length) in self.dim().into_iter().enumerate() {
+                    // This version is for those that fit.
+                    let length = i16::try_from(length).unwrap_or(i16::MAX);
+                    put(&mut bytes, 40 + 2 * i, &length.to_le_bytes());
+                }
+                put(&mut bytes, 70, &self.datatype.to_le_bytes());
+                put(&mut bytes, 72, &self.bitpix.to_le_bytes());
+                let mut floats = |at: usize, numbers: &[f64]| {
+                    for (i, &number) in numbers.iter().enumerate() {
+                        put(&mut bytes, at + 4 * i, &short(number).to_le_bytes());
+                    }
+                };
+                floats(76, &self.pixdim());
+                floats(108, &[4096.0, slope, intercept]);
+                floats(136, &[self.place.start]);
+                floats(280, &self.srow());
+                put(&mut bytes, 123, &self.place.units.to_le_bytes()[..1]);
+                put(&mut bytes, 148, &description);
+                put(&mut bytes, 254, &1_i16.to_le_bytes());
+                put(&mut bytes, 344, b"n+1\0");
+                bytes
+            }
+            Version::Two => {
+                let mut bytes = vec![0; 544];
+                put(&mut bytes, 0, &540_i32.to_le_bytes());
+                put(&mut bytes, 4, b"n+2\0\r\n\x1a\n");
+                put(&mut bytes, 12, &self.datatype.to_le_bytes());
+                put(&mut bytes, 14, &self.bitpix.to_le_bytes());
+                for (i, length) in self.dim().into_iter().enumerate() {
+                    put(&mut bytes, 16 + 8 * i, &length.to_le_bytes());
+                }
+                let mut floats = |at: usize, numbers: &[f64]| {
+                    for (i, &number) in numbers.iter().enumerate() {
+                        put(&mut bytes, at + 8 * i, &number.to_le_bytes());
+                    }
+                };
+                floats(104, &self.pixdim());
+                floats(176, &[slope, intercept]);
+                floats(216, &[self.place.start]);
+                floats(400, &self.srow());
+                put(&mut bytes, 168, &PAYLOAD.to_le_bytes());
+                put(&mut bytes, 240, &description);
+                put(&mut bytes, 348, &1_i32.to_le_bytes());
+                put(&mut bytes, 500, &self.place.units.to_le_bytes());
+                bytes
+            }
+        }
+    }
+
+    /// How many dimensions there are, then their lengths.
+    fn dim(&self) -> [u64; 8] {
+        let mut dim = [1; 8];
+        dim[0] = self.lengths.len() as u64;
+        for (to, length) in dim.iter_mut().skip(1).zip(&self.lengths) {
+            *to = *length;
+        }
+        dim
+    }
+
+    /// 1 for a right-handed system, then the spacings.
+    fn pixdim(&self) -> [f64; 8] {
+        let mut pixdim = [1.0; 8];
+        pixdim[1..].copy_from_slice(&self.place.spacings);
+        pixdim
+    }
+
+    /// Rows of the matrix from indices to places.
+    fn srow(&self) -> [f64; 12] {
+        let mut rows = [0.0; 12];
+        for i in 0..3 {
+            rows[5 * i] = self.place.spacings[i];
+            rows[4 * i + 3] = self.place.origin[i];
+        }
+        rows
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the floats of NIfTI-1 are short; what must be exact is checked"
+)]
+fn short(number: f64) -> f32 {
+    number as f32
+}
+
+fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
+    bytes[at..at + what.len()].copy_from_slice(what);
+}

@@ -1,0 +1,115 @@
+//! Voxel sizes and origin as `NIfTI` has them: space in metres, millimetres or micrometres, time in
+//! seconds, milli- or microseconds.
+
+use super::super::Array;
+use super::super::axes::{Axis, AxisKind, units::Unit};
+use super::dims::Dims;
+
+/// Where voxels are.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Place {
+    /// From one element to the next, in each of seven dimensions; 1 where it is not known.
+    pub(super) spacings: [f64; 7],
+    /// Of the first element in space.
+    pub(super) origin: [f64; 3],
+    /// Time of the first element.
+    pub(super) start: f64,
+    /// The codes of the two units, or 0.
+    pub(super) units: i32,
+    /// Whether what is known of space could not be said.
+    is_lost: bool,
+}
+
+impl Place {
+    /// What is known of the axes of `array`.
+    pub(super) fn of(array: &Array, dims: &Dims) -> Place {
+        let mut place = Place {
+            spacings: [1.0; 7],
+            ..Place::default()
+        };
+        let axes: Vec<Option<&Axis>> = dims
+            .into_iter()
+            .map(|axis| axis.and_then(|axis| array.axes.get(axis)))
+            .collect();
+        place.set_space(axes.get(..3).unwrap_or_default());
+        if let Some(time) = dims.axis(3).and_then(|axis| array.axes.get(axis)) {
+            place.set_time(time);
+        }
+        place
+    }
+
+    /// What there is to say about it.
+    pub(super) fn remark(&self) -> Option<String> {
+        self.is_lost.then(|| "voxel sizes left out".to_owned())
+    }
+
+    fn set_space(&mut self, axes: &[Option<&Axis>]) {
+        let is_space = |axis: &&Axis| axis.spacing.is_some() && axis.kind == AxisKind::Space;
+        let known: Vec<(usize, &Axis)> = axes
+            .iter()
+            .enumerate()
+            .filter_map(|(i, axis)| Some((i, axis.filter(is_space)?)))
+            .collect();
+        let length = |axis: &Axis| axis.unit.as_deref().and_then(Unit::length);
+        let target = known.iter().find_map(|(_, axis)| length(axis));
+        let (code, target) = match target.map(Unit::magnitude) {
+            None => (0, None),
+            Some(0..) => (1, Some(Unit::power(0))),
+            Some(-3..0) => (2, Some(Unit::power(-3))),
+            Some(_) => (3, Some(Unit::power(-6))),
+        };
+        let first = known.first().and_then(|(_, axis)| axis.unit.as_deref());
+        let convert = |axis: &Axis, value: f64| match target {
+            Some(target) => length(axis)?.convert(value, target),
+            // Of one unknown unit; ratios are right.
+            None => (axis.unit.as_deref() == first).then_some(value),
+        };
+        let mut spacings = [1.0; 3];
+        let mut origin = [0.0; 3];
+        for (i, axis) in &known {
+            let spacing = axis.spacing.and_then(|spacing| convert(axis, spacing));
+            let place = convert(axis, axis.origin.unwrap_or(0.0));
+            let spacing = spacing.filter(|value| is_sound(*value));
+            let place = place.filter(|place| fits(*place));
+            let (Some(spacing), Some(place)) = (spacing, place) else {
+                self.is_lost = true;
+                return;
+            };
+            spacings[*i] = spacing;
+            origin[*i] = place;
+        }
+        self.spacings[..3].copy_from_slice(&spacings);
+        self.origin = origin;
+        self.units |= code;
+    }
+
+    fn set_time(&mut self, axis: &Axis) {
+        let unit = axis.unit.as_deref().and_then(Unit::time);
+        let (Some(unit), Some(spacing), AxisKind::Time) = (unit, axis.spacing, axis.kind) else {
+            return;
+        };
+        let (code, target) = match unit.magnitude() {
+            0.. => (8, Unit::power(0)),
+            -3..0 => (16, Unit::power(-3)),
+            _ => (24, Unit::power(-6)),
+        };
+        let spacing = unit
+            .convert(spacing, target)
+            .filter(|value| is_sound(*value));
+        let start = unit.convert(axis.origin.unwrap_or(0.0), target);
+        if let (Some(spacing), Some(start)) = (spacing, start.filter(|start| fits(*start))) {
+            self.spacings[3] = spacing;
+            self.start = start;
+            self.units |= code;
+        }
+    }
+}
+
+/// Whether the short floats of `NIfTI`-1 can hold a size.
+fn is_sound(value: f64) -> bool {
+    (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&value)
+}
+
+fn fits(value: f64) -> bool {
+    value.abs() <= f64::from(f32::MAX)
+}

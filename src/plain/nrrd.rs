@@ -1,0 +1,130 @@
+//! `.nhdr`: a NRRD header beside `NAME.raw`, for ITK-SNAP, Slicer, `ParaView`, teem.
+//!
+//! ```text
+//! NRRD0005
+//! type: uint16
+//! dimension: 3
+//! sizes: 5 4 3                          fastest axis first, as all that follows
+//! space dimension: 2                    where all axes are in space, or of channels
+//! space units: "um" "um"
+//! space directions: (0.5,0.0) (0.0,0.5) none
+//! space origin: (0.0,0.0)
+//! spacings: 0.5 0.5 30.0                instead, where an axis is of time or of something else
+//! axis mins: nan nan 0.0
+//! centers: none none node
+//! units: "um" "um" "s"
+//! kinds: space space list
+//! labels: "x" "y" "c"
+//! endian: little
+//! encoding: raw
+//! key:=value                            attributes
+//! data file: t.raw
+//!                                       (an empty line)
+//! ```
+//!
+//! Complex numbers are a fastest axis of length 2 and kind `complex`; truth values are uint8;
+//! times are int64 with a pair `zarr_units`. An array has 1 to 16 axes, none of them empty.
+//!
+//! Source: "Definition of NRRD File Format", version 5.
+
+use std::fmt::Write;
+
+use super::number::{Number, time_units};
+use super::{Array, Axis, FileFormat, Layout};
+use crate::error::FormatError;
+
+mod attributes;
+mod space;
+
+/// Most axes.
+const MOST_AXES: usize = 16;
+
+pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
+    Ok(Layout::of_bytes(header(array)?.into_bytes()))
+}
+
+fn refused(place: &str, name: impl Into<String>) -> FormatError {
+    FormatError::inexpressible(place, name, FileFormat::Nhdr.title())
+}
+
+fn header(array: &Array) -> Result<String, FormatError> {
+    array.n_bytes()?;
+    let number = Number::of(&array.data_type);
+    let (number, name) = number
+        .and_then(|number| Some((number, type_name(number)?)))
+        .ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
+    let shape: Vec<u64> = array.shape.iter().rev().copied().collect();
+    let axes: Vec<&Axis> = array.axes.iter().rev().collect();
+    let complex = number.is_complex();
+    let rank = shape.len() + usize::from(complex);
+    if shape.is_empty() || rank > MOST_AXES || shape.contains(&0) {
+        return Err(refused("shape", format!("{:?}", array.shape.as_slice())));
+    }
+    let data_file = data_file(&array.name)?;
+    let sizes = shape.iter().map(u64::to_string);
+    let mut out = String::from("NRRD0005\n");
+    let _ = writeln!(out, "type: {name}\ndimension: {rank}");
+    per_axis(&mut out, "sizes", complex.then_some("2"), sizes);
+    space::fields(&mut out, complex, &axes);
+    out.push_str("endian: little\nencoding: raw\n");
+    if let Some(units) = time_units(&array.data_type)
+        && array.attributes.get("units").is_none()
+    {
+        attributes::pair(&mut out, "units", &units);
+    }
+    attributes::pairs(&mut out, &array.attributes);
+    let _ = writeln!(out, "data file: {data_file}\n");
+    Ok(out)
+}
+
+/// One item for each axis, `first` for that of complex numbers.
+fn per_axis(
+    out: &mut String,
+    field: &str,
+    first: Option<&str>,
+    items: impl Iterator<Item = String>,
+) {
+    let _ = write!(out, "{field}:");
+    if let Some(first) = first {
+        let _ = write!(out, " {first}");
+    }
+    for item in items {
+        let _ = write!(out, " {item}");
+    }
+    out.push('\n');
+}
+
+fn type_name(number: Number) -> Option<&'static str> {
+    Some(match number {
+        Number::Int8 => "int8",
+        Number::Bool | Number::UInt8 => "uint8",
+        Number::Int16 => "int16",
+        Number::UInt16 => "uint16",
+        Number::Int32 => "int32",
+        Number::UInt32 => "uint32",
+        Number::Int64 | Number::Time => "int64",
+        Number::UInt64 => "uint64",
+        Number::Float32 | Number::Complex64 => "float",
+        Number::Float64 | Number::Complex128 => "double",
+        Number::Float16 => return None,
+    })
+}
+
+/// The name of the `.raw` file. There are no escapes: a list of files begins with `LIST`, a
+/// pattern of numbered ones has a `%` and then a `d`, and `C:` is a drive.
+fn data_file(name: &str) -> Result<String, FormatError> {
+    let is_pattern = name
+        .split_once('%')
+        .is_some_and(|(_, rest)| rest.contains('d'));
+    if is_pattern || name.contains(char::is_control) {
+        return Err(refused("name", name.escape_debug().to_string()));
+    }
+    let is_plain = !name.starts_with("LIST")
+        && !name.starts_with(char::is_whitespace)
+        && name.chars().nth(1) != Some(':');
+    let here = if is_plain { "" } else { "./" };
+    Ok(format!("{here}{name}.raw"))
+}
+
+#[cfg(test)]
+mod tests;

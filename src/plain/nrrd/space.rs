@@ -1,0 +1,129 @@
+//! Where the axes lie: as columns of one matrix, where all are in space (or of channels), else
+//! each by itself. An axis has either, never both.
+
+use std::fmt::Write;
+
+use super::per_axis;
+use crate::plain::symbols::symbol;
+use crate::plain::{Axis, AxisKind};
+
+/// Most dimensions of a space.
+const MOST_SPACE: usize = 8;
+
+/// The fields that are about axes; `axes` fastest first.
+pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
+    let first = |text: &'static str| complex.then_some(text);
+    let measured = |axis: &&Axis| finite(axis.spacing).or(finite(axis.origin)).is_some();
+    let space: Vec<&Axis> = axes
+        .iter()
+        .copied()
+        .filter(|axis| is_in_space(axis))
+        .collect();
+    // ITK takes a space only where all axes are in it, those of values left aside.
+    let only_space = axes
+        .iter()
+        .all(|axis| matches!(axis.kind, AxisKind::Space | AxisKind::Channel));
+    let has_space = only_space && space.iter().any(measured) && space.len() <= MOST_SPACE;
+    if has_space {
+        write_space(out, complex, axes, &space);
+    }
+    let alone: Vec<Option<&Axis>> = axes
+        .iter()
+        .map(|axis| Some(*axis).filter(|axis| !(has_space && is_in_space(axis))))
+        .collect();
+    let number = |of: fn(&Axis) -> Option<f64>| {
+        let known = |axis: Option<&Axis>| axis.and_then(|axis| finite(of(axis)));
+        let items = alone.iter().copied().map(known).collect::<Vec<_>>();
+        let any = items.iter().any(Option::is_some);
+        let item = |item: Option<f64>| item.map_or_else(|| "nan".to_owned(), |x| format!("{x:?}"));
+        any.then(|| items.into_iter().map(item).collect::<Vec<_>>())
+    };
+    if let Some(spacings) = number(|axis| axis.spacing.filter(|&spacing| spacing != 0.0)) {
+        per_axis(out, "spacings", first("nan"), spacings.into_iter());
+    }
+    if let Some(mins) = number(|axis| axis.origin) {
+        let centers: Vec<String> = mins
+            .iter()
+            .map(|min| if min == "nan" { "none" } else { "node" }.to_owned())
+            .collect();
+        per_axis(out, "axis mins", first("nan"), mins.into_iter());
+        per_axis(out, "centers", first("none"), centers.into_iter());
+    }
+    let unit = |axis: Option<&Axis>| quoted(axis.and_then(|axis| axis.unit.as_deref()).map(symbol));
+    let own: Vec<String> = alone.iter().copied().map(unit).collect();
+    if own.iter().any(|unit| unit != "\"\"") {
+        per_axis(out, "units", first("\"\""), own.into_iter());
+    }
+    let known = axes.iter().any(|axis| axis.kind != AxisKind::Other);
+    if known || complex {
+        let kinds = axes.iter().map(|axis| kind(axis.kind).to_owned());
+        per_axis(out, "kinds", first("complex"), kinds);
+    }
+    let labels: Vec<String> = axes
+        .iter()
+        .map(|axis| quoted(axis.name.as_deref()))
+        .collect();
+    if labels.iter().any(|label| label != "\"\"") {
+        per_axis(out, "labels", first("\"\""), labels.into_iter());
+    }
+}
+
+fn write_space(out: &mut String, complex: bool, axes: &[&Axis], space: &[&Axis]) {
+    let dimension = space.len();
+    let _ = writeln!(out, "space dimension: {dimension}");
+    if space.iter().any(|axis| axis.unit.is_some()) {
+        let units = space
+            .iter()
+            .map(|axis| quoted(axis.unit.as_deref().map(symbol)));
+        per_axis(out, "space units", None, units);
+    }
+    let mut place = 0;
+    let directions = axes.iter().map(|axis| {
+        if !is_in_space(axis) {
+            return "none".to_owned();
+        }
+        let spacing = finite(axis.spacing)
+            .filter(|&spacing| spacing != 0.0)
+            .unwrap_or(1.0);
+        let column = (0..dimension).map(|row| if row == place { spacing } else { 0.0 });
+        let column = vector(column);
+        place += 1;
+        column
+    });
+    per_axis(
+        out,
+        "space directions",
+        complex.then_some("none"),
+        directions,
+    );
+    let origin = space.iter().map(|axis| finite(axis.origin).unwrap_or(0.0));
+    let _ = writeln!(out, "space origin: {}", vector(origin));
+}
+
+fn vector(items: impl Iterator<Item = f64>) -> String {
+    let items: Vec<String> = items.map(|item| format!("{item:?}")).collect();
+    format!("({})", items.join(","))
+}
+
+fn is_in_space(axis: &Axis) -> bool {
+    axis.kind == AxisKind::Space
+}
+
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+fn kind(kind: AxisKind) -> &'static str {
+    match kind {
+        AxisKind::Space => "space",
+        AxisKind::Time => "time",
+        AxisKind::Channel => "list",
+        AxisKind::Other => "???",
+    }
+}
+
+/// In quotes; nothing of what has no place on a line.
+fn quoted(text: Option<&str>) -> String {
+    let text = text.filter(|text| !text.contains(char::is_control) && !text.ends_with('\\'));
+    format!("\"{}\"", text.unwrap_or_default().replace('"', "\\\""))
+}

@@ -1,0 +1,148 @@
+//! What the attributes of CF say of values: which one is missing, and what they are packed by.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Array;
+use crate::dtype::{Element, element_text};
+use crate::metadata::Json;
+
+/// A value of the type of an array.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Value {
+    /// Of integers: one that the type holds.
+    Integer(i128),
+    /// Of floating point numbers.
+    Float(f64),
+}
+
+/// The value that stands for missing data, as it is stored: `_FillValue`, `missing_value`, or a
+/// fill value that is meant so.
+pub(super) fn missing(array: &Array) -> Option<Value> {
+    let named = ["_FillValue", "missing_value"];
+    let attribute = named.iter().find_map(|name| array.attributes.get(name));
+    match &array.data_type.element {
+        Element::Integer(format) => {
+            let fill = || {
+                element_text(&array.data_type, array.fill_value.bytes())
+                    .parse()
+                    .ok()
+            };
+            let value = match attribute {
+                Some(Json::Integer(value)) => Some(*value),
+                Some(Json::Float(value)) => whole(*value),
+                Some(_) => None,
+                None => fill().filter(|_| is_missing(array)),
+            };
+            value
+                .filter(|&value| format.holds(value))
+                .map(Value::Integer)
+        }
+        Element::Float(format) => {
+            let value = match attribute {
+                Some(Json::Text(text)) => float(text),
+                Some(value) => value.as_number(),
+                None => Some(format.value(format.bits(array.fill_value.bytes())))
+                    .filter(|_| is_missing(array)),
+            };
+            value.map(Value::Float)
+        }
+        _ => None,
+    }
+}
+
+fn is_missing(array: &Array) -> bool {
+    array.fill_is_missing && array.fill_value.is_defined()
+}
+
+fn whole(value: f64) -> Option<i128> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is whole, and small enough"
+    )]
+    let integer = value as i128;
+    (value.fract() == 0.0 && value.abs() < 1e15).then_some(integer)
+}
+
+/// Names that JSON has no numbers for; or the eight bytes, in base64, that xarray writes in v3.
+fn float(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        _ => {
+            let bytes = STANDARD.decode(text).ok()?;
+            Some(f64::from_le_bytes(bytes.try_into().ok()?))
+        }
+    }
+}
+
+/// `scale_factor` and `add_offset`, if there is either.
+pub(super) fn scale_and_offset(array: &Array) -> Option<(f64, f64)> {
+    let number = |name| {
+        let number = array.attributes.number(name);
+        number.filter(|number| number.is_finite())
+    };
+    match (number("scale_factor"), number("add_offset")) {
+        (None, None) => None,
+        (scale, offset) => Some((scale.unwrap_or(1.0), offset.unwrap_or(0.0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{array, attributes};
+    use super::*;
+    use crate::dtype::FillValue;
+
+    fn of(typestr: &str, json: &str) -> Option<Value> {
+        let mut array = array("t", &format!("\"{typestr}\""), &[1]);
+        array.attributes = attributes(json);
+        missing(&array)
+    }
+
+    #[test]
+    fn a_missing_value_is_of_the_type() {
+        let integer = |value| Some(Value::Integer(value));
+        for (typestr, json, value) in [
+            ("<i2", r#"{"_FillValue": -32768}"#, integer(-32768)),
+            ("<i2", r#"{"missing_value": -1.0}"#, integer(-1)),
+            ("<u2", r#"{"_FillValue": -1}"#, None),
+            ("<i2", r#"{"_FillValue": 1.5}"#, None),
+            ("<i2", r#"{"_FillValue": "x"}"#, None),
+            (
+                "<u8",
+                r#"{"_FillValue": 18446744073709551615}"#,
+                integer((1 << 64) - 1),
+            ),
+            ("<f4", r#"{"_FillValue": 1e20}"#, Some(Value::Float(1e20))),
+            (
+                "<f4",
+                r#"{"_FillValue": "AAAAAAAA8D8="}"#,
+                Some(Value::Float(1.0)),
+            ),
+            (
+                "<f4",
+                r#"{"_FillValue": "-Infinity"}"#,
+                Some(Value::Float(f64::NEG_INFINITY)),
+            ),
+            ("|S1", r#"{"_FillValue": 0}"#, None),
+            ("<i2", "{}", None),
+        ] {
+            assert_eq!(of(typestr, json), value, "{typestr} {json}");
+        }
+        let mut array = array("t", r#""<i2""#, &[1]);
+        array.fill_value = FillValue::new(vec![7, 0], true);
+        assert_eq!(missing(&array), None);
+        array.fill_is_missing = true;
+        assert_eq!(missing(&array), integer(7));
+    }
+
+    #[test]
+    fn either_of_scale_and_offset_will_do() {
+        let mut array = array("t", r#""<i2""#, &[1]);
+        assert_eq!(scale_and_offset(&array), None);
+        array.attributes = attributes(r#"{"add_offset": 3}"#);
+        assert_eq!(scale_and_offset(&array), Some((1.0, 3.0)));
+    }
+}

@@ -1,0 +1,233 @@
+//! A part of an array, asked for by a file name.
+//!
+//! ```text
+//! t@3.npy              the first index is 3, which leaves that dimension out; the rest whole
+//! t@3,:,10:20.npy      one entry for each dimension, those at the end may be left out
+//! t@time=-1,lat=:90    by name, in any order; a negative index counts from the end
+//! ```
+
+use super::array::Array;
+use crate::error::FormatError;
+use crate::grid::Dims;
+
+/// What stands between the name of an array and a selection.
+pub const SIGN: char = '@';
+
+/// A box of an array.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Selection {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Entry {
+    /// The name of a dimension; else the entry's place says which.
+    dimension: Option<String>,
+    range: Range,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Range {
+    /// One index, and its dimension goes.
+    Index(i64),
+    /// From the first on, up to the second.
+    Part(Option<i64>, Option<i64>),
+}
+
+/// A selection held against the shape of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selected {
+    /// First index in each dimension of the array.
+    pub start: Dims,
+    /// Length in each dimension of the array; 1 in those that go.
+    pub shape: Dims,
+    /// The dimensions of the array that stay.
+    pub kept: Vec<usize>,
+}
+
+impl Selection {
+    /// Reads what follows the sign; `None` when it is no selection.
+    pub fn parse(text: &str) -> Option<Selection> {
+        let entries: Vec<Entry> = text.split(',').map(Entry::parse).collect::<Option<_>>()?;
+        let named = entries.iter().filter(|entry| entry.dimension.is_some());
+        let count = named.count();
+        (count == 0 || count == entries.len()).then_some(Selection { entries })
+    }
+
+    /// The box of an array of `shape`.
+    ///
+    /// # Errors
+    ///
+    /// When an index is outside, or there is no such dimension.
+    pub fn of(&self, shape: &[u64], names: &[Option<String>]) -> Result<Selected, FormatError> {
+        let mut selected = Selected::whole(shape);
+        let mut seen = vec![false; shape.len()];
+        for (place, entry) in self.entries.iter().enumerate() {
+            let axis = match &entry.dimension {
+                None => Some(place),
+                Some(dimension) => names
+                    .iter()
+                    .position(|name| name.as_ref() == Some(dimension)),
+            };
+            let unseen = axis.and_then(|axis| seen.get_mut(axis).filter(|seen| !**seen));
+            let (Some(axis), Some(seen)) = (axis, unseen) else {
+                return Err(FormatError::document(
+                    "selection",
+                    format!("entry {} is of no dimension, or of one twice", place + 1),
+                ));
+            };
+            *seen = true;
+            let length = shape[axis];
+            let (start, end) = entry.range.within(length).ok_or_else(|| {
+                let problem = format!("{} is not within 0..{length}", entry.range);
+                FormatError::document("selection", problem)
+            })?;
+            selected.start[axis] = start;
+            selected.shape[axis] = end - start;
+            if matches!(entry.range, Range::Index(_)) {
+                selected.kept.retain(|&kept| kept != axis);
+            }
+        }
+        Ok(selected)
+    }
+}
+
+impl Selected {
+    /// All of an array.
+    pub fn whole(shape: &[u64]) -> Selected {
+        Selected {
+            start: shape.iter().map(|_| 0).collect(),
+            shape: shape.into(),
+            kept: (0..shape.len()).collect(),
+        }
+    }
+
+    /// `array` with nothing but what is selected.
+    #[must_use]
+    pub fn apply(&self, array: &Array) -> Array {
+        let mut part = array.clone();
+        part.shape = self.kept.iter().map(|&axis| self.shape[axis]).collect();
+        part.dimension_names = self
+            .kept
+            .iter()
+            .map(|&axis| array.dimension_names[axis].clone())
+            .collect();
+        part.axes = self
+            .kept
+            .iter()
+            .map(|&axis| array.axes[axis].shifted(self.start[axis]))
+            .collect();
+        part
+    }
+}
+
+impl Entry {
+    fn parse(text: &str) -> Option<Entry> {
+        let (dimension, range) = match text.rsplit_once('=') {
+            Some((name, range)) if !name.is_empty() => (Some(name.to_owned()), range),
+            Some(_) => return None,
+            None => (None, text),
+        };
+        let bound = |text: &str| -> Option<Option<i64>> {
+            if text.is_empty() {
+                return Some(None);
+            }
+            text.parse().ok().map(Some)
+        };
+        let range = match range.split_once(':') {
+            Some((start, end)) => Range::Part(bound(start)?, bound(end)?),
+            None => Range::Index(range.parse().ok()?),
+        };
+        Some(Entry { dimension, range })
+    }
+}
+
+/// As it is spelled in a file name.
+impl std::fmt::Display for Selection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, entry) in self.entries.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            match &entry.dimension {
+                Some(dimension) => write!(f, "{comma}{dimension}={}", entry.range)?,
+                None => write!(f, "{comma}{}", entry.range)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Range {
+    /// First index and one past the last; `None` when the range is not within `length`.
+    fn within(self, length: u64) -> Option<(u64, u64)> {
+        let place = |index: i64| {
+            if index < 0 {
+                length.checked_sub(index.unsigned_abs())
+            } else {
+                Some(index.unsigned_abs())
+            }
+        };
+        let (start, end) = match self {
+            Range::Index(index) => {
+                let start = place(index)?;
+                (start, start.checked_add(1)?)
+            }
+            Range::Part(start, end) => (
+                start.map_or(Some(0), place)?,
+                end.map_or(Some(length), place)?,
+            ),
+        };
+        (start <= end && end <= length).then_some((start, end))
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bound = |bound: Option<i64>| bound.map_or_else(String::new, |bound| bound.to_string());
+        match self {
+            Range::Index(index) => write!(f, "{index}"),
+            Range::Part(start, end) => write!(f, "{}:{}", bound(*start), bound(*end)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<(Vec<u64>, Vec<u64>, Vec<usize>)> {
+        let names = [Some("t".to_owned()), None, Some("x".to_owned())];
+        let selected = Selection::parse(text)?.of(&[4, 5, 6], &names).ok()?;
+        Some((
+            selected.start.to_vec(),
+            selected.shape.to_vec(),
+            selected.kept,
+        ))
+    }
+
+    #[test]
+    fn selections_are_boxes() {
+        type Case<'a> = (&'a str, &'a [u64], &'a [u64], &'a [usize]);
+        let cases: [Case<'_>; 7] = [
+            ("3", &[3, 0, 0], &[1, 5, 6], &[1, 2]),
+            ("-1,:,2:4", &[3, 0, 2], &[1, 5, 2], &[1, 2]),
+            ("1:,:3", &[1, 0, 0], &[3, 3, 6], &[0, 1, 2]),
+            ("x=0,t=-2:", &[2, 0, 0], &[2, 5, 1], &[0, 1]),
+            ("0,0,0", &[0, 0, 0], &[1, 1, 1], &[]),
+            ("2:2", &[2, 0, 0], &[0, 5, 6], &[0, 1, 2]),
+            (":", &[0, 0, 0], &[4, 5, 6], &[0, 1, 2]),
+        ];
+        for (text, start, shape, kept) in cases {
+            let expected = (start.to_vec(), shape.to_vec(), kept.to_vec());
+            assert_eq!(of(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_outside_is_refused() {
+        for text in [
+            "", "4", "-5", "3:2", "0,0,0,0", "y=1", "x=1,x=2", "t=1,0", "=1", "1:2:3", "a", "5:6",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! `NAME.json` beside the files of an array: what they do not say, for people and programs.
+//!
+//! ```text
+//! {
+//!   "shape": [3, 4],
+//!   "data_type": "<u2",                          as its document names it; of records, the fields
+//!   "dimension_names": ["y", null],
+//!   "zarr_format": 2,                            or a text, of the versions without a number
+//!   "chunk_shape": [2, 2], "shard_shape": [4, 4],     the latter of sharded arrays
+//!   "codecs": ["zlib"],
+//!   "fill_value": 0,                             null when there is none
+//!   "axes": [{"name": "y", "type": "space", "unit": "meter", "spacing": 0.5, "origin": 1.0}, …],
+//!   "attributes": {…},                           all of them, in their order
+//!   "attributes_error": "why",                   only where they cannot be read
+//!   "files": {"npy": "t.npy"},
+//!   "left_out": {"nii": "why"}
+//! }
+//! ```
+//!
+//! It is JSON whatever the names and attributes are: a NaN in these is the text that Zarr v3 has
+//! for it.
+
+use super::{Array, Axis, AxisKind};
+use crate::dtype::{ByteOrder, DataType, Element, FillValue, Variable, element_text};
+use crate::metadata::{Attributes, Json, ZarrFormat};
+
+mod pretty;
+
+/// What a sidecar tells.
+#[derive(Debug, Clone, Copy)]
+pub struct SidecarFacts<'a> {
+    /// The array; of a selection, the selection.
+    pub array: &'a Array,
+    /// The version of its document.
+    pub zarr_format: ZarrFormat,
+    /// Lengths of a chunk, of a sharded array of an inner one, in elements.
+    pub chunk_shape: &'a [u64],
+    /// Lengths of a shard, in elements.
+    pub shard_shape: Option<&'a [u64]>,
+    /// Names of the codecs, in the order of encoding.
+    pub codecs: &'a [String],
+    /// Why the attributes cannot be read; then `array` has none.
+    pub attributes_error: Option<&'a str>,
+    /// Name of the format and of the file, of each beside this one.
+    pub files: &'a [(String, String)],
+    /// Name of the format that cannot hold the array, and why.
+    pub left_out: &'a [(String, String)],
+}
+
+/// The bytes of a sidecar.
+pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
+    let array = facts.array;
+    let names = array
+        .dimension_names
+        .iter()
+        .map(|name| optional(name.as_deref()));
+    let codecs = facts.codecs.iter().map(|name| Json::Text(name.clone()));
+    let mut members = vec![
+        ("shape", lengths(&array.shape)),
+        ("data_type", data_type(&array.data_type)),
+        ("dimension_names", Json::List(names.collect())),
+        ("zarr_format", zarr_format(facts.zarr_format)),
+        ("chunk_shape", lengths(facts.chunk_shape)),
+    ];
+    if let Some(shape) = facts.shard_shape {
+        members.push(("shard_shape", lengths(shape)));
+    }
+    members.extend([
+        ("codecs", Json::List(codecs.collect())),
+        (
+            "fill_value",
+            fill_value(&array.data_type, &array.fill_value),
+        ),
+        ("axes", Json::List(array.axes.iter().map(axis).collect())),
+    ]);
+    let mut out = pretty::Document::new();
+    for (name, value) in &members {
+        out.member(name, value);
+    }
+    out.attributes("attributes", &array.attributes);
+    if let Some(error) = facts.attributes_error {
+        out.member("attributes_error", &Json::Text(error.to_owned()));
+    }
+    out.member("files", &texts(facts.files));
+    out.member("left_out", &texts(facts.left_out));
+    out.finish()
+}
+
+fn lengths(shape: &[u64]) -> Json {
+    Json::List(
+        shape
+            .iter()
+            .map(|&length| Json::Integer(length.into()))
+            .collect(),
+    )
+}
+
+fn texts(pairs: &[(String, String)]) -> Json {
+    let members = pairs
+        .iter()
+        .cloned()
+        .map(|(name, text)| (name, Json::Text(text)));
+    Json::Object(members.collect())
+}
+
+fn optional(text: Option<&str>) -> Json {
+    text.map_or(Json::Null, |text| Json::Text(text.to_owned()))
+}
+
+fn zarr_format(format: ZarrFormat) -> Json {
+    match format {
+        ZarrFormat::PreV1 => Json::Text("before 1".to_owned()),
+        ZarrFormat::V1 => Json::Integer(1),
+        ZarrFormat::V2 => Json::Integer(2),
+        ZarrFormat::Draft => Json::Text("draft of 3".to_owned()),
+        ZarrFormat::V3 => Json::Integer(3),
+    }
+}
+
+/// What is known of an axis, and its name in any case.
+fn axis(axis: &Axis) -> Json {
+    let kind = match axis.kind {
+        AxisKind::Space => Some("space"),
+        AxisKind::Time => Some("time"),
+        AxisKind::Channel => Some("channel"),
+        AxisKind::Other => None,
+    };
+    let number = |value: Option<f64>| value.map(Json::Float);
+    let text = |text: Option<&str>| text.map(|text| Json::Text(text.to_owned()));
+    let members = [
+        ("name", Some(optional(axis.name.as_deref()))),
+        ("type", text(kind)),
+        ("unit", text(axis.unit.as_deref())),
+        ("spacing", number(axis.spacing)),
+        ("origin", number(axis.origin)),
+    ];
+    let known = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Json::Object(known.collect())
+}
+
+/// The name of a type, where that says all; its fields, or the object of v3, where it does not.
+fn data_type(data_type: &DataType) -> Json {
+    let spelled = match &data_type.element {
+        // With the byte order of each field, which those of `.raw` have.
+        Element::Record(_) => data_type
+            .spell_v2(ByteOrder::Little)
+            .or_else(|_| data_type.spell_v3()),
+        // Names of v3 with parameters: `numpy.datetime64`, `raw_bytes`, … No typestring has these
+        // characters.
+        Element::Time(_) | Element::Bytes { .. } | Element::Raw { .. } | Element::Text { .. }
+            if data_type.name.contains(['_', '.']) =>
+        {
+            data_type.spell_v3()
+        }
+        _ => return Json::Text(data_type.name.clone()),
+    };
+    let parsed = spelled
+        .ok()
+        .and_then(|text| Attributes::parse(format!("{{\"\": {text}}}").as_bytes()).ok())
+        .and_then(|members| members.get("").cloned());
+    parsed.unwrap_or_else(|| Json::Text(data_type.name.clone()))
+}
+
+/// A number as such, text as such, anything else in words.
+fn fill_value(data_type: &DataType, fill_value: &FillValue) -> Json {
+    if !fill_value.is_defined() {
+        return Json::Null;
+    }
+    let told = element_text(data_type, fill_value.bytes());
+    let value = match &data_type.element {
+        Element::Bool => told.parse().ok().map(Json::Bool),
+        Element::Integer(_) => told.parse().ok().map(Json::Integer),
+        Element::Float(_) => told.parse().ok().map(Json::Float),
+        Element::Variable(Variable::Text) => {
+            let text = str::from_utf8(fill_value.bytes()).ok();
+            text.map(|text| Json::Text(text.to_owned()))
+        }
+        Element::Text { .. } => utf32(fill_value.bytes()).map(Json::Text),
+        _ => None,
+    };
+    value.unwrap_or(Json::Text(told))
+}
+
+/// The text before the NULs at the end.
+fn utf32(bytes: &[u8]) -> Option<String> {
+    let (units, _) = bytes.as_chunks::<4>();
+    let text: Option<String> = units
+        .iter()
+        .map(|unit| char::from_u32(u32::from_le_bytes(*unit)))
+        .collect();
+    Some(text?.trim_end_matches('\0').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::testing::{array, attributes};
+    use super::*;
+
+    fn told(array: &Array) -> Value {
+        let facts = SidecarFacts {
+            array,
+            zarr_format: ZarrFormat::V3,
+            chunk_shape: &[2, 2],
+            shard_shape: Some(&[4, 4]),
+            codecs: &["bytes".to_owned(), "zstd".to_owned()],
+            attributes_error: None,
+            files: &[("npy".to_owned(), "a\"\n.npy".to_owned())],
+            left_out: &[("nii".to_owned(), "no such type".to_owned())],
+        };
+        serde_json::from_slice(&sidecar(&facts)).unwrap()
+    }
+
+    #[test]
+    fn all_is_told() {
+        let mut array = array("t", r#""<f4""#, &[8, 9]);
+        array.dimension_names[0] = Some("y\u{1}\"".to_owned());
+        array.axes[0] = Axis {
+            name: Some("y".to_owned()),
+            kind: AxisKind::Space,
+            spacing: Some(0.5),
+            origin: Some(f64::NAN),
+            unit: Some("meter".to_owned()),
+        };
+        array.attributes =
+            attributes(r#"{"z": [NaN, -Infinity, 1e400], "a": {"b": [[1, 2], {}]}}"#);
+        array.fill_value = FillValue::new(0.1_f32.to_le_bytes().to_vec(), true);
+        let expected = json!({
+            "shape": [8, 9],
+            "data_type": "<f4",
+            "dimension_names": ["y\u{1}\"", null],
+            "zarr_format": 3,
+            "chunk_shape": [2, 2],
+            "shard_shape": [4, 4],
+            "codecs": ["bytes", "zstd"],
+            "fill_value": 0.1,
+            "axes": [
+                {"name": "y", "type": "space", "unit": "meter", "spacing": 0.5, "origin": "NaN"},
+                {"name": null},
+            ],
+            "attributes": {"z": ["NaN", "-Infinity", "Infinity"], "a": {"b": [[1, 2], {}]}},
+            "files": {"npy": "a\"\n.npy"},
+            "left_out": {"nii": "no such type"},
+        });
+        assert_eq!(told(&array), expected);
+    }
+
+    #[test]
+    fn types_and_fill_values_say_all() {
+        let utf32 = ['é', '\0'].map(|c| u32::from(c).to_le_bytes()).concat();
+        for (typestr, fill, data_type, fill_value) in [
+            (r#"">i2""#, &[1, 255][..], json!(">i2"), json!(-255)),
+            (r#""|b1""#, &[1], json!("|b1"), json!(true)),
+            (r#""<f2""#, &[0, 0xfc], json!("<f2"), json!("-Infinity")),
+            (r#""<U2""#, &utf32, json!("<U2"), json!("é")),
+            (r#""|S2""#, b"a\0", json!("|S2"), json!("b\"a\"")),
+            (
+                r#"[["a",">i2"],["","|V1"]]"#,
+                &[0, 1, 0],
+                json!([["a", ">i2"], ["", "|V1"]]),
+                json!("{a: 1}"),
+            ),
+        ] {
+            let mut array = array("t", typestr, &[1]);
+            array.fill_value = FillValue::new(fill.to_vec(), true);
+            let told = told(&array);
+            assert_eq!(told["data_type"], data_type);
+            assert_eq!(told["fill_value"], fill_value, "{typestr}");
+        }
+        let mut array = array("t", r#""<u1""#, &[]);
+        let text = r#"{"name":"numpy.datetime64","configuration":{"scale_factor":10,"unit":"s"}}"#;
+        let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+        array.data_type = DataType::parse_v3(&raw).unwrap();
+        array.fill_value = FillValue::zeros(8);
+        let told = told(&array);
+        assert_eq!(
+            told["data_type"],
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+        assert_eq!(told["fill_value"], Value::Null);
+    }
+}

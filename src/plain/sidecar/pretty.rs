@@ -1,0 +1,182 @@
+//! JSON for people: two blanks a level, short lists of plain values on one line.
+//!
+//! Attributes are as deep as [`Attributes::parse`] lets them be, so that recursion is bounded. So
+//! is memory: indenting could make much of little, so that long attributes stay on one line.
+
+use std::fmt::Write;
+
+use crate::metadata::{Attributes, Json};
+
+/// Columns that a list on one line may take.
+const WIDTH: usize = 80;
+/// The longest attributes that are indented, in bytes of compact JSON.
+const MOST_INDENTED: usize = 64 * 1024;
+
+/// An object that is being written.
+pub(super) struct Document {
+    out: String,
+}
+
+impl Document {
+    /// One without members.
+    pub(super) fn new() -> Document {
+        Document {
+            out: "{".to_owned(),
+        }
+    }
+
+    /// Adds a member.
+    pub(super) fn member(&mut self, name: &str, value: &Json) {
+        self.name(name);
+        write(&mut self.out, value, 1);
+    }
+
+    /// Adds attributes.
+    pub(super) fn attributes(&mut self, name: &str, attributes: &Attributes) {
+        self.name(name);
+        if is_longer(attributes, MOST_INDENTED) {
+            // Writing to a string never fails.
+            let _ = write!(self.out, "{attributes}");
+        } else {
+            members(&mut self.out, attributes, 1);
+        }
+    }
+
+    /// The whole.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.out.push_str("\n}\n");
+        self.out.into_bytes()
+    }
+
+    fn name(&mut self, name: &str) {
+        if self.out.len() > 1 {
+            self.out.push(',');
+        }
+        line(&mut self.out, 1);
+        quoted(&mut self.out, name);
+        self.out.push_str(": ");
+    }
+}
+
+fn write(out: &mut String, value: &Json, depth: usize) {
+    match value {
+        Json::List(items) if !is_short(items) => {
+            for (i, item) in items.iter().enumerate() {
+                out.push(if i == 0 { '[' } else { ',' });
+                line(out, depth + 1);
+                write(out, item, depth + 1);
+            }
+            line(out, depth);
+            out.push(']');
+        }
+        Json::List(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                let comma = if i == 0 { "" } else { ", " };
+                let _ = write!(out, "{comma}{item}");
+            }
+            out.push(']');
+        }
+        Json::Object(object) => members(out, object, depth),
+        plain => {
+            let _ = write!(out, "{plain}");
+        }
+    }
+}
+
+fn members(out: &mut String, object: &Attributes, depth: usize) {
+    if object.is_empty() {
+        out.push_str("{}");
+        return;
+    }
+    for (i, (name, value)) in object.iter().enumerate() {
+        out.push(if i == 0 { '{' } else { ',' });
+        line(out, depth + 1);
+        quoted(out, name);
+        out.push_str(": ");
+        write(out, value, depth + 1);
+    }
+    line(out, depth);
+    out.push('}');
+}
+
+fn line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+fn quoted(out: &mut String, text: &str) {
+    let _ = write!(out, "{}", serde_json::Value::from(text));
+}
+
+/// Whether a list goes on one line.
+fn is_short(items: &[Json]) -> bool {
+    let is_plain = |item: &Json| !matches!(item, Json::List(_) | Json::Object(_));
+    if !items.iter().all(is_plain) {
+        return false;
+    }
+    let mut room = Room(WIDTH);
+    items.iter().all(|item| write!(room, "{item}, ").is_ok())
+}
+
+fn is_longer(attributes: &Attributes, most: usize) -> bool {
+    write!(Room(most), "{attributes}").is_err()
+}
+
+/// Takes so many bytes, and keeps none.
+struct Room(usize);
+
+impl Write for Room {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0 = self.0.checked_sub(text.len()).ok_or(std::fmt::Error)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::attributes;
+    use super::*;
+
+    #[test]
+    fn two_blanks_a_level() {
+        let mut document = Document::new();
+        document.member(
+            "shape",
+            &Json::List(vec![Json::Integer(1), Json::Integer(2)]),
+        );
+        document.attributes(
+            "attributes",
+            &attributes(r#"{"a": {"b": [{"c": null}, []], "d": {}}, "e": "f\n"}"#),
+        );
+        let expected = r#"{
+  "shape": [1, 2],
+  "attributes": {
+    "a": {
+      "b": [
+        {
+          "c": null
+        },
+        []
+      ],
+      "d": {}
+    },
+    "e": "f\n"
+  }
+}
+"#;
+        assert_eq!(String::from_utf8(document.finish()).unwrap(), expected);
+    }
+
+    #[test]
+    fn long_attributes_stay_on_one_line() {
+        let items = vec!["[]"; 40_000].join(",");
+        let long = attributes(&format!("{{\"a\":[{items}]}}"));
+        let mut document = Document::new();
+        document.attributes("attributes", &long);
+        assert_eq!(
+            document.finish().len(),
+            "{\n  \"attributes\": {\"a\":[]}\n}\n".len() + items.len()
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! Entries of TIFF directories, classic ones and those of `BigTIFF`.
+//!
+//! ```text
+//! classic: tag u16, type u16, count u32, value or its offset: 4 bytes   12
+//! `BigTIFF`: tag u16, type u16, count u64, value or its offset: 8 bytes   20
+//! ```
+//!
+//! TIFF 6.0, section 2 "TIFF Structure"; <https://www.awaresystems.be/imaging/tiff/bigtiff.html>.
+
+use crate::dtype::{DataType, Element, FLOAT16, FLOAT32, FLOAT64, IntegerFormat};
+
+/// What entries are called.
+pub(super) mod tag {
+    pub(in crate::plain) const NEW_SUBFILE_TYPE: u16 = 254;
+    pub(in crate::plain) const IMAGE_WIDTH: u16 = 256;
+    pub(in crate::plain) const IMAGE_LENGTH: u16 = 257;
+    pub(in crate::plain) const BITS_PER_SAMPLE: u16 = 258;
+    pub(in crate::plain) const COMPRESSION: u16 = 259;
+    pub(in crate::plain) const PHOTOMETRIC: u16 = 262;
+    pub(in crate::plain) const IMAGE_DESCRIPTION: u16 = 270;
+    pub(in crate::plain) const STRIP_OFFSETS: u16 = 273;
+    pub(in crate::plain) const SAMPLES_PER_PIXEL: u16 = 277;
+    pub(in crate::plain) const ROWS_PER_STRIP: u16 = 278;
+    pub(in crate::plain) const STRIP_BYTE_COUNTS: u16 = 279;
+    pub(in crate::plain) const X_RESOLUTION: u16 = 282;
+    pub(in crate::plain) const Y_RESOLUTION: u16 = 283;
+    pub(in crate::plain) const RESOLUTION_UNIT: u16 = 296;
+    pub(in crate::plain) const SAMPLE_FORMAT: u16 = 339;
+}
+
+/// The type of the values of an entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// Text with NUL behind it.
+    Ascii = 2,
+    /// 16 bits.
+    Short = 3,
+    /// 32 bits.
+    Long = 4,
+    /// Two numbers of 32 bits.
+    Rational = 5,
+    /// 64 bits, in `BigTIFF`.
+    Long8 = 16,
+}
+
+/// An entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// What it says.
+    pub(super) tag: u16,
+    /// The type of its values.
+    pub(super) kind: Kind,
+    /// How many values there are.
+    pub(super) count: u64,
+    /// The one value, or where in the file they are.
+    pub(super) value: u64,
+}
+
+impl Entry {
+    /// One number.
+    pub(super) fn one(tag: u16, kind: Kind, value: u64) -> Entry {
+        Entry {
+            tag,
+            kind,
+            count: 1,
+            value,
+        }
+    }
+
+    /// Of a `BigTIFF`.
+    pub(super) fn big(self) -> [u8; 20] {
+        let mut bytes = [0; 20];
+        bytes[..2].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[2..4].copy_from_slice(&(self.kind as u16).to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.count.to_le_bytes());
+        // A shorter number is at the front, which little-endian is.
+        bytes[12..].copy_from_slice(&self.value.to_le_bytes());
+        bytes
+    }
+
+    /// Of a classic TIFF; `None` when a number is too large for it.
+    pub(super) fn classic(self) -> Option<[u8; 12]> {
+        let mut bytes = [0; 12];
+        bytes[..2].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[2..4].copy_from_slice(&(self.kind as u16).to_le_bytes());
+        bytes[4..8].copy_from_slice(&u32::try_from(self.count).ok()?.to_le_bytes());
+        bytes[8..].copy_from_slice(&u32::try_from(self.value).ok()?.to_le_bytes());
+        Some(bytes)
+    }
+}
+
+/// How samples are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// `BitsPerSample`.
+    pub(super) bits: u16,
+    /// `SampleFormat`: 1 unsigned, 2 signed, 3 floating point, 6 complex.
+    pub(super) format: u16,
+}
+
+/// The samples that elements of `data_type` are. Truth values are numbers of 8 bits.
+pub(super) fn sample(data_type: &DataType) -> Option<Sample> {
+    let sample = |bits, format| Some(Sample { bits, format });
+    match &data_type.element {
+        Element::Bool => sample(8, 1),
+        Element::Integer(format)
+            if *format == IntegerFormat::whole(format.bytes, format.signed) =>
+        {
+            let bits = u16::try_from(format.bits).ok()?;
+            sample(bits, if format.signed { 2 } else { 1 })
+        }
+        Element::Float(FLOAT16) => sample(16, 3),
+        Element::Float(FLOAT32) => sample(32, 3),
+        Element::Float(FLOAT64) => sample(64, 3),
+        Element::Complex(FLOAT32) => sample(64, 6),
+        Element::Complex(FLOAT64) => sample(128, 6),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::array;
+    use super::*;
+
+    #[test]
+    fn numbers_are_at_the_front_of_their_field() {
+        let entry = Entry::one(tag::BITS_PER_SAMPLE, Kind::Short, 16);
+        let classic = [2, 1, 3, 0, 1, 0, 0, 0, 16, 0, 0, 0];
+        assert_eq!(entry.classic(), Some(classic));
+        let big = [2, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(entry.big(), big);
+        assert_eq!(
+            Entry::one(tag::STRIP_OFFSETS, Kind::Long, 1 << 32).classic(),
+            None
+        );
+    }
+
+    #[test]
+    fn samples_of_types() {
+        let cases = [
+            ("|b1", Some((8, 1))),
+            ("<i8", Some((64, 2))),
+            ("<u4", Some((32, 1))),
+            ("<f2", Some((16, 3))),
+            ("<c16", Some((128, 6))),
+            ("<M8[s]", None),
+            ("|S4", None),
+        ];
+        for (typestr, expected) in cases {
+            let array = array("a", &format!("\"{typestr}\""), &[1]);
+            let expected = expected.map(|(bits, format)| Sample { bits, format });
+            assert_eq!(sample(&array.data_type), expected, "{typestr}");
+        }
+    }
+}

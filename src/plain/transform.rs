@@ -1,0 +1,168 @@
+//! What becomes of elements on their way into a file. Every transform keeps the length, and is
+//! of whole elements.
+
+use crate::error::FormatError;
+
+/// What becomes of the decoded (little-endian) bytes of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Transform {
+    /// Nothing.
+    None,
+    /// The bytes of every number of `unit` bytes are reversed.
+    Swap {
+        /// Bytes of one number: of a complex one, of one of its two parts.
+        unit: usize,
+    },
+    /// The sign bit of every number is flipped, which adds half of its range; then its bytes are
+    /// reversed if `swap`.
+    FlipSign {
+        /// Bytes of one number.
+        unit: usize,
+        /// Whether the file is big-endian.
+        swap: bool,
+    },
+    /// A truth value is widened to a number: 0, or 1 for whatever else its byte is.
+    Bool,
+    /// UTF-32 with NUL behind it becomes UTF-8 with NUL behind it, as wide.
+    Utf8 {
+        /// Code units of one element.
+        units: usize,
+    },
+}
+
+impl Transform {
+    /// Bytes that are transformed together, 1 or more.
+    pub fn unit(self) -> usize {
+        match self {
+            Transform::None | Transform::Bool => 1,
+            Transform::Swap { unit } | Transform::FlipSign { unit, .. } => unit.max(1),
+            Transform::Utf8 { units } => units.saturating_mul(4).max(1),
+        }
+    }
+
+    /// Transforms whole elements in place.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Encoded`] when text is not Unicode.
+    pub fn apply(self, elements: &mut [u8]) -> Result<(), FormatError> {
+        match self {
+            Transform::None => {}
+            Transform::Swap { unit } => swap(unit, elements),
+            Transform::FlipSign { unit, swap: swaps } => {
+                for number in elements.chunks_exact_mut(unit.max(1)) {
+                    if let Some(most) = number.last_mut() {
+                        *most ^= 0x80;
+                    }
+                }
+                if swaps {
+                    swap(unit, elements);
+                }
+            }
+            Transform::Bool => {
+                for byte in elements {
+                    *byte = u8::from(*byte != 0);
+                }
+            }
+            Transform::Utf8 { units } => {
+                let mut utf8 = String::with_capacity(units.saturating_mul(4));
+                for text in elements.chunks_exact_mut(units.saturating_mul(4).max(1)) {
+                    to_utf8(text, &mut utf8)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn swap(unit: usize, elements: &mut [u8]) {
+    // A constant length makes each of these one instruction.
+    match unit {
+        2 => elements
+            .as_chunks_mut::<2>()
+            .0
+            .iter_mut()
+            .for_each(|n| n.reverse()),
+        4 => elements
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .for_each(|n| n.reverse()),
+        8 => elements
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .for_each(|n| n.reverse()),
+        0 | 1 => {}
+        _ => elements.chunks_exact_mut(unit).for_each(<[u8]>::reverse),
+    }
+}
+
+/// One element, with `utf8` as scratch.
+fn to_utf8(text: &mut [u8], utf8: &mut String) -> Result<(), FormatError> {
+    utf8.clear();
+    let units = text
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|unit| u32::from_le_bytes(*unit));
+    let used = text
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .rposition(|unit| *unit != [0; 4]);
+    for unit in units.take(used.map_or(0, |last| last + 1)) {
+        let character = char::from_u32(unit).ok_or_else(|| {
+            FormatError::encoded("UTF-32", format!("{unit:#x} is no Unicode character"))
+        })?;
+        utf8.push(character);
+    }
+    let (head, rest) = text.split_at_mut(utf8.len());
+    head.copy_from_slice(utf8.as_bytes());
+    rest.fill(0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(transform: Transform, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        transform.apply(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn numbers_are_swapped_and_flipped() {
+        let swapped = applied(Transform::Swap { unit: 2 }, &[1, 2, 3, 4]);
+        assert_eq!(swapped, [2, 1, 4, 3]);
+        let wide: Vec<u8> = (0..16).collect();
+        for unit in [1, 2, 4, 8, 16] {
+            let transform = Transform::Swap { unit };
+            let once = applied(transform, &wide);
+            assert_eq!(usize::from(once[0]), unit - 1);
+            assert_eq!(applied(transform, &once), wide, "an involution");
+        }
+        // 0 and 65535 of uint16 are -32768 and 32767 of big-endian int16.
+        let flip = Transform::FlipSign {
+            unit: 2,
+            swap: true,
+        };
+        assert_eq!(applied(flip, &[0, 0, 255, 255]), [0x80, 0, 0x7f, 0xff]);
+        assert_eq!(applied(Transform::Bool, &[0, 1, 2, 255]), [0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn text_becomes_utf8_of_the_same_width() {
+        let text: Vec<u8> = ['a', 'é', '\u{10ffff}', '\0']
+            .iter()
+            .flat_map(|&c| u32::from(c).to_le_bytes())
+            .collect();
+        let utf8 = applied(Transform::Utf8 { units: 4 }, &text);
+        assert_eq!(&utf8[..7], "aé\u{10ffff}".as_bytes());
+        assert_eq!(&utf8[7..], [0; 9]);
+        let mut surrogate = 0xd800_u32.to_le_bytes();
+        assert!(Transform::Utf8 { units: 1 }.apply(&mut surrogate).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! `.vti`: VTK's image data, for `ParaView`, `VisIt`, `PyVista`.
+//!
+//! ```text
+//! <VTKFile type="ImageData" … header_type="UInt64">
+//!   <ImageData WholeExtent="0 nx-1 0 ny-1 0 nz-1" Origin="…" Spacing="…">
+//!     … <DataArray … format="appended" offset="0"/> …
+//!   <AppendedData encoding="raw">            blanks up to 9 bytes before a multiple of 4096
+//! _ | length u64 | elements | length u64 | elements | …
+//!   </AppendedData>
+//! </VTKFile>
+//! ```
+//!
+//! | axes, slowest first | become |
+//! |---|---|
+//! | the last 1 to 3 | z, y, x |
+//! | a last one of channels; parts of complex numbers | components of one `DataArray` |
+//! | a first one of channels, 4096 at most | a `DataArray` each |
+//! | a first one of length 1, where there are too many | nothing |
+//!
+//! Truth values become 0 and 1. There is no place for units and attributes.
+//!
+//! Source: "VTK File Formats", section "XML File Formats".
+
+use super::number::Number;
+use super::{Array, Axis, AxisKind, Elements, FileFormat, Layout, Transform};
+use crate::error::FormatError;
+
+mod xml;
+
+/// Most `DataArray`s.
+const MOST_ARRAYS: u64 = 4096;
+/// What the elements of the first array are aligned to.
+const ALIGN: usize = 4096;
+
+/// An array as VTK sees it.
+struct Image<'a> {
+    type_name: &'static str,
+    /// Lengths, z, y, x or fewer.
+    shape: &'a [u64],
+    /// As many.
+    axes: &'a [Axis],
+    /// Numbers of one point in one data array.
+    components: u64,
+    /// Names of the data arrays.
+    names: Vec<String>,
+}
+
+pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
+    let image = image(array)?;
+    // Divides it: the arrays are an axis.
+    let all = array.n_bytes()?;
+    let len = all / (image.names.len() as u64).max(1);
+    let transform = match array.data_type.element {
+        crate::dtype::Element::Bool => Transform::Bool,
+        _ => Transform::None,
+    };
+    let mut builder = Layout::builder();
+    builder.bytes(xml::head(&image, len, ALIGN));
+    for number in 0..image.names.len() as u64 {
+        builder.bytes(len.to_le_bytes().to_vec());
+        builder.elements(Elements {
+            // Less than all bytes.
+            skip: number * len,
+            len,
+            ..Elements::all(array, transform)?
+        });
+    }
+    builder.bytes(xml::TAIL.as_bytes());
+    builder.finish()
+}
+
+fn refused(place: &str, name: impl Into<String>) -> FormatError {
+    FormatError::inexpressible(place, name, FileFormat::Vti.title())
+}
+
+fn image(array: &Array) -> Result<Image<'_>, FormatError> {
+    let number = Number::of(&array.data_type);
+    let (number, type_name) = number
+        .and_then(|number| Some((number, type_name(number)?)))
+        .ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
+    let unfit = || refused("shape", format!("{:?}", array.shape.as_slice()));
+    // Extents are 32-bit numbers.
+    let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
+    if !array.shape.iter().all(fits) {
+        return Err(unfit());
+    }
+    let (mut shape, mut axes) = (array.shape.as_slice(), array.axes.as_slice());
+    let is_channel = |axis: &Axis| axis.kind == AxisKind::Channel;
+    let mut components = if number.is_complex() { 2 } else { 1 };
+    if let ([inner @ .., channels], [others @ .., last]) = (shape, axes)
+        && is_channel(last)
+        && !number.is_complex()
+        && !inner.is_empty()
+    {
+        components = *channels;
+        (shape, axes) = (inner, others);
+    }
+    let mut n_arrays = None;
+    while let ([length, inner @ ..], [first, others @ ..]) = (shape, axes) {
+        let is_one = *length == 1 && shape.len() > 3;
+        let is_each = is_channel(first) && n_arrays.is_none() && !inner.is_empty();
+        if is_each && !is_one {
+            n_arrays = Some(*length);
+        } else if !is_one {
+            break;
+        }
+        (shape, axes) = (inner, others);
+    }
+    if shape.is_empty() || shape.len() > 3 || n_arrays.is_some_and(|n| n > MOST_ARRAYS) {
+        return Err(unfit());
+    }
+    let names = match n_arrays {
+        None => vec![array.name.clone()],
+        Some(n) => (0..n).map(|i| format!("{}_{i}", array.name)).collect(),
+    };
+    Ok(Image {
+        type_name,
+        shape,
+        axes,
+        components,
+        names,
+    })
+}
+
+fn type_name(number: Number) -> Option<&'static str> {
+    Some(match number {
+        Number::Int8 => "Int8",
+        Number::Bool | Number::UInt8 => "UInt8",
+        Number::Int16 => "Int16",
+        Number::UInt16 => "UInt16",
+        Number::Int32 => "Int32",
+        Number::UInt32 => "UInt32",
+        Number::Int64 => "Int64",
+        Number::UInt64 => "UInt64",
+        Number::Float32 | Number::Complex64 => "Float32",
+        Number::Float64 | Number::Complex128 => "Float64",
+        Number::Float16 | Number::Time => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The text around the elements.
+
+use std::fmt::Write;
+
+use super::Image;
+use crate::plain::Axis;
+
+/// What follows the elements.
+pub(super) const TAIL: &str = "\n  </AppendedData>\n</VTKFile>\n";
+
+/// All up to the length of the first array of `len` bytes, whose elements then begin at a
+/// multiple of `align`.
+pub(super) fn head(image: &Image<'_>, len: u64, align: usize) -> Vec<u8> {
+    let mut extent = String::new();
+    let lengths = image.shape.iter().rev().chain(std::iter::repeat(&1));
+    for length in lengths.take(3) {
+        let blank = if extent.is_empty() { "" } else { " " };
+        // Not empty.
+        let _ = write!(extent, "{blank}0 {}", length.saturating_sub(1));
+    }
+    let origin = measures(image.axes, 0.0, |axis| axis.origin);
+    let spacing = measures(image.axes, 1.0, |axis| {
+        axis.spacing.filter(|&spacing| spacing != 0.0)
+    });
+    let first = image.names.first().map_or("", String::as_str);
+    let mut out = format!(
+        "<?xml version=\"1.0\"?>\n\
+         <VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"LittleEndian\" header_type=\"UInt64\">\n  \
+         <ImageData WholeExtent=\"{extent}\" Origin=\"{origin}\" Spacing=\"{spacing}\">\n    \
+         <Piece Extent=\"{extent}\">\n      \
+         <PointData Scalars=\"{}\">\n",
+        escaped(first)
+    );
+    let (kind, components) = (image.type_name, image.components);
+    let mut offset = 0_u64;
+    for name in &image.names {
+        let name = escaped(name);
+        let _ = writeln!(
+            out,
+            "        <DataArray type=\"{kind}\" Name=\"{name}\" \
+             NumberOfComponents=\"{components}\" format=\"appended\" offset=\"{offset}\"/>"
+        );
+        // As long as the file, whose length is checked.
+        offset = offset.saturating_add(len).saturating_add(8);
+    }
+    out.push_str(
+        "      </PointData>\n    </Piece>\n  </ImageData>\n  <AppendedData encoding=\"raw\">\n",
+    );
+    let mut out = out.into_bytes();
+    // The underscore and the length are 9 bytes.
+    let end = (out.len() + 9).next_multiple_of(align);
+    out.resize(end - 9, b' ');
+    out.push(b'_');
+    out
+}
+
+/// A number for x, y and z.
+fn measures(axes: &[Axis], unknown: f64, of: impl Fn(&Axis) -> Option<f64>) -> String {
+    let known = axes
+        .iter()
+        .rev()
+        .map(|axis| of(axis).filter(|value| value.is_finite()));
+    let all = known.chain(std::iter::repeat(None)).take(3);
+    let all: Vec<String> = all
+        .map(|value| format!("{:?}", value.unwrap_or(unknown)))
+        .collect();
+    all.join(" ")
+}
+
+/// As the value of an attribute. What XML 1.0 has no way to say is U+FFFD.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' => out.push_str("&#9;"),
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped() {
+        assert_eq!(
+            escaped("<a&\"b\"\n\u{1}é>"),
+            "&lt;a&amp;&quot;b&quot;&#10;\u{fffd}é&gt;"
+        );
+    }
+}
