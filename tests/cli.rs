@@ -41,12 +41,21 @@ fn help_and_version() {
 
 #[test]
 fn a_wrong_command_line_is_status_2() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 9] = [
         (&[], "STORE and MOUNTPOINT missing"),
         (&["demo:"], "MOUNTPOINT missing"),
         (&["--frobnicate"], "--frobnicate"),
         (&["demo:", "m", "-o", "ro,frobnicate"], "`frobnicate`"),
-        (&["demo:", "m", "--view", "arrays"], "no `arrays` view yet"),
+        (&["demo:", "m", "--view", "files"], "keys, chunks or arrays"),
+        (&["demo:", "m", "--files", "npy"], "add --view arrays"),
+        (
+            &["demo:", "m", "--view", "arrays", "--files", "doc"],
+            "npy, raw",
+        ),
+        (
+            &["demo:", "m", "--view", "arrays", "--files", "nc,nc5"],
+            "both are called",
+        ),
         (&["demo:", "m", "--cache-size", "x"], "64M, 1GiB"),
     ];
     for (words, part) in cases {

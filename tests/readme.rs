@@ -8,6 +8,10 @@ mod codecs;
 mod complete;
 #[path = "readme/documents.rs"]
 mod documents;
+#[path = "readme/plain.rs"]
+mod plain;
+#[path = "readme/plain_files.rs"]
+mod plain_files;
 #[path = "readme/support.rs"]
 mod support;
 #[path = "readme/types.rs"]
@@ -87,6 +91,8 @@ fn options_are_those_of_the_help() {
     let (list, _) = list.split_once("\nExamples:\n").unwrap();
     let in_help: BTreeSet<String> = list
         .lines()
+        // Names are indented by 2 or 6, the lines of explanations by more.
+        .filter(|line| line.find(|c| c != ' ').is_some_and(|indent| indent <= 6))
         .map(str::trim_start)
         .filter(|line| line.starts_with('-'))
         // The explanation begins after two spaces.
@@ -174,6 +180,8 @@ fn descriptions_are_what_the_program_prints() {
         &["--info", "--at", "3,20,40", "demo:", "air/temperature"],
         &["--info", "--at", "49,99", "demo:", "legacy/elevation"],
         &["--info", "--json", "demo:", "legacy"],
+        &["--info", "--files", "npy,nii", "demo:", "air/temperature"],
+        &["--info", "--files", "nc,tif", "demo:", "legacy"],
     ] {
         let printed = format!(
             "$ zarr-mount {}\n{}",

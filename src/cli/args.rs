@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser};
+use glob::Pattern;
 use log::LevelFilter;
 
-use super::config::{Missing, Passthrough, Shards, Target, ViewKind};
+use super::config::{FileFormat, Missing, Passthrough, Shards, Target, ViewKind};
 use super::error::CliError;
 use super::options::MountOptions;
 
-/// Mount a Zarr store of any version: its keys, with shards expanded, or its decoded chunks, as
-/// plain files
+/// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
+/// whole arrays, as plain files
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed")]
 #[command(
@@ -33,7 +34,8 @@ pub(crate) struct Args {
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) target: Option<OsString>,
 
-    /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded)
+    /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded), arrays
+    /// (each whole, as files of the formats of --files)
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = view_kind,
           action = ArgAction::Set, num_args = 1, default_value = "keys")]
     pub(crate) view: Vec<ViewKind>,
@@ -50,6 +52,22 @@ pub(crate) struct Args {
     /// Chunks that the store lacks, in the chunks view: files of fill value, or no files
     #[arg(long, value_name = "HOW", value_parser = missing(), default_value = "fill")]
     pub(crate) missing: Missing,
+
+    /// In the arrays view: the formats of files, one or several: npy, raw, headers beside raw (nhdr,
+    /// mhd, envi), whole groups (nc, nc5, h5), tif, ome.tif, nii, vti, mrc, fits, jsonl [default:
+    /// npy]. With --info: say what they cannot hold
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', value_parser = file_format,
+          action = ArgAction::Set, num_args = 1)]
+    pub(crate) files: Vec<FileFormat>,
+
+    /// In the arrays view: show only arrays whose path matches, or whose name does for a pattern
+    /// without a slash; may be given several times
+    #[arg(long, value_name = "GLOB", value_parser = pattern, action = ArgAction::Append)]
+    pub(crate) array: Vec<Pattern>,
+
+    /// In the arrays view: make this dimension the record dimension of NetCDF files
+    #[arg(long, value_name = "DIMENSION")]
+    pub(crate) unlimited: Option<String>,
 
     /// Memory for decoded chunks, shard indices and buffers [default: a quarter of the memory
     /// that this process may use, at most 1GiB]
@@ -133,7 +151,7 @@ pub(crate) struct Args {
 
 const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --unmount MOUNTPOINT
-       zarr-mount --info [--as VERSION] [--sizes] [--json] STORE [PATH]
+       zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] STORE [PATH]
        zarr-mount --info --at I,J,K [--json] STORE [PATH]";
 
 const EXAMPLES: &str = "\
@@ -143,8 +161,14 @@ Examples:
   zarr-mount --view chunks --as v2 data.zarr /mnt/z
                                                the same for readers of Zarr v2, such as GDAL
   zarr-mount --as v3 old.zarr /mnt/z           a store of v1, v2 or a draft, for readers of v3
+  zarr-mount --view arrays data.zarr /mnt/z    whole arrays: t.npy, and t@3.npy for a part of it
+  zarr-mount --view arrays --files nc,tif data.zarr /mnt/z
+                                               each group G as NetCDF, G/G.nc; arrays as G/t.tif
+  zarr-mount --view arrays --files nii --array 'scan/*' data.zarr /mnt/z
+                                               the arrays in scan, and no others, as NIfTI
   zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
   zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
+  zarr-mount --info --files nc,tif data.zarr   what these formats cannot hold, and why
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
@@ -214,9 +238,20 @@ fn view_kind(name: &str) -> Result<ViewKind, String> {
     match name {
         "keys" => Ok(ViewKind::Keys),
         "chunks" => Ok(ViewKind::Chunks),
-        "arrays" => Err("this version has no `arrays` view yet; use keys or chunks".to_owned()),
-        _ => Err("expected keys or chunks".to_owned()),
+        "arrays" => Ok(ViewKind::Arrays),
+        _ => Err("expected keys, chunks or arrays".to_owned()),
     }
+}
+
+fn file_format(name: &str) -> Result<FileFormat, String> {
+    FileFormat::of_name(name).ok_or_else(|| {
+        let names: Vec<&str> = FileFormat::ALL.iter().map(|format| format.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text).map_err(|error| error.to_string())
 }
 
 /// `1048576`, `64M`, `64MiB` (1024 each), `64MB` (1000 each), as the core utilities have it.
@@ -281,11 +316,14 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
-    const NAMES: [&str; 16] = [
+    const NAMES: [&str; 19] = [
         "view",
         "as",
         "shards",
         "missing",
+        "files",
+        "array",
+        "unlimited",
         "cache-size",
         "max-chunk",
         "ttl",

@@ -10,9 +10,9 @@ use super::args::Args;
 use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
-use crate::fuse::session::SessionOptions;
+use crate::fuse::session::{Access, SessionOptions};
 use crate::store::Symlinks;
-pub use crate::view::{Missing, Shards, Target, ViewKind, ViewOptions};
+pub use crate::view::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
 
 /// Whether the kernel reads plain files of the store by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub struct InfoConfig {
     pub at: Option<Vec<u64>>,
     /// The version that arrays are to be expressed in.
     pub shown_as: Option<Target>,
+    /// The formats that are to hold arrays.
+    pub arrays: Option<ArrayOptions>,
     /// Whether to add up stored sizes.
     pub sizes: bool,
     /// Whether to print JSON.
@@ -120,8 +122,11 @@ impl Task {
         };
         let log = log_config(&args)?;
         if args.info {
+            let store = StoreArgument::resolve(store)?;
+            let arrays = array_options(&args, &store, false)?;
             return Ok(Task::Info(InfoConfig {
-                store: StoreArgument::resolve(store)?,
+                arrays: (!args.files.is_empty()).then_some(arrays),
+                store,
                 symlinks: symlinks(&args),
                 path: args.target,
                 at: args.at.map(|indices| indices.0),
@@ -138,6 +143,8 @@ impl Task {
             )));
         };
         let store = StoreArgument::resolve(store)?;
+        let others_look = options.access == Access::Everyone;
+        let arrays = array_options(&args, &store, others_look)?;
         Ok(Task::Mount(Box::new(MountConfig {
             symlinks: symlinks(&args),
             mountpoint: absolute(Path::new(target))?,
@@ -145,7 +152,7 @@ impl Task {
             foreground: args.foreground,
             xattr: options.xattr,
             passthrough: args.passthrough,
-            view: view_options(&args),
+            view: view_options(&args, arrays),
             session: session_options(&store, options),
             store,
             log,
@@ -185,7 +192,7 @@ impl StoreArgument {
     }
 }
 
-fn view_options(args: &Args) -> ViewOptions {
+fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
     let mut views = Vec::new();
     for view in &args.view {
         if !views.contains(view) {
@@ -197,6 +204,7 @@ fn view_options(args: &Args) -> ViewOptions {
         shown_as: args.shown_as,
         shards: args.shards,
         missing: args.missing,
+        arrays,
         uid: args.uid,
         gid: args.gid,
         umask: args.umask.unwrap_or(0),
@@ -205,6 +213,63 @@ fn view_options(args: &Args) -> ViewOptions {
         cache_budget_bytes: args.cache_size.unwrap_or_else(default_cache_bytes),
         max_chunk_bytes: args.max_chunk,
     }
+}
+
+/// What the arrays view is to show.
+fn array_options(
+    args: &Args,
+    store: &StoreArgument,
+    others_look: bool,
+) -> Result<ArrayOptions, CliError> {
+    let given = [
+        ("--files", !args.files.is_empty() && !args.info),
+        ("--array", !args.array.is_empty()),
+        ("--unlimited", args.unlimited.is_some()),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given)
+        && !args.view.contains(&ViewKind::Arrays)
+        && !args.info
+    {
+        let problem = format!("{option} is for the arrays view: add --view arrays");
+        return Err(CliError::Usage(problem));
+    }
+    let asked = |format: FileFormat| args.files.contains(&format);
+    if asked(FileFormat::Nc) && asked(FileFormat::Nc5) {
+        let problem = "--files nc,nc5: both are called NAME.nc; ask for one of them";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
+    let points_to_raw = args.files.iter().any(|format| format.points_to_raw());
+    let mut files: Vec<FileFormat> = FileFormat::ALL
+        .into_iter()
+        .filter(|&format| asked(format) || format == FileFormat::Raw && points_to_raw)
+        .collect();
+    if files.is_empty() {
+        files = ArrayOptions::default().files;
+    }
+    Ok(ArrayOptions {
+        files,
+        only: args.array.clone(),
+        unlimited: args.unlimited.clone(),
+        root_name: root_name(store),
+        others_look,
+    })
+}
+
+/// What the root is called where it needs a name: the name of the store, without `.zarr`.
+fn root_name(store: &StoreArgument) -> String {
+    let name = match store {
+        StoreArgument::Path(path) => path.file_name().map(std::ffi::OsStr::to_string_lossy),
+        StoreArgument::Name(name) => Some(name.to_string_lossy()),
+    };
+    let name = name.unwrap_or_default();
+    let name = name.trim_end_matches([':', '/']);
+    let name = name.rsplit('/').next().unwrap_or_default();
+    let name = name.strip_suffix(".zip").unwrap_or(name);
+    let name = name.strip_suffix(".zarr").unwrap_or(name);
+    if name.is_empty() {
+        return ArrayOptions::default().root_name;
+    }
+    name.to_owned()
 }
 
 impl MountConfig {

@@ -3,31 +3,37 @@
 //! One line a node for people, one JSON document for programs (`--json`). `--sizes` walks the
 //! stored chunks as well, and says on standard error how far it got.
 
-use std::io::{self, IsTerminal, Write};
+mod facts;
+mod line;
+mod progress;
+
+use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
 use crate::budget::Budget;
-use crate::chunk::{ChunkLayout, Shards};
+use crate::chunk::Shards;
 use crate::error::Error;
-use crate::grid::product;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
+use crate::metadata::Target;
 use crate::metadata::write::{self, Content};
-use crate::metadata::{Target, ZarrFormat};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
+use crate::view::{ArrayOptions, View, ViewKind, ViewOptions};
+use facts::{facts_of_array, facts_of_group, insert, insert_group_outcomes, insert_outcomes};
+use line::line;
+use progress::Progress;
 
 /// Memory for documents; nothing is cached.
 const BUDGET_BYTES: u64 = 64 << 20;
-/// Time between two lines of progress.
-const PROGRESS: Duration = Duration::from_millis(500);
 
 /// What to tell, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InfoOptions {
     /// Say which arrays this version cannot express.
     pub(super) shown_as: Option<Target>,
+    /// Say which of these formats cannot hold an array.
+    pub(super) arrays: Option<ArrayOptions>,
     /// Add up what is stored.
     pub(super) sizes: bool,
     /// JSON instead of lines.
@@ -49,7 +55,21 @@ pub(super) fn report(
         Budget::new(BUDGET_BYTES),
         Recheck::Never,
     );
+    let json = options.json;
+    let arrays = options.arrays.clone().map(|arrays| {
+        View::new(
+            Arc::clone(&store),
+            ViewOptions {
+                views: vec![ViewKind::Arrays],
+                arrays,
+                immutable: true,
+                cache_budget_bytes: BUDGET_BYTES,
+                ..ViewOptions::default()
+            },
+        )
+    });
     let mut report = Report {
+        arrays: arrays.transpose().map_err(io::Error::other)?,
         store,
         hierarchy,
         options,
@@ -59,7 +79,7 @@ pub(super) fn report(
     };
     report.visit(start, out)?;
     report.progress.clear();
-    if options.json {
+    if json {
         serde_json::to_writer_pretty(&mut *out, &Value::Array(report.found))?;
         writeln!(out)?;
     }
@@ -68,6 +88,8 @@ pub(super) fn report(
 
 struct Report {
     store: Arc<dyn Store>,
+    /// The files of arrays, where formats are asked for.
+    arrays: Option<View>,
     hierarchy: Hierarchy,
     options: InfoOptions,
     progress: Progress,
@@ -156,6 +178,18 @@ impl Report {
             let inexpressible = inexpressible.map_err(io::Error::other)?;
             insert(&mut facts, "inexpressible", inexpressible);
         }
+        if let (Node::Array(_), Some(view)) = (node, &self.arrays) {
+            match view.outcomes(prefix) {
+                Ok(outcomes) => insert_outcomes(&mut facts, outcomes.unwrap_or_default()),
+                Err(error) => insert(&mut facts, "error", error.to_string().into()),
+            }
+        }
+        if let (Node::Group(_), Some(view)) = (node, &self.arrays) {
+            match view.group_outcomes(prefix) {
+                Ok(outcomes) => insert_group_outcomes(&mut facts, outcomes),
+                Err(error) => insert(&mut facts, "error", error.to_string().into()),
+            }
+        }
         if let (Node::Array(array), true) = (node, self.options.sizes) {
             let (objects, bytes) = self.stored(array).map_err(io::Error::other)?;
             insert(&mut facts, "stored_objects", objects.into());
@@ -218,193 +252,5 @@ impl Report {
             }
         }
         Ok((objects, bytes))
-    }
-}
-
-fn insert(facts: &mut Value, name: &str, value: Value) {
-    facts
-        .as_object_mut()
-        .unwrap_or(&mut Map::new())
-        .insert(name.to_owned(), value);
-}
-
-/// The number of a version, or its name where it never had one of its own.
-fn version(format: ZarrFormat) -> Value {
-    match format {
-        ZarrFormat::PreV1 => "pre-v1".into(),
-        ZarrFormat::V1 => 1.into(),
-        ZarrFormat::V2 => 2.into(),
-        ZarrFormat::Draft => "v3-draft".into(),
-        ZarrFormat::V3 => 3.into(),
-    }
-}
-
-fn facts_of_group(format: ZarrFormat) -> Value {
-    json!({ "node_type": "group", "zarr_format": version(format) })
-}
-
-fn facts_of_array(array: &ArrayNode) -> Value {
-    let metadata = &array.metadata;
-    let mut facts = json!({
-        "node_type": "array",
-        "zarr_format": version(metadata.zarr_format),
-        "shape": metadata.shape.as_slice(),
-        "data_type": metadata.data_type,
-        "chunk_shape": metadata.chunk_shape.as_slice(),
-        "codecs": metadata.codecs,
-        "dimension_names": metadata.dimension_names,
-    });
-    match ChunkLayout::new(metadata, Shards::Expand) {
-        Ok(layout) => {
-            if layout.is_sharded() {
-                insert(
-                    &mut facts,
-                    "shard_shape",
-                    metadata.chunk_shape.as_slice().into(),
-                );
-                let inner = layout.shown_grid().chunk_shape();
-                insert(&mut facts, "chunk_shape", inner.into());
-            }
-            insert(&mut facts, "chunks", layout.shown_grid().n_chunks().into());
-            insert(
-                &mut facts,
-                "decoded_chunk_bytes",
-                layout.decoded_len().into(),
-            );
-            let decoded = metadata.decoding.as_ref().ok().and_then(|decoding| {
-                let elements = product(&metadata.shape)?;
-                let size = Some(decoding.data_type.item_size).filter(|&size| size > 0);
-                elements.checked_mul(size?)
-            });
-            insert(&mut facts, "decoded_bytes", decoded.into());
-        }
-        Err(error) => insert(&mut facts, "error", error.to_string().into()),
-    }
-    facts
-}
-
-/// One node for people.
-fn line(prefix: &Prefix, facts: &Value) -> String {
-    let text = |name: &str| facts.get(name).and_then(Value::as_str).unwrap_or_default();
-    let list = |name: &str| {
-        let items = facts.get(name).and_then(Value::as_array);
-        let items: Vec<String> = items.into_iter().flatten().map(Value::to_string).collect();
-        format!("({})", items.join(", "))
-    };
-    let mut words = vec![prefix.to_string()];
-    if let Some(format) = facts.get("zarr_format") {
-        let version = match format {
-            Value::String(name) => name.clone(),
-            number => format!("v{number}"),
-        };
-        words.push(format!("{version} {}", text("node_type")));
-    }
-    if facts.get("shape").is_some() {
-        words.push(format!("{} {}", text("data_type"), list("shape")));
-        words.push(match facts.get("shard_shape") {
-            Some(_) => format!(
-                "chunks {} in shards {}",
-                list("chunk_shape"),
-                list("shard_shape")
-            ),
-            None => format!("chunks {}", list("chunk_shape")),
-        });
-        words.push(list("codecs").replace('"', ""));
-    }
-    if let Some(bytes) = facts.get("decoded_bytes").and_then(Value::as_u64) {
-        words.push(format!("{} decoded", human(bytes)));
-    }
-    if let Some(bytes) = facts.get("stored_bytes").and_then(Value::as_u64) {
-        let objects = facts.get("stored_objects").and_then(Value::as_u64);
-        let objects = match objects.unwrap_or(0) {
-            1 => "1 object".to_owned(),
-            n => format!("{n} objects"),
-        };
-        words.push(format!("{} stored in {objects}", human(bytes)));
-    }
-    let inexpressible = facts.get("inexpressible").and_then(Value::as_object);
-    // What cannot be decoded cannot be shown otherwise; that is said once.
-    if let (Some(reasons), None) = (inexpressible, facts.get("error")) {
-        let reason = |view| reasons.get(view).and_then(Value::as_str);
-        match (reason("keys"), reason("chunks")) {
-            (Some(keys), Some(chunks)) if keys == chunks => words.push(keys.to_owned()),
-            (keys, chunks) => {
-                let of_view = [("keys", keys), ("chunks", chunks)];
-                for (view, reason) in of_view {
-                    words.extend(reason.map(|reason| format!("not in the {view} view: {reason}")));
-                }
-            }
-        }
-    }
-    if facts.get("error").is_some() {
-        words.push(format!("cannot be decoded: {}", text("error")));
-    }
-    words.join("  ")
-}
-
-/// A size in binary units with one digit after the point.
-fn human(bytes: u64) -> String {
-    let mut rest = bytes;
-    let mut below = 0;
-    let mut unit = "B";
-    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
-        if rest < 1024 {
-            break;
-        }
-        below = rest % 1024;
-        rest /= 1024;
-        unit = larger;
-    }
-    if unit == "B" {
-        return format!("{rest} B");
-    }
-    format!("{rest}.{} {unit}", below * 10 / 1024)
-}
-
-/// A line on standard error that is written over, when someone is there to see it.
-struct Progress {
-    shown: Option<Instant>,
-    wanted: bool,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        Progress {
-            shown: None,
-            wanted: io::stderr().is_terminal(),
-        }
-    }
-
-    fn show(&mut self, text: impl FnOnce() -> String) {
-        if self.wanted && self.shown.is_none_or(|last| last.elapsed() > PROGRESS) {
-            let mut stderr = io::stderr().lock();
-            // Progress that cannot be shown is not worth an error.
-            let _ = write!(stderr, "\r\x1b[K{}", text());
-            self.shown = Some(Instant::now());
-        }
-    }
-
-    fn clear(&mut self) {
-        if self.shown.take().is_some() {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_told_in_binary_units() {
-        for (bytes, told) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1536, "1.5 KiB"),
-            (1 << 30, "1.0 GiB"),
-            (u64::MAX, "15.9 EiB"),
-        ] {
-            assert_eq!(human(bytes), told);
-        }
     }
 }

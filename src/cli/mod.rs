@@ -82,6 +82,7 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
     }
     let options = InfoOptions {
         shown_as: config.shown_as,
+        arrays: config.arrays.clone(),
         sizes: config.sizes,
         json: config.json,
     };

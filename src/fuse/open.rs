@@ -68,7 +68,7 @@ impl ZarrFs {
     fn reply_version(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
         let Opened { attributes, file } = opened;
         let _alone = self.lock_number(ino);
-        let flags = match self.settle(ino, attributes) {
+        let flags = match self.settle(ino, attributes, &file) {
             Ok(flags) => flags,
             Err(errno) => return reply.error(errno),
         };
@@ -90,12 +90,21 @@ impl ZarrFs {
     }
 
     /// Makes `ino` stand for what was opened; says whether the kernel may keep its pages.
-    fn settle(&self, ino: u64, attributes: Attributes) -> Result<FopenFlags, Errno> {
+    fn settle(
+        &self,
+        ino: u64,
+        attributes: Attributes,
+        file: &OpenFile,
+    ) -> Result<FopenFlags, Errno> {
         let counters = self.view.counters();
         match self.versions.open(ino, attributes) {
-            Comparison::Same => {
+            Comparison::Same if file.keeps_pages() => {
                 Counters::add(&counters.opens_kept);
                 Ok(FopenFlags::FOPEN_KEEP_CACHE)
+            }
+            Comparison::Same => {
+                Counters::add(&counters.opens_fresh);
+                Ok(self.drop_pages(ino, file, Leftovers::PagesAndAttributes))
             }
             Comparison::Changed => {
                 Counters::add(&counters.opens_stale);
@@ -103,9 +112,18 @@ impl ZarrFs {
             }
             Comparison::FirstOpen(leftovers) => {
                 Counters::add(&counters.opens_fresh);
-                Ok(self.drop_leftovers(ino, leftovers))
+                Ok(self.drop_pages(ino, file, leftovers))
             }
         }
+    }
+
+    /// As [`ZarrFs::drop_leftovers`], and tells the file when no pages are left.
+    fn drop_pages(&self, ino: u64, file: &OpenFile, leftovers: Leftovers) -> FopenFlags {
+        let flags = self.drop_leftovers(ino, leftovers);
+        if flags.contains(FopenFlags::FOPEN_KEEP_CACHE) {
+            file.pages_dropped();
+        }
+        flags
     }
 
     /// Has the kernel drop what it may hold of another version. Where that fails, it drops the

@@ -56,17 +56,16 @@ impl ZarrFs {
         };
         let (view, errors) = (Arc::clone(&self.view), Arc::clone(&self.errors));
         pool.submit(move || {
-            file.file.load(Box::new(move |loaded| {
+            file.file.load(part.offset, part.len, move |loaded| {
                 // Runs wherever the bytes became ready, with others' replies behind it.
                 confine("read", || match loaded {
-                    Ok(block) => {
-                        let bytes = part.of(&block);
+                    Ok(bytes) => {
                         count_bytes(view.counters(), bytes.len());
                         reply.data(bytes);
                     }
                     Err(error) => reply.error(errors.report(&error, view.counters())),
                 });
-            }));
+            });
         });
     }
 }
@@ -78,39 +77,7 @@ pub(super) struct Part {
     pub(super) len: usize,
 }
 
-impl Part {
-    /// These bytes of a whole file, fewer only at its end.
-    fn of(self, whole: &[u8]) -> &[u8] {
-        let start = usize::try_from(self.offset).unwrap_or(usize::MAX);
-        let start = start.min(whole.len());
-        let end = start.saturating_add(self.len).min(whole.len());
-        &whole[start..end]
-    }
-}
-
 fn count_bytes(counters: &Counters, bytes: usize) {
     let bytes = u64::try_from(bytes).expect("usize has at most 64 bits");
     Counters::add_n(&counters.bytes_read, bytes);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_ends_with_the_file() {
-        let whole = [0, 1, 2, 3, 4];
-        let cases: [(u64, usize, &[u8]); 7] = [
-            (0, 5, &whole),
-            (0, 9, &whole),
-            (1, 2, &[1, 2]),
-            (4, 1, &[4]),
-            (5, 1, &[]),
-            (u64::MAX, usize::MAX, &[]),
-            (3, usize::MAX, &[3, 4]),
-        ];
-        for (offset, len, bytes) in cases {
-            assert_eq!(Part { offset, len }.of(&whole), bytes);
-        }
-    }
 }

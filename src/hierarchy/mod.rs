@@ -190,6 +190,20 @@ impl Hierarchy {
         Ok(Some(Documents { own, attributes }))
     }
 
+    /// Forgets what is remembered of `prefix` and of all that it lies in, so that it is looked at
+    /// again before its time: for who saw that it changed.
+    pub fn forget(&self, prefix: &Prefix) {
+        let mut nodes = self.lock();
+        let mut prefix = prefix.clone();
+        loop {
+            nodes.forget(&prefix);
+            match prefix.to_key() {
+                Some(key) => prefix = key.parent(),
+                None => return,
+            }
+        }
+    }
+
     /// Reads the document at `key`; `None` when it is absent. `holding` says what the caller
     /// holds of the budget.
     ///
@@ -258,6 +272,16 @@ pub struct Documents {
 }
 
 impl Documents {
+    /// The array's own document, as it was read.
+    pub fn own(&self) -> &Document {
+        &self.own.document
+    }
+
+    /// The document of its attributes, as it was read, where there is one.
+    pub fn attributes(&self) -> Option<&Document> {
+        self.attributes.as_ref().map(|text| &text.document)
+    }
+
     /// What a writer of another version takes from them.
     pub fn source(&self) -> Source<'_> {
         Source {

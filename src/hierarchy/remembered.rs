@@ -36,6 +36,13 @@ impl Nodes {
         self.by_prefix.get(prefix).cloned()
     }
 
+    /// Forgets what is at `prefix`.
+    pub(super) fn forget(&mut self, prefix: &Prefix) {
+        if let Some(left) = self.by_prefix.pop(prefix) {
+            self.document_bytes -= left.document_bytes;
+        }
+    }
+
     /// Remembers `node`, and forgets others.
     pub(super) fn put(&mut self, prefix: Prefix, node: Remembered) {
         self.document_bytes += node.document_bytes;

@@ -18,8 +18,9 @@ impl View {
         match vnode {
             Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root))),
             Vnode::Statistics => Ok(Some(self.file(&self.root, statistics::SIZE, 0))),
-            Vnode::Prefix { path, .. } => {
-                Ok(self.directory_meta(path)?.map(|m| self.directory(&m)))
+            Vnode::Prefix { view, path } => {
+                let meta = self.directory_meta(*view, path)?;
+                Ok(meta.map(|meta| self.directory(&meta)))
             }
             Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
                 Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
@@ -32,10 +33,11 @@ impl View {
                 let written = self.written(*view, path, *name)?;
                 Ok(written.map(|(meta, text)| self.edited_document(&meta, &text)))
             }
+            Vnode::Plain(name) => self.plain_attributes(name),
             Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
-                Shown::Unusable(unusable) => {
-                    Ok(Some(self.text(&unusable.document.meta, &unusable.note())))
-                }
+                Shown::Unusable(unusable) => Ok(Some(
+                    self.text(&unusable.document.meta, &unusable.note(*view)),
+                )),
                 _ => Ok(None),
             },
             Vnode::ChunkDirectory(place) => {

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
+use super::arrays::PlainOpen;
 use super::shown::{Form, Shown, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::chunk::{Block, Continuation, Slice};
@@ -34,7 +35,7 @@ pub struct OpenFile {
 }
 
 #[derive(Debug)]
-enum Content {
+pub(super) enum Content {
     /// Bytes of a stored object, as they are.
     Stored(Slice),
     /// All bytes of a stored object that cannot be read in ranges.
@@ -43,6 +44,8 @@ enum Content {
     Absent(Arc<ShownArray>),
     /// A chunk that has to be decoded, or taken out of a shard that had to be.
     Chunk(ChunkFile),
+    /// A whole array, or several.
+    Plain(PlainOpen),
     /// A metadata document, edited or written.
     Document {
         vnode: Vnode,
@@ -57,7 +60,7 @@ enum Content {
 }
 
 #[derive(Debug)]
-struct ChunkFile {
+pub(super) struct ChunkFile {
     array: Arc<ShownArray>,
     object: Arc<dyn Object>,
     indices: Dims,
@@ -101,9 +104,10 @@ impl View {
                     self.opened(attributes, content)
                 }))
             }
+            Vnode::Plain(name) => self.open_plain(name),
             Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
                 Shown::Unusable(unusable) => {
-                    let note = unusable.note();
+                    let note = unusable.note(*view);
                     let attributes = self.text(&unusable.document.meta, &note);
                     Ok(Some(self.opened(attributes, Content::Generated(note))))
                 }
@@ -198,7 +202,7 @@ impl View {
         }
     }
 
-    fn opened(self: &Arc<Self>, attributes: Attributes, content: Content) -> Opened {
+    pub(super) fn opened(self: &Arc<Self>, attributes: Attributes, content: Content) -> Opened {
         Opened {
             attributes,
             file: OpenFile {
@@ -224,6 +228,22 @@ impl OpenFile {
     /// Whether each open shows other bytes, so that nobody may keep them.
     pub fn is_uncached(&self) -> bool {
         matches!(self.content, Content::Statistics(_))
+    }
+
+    /// Whether pages that the kernel holds of this version are good: of a whole array, only if
+    /// they were all read from the same state of its chunks.
+    pub fn keeps_pages(&self) -> bool {
+        match &self.content {
+            Content::Plain(plain) => plain.keeps_pages(),
+            _ => true,
+        }
+    }
+
+    /// The kernel holds no pages of this version any more.
+    pub fn pages_dropped(&self) {
+        if let Content::Plain(plain) = &self.content {
+            plain.pages_dropped();
+        }
     }
 
     /// The file of the store whose bytes these are, when they are all of it.
@@ -259,6 +279,12 @@ impl OpenFile {
             }
             Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
             Content::Chunk(chunk) => Some(Ok(Data::Block(chunk.cached(&self.view)?, range))),
+            Content::Plain(plain) => {
+                let buffer = room(scratch, len)?;
+                plain
+                    .try_read(offset, buffer)
+                    .then_some(Ok(Data::Bytes(buffer)))
+            }
             Content::Whole(slice) => {
                 let shared = &self.view.shared;
                 let block = shared.cache.get(&shared.whole_key(slice)?)?;
@@ -267,9 +293,28 @@ impl OpenFile {
         }
     }
 
-    /// Calls `then` with a block of all bytes of the file, on this thread or, when another one
-    /// loads it already, on that.
-    pub fn load(&self, then: Continuation) {
+    /// Calls `then` with `len` bytes at `offset`, cut at the end of the file, on this thread or,
+    /// when another one loads them already, on that.
+    pub fn load(
+        &self,
+        offset: u64,
+        len: usize,
+        then: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let range = self.range(offset, len);
+        if let Content::Plain(plain) = &self.content {
+            let mut bytes = vec![0; range.len()];
+            let read = plain.read(offset, &mut bytes);
+            return then(read.map(|()| bytes.as_slice()));
+        }
+        let then: Continuation = Box::new(move |block| {
+            then(
+                block
+                    .as_ref()
+                    .map(|block| part(block, range))
+                    .map_err(Clone::clone),
+            );
+        });
         match &self.content {
             Content::Chunk(chunk) => chunk.load(then),
             Content::Whole(slice) => self.view.shared.read_whole_then(slice, then),
@@ -280,6 +325,7 @@ impl OpenFile {
             Content::Stored(_)
             | Content::Absent(_)
             | Content::Generated(_)
+            | Content::Plain(_)
             | Content::Statistics(_) => then(Err(Error::Panicked)),
         }
     }
@@ -322,16 +368,48 @@ impl ChunkFile {
     }
 }
 
+/// The part of a block that is in `range`, as far as it goes.
+fn part(block: &[u8], range: Range<usize>) -> &[u8] {
+    let end = range.end.min(block.len());
+    block.get(range.start.min(end)..end).unwrap_or_default()
+}
+
+/// The first `len` bytes of `scratch`.
+fn room(scratch: &mut Vec<u8>, len: usize) -> Option<&mut [u8]> {
+    if scratch.len() < len {
+        scratch.resize(len, 0);
+    }
+    scratch.get_mut(..len)
+}
+
 /// Makes `read` fill the first `len` bytes of `scratch`.
 fn fill(
     scratch: &mut Vec<u8>,
     len: usize,
     read: impl FnOnce(&mut [u8]) -> Result<(), Error>,
 ) -> Result<Data<'_>, Error> {
-    if scratch.len() < len {
-        scratch.resize(len, 0);
-    }
-    let buffer = scratch.get_mut(..len).ok_or(Error::Panicked)?;
+    let buffer = room(scratch, len).ok_or(Error::Panicked)?;
     read(buffer)?;
     Ok(Data::Bytes(buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_with_the_block() {
+        let block = [0, 1, 2, 3, 4];
+        let cases: [(Range<usize>, &[u8]); 6] = [
+            (0..5, &block),
+            (0..9, &block),
+            (1..3, &[1, 2]),
+            (4..5, &[4]),
+            (5..6, &[]),
+            (usize::MAX..usize::MAX, &[]),
+        ];
+        for (range, bytes) in cases {
+            assert_eq!(part(&block, range), bytes);
+        }
+    }
 }

@@ -37,6 +37,12 @@ impl View {
                 if self.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
                 }
+                if *view == ViewKind::Arrays {
+                    return match self.find_plain(path, name)? {
+                        Some(vnode) => self.with_attributes(vnode),
+                        None => Ok(None),
+                    };
+                }
                 self.find_in_folder(&self.folder(*view, path)?, name)
             }
             Vnode::ChunkDirectory(place) => {

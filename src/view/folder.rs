@@ -56,7 +56,7 @@ impl Folder {
 impl View {
     /// The directory at `path`, which was found.
     pub(super) fn folder(&self, view: ViewKind, path: &Prefix) -> Result<Folder, Error> {
-        let place = self.place(path)?;
+        let place = self.place(view, path)?;
         Ok(Folder {
             view,
             path: path.clone(),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::View;
+use super::arrays::listing::PlainNames;
 use super::chunk_listing::{Place, StoredChunks};
 use super::find::{STATISTICS, chunk_place};
 use super::folder::Folder;
@@ -70,6 +71,7 @@ enum Segment {
     Stored(Box<StoredNames>),
     Grid(Box<GridChunks>),
     StoredChunks(Box<StoredChunks>),
+    Plain(Box<PlainNames>),
 }
 
 impl View {
@@ -90,7 +92,7 @@ impl View {
                 )])]
             }
             Vnode::Prefix { view, path } => {
-                if self.directory_meta(path)?.is_none() {
+                if self.directory_meta(*view, path)?.is_none() {
                     return Ok(None);
                 }
                 self.folder_segments(self.folder(*view, path)?)?
@@ -121,6 +123,13 @@ impl View {
     }
 
     fn folder_segments(&self, folder: Folder) -> Result<Vec<Segment>, Error> {
+        if folder.view == ViewKind::Arrays {
+            let mut segments = vec![Segment::fixed(self.own_files(&folder)?)];
+            if folder.has_children() {
+                segments.push(Segment::Plain(Box::new(PlainNames::new(folder))));
+            }
+            return Ok(segments);
+        }
         let folder = Arc::new(folder);
         let view = folder.view;
         let mut segments = vec![Segment::fixed(self.all_generated(&folder)?)];
@@ -169,6 +178,7 @@ impl Directory {
             Some(Segment::Stored(names)) => place.cursor = names.cursor,
             Some(Segment::Grid(grid)) => place.next = grid.next,
             Some(Segment::StoredChunks(chunks)) => place = chunks.position(),
+            Some(Segment::Plain(names)) => (place.cursor, place.next) = names.position(),
             None => {}
         }
         Position {
@@ -194,6 +204,9 @@ impl Directory {
             Some(Segment::Grid(grid)) => grid.next = position.place.next,
             Some(Segment::StoredChunks(chunks)) => {
                 chunks.seek(&self.view, position.place)?;
+            }
+            Some(Segment::Plain(names)) => {
+                names.seek((position.place.cursor, position.place.next));
             }
             None => {}
         }
@@ -283,6 +296,7 @@ impl Segment {
             }
             Segment::Grid(grid) => grid.next = 0,
             Segment::StoredChunks(chunks) => chunks.rewind(),
+            Segment::Plain(names) => names.seek((Cursor::START, 0)),
         }
     }
 
@@ -299,6 +313,7 @@ impl Segment {
             Segment::Stored(names) => names.next(view, detail),
             Segment::Grid(grid) => Ok(grid.next(view, detail)),
             Segment::StoredChunks(chunks) => chunks.next(view, detail),
+            Segment::Plain(names) => names.next(view, detail),
         }
     }
 }
@@ -310,6 +325,7 @@ pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Optio
     match (detail, vnode) {
         (Detail::Names, _) => None,
         (Detail::Attributes, Vnode::Chunk(place)) if is_costly(place) => None,
+        (Detail::Attributes, Vnode::Plain(name)) if name.decodes_to_measure() => None,
         (Detail::Attributes, _) => view.attributes_of(vnode).ok().flatten(),
     }
 }

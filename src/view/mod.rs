@@ -5,6 +5,7 @@
 //! listed as streams (`listing`), metadata documents are edited (`documents`), or written in
 //! another version (`written`). The contract is the section "Views" of the README.
 
+mod arrays;
 mod attributes;
 mod chunk_listing;
 mod documents;
@@ -32,9 +33,10 @@ use std::time::Instant;
 
 use lru::LruCache;
 
+pub use arrays::{GroupOutcome, Outcome, cache_for};
 pub use file::{Data, OpenFile, Opened};
 pub use listing::{Directory, DirectoryEntry, Position};
-pub use options::{Missing, Shards, Target, ViewKind, ViewOptions};
+pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
@@ -59,6 +61,7 @@ pub struct View {
     counters: Arc<Counters>,
     numbers: Numbers,
     shown: Mutex<LruCache<(ViewKind, Prefix), Shown>>,
+    arrays: arrays::State,
     /// Whether it was said that there are too many nodes to consolidate.
     gave_up_walking: AtomicBool,
     root: ObjectMeta,
@@ -98,6 +101,7 @@ impl View {
             counters,
             numbers: Numbers::default(),
             shown: Mutex::new(LruCache::new(SHOWN_ARRAYS)),
+            arrays: arrays::State::default(),
             gave_up_walking: AtomicBool::new(false),
             root,
             started: Instant::now(),
@@ -195,7 +199,7 @@ impl View {
 
     /// What lives at `path`, as `view` shows it.
     fn shown(&self, view: ViewKind, path: &Prefix) -> Result<Shown, Error> {
-        self.shown_at(view, path, &self.place(path)?)
+        self.shown_at(view, path, &self.place(view, path)?)
     }
 
     /// As [`View::shown`], of a place that is known.
@@ -223,9 +227,11 @@ impl View {
         drop(known);
         let shown = match self.make_shown(view, path, node, foreign)? {
             Ok(array) => {
-                let counts = array.grid().counts();
-                self.numbers
-                    .add_array(view, path, node.chunk_identity, counts);
+                if view != ViewKind::Arrays {
+                    let counts = array.grid().counts();
+                    self.numbers
+                        .add_array(view, path, node.chunk_identity, counts);
+                }
                 Shown::Array(Arc::new(array))
             }
             Err(error) => {
@@ -253,6 +259,10 @@ impl View {
                 Ok(array) => array,
                 Err(error) => return Ok(Err(error)),
             };
+        if view == ViewKind::Arrays {
+            // It has no document to agree with.
+            return Ok(Ok(array));
+        }
         Ok(match self.check_document(&array) {
             Ok(()) => Ok(array),
             Err(Error::Metadata { error, .. }) => Err(error),

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use glob::Pattern;
+
 pub use crate::chunk::Shards;
 pub use crate::metadata::Target;
+pub use crate::plain::FileFormat;
 
 /// A way to show a hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,6 +15,8 @@ pub enum ViewKind {
     Keys,
     /// The same tree, each chunk decoded.
     Chunks,
+    /// Plain files, one or several for each array.
+    Arrays,
 }
 
 impl ViewKind {
@@ -20,6 +25,7 @@ impl ViewKind {
         match self {
             ViewKind::Keys => "keys",
             ViewKind::Chunks => "chunks",
+            ViewKind::Arrays => "arrays",
         }
     }
 }
@@ -33,6 +39,54 @@ pub enum Missing {
     Hide,
 }
 
+/// What the arrays view shows of each array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrayOptions {
+    /// The formats, each once.
+    pub files: Vec<FileFormat>,
+    /// Only arrays whose path, or name for a pattern without a slash, matches one of these; all
+    /// when there are none.
+    pub only: Vec<Pattern>,
+    /// The dimension that is the record dimension of NetCDF files.
+    pub unlimited: Option<String>,
+    /// What the root is called: the name of the store.
+    pub root_name: String,
+    /// Whether users other than the daemon's can look: then no file shows what they may not read.
+    pub others_look: bool,
+}
+
+impl ArrayOptions {
+    /// Whether the array at `path` (of bytes, for names are) is shown; `name` is its name.
+    pub(super) fn shows(&self, path: &[u8], name: &str) -> bool {
+        let options = glob::MatchOptions {
+            require_literal_separator: true,
+            ..glob::MatchOptions::new()
+        };
+        let path = String::from_utf8_lossy(path);
+        let matches = |pattern: &Pattern| {
+            let text = if pattern.as_str().contains('/') {
+                path.as_ref()
+            } else {
+                name
+            };
+            pattern.matches_with(text.trim_start_matches('/'), options)
+        };
+        self.only.is_empty() || self.only.iter().any(matches)
+    }
+}
+
+impl Default for ArrayOptions {
+    fn default() -> Self {
+        ArrayOptions {
+            files: vec![FileFormat::Npy],
+            only: Vec::new(),
+            unlimited: None,
+            root_name: "array".to_owned(),
+            others_look: false,
+        }
+    }
+}
+
 /// Everything that decides what a mount shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewOptions {
@@ -44,6 +98,8 @@ pub struct ViewOptions {
     pub shards: Shards,
     /// Absent chunks in the chunks view.
     pub missing: Missing,
+    /// Files of the arrays view.
+    pub arrays: ArrayOptions,
     /// Shown owner, in place of the backing object's.
     pub uid: Option<u32>,
     /// Shown group, in place of the backing object's.
@@ -67,6 +123,7 @@ impl Default for ViewOptions {
             shown_as: None,
             shards: Shards::Expand,
             missing: Missing::Fill,
+            arrays: ArrayOptions::default(),
             uid: None,
             gid: None,
             umask: 0,

@@ -1,10 +1,11 @@
 //! What a path of the tree is: which node, where its keys are, and in whose version it is shown.
 //!
-//! Without `--as` a path is a prefix of the store. With it, the nodes of a draft hierarchy are
+//! Without `--as` a path is a prefix of the store. With it, and in the arrays view, the nodes of a draft hierarchy are
 //! where their paths say, and not below `meta` and `data`; and a node of another version than
 //! the one asked for is *foreign*: its documents are written anew, under other names.
 
 use super::View;
+use super::options::ViewKind;
 use crate::error::Error;
 use crate::hierarchy::{Node, TreeNode, TreePlace};
 use crate::metadata::{DocumentName, Target, ZarrFormat};
@@ -21,15 +22,23 @@ pub(super) struct Place {
 
 impl View {
     /// What is at `path`, whether or not anything is there.
-    pub(super) fn place(&self, path: &Prefix) -> Result<Place, Error> {
-        let Some(target) = self.options.shown_as else {
+    pub(super) fn place(&self, view: ViewKind, path: &Prefix) -> Result<Place, Error> {
+        if !self.walks_tree(view) {
             return Ok(Place {
                 node: self.hierarchy.node(path)?,
                 keys: TreePlace::Store,
                 foreign: None,
             });
-        };
+        }
         let TreeNode { node, place: keys } = self.hierarchy.tree_node(path)?;
+        let target = self.options.shown_as.filter(|_| view != ViewKind::Arrays);
+        let Some(target) = target else {
+            return Ok(Place {
+                node,
+                keys,
+                foreign: None,
+            });
+        };
         let format = match (&keys, &node) {
             // No node: keys as they are.
             (TreePlace::BelowArray, _) => Some(target.zarr_format()),
@@ -48,9 +57,18 @@ impl View {
         })
     }
 
+    /// Whether paths of `view` are those of nodes, wherever their keys lie.
+    fn walks_tree(&self, view: ViewKind) -> bool {
+        self.options.shown_as.is_some() || view == ViewKind::Arrays
+    }
+
     /// The attributes of the directory that `path` is shown as; `None` when nothing is there.
-    pub(super) fn directory_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        if self.options.shown_as.is_none() {
+    pub(super) fn directory_meta(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        if !self.walks_tree(view) {
             return self.stat_prefix(path);
         }
         let TreePlace::Draft(draft) = self.hierarchy.tree_node(path)?.place else {

@@ -95,6 +95,7 @@ impl ShownArray {
         );
         let (form, shards) = match view {
             ViewKind::Chunks => (Form::Decoded, options.shards),
+            ViewKind::Arrays => (Form::Decoded, Shards::Expand),
             ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
                 (Form::Encoded, Shards::Expand)
             }
@@ -114,8 +115,8 @@ impl ShownArray {
             });
         }
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
-        let absent_len = match options.missing {
-            Missing::Fill if form == Form::Decoded => layout.absent_len(),
+        let absent_len = match (view, options.missing) {
+            (ViewKind::Chunks, Missing::Fill) => layout.absent_len(),
             _ => None,
         };
         let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;
@@ -281,17 +282,24 @@ impl Unusable {
         }
     }
 
-    /// The text of `ERROR.txt`.
-    pub(super) fn note(&self) -> Vec<u8> {
+    /// The text of `ERROR.txt` in `view`.
+    pub(super) fn note(&self, view: ViewKind) -> Vec<u8> {
+        let name = String::from_utf8_lossy(self.document.key.name());
+        let document = format!(
+            "Its metadata document is shown under the name {name}.unsupported, so that no reader \
+             takes it for an array without chunks.\n"
+        );
         format!(
             "{path} cannot be shown in this view.\n\n{key}: {reason}\n\n\
-             Its metadata document is shown under the name {name}.unsupported, so that no reader \
-             takes it for an array without chunks.\n\
-             The keys view (--view keys, without --as) shows the stored bytes.\n",
+             {document}The keys view (--view keys, without --as) shows the stored bytes.\n",
             path = self.path,
             key = self.document.key,
             reason = self.reason,
-            name = String::from_utf8_lossy(self.document.key.name()),
+            document = if view == ViewKind::Arrays {
+                ""
+            } else {
+                &document
+            },
         )
         .into_bytes()
     }

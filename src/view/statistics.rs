@@ -33,6 +33,7 @@ impl View {
             },
             "chunks": {
                 "decodes": n(&counters.decodes),
+                "partial_decodes": n(&counters.decodes_partial),
                 "decode_errors": n(&counters.decode_errors),
                 "index_verifications": n(&counters.index_verifications),
             },

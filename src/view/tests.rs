@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
+mod arrays;
 mod versions;
 
 use super::*;
@@ -91,8 +92,10 @@ impl Fixture {
             return data.map(|data| data.to_vec());
         }
         let (send, receive) = mpsc::channel();
-        file.load(Box::new(move |block| send.send(block).unwrap()));
-        receive.recv().unwrap().map(|block| block.to_vec())
+        file.load(0, len, move |bytes| {
+            send.send(bytes.map(<[u8]>::to_vec)).unwrap();
+        });
+        receive.recv().unwrap()
     }
 
     fn json(&self, path: &str) -> Value {

@@ -5,6 +5,7 @@
 
 use crate::grid::Dims;
 use crate::metadata::DocumentName;
+use crate::plain::{FileFormat, Selection};
 use crate::store::{Key, Prefix, Times};
 
 use super::options::ViewKind;
@@ -48,6 +49,8 @@ pub(super) enum Vnode {
     ChunkDirectory(ChunkPlace),
     /// A chunk.
     Chunk(ChunkPlace),
+    /// A file of the arrays view.
+    Plain(PlainName),
 }
 
 /// A chunk of a shown array, or the directory of those that share their first indices.
@@ -60,6 +63,32 @@ pub(super) struct ChunkPlace {
     pub(super) identity: u64,
     /// In the shown grid; fewer than the rank for a directory.
     pub(super) indices: Dims,
+}
+
+/// A file of the arrays view.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PlainName {
+    /// Where the array, or the group, is in the tree.
+    pub(super) path: Prefix,
+    pub(super) kind: PlainKind,
+}
+
+impl PlainName {
+    /// Whether it must be decoded to know its size.
+    pub(super) fn decodes_to_measure(&self) -> bool {
+        matches!(self.kind, PlainKind::Array(FileFormat::Jsonl, _))
+    }
+}
+
+/// What a file of the arrays view is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum PlainKind {
+    /// An array, or a part of it.
+    Array(FileFormat, Option<Selection>),
+    /// A group.
+    Group(FileFormat),
+    /// What the files of an array do not say, as JSON.
+    Sidecar,
 }
 
 /// A directory or a file.

@@ -27,11 +27,11 @@ impl View {
         path: &Prefix,
         name: DocumentName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let place = self.place(path)?;
+        let place = self.place(view, path)?;
         if !place.written().contains(&name) {
             return Ok(None);
         }
-        let Some((meta, attributes)) = self.backing(path, &place)? else {
+        let Some((meta, attributes)) = self.backing(view, path, &place)? else {
             return Ok(None);
         };
         // What is written of an array comes from its model too, which may be behind its document.
@@ -56,6 +56,7 @@ impl View {
     /// none), and the version of the document that has the attributes, where that is another.
     fn backing(
         &self,
+        view: ViewKind,
         path: &Prefix,
         place: &Place,
     ) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
@@ -65,7 +66,7 @@ impl View {
                 document: Some(document),
                 ..
             }) => self.shared.sources.stat_settled(&document.key)?,
-            Node::Group(_) | Node::Implicit => self.directory_meta(path)?,
+            Node::Group(_) | Node::Implicit => self.directory_meta(view, path)?,
             Node::Broken(_) => None,
         };
         let attributes = match self.attributes_key(path, place)? {
@@ -76,7 +77,11 @@ impl View {
     }
 
     /// The document that a node keeps its attributes in, where that is one of their own.
-    fn attributes_key(&self, path: &Prefix, place: &Place) -> Result<Option<Key>, Error> {
+    pub(super) fn attributes_key(
+        &self,
+        path: &Prefix,
+        place: &Place,
+    ) -> Result<Option<Key>, Error> {
         let key = match &place.node {
             Node::Array(node) => node.attributes.clone(),
             Node::Group(group) if group.format == ZarrFormat::V2 => {

@@ -2,8 +2,9 @@
 
 use super::View;
 use super::attributes::array_in;
+use super::options::ViewKind;
 use super::shown::ShownArray;
-use super::vnode::{ChunkPlace, Vnode, VnodeId};
+use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
 use crate::error::Error;
 
 impl View {
@@ -15,6 +16,13 @@ impl View {
         match self.vnode(id)? {
             Vnode::Prefix { view, path } => {
                 let array = array_in(self.shown(view, &path)?);
+                Ok(array.map(|array| of_array(&array)).unwrap_or_default())
+            }
+            Vnode::Plain(PlainName {
+                path,
+                kind: PlainKind::Array(..) | PlainKind::Sidecar,
+            }) => {
+                let array = array_in(self.shown(ViewKind::Arrays, &path)?);
                 Ok(array.map(|array| of_array(&array)).unwrap_or_default())
             }
             Vnode::Chunk(place) => {

@@ -49,11 +49,10 @@ pub fn read_at(file: &OpenFile, offset: u64, len: usize) -> Result<Vec<u8>, Erro
         return data.map(|data| data.to_vec());
     }
     let (send, receive) = mpsc::channel();
-    file.load(Box::new(move |block| send.send(block).unwrap()));
-    let block = receive.recv().unwrap()?;
-    let start = usize::try_from(offset).unwrap().min(block.len());
-    let end = start.saturating_add(len).min(block.len());
-    Ok(block[start..end].to_vec())
+    file.load(offset, len, move |bytes| {
+        send.send(bytes.map(<[u8]>::to_vec)).unwrap();
+    });
+    receive.recv().unwrap()
 }
 
 /// All bytes of the file at `path`; `None` when there is none.

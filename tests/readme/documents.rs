@@ -22,6 +22,11 @@ impl Parsed {
         Parsed { text, array }
     }
 
+    /// The document.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn is_decoded(&self) -> bool {
         match &self.array.decoding {
             Ok(_) => {

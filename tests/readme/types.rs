@@ -29,7 +29,7 @@ fn data_types_of_v2() {
 }
 
 /// The `data_type` of a name, and a fill value.
-fn type_v3(name: &str) -> (Value, Value) {
+pub(crate) fn type_v3(name: &str) -> (Value, Value) {
     let length = json!({"length_bytes": 4});
     let fields = json!([{"name": "a", "data_type": "int32"}]);
     let (configuration, fill_value) = match name {
@@ -55,18 +55,22 @@ fn type_v3(name: &str) -> (Value, Value) {
     (data_type, fill_value)
 }
 
+/// What makes bytes of elements of a type.
+pub(crate) fn codecs_v3(name: &str) -> Value {
+    match name {
+        "string" => json!([{"name": "vlen-utf8"}]),
+        "bytes" | "variable_length_bytes" | "binary" => json!([{"name": "vlen-bytes"}]),
+        _ => json!([little()]),
+    }
+}
+
 #[test]
 fn data_types_of_v3() {
     let mut differences = Differences::default();
     for row in table("### Data types of v3") {
         for name in quoted(&row["data_type"]) {
             let (data_type, fill_value) = type_v3(&name);
-            let codecs = match name.as_str() {
-                "string" => json!([{"name": "vlen-utf8"}]),
-                "bytes" | "variable_length_bytes" | "binary" => json!([{"name": "vlen-bytes"}]),
-                _ => json!([little()]),
-            };
-            let parsed = documents::v3(&data_type, &fill_value, &codecs);
+            let parsed = documents::v3(&data_type, &fill_value, &codecs_v3(&name));
             differences.check(&name, "decoded", &row["decoded"], &[parsed.is_decoded()]);
             let column = "`--as v2`";
             differences.check_translation(&name, (column, &row[column]), &[&parsed], in_both);

@@ -116,6 +116,7 @@ impl Model {
                     }
                     bytes
                 }
+                (ViewKind::Arrays, _) => unreachable!("files, not chunks: see `arrays`"),
             };
             assert_eq!(document.decode(&bytes), items, "{path}, decoded");
         }

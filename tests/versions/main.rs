@@ -15,6 +15,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod arrays;
 mod check;
 mod choices;
 mod codecs;
@@ -107,6 +108,20 @@ proptest! {
         target in prop::sample::select(&TARGETS[..]),
     ) {
         model.check_as(&view(&model, ViewKind::Chunks, Some(target)), ViewKind::Chunks, target);
+    }
+
+    #[test]
+    fn whole_arrays(
+        model in model(&VERSIONS),
+        slices in prop::collection::vec((any::<u16>(), any::<u16>()), 8),
+        budget in prop::sample::select(&[1 << 20, 1 << 12][..]),
+    ) {
+        let options = ViewOptions {
+            arrays: arrays::options(),
+            cache_budget_bytes: budget,
+            ..options(ViewKind::Arrays, None)
+        };
+        model.check_arrays(&common::view(Arc::new(model.store()), options), &slices);
     }
 
     #[test]

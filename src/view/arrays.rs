@@ -1,0 +1,80 @@
+//! The arrays view: every array as one plain file for each format that is asked for.
+//!
+//! ```text
+//! store            facts               file                    opened
+//! documents   ->   what formats   ->   a layout and     ->     a snapshot: which version
+//!                  are told            where each array        of each chunk this handle
+//!                                      is read                 shows
+//! ```
+//!
+//! A group is a directory. What is at a name is worked out from the name (`names`), so that a
+//! listing (`listing`) keeps nothing.
+
+mod around;
+mod facts;
+mod file;
+mod groups;
+mod inputs;
+pub(super) mod listing;
+mod names;
+mod reading;
+mod sidecar;
+mod snapshot;
+mod snapshots;
+mod text;
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+
+use super::vnode::PlainName;
+use crate::store::Prefix;
+use around::GroupFacts;
+use facts::ArrayFacts;
+use file::{Kept, PlainFile};
+pub(super) use reading::PlainOpen;
+pub use reading::cache_for;
+pub use sidecar::{GroupOutcome, Outcome};
+use snapshots::Snapshots;
+
+/// Arrays whose facts are kept at hand.
+const KEPT_FACTS: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
+/// Groups whose attributes are kept at hand.
+const KEPT_GROUPS: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
+/// Files whose layouts are kept at hand.
+const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
+/// Of those, large ones.
+const KEPT_LARGE: NonZeroUsize = NonZeroUsize::new(4).expect("4 is not 0");
+/// Messages that are not said again.
+const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
+
+/// What the view remembers of whole-array files; each part is bounded.
+#[derive(Debug)]
+pub(super) struct State {
+    facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
+    large_facts: Mutex<Option<Arc<ArrayFacts>>>,
+    groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
+    files: Mutex<LruCache<PlainName, Kept>>,
+    large: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
+    snapshots: Mutex<Snapshots>,
+    said: Mutex<LruCache<u64, ()>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            facts: Mutex::new(LruCache::new(KEPT_FACTS)),
+            large_facts: Mutex::default(),
+            groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
+            files: Mutex::new(LruCache::new(KEPT_FILES)),
+            large: Mutex::new(LruCache::new(KEPT_LARGE)),
+            snapshots: Mutex::default(),
+            said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,320 @@
+//! Whole-array files: made from facts, remembered while nothing that they are made from changes.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
+
+use super::super::View;
+use super::super::attributes::hash;
+use super::super::shown::ShownArray;
+use super::super::vnode::{Attributes, PlainKind, PlainName, VnodeKind};
+use super::facts::{ArrayFacts, in_document};
+use super::inputs::Inputs;
+use super::lock;
+use crate::budget::{Holding, Reservation};
+use crate::chunk::{ArrayReader, Region};
+use crate::error::{Error, FormatError};
+use crate::plain::{
+    Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
+};
+use crate::store::{ObjectMeta, Prefix};
+
+/// Layouts that take less memory are kept at hand without a reservation.
+const SMALL_BYTES: u64 = 64 << 10;
+
+/// What an array of a file takes: its node, its layout, where it is.
+pub(super) const SOURCE_BYTES: u64 = 4 << 10;
+
+/// One version of a whole-array file, but for the bytes of its elements.
+#[derive(Debug)]
+pub(in crate::view) struct PlainFile {
+    pub(super) name: PlainName,
+    /// Stands for all but the bytes of elements.
+    identity: u64,
+    pub(super) layout: Layout,
+    pub(super) sources: Vec<Source>,
+    /// Of the document that it is shown with the times of.
+    pub(super) meta: ObjectMeta,
+    /// Permission bits that all its documents have.
+    pub(super) mode: u32,
+    /// What it does not hold of a group.
+    pub(super) omitted: Vec<Omitted>,
+    pub(super) inputs: Arc<Inputs>,
+    /// When the inputs were last seen unchanged.
+    checked: Mutex<Option<Instant>>,
+    _reservation: Option<Reservation>,
+}
+
+/// Where the elements of an array of a file are read.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) array: Arc<ShownArray>,
+    pub(super) selected: Selected,
+}
+
+/// A file that is kept at hand.
+#[derive(Debug)]
+pub(in crate::view) enum Kept {
+    /// One that takes little memory.
+    Small(Arc<PlainFile>),
+    /// Another, for as long as someone has it open.
+    Large(Weak<PlainFile>),
+}
+
+/// The parts of a file before it is put together.
+pub(super) struct Parts {
+    pub(super) layout: Layout,
+    pub(super) sources: Vec<Source>,
+    pub(super) meta: ObjectMeta,
+    pub(super) mode: u32,
+    pub(super) omitted: Vec<Omitted>,
+    pub(super) inputs: Inputs,
+}
+
+impl Source {
+    pub(super) fn whole(array: &Arc<ShownArray>) -> Source {
+        Source {
+            selected: Selected::whole(&array.node.metadata.shape),
+            array: Arc::clone(array),
+        }
+    }
+
+    pub(super) fn reader(&self) -> &Arc<ArrayReader> {
+        &self.array.reader
+    }
+
+    /// Which elements, and in which order, a run of a layout is. What the selection left out
+    /// has one index, and stands first.
+    pub(super) fn region(&self, elements: &Elements) -> Option<Region> {
+        let kept = &self.selected.kept;
+        let rank = self.selected.shape.len();
+        let gone = (0..rank).filter(|axis| !kept.contains(axis)).map(Some);
+        let order = elements.order.iter().map(|&axis| kept.get(axis).copied());
+        Some(Region {
+            start: self.selected.start.clone(),
+            shape: self.selected.shape.clone(),
+            order: gone.chain(order).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl Parts {
+    /// Memory that the file takes, about.
+    fn memory_bytes(&self) -> u64 {
+        let sources = self.sources.len() as u64 * SOURCE_BYTES;
+        self.layout.memory_bytes() + sources + self.inputs.memory_bytes()
+    }
+}
+
+impl Kept {
+    fn file(&self) -> Option<Arc<PlainFile>> {
+        match self {
+            Kept::Small(file) => Some(Arc::clone(file)),
+            Kept::Large(file) => file.upgrade(),
+        }
+    }
+}
+
+impl Parts {
+    /// Stands for all but the bytes of elements.
+    fn identity(&self, name: &PlainName) -> u64 {
+        let sources = self.sources.iter();
+        let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
+        let bytes = self.layout.parts().iter().map(|part| match &part.content {
+            Content::Bytes(bytes) => hash(bytes),
+            Content::Computed(_) | Content::Elements(_) => 0,
+        });
+        let bytes: Vec<u64> = bytes.collect();
+        hash(&(
+            name,
+            self.inputs.fingerprint(),
+            self.layout.len(),
+            sources,
+            bytes,
+        ))
+    }
+}
+
+impl View {
+    /// The file called `name` as it is now; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Metadata`] when the format cannot hold it, and why.
+    pub(super) fn plain_file(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
+        let known = lock(&self.arrays.files).get(name).and_then(Kept::file);
+        if let Some(file) = known
+            && self.is_current(&file)?
+        {
+            return Ok(Some(file));
+        }
+        let Some(parts) = self.make_plain(name)? else {
+            return Ok(None);
+        };
+        let memory = parts.memory_bytes();
+        let reservation = if memory > SMALL_BYTES {
+            Some(self.shared.cache.reserve(memory, Holding::NOTHING)?)
+        } else {
+            None
+        };
+        let file = Arc::new(PlainFile {
+            identity: parts.identity(name),
+            name: name.clone(),
+            layout: parts.layout,
+            sources: parts.sources,
+            meta: parts.meta,
+            mode: parts.mode,
+            omitted: parts.omitted,
+            checked: Mutex::new(parts.inputs.checked()),
+            inputs: Arc::new(parts.inputs),
+            _reservation: reservation,
+        });
+        let kept = if memory <= SMALL_BYTES {
+            Kept::Small(Arc::clone(&file))
+        } else {
+            // A few are not made again for every look, as far as the cache can spare the memory.
+            if memory <= self.shared.cache.budget().limit() / 8 {
+                lock(&self.arrays.large).put(name.clone(), Arc::clone(&file));
+            }
+            Kept::Large(Arc::downgrade(&file))
+        };
+        lock(&self.arrays.files).put(name.clone(), kept);
+        Ok(Some(file))
+    }
+
+    /// Forgets `file`, which changed, and what it was made from.
+    pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
+        lock(&self.arrays.files).pop(&file.name);
+        lock(&self.arrays.large).pop(&file.name);
+        for source in &file.sources {
+            self.forget_node(&source.array.path)?;
+        }
+        self.forget_node(&file.name.path)
+    }
+
+    fn is_current(&self, file: &PlainFile) -> Result<bool, Error> {
+        let checked = *lock(&file.checked);
+        let Some(checked) = checked else {
+            return Ok(false);
+        };
+        if self.options.immutable || checked.elapsed() < self.options.ttl {
+            return Ok(true);
+        }
+        let now = Instant::now();
+        let unchanged = self.are_unchanged(&file.inputs)?;
+        if unchanged {
+            *lock(&file.checked) = Some(now);
+        }
+        Ok(unchanged)
+    }
+
+    fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
+        match &name.kind {
+            PlainKind::Array(format, selection) => {
+                self.make_array_file(&name.path, *format, selection.as_ref())
+            }
+            PlainKind::Sidecar => self.make_sidecar(&name.path),
+            PlainKind::Group(format) => self.make_group_file(&name.path, *format),
+        }
+    }
+
+    fn make_array_file(
+        &self,
+        path: &Prefix,
+        format: FileFormat,
+        selection: Option<&Selection>,
+    ) -> Result<Option<Parts>, Error> {
+        let Some(facts) = self.array_facts(path)? else {
+            return Ok(None);
+        };
+        if format == FileFormat::Jsonl {
+            return self.make_jsonl(path, &facts, selection);
+        }
+        let refused = |error| in_document(&facts.array.node.document.key, error);
+        let stem = self.stem_of(path, selection);
+        if format.points_to_raw() && str::from_utf8(&stem).is_err() {
+            let name = String::from_utf8_lossy(&stem);
+            let error = FormatError::inexpressible("name", name, format.title());
+            return Err(refused(error));
+        }
+        let whole = facts
+            .array(0, &String::from_utf8_lossy(&stem), format)
+            .map_err(refused)?;
+        let selected = match selection {
+            None => Selected::whole(&whole.shape),
+            // No such file: what is outside of the array is not there.
+            Some(selection) => match selection.of(&whole.shape, &facts.axis_names()) {
+                Ok(selected) => selected,
+                Err(_) => return Ok(None),
+            },
+        };
+        let array = selected.apply(&whole);
+        let layout = array_file(format, &array).map_err(refused)?;
+        let array = Arc::clone(&facts.array);
+        Ok(Some(Parts {
+            sources: vec![Source { array, selected }],
+            ..facts.parts(layout)
+        }))
+    }
+
+    /// What `stat` shows of the file called `name`; `None` when it is not there, or its format
+    /// cannot hold it.
+    pub(in crate::view) fn plain_attributes(
+        &self,
+        name: &PlainName,
+    ) -> Result<Option<Attributes>, Error> {
+        let Some(file) = self.plain_if_held(name)? else {
+            return Ok(None);
+        };
+        let generation = lock(&self.arrays.snapshots).generation(name);
+        Ok(Some(self.attributes_of_plain(&file, generation)))
+    }
+
+    /// As [`View::plain_file`], `None` also when its format cannot hold it, which is logged.
+    pub(super) fn plain_if_held(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
+        match self.plain_file(name) {
+            Err(Error::Metadata { key, error }) if is_refusal(&error) => {
+                self.say_left_out(name, &key, &error);
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    fn say_left_out(&self, name: &PlainName, key: &str, error: &FormatError) {
+        let what = match &name.kind {
+            PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
+            PlainKind::Sidecar => "JSON",
+        };
+        self.say_once(name, || format!("{key}: no {what} file: {error}"));
+    }
+
+    pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {
+        let fingerprint = hash(&(file.identity, generation));
+        let shown = self.part(&file.meta, file.layout.len());
+        Attributes {
+            kind: VnodeKind::File,
+            mode: shown.mode & file.mode,
+            fingerprint,
+            ..shown
+        }
+    }
+}
+
+impl ArrayFacts {
+    /// The parts of a file of nothing but this array, without sources.
+    pub(super) fn parts(&self, layout: Layout) -> Parts {
+        let meta = self.array.node.document.meta;
+        Parts {
+            layout,
+            sources: Vec::new(),
+            meta,
+            mode: meta.mode,
+            omitted: Vec::new(),
+            inputs: self.inputs.clone(),
+        }
+    }
+}
+
+/// Whether a format has no file of an array, rather than bytes of it being wrong.
+pub(super) fn is_refusal(error: &FormatError) -> bool {
+    !matches!(error, FormatError::Encoded { .. })
+}

@@ -1,0 +1,108 @@
+//! What a file was made from: keys of the store and their versions, so that a change of one is
+//! seen without making the file again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use super::super::View;
+use super::super::attributes::hash;
+use crate::error::Error;
+use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError, Version};
+
+/// Keys and their versions.
+#[derive(Debug, Clone, Default)]
+pub(in crate::view) struct Inputs {
+    entries: HashMap<Place, Option<Version>>,
+    /// Whether one may still change without showing it.
+    is_young: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Place {
+    Object(Key),
+    Directory(Prefix),
+}
+
+impl Inputs {
+    /// Another object, as it was when it was looked at.
+    pub(super) fn add_object(&mut self, key: &Key, meta: Option<&ObjectMeta>) {
+        self.add(Place::Object(key.clone()), meta);
+    }
+
+    /// Another directory, which changes when a name in it comes or goes.
+    pub(super) fn add_directory(&mut self, prefix: &Prefix, meta: Option<&ObjectMeta>) {
+        self.add(Place::Directory(prefix.clone()), meta);
+    }
+
+    /// All of `others`.
+    pub(super) fn add_all(&mut self, others: &Inputs) {
+        self.is_young |= others.is_young;
+        let others = others.entries.iter();
+        self.entries
+            .extend(others.map(|(place, version)| (place.clone(), *version)));
+    }
+
+    fn add(&mut self, place: Place, meta: Option<&ObjectMeta>) {
+        let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
+        self.is_young |= meta.is_some_and(young);
+        self.entries.insert(place, meta.map(|meta| meta.version));
+    }
+
+    /// Memory that they take, about.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        const ENTRY: u64 = 256;
+        self.entries.len() as u64 * ENTRY
+    }
+
+    /// Stands for these versions, within this process.
+    pub(super) fn fingerprint(&self) -> u64 {
+        // The order in which they were added says nothing.
+        let entries = self.entries.iter();
+        entries.map(|entry| hash(&entry)).fold(1, u64::wrapping_add)
+    }
+
+    /// Whether none of them changed in `store`.
+    pub(super) fn are_unchanged(&self, store: &Arc<dyn Store>) -> Result<bool, StoreError> {
+        for (place, version) in &self.entries {
+            let (stat, kind) = match place {
+                Place::Object(key) => (store.stat(key)?, StatKind::Object),
+                Place::Directory(prefix) => {
+                    let kind = StatKind::Prefix;
+                    let stat = if let Some(key) = prefix.to_key() {
+                        store.stat(&key)?
+                    } else {
+                        let meta = store.stat_root()?;
+                        Some(Stat { kind, meta })
+                    };
+                    (stat, kind)
+                }
+            };
+            let now = stat.filter(|stat| stat.kind == kind);
+            if now.map(|stat| stat.meta.version) != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Until when they need not be looked at again; `None` when they must be.
+    pub(super) fn checked(&self) -> Option<Instant> {
+        (!self.is_young).then(Instant::now)
+    }
+}
+
+impl View {
+    /// Whether nothing of `inputs` changed.
+    pub(super) fn are_unchanged(&self, inputs: &Inputs) -> Result<bool, Error> {
+        Ok(inputs.are_unchanged(self.shared.sources.store())?)
+    }
+
+    /// The attributes of the object at `key`; `None` when there is none.
+    pub(super) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        let stat = self.stat(key)?;
+        Ok(stat
+            .filter(|stat| stat.kind == StatKind::Object)
+            .map(|stat| stat.meta))
+    }
+}

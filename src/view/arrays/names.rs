@@ -1,0 +1,345 @@
+//! Names of the arrays view: which files there are, and what a name is.
+//!
+//! ```text
+//! G/            a group, or a directory that is none
+//! G/t.npy       the array G/t, for each format that can hold it
+//! G/t@3.npy     a part of it: by name only, never listed
+//! G/t.json      what the others do not say
+//! G/G.nc        the arrays of the group G
+//! G/t.ERROR.txt why the array G/t has no files
+//! ```
+//!
+//! Where two claim one name, a directory has it, then the array with the longer name; the others
+//! have `~` behind theirs, as many as it takes.
+
+use super::super::View;
+use super::super::options::ViewKind;
+use super::super::shown::Shown;
+use super::super::vnode::{PlainKind, PlainName, Vnode};
+use super::facts::is_text;
+use crate::error::Error;
+use crate::hierarchy::Node;
+use crate::plain::{FileFormat, SIGN, Scope, Selection};
+use crate::store::Prefix;
+
+const SIDECAR: &str = "json";
+const NOTE: &str = "ERROR.txt";
+/// What stands behind a name that another one has.
+const ANOTHER: u8 = b'~';
+
+/// What is at a path of the arrays view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing.
+    Nothing,
+    /// A directory: a group, or one that is none.
+    Directory,
+    /// An array that can be decoded.
+    Array,
+    /// A node that cannot be shown.
+    Unusable,
+}
+
+impl View {
+    /// What is at `path`.
+    pub(super) fn kind_of(&self, path: &Prefix) -> Result<Kind, Error> {
+        let view = ViewKind::Arrays;
+        let place = self.place(view, path)?;
+        Ok(match &place.node {
+            Node::Array(_) => match self.shown_at(view, path, &place)? {
+                Shown::Array(_) => Kind::Array,
+                Shown::Plain | Shown::Unusable(_) => Kind::Unusable,
+            },
+            Node::Broken(_) => Kind::Unusable,
+            Node::Group(_) | Node::Implicit => match self.directory_meta(view, path)? {
+                Some(_) => Kind::Directory,
+                None => Kind::Nothing,
+            },
+        })
+    }
+
+    /// Whether the array at `path` is asked for.
+    pub(super) fn is_chosen(&self, path: &Prefix) -> bool {
+        let name = self.name_of(path);
+        let path = if path.is_root() {
+            &name
+        } else {
+            path.as_bytes()
+        };
+        self.options
+            .arrays
+            .shows(path, &String::from_utf8_lossy(&name))
+    }
+
+    /// The name of the node at `path`; of the root, that of the store.
+    pub(super) fn name_of(&self, path: &Prefix) -> Vec<u8> {
+        match path.to_key() {
+            Some(key) => key.name().to_vec(),
+            None => self.options.arrays.root_name.clone().into_bytes(),
+        }
+    }
+
+    /// What comes before the extension in the name of a file of an array.
+    pub(super) fn stem_of(&self, path: &Prefix, selection: Option<&Selection>) -> Vec<u8> {
+        let mut stem = self.name_of(path);
+        if let Some(selection) = selection {
+            stem.extend_from_slice(format!("{SIGN}{selection}").as_bytes());
+        }
+        stem
+    }
+
+    /// The files of the node at `path`, an array or one that cannot be shown, in the directory
+    /// that lists it: names and what they are.
+    pub(super) fn files_of(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let mut files = Vec::new();
+        match self.kind_of(path)? {
+            Kind::Array if self.is_chosen(path) => {
+                for &format in &self.options.arrays.files {
+                    if self.has_file(path, format)? {
+                        let kind = PlainKind::Array(format, None);
+                        files.push(self.named(path, format.extension(), plain(path, kind))?);
+                    }
+                }
+                files.push(self.named(path, SIDECAR, plain(path, PlainKind::Sidecar))?);
+            }
+            Kind::Unusable if self.is_chosen(path) => {
+                files.push(self.named(path, NOTE, note(path))?);
+            }
+            _ => {}
+        }
+        Ok(files)
+    }
+
+    /// The files of the group at `path` itself, in its own directory.
+    pub(super) fn group_files(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let mut files = Vec::new();
+        for &format in &self.options.arrays.files {
+            if format.scope() != Scope::Group {
+                continue;
+            }
+            let kind = PlainKind::Group(format);
+            let name = PlainName {
+                path: path.clone(),
+                kind: kind.clone(),
+            };
+            match self.plain_if_held(&name) {
+                Ok(Some(_)) => {
+                    files.push(self.named(path, format.extension(), plain(path, kind))?);
+                }
+                Ok(None) => {}
+                // The others are there nevertheless.
+                Err(error) => self.say_once(&(&name, "group"), || {
+                    format!("{path}: no {} file: {error}", format.title())
+                }),
+            }
+        }
+        Ok(files)
+    }
+
+    /// Whether the array at `path` has a file in `format`. Strings are not decoded for that.
+    fn has_file(&self, path: &Prefix, format: FileFormat) -> Result<bool, Error> {
+        match format.scope() {
+            Scope::Group => Ok(false),
+            Scope::Array if format == FileFormat::Jsonl => {
+                let name = PlainName {
+                    path: path.clone(),
+                    kind: PlainKind::Array(format, None),
+                };
+                let facts = self.array_facts(path)?;
+                Ok(facts.is_some_and(|facts| is_text(&facts)) && !self.is_left_out(&name))
+            }
+            Scope::Array => {
+                let kind = PlainKind::Array(format, None);
+                let path = path.clone();
+                Ok(self.plain_if_held(&PlainName { path, kind })?.is_some())
+            }
+        }
+    }
+
+    /// The name of a file of the node at `path`, and the file.
+    pub(super) fn named(
+        &self,
+        path: &Prefix,
+        extension: &str,
+        vnode: Vnode,
+    ) -> Result<(Vec<u8>, Vnode), Error> {
+        let base = [&self.name_of(path)[..], b".", extension.as_bytes()].concat();
+        let directory = directory_of(&vnode);
+        let claims = self.claims(&directory, &base)?;
+        let name = claims.into_iter().find(|(_, claimed)| *claimed == vnode);
+        Ok((name.map_or(base, |(name, _)| name), vnode))
+    }
+
+    /// The file called `name` in the directory at `path`.
+    pub(super) fn find_file(&self, path: &Prefix, name: &[u8]) -> Result<Option<Vnode>, Error> {
+        let mut base = name;
+        loop {
+            let claims = self.claims(path, base)?;
+            let found = claims.into_iter().find(|(claimed, _)| claimed == name);
+            if let Some((_, vnode)) = found {
+                return Ok(Some(vnode));
+            }
+            match base.strip_suffix(&[ANOTHER]) {
+                Some(shorter) => base = shorter,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// All files in the directory at `path` that would be called `base`, each with the name that
+    /// it has.
+    fn claims(&self, path: &Prefix, base: &[u8]) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let mut claims = Vec::new();
+        for dot in (0..base.len()).rev().filter(|&at| base[at] == b'.') {
+            let (stem, extension) = (&base[..dot], &base[dot + 1..]);
+            if !stem.is_empty() {
+                self.claims_of(path, stem, extension, &mut claims)?;
+            }
+        }
+        let mut name = base.to_vec();
+        let mut named = Vec::new();
+        for vnode in claims {
+            while self.is_directory(path, &name)? {
+                name.push(ANOTHER);
+            }
+            named.push((name.clone(), vnode));
+            name.push(ANOTHER);
+        }
+        Ok(named)
+    }
+
+    fn claims_of(
+        &self,
+        path: &Prefix,
+        stem: &[u8],
+        extension: &[u8],
+        claims: &mut Vec<Vnode>,
+    ) -> Result<(), Error> {
+        let mut formats = self.options.arrays.files.iter().copied();
+        let format = formats.find(|format| format.extension().as_bytes() == extension);
+        let is_sidecar = extension == SIDECAR.as_bytes();
+        let is_note = extension == NOTE.as_bytes();
+        if format.is_none() && !is_sidecar && !is_note {
+            return Ok(());
+        }
+        if let Some(format) = format.filter(|format| format.scope() == Scope::Group) {
+            if stem == self.name_of(path) {
+                claims.push(plain(path, PlainKind::Group(format)));
+            }
+            return Ok(());
+        }
+        if let Some(child) = self.node_called(path, stem)? {
+            match (self.kind_of(&child)?, format) {
+                _ if !self.is_chosen(&child) => {}
+                (Kind::Array, Some(format)) => {
+                    claims.push(plain(&child, PlainKind::Array(format, None)));
+                }
+                (Kind::Array, None) if is_sidecar => {
+                    claims.push(plain(&child, PlainKind::Sidecar));
+                }
+                (Kind::Unusable, None) if is_note => claims.push(note(&child)),
+                _ => {}
+            }
+        }
+        match format {
+            Some(format) => self.selections(path, stem, format, claims),
+            None => Ok(()),
+        }
+    }
+
+    /// Parts of arrays: `stem` is a name, the sign, and a selection.
+    fn selections(
+        &self,
+        path: &Prefix,
+        stem: &[u8],
+        format: FileFormat,
+        claims: &mut Vec<Vnode>,
+    ) -> Result<(), Error> {
+        for at in (1..stem.len()).rev().filter(|&at| stem[at] == SIGN as u8) {
+            let Ok(text) = str::from_utf8(&stem[at + 1..]) else {
+                continue;
+            };
+            // One part has one name: `03` is none.
+            let selection = Selection::parse(text);
+            let Some(selection) = selection.filter(|parsed| parsed.to_string() == text) else {
+                continue;
+            };
+            if let Some(child) = self.node_called(path, &stem[..at])?
+                && self.kind_of(&child)? == Kind::Array
+                && self.is_chosen(&child)
+            {
+                claims.push(plain(&child, PlainKind::Array(format, Some(selection))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The path of the node that is called `name` in the directory at `path`: a child, or the
+    /// root itself, which is an array.
+    fn node_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
+        if path.is_root() && self.kind_of(path)? != Kind::Directory {
+            return Ok((name == self.name_of(path)).then(Prefix::root));
+        }
+        if self.is_hidden_by_control(path, name) {
+            return Ok(None);
+        }
+        self.child_called(path, name)
+    }
+
+    /// The path of the child `name` of a directory, whether or not anything is there.
+    pub(super) fn child_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
+        let Ok(key) = path.key(name) else {
+            return Ok(None);
+        };
+        if key.name() != name {
+            return Ok(None);
+        }
+        let folder = self.folder(ViewKind::Arrays, path)?;
+        match folder.draft() {
+            Some(_) => self.draft_child(&folder, name),
+            None if folder.has_children() => Ok(Some(key.to_prefix())),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the directory at `path` has a directory called `name` in it.
+    pub(super) fn is_directory(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
+        let Some(child) = self.child_called(path, name)? else {
+            return Ok(false);
+        };
+        // Most names are none: this is asked for every file, and looks for no documents.
+        let view = ViewKind::Arrays;
+        Ok(
+            self.directory_meta(view, &child)?.is_some()
+                && self.kind_of(&child)? == Kind::Directory,
+        )
+    }
+}
+
+fn plain(path: &Prefix, kind: PlainKind) -> Vnode {
+    Vnode::Plain(PlainName {
+        path: path.clone(),
+        kind,
+    })
+}
+
+fn note(path: &Prefix) -> Vnode {
+    Vnode::ErrorNote {
+        view: ViewKind::Arrays,
+        path: path.clone(),
+    }
+}
+
+/// The directory that a file is in.
+fn directory_of(vnode: &Vnode) -> Prefix {
+    match vnode {
+        Vnode::Plain(PlainName {
+            path,
+            kind: PlainKind::Group(_),
+        }) => path.clone(),
+        Vnode::Plain(PlainName { path, .. }) | Vnode::ErrorNote { path, .. } => {
+            path.to_key().map_or_else(Prefix::root, |key| key.parent())
+        }
+        _ => Prefix::root(),
+    }
+}

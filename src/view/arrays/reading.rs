@@ -1,0 +1,204 @@
+//! Opened whole-array files.
+
+use std::sync::Arc;
+
+use super::super::View;
+use super::super::file::{Content, Opened};
+use super::super::vnode::PlainName;
+use super::file::{PlainFile, Source};
+use super::snapshot::Snapshot;
+use crate::chunk::{Policy, Versions};
+use crate::error::Error;
+use crate::plain::Elements;
+
+/// An opened file of the arrays view: a layout, and the versions of chunks that are shown.
+#[derive(Debug)]
+pub(in crate::view) struct PlainOpen {
+    file: Arc<PlainFile>,
+    snapshot: Arc<Snapshot>,
+    /// How each array is read.
+    policies: Vec<Policy>,
+}
+
+impl Drop for PlainOpen {
+    fn drop(&mut self) {
+        self.snapshot.close();
+    }
+}
+
+/// Not everything that a read needs is at hand.
+struct NotAtHand;
+
+impl From<crate::error::FormatError> for NotAtHand {
+    fn from(_: crate::error::FormatError) -> Self {
+        // The read that decodes says it.
+        NotAtHand
+    }
+}
+
+impl View {
+    /// Opens the file called `name` as it is now; `None` when there is none.
+    pub(in crate::view) fn open_plain(
+        self: &Arc<Self>,
+        name: &PlainName,
+    ) -> Result<Option<Opened>, Error> {
+        let Some(mut file) = self.plain_if_held(name)? else {
+            return Ok(None);
+        };
+        // What is opened is what is there now, however long names are trusted.
+        if !self.options.immutable && !self.are_unchanged(&file.inputs)? {
+            self.forget_plain(&file)?;
+            match self.plain_if_held(name)? {
+                Some(again) => file = again,
+                None => return Ok(None),
+            }
+        }
+        let snapshot = self.snapshot(&file)?;
+        let attributes = self.attributes_of_plain(&file, snapshot.generation);
+        let policies = file
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(id, source)| self.policy(&file, id, source))
+            .collect();
+        let opened = PlainOpen {
+            file,
+            snapshot,
+            policies,
+        };
+        Ok(Some(self.opened(attributes, Content::Plain(opened))))
+    }
+
+    /// How the array `id` of `file` is read: whole chunks, unless a row of them does not fit the
+    /// cache, so that each would be decoded again for every line of it.
+    fn policy(&self, file: &PlainFile, id: usize, source: &Source) -> Policy {
+        let budget = self.shared.cache.budget().limit();
+        let Some(row) = file.row_bytes(id, source) else {
+            return Policy::Whole;
+        };
+        if cache_for(row) <= budget {
+            return Policy::Whole;
+        }
+        let key = &source.array.node.document.key;
+        self.say_once(&(key, "row"), || {
+            format!(
+                "{key}: a row of chunks takes {}, more than the cache holds: chunks are decoded \
+                 in part or more than once; --cache-size {} would avoid that",
+                in_mib(row),
+                in_mib(cache_for(row)),
+            )
+        });
+        Policy::Parts
+    }
+}
+
+/// The cache in which a row of chunks of so many bytes stays while it is read, beside what
+/// decoding takes.
+pub fn cache_for(row: u64) -> u64 {
+    row.saturating_add(row / 3)
+}
+
+/// A size as `--cache-size` takes it, rounded up.
+fn in_mib(bytes: u64) -> String {
+    format!("{}MiB", bytes.div_ceil(1 << 20))
+}
+
+impl PlainFile {
+    /// Bytes of the decoded chunks that a sequential read of the array `id` needs at once.
+    pub(super) fn row_bytes(&self, id: usize, source: &Source) -> Option<u64> {
+        let elements = self
+            .layout
+            .elements()
+            .find(|elements| elements.array == id)?;
+        let layout = source.reader().layout();
+        source
+            .region(elements)?
+            .row_chunks_bytes(layout.shown_grid(), layout.data_type().item_size)
+    }
+}
+
+impl PlainOpen {
+    /// Whether all that the kernel holds of the file is what this handle shows.
+    pub(in crate::view) fn keeps_pages(&self) -> bool {
+        self.snapshot.is_clean()
+    }
+
+    /// The kernel dropped what it held of the file.
+    pub(in crate::view) fn pages_dropped(&self) {
+        self.snapshot.set_clean();
+    }
+
+    /// Fills `out` from `offset` if everything is at hand; `false` when it is not.
+    pub(in crate::view) fn try_read(&self, offset: u64, out: &mut [u8]) -> bool {
+        let read = self.file.layout.read(offset, out, |elements, from, to| {
+            self.try_fetch(elements, from, to)
+        });
+        read.is_ok()
+    }
+
+    fn try_fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), NotAtHand> {
+        let source = self.file.sources.get(elements.array).ok_or(NotAtHand)?;
+        let region = source.region(elements).ok_or(NotAtHand)?;
+        let versions: &dyn Versions = &*self.snapshot;
+        if source.reader().try_gather(&region, from, out, versions) {
+            Ok(())
+        } else {
+            Err(NotAtHand)
+        }
+    }
+
+    /// Fills `out` from `offset`.
+    pub(in crate::view) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        let fetch = |elements: &Elements, from: u64, to: &mut [u8]| {
+            self.fetch(elements, from, to).map_err(Failure::Error)
+        };
+        match self.file.layout.read(offset, out, fetch) {
+            Ok(()) => self.snapshot.confirm(),
+            Err(Failure::Error(error)) => Err(error),
+            Err(Failure::Format(error)) => Err(Error::Metadata {
+                key: self.file.key(),
+                error,
+            }),
+        }
+    }
+
+    fn fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), Error> {
+        let source = self
+            .file
+            .sources
+            .get(elements.array)
+            .ok_or(Error::Panicked)?;
+        let region = source.region(elements).ok_or(Error::Panicked)?;
+        let policy = self.policies.get(elements.array).copied();
+        let versions: &dyn Versions = &*self.snapshot;
+        source.reader().gather(
+            &region,
+            from,
+            out,
+            versions,
+            policy.unwrap_or(Policy::Whole),
+        )
+    }
+}
+
+/// Why a read failed: bytes could not be had, or an element cannot be what the format asks for.
+enum Failure {
+    Error(Error),
+    Format(crate::error::FormatError),
+}
+
+impl From<crate::error::FormatError> for Failure {
+    fn from(error: crate::error::FormatError) -> Self {
+        Failure::Format(error)
+    }
+}
+
+impl PlainFile {
+    /// What messages call it: the document of its array, or its path.
+    fn key(&self) -> String {
+        match self.sources.as_slice() {
+            [source] => source.array.node.document.key.to_string(),
+            _ => self.name.path.to_string(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `NAME.json`: what the other files of an array do not say, and why some are not there.
+
+use super::super::View;
+use super::super::vnode::{PlainKind, PlainName, Vnode};
+use super::facts::{ArrayFacts, is_text};
+use super::file::{Parts, is_refusal};
+use crate::error::{Error, FormatError};
+use crate::plain::{FileFormat, Group, Layout, Omitted, Scope, SidecarFacts, group_file, sidecar};
+use crate::store::Prefix;
+
+/// What became of an array in one format.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is the file of this name.
+    File(String),
+    /// The format cannot hold it.
+    LeftOut(FormatError),
+}
+
+/// What became of a group in one format: its file and what that does not hold, or why there is
+/// none.
+pub type GroupOutcome = Result<(String, Vec<Omitted>), FormatError>;
+
+impl View {
+    pub(super) fn make_sidecar(&self, path: &Prefix) -> Result<Option<Parts>, Error> {
+        let Some(facts) = self.array_facts(path)? else {
+            return Ok(None);
+        };
+        let name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
+        let array = facts.described(0, &name);
+        let (mut files, mut left_out) = (Vec::new(), Vec::new());
+        for (format, outcome) in self.outcomes_of(path, &facts)? {
+            let format = format.name().to_owned();
+            match outcome {
+                Outcome::File(name) => files.push((format, name)),
+                Outcome::LeftOut(error) => left_out.push((format, error.to_string())),
+            }
+        }
+        let layout = facts.array.reader.layout();
+        let metadata = &facts.array.node.metadata;
+        let attributes_error = facts.attributes_error.as_ref().map(ToString::to_string);
+        let text = sidecar(&SidecarFacts {
+            array: &array,
+            zarr_format: metadata.zarr_format,
+            chunk_shape: layout.shown_grid().chunk_shape(),
+            shard_shape: layout.is_sharded().then_some(&metadata.chunk_shape),
+            codecs: &metadata.codecs,
+            attributes_error: attributes_error.as_deref(),
+            files: &files,
+            left_out: &left_out,
+        });
+        Ok(Some(facts.parts(Layout::of_bytes(text))))
+    }
+
+    /// What becomes of the array at `path` in each format that is asked for; `None` where there
+    /// is no array.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be decoded.
+    pub fn outcomes(&self, path: &Prefix) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
+        match self.array_facts(path)? {
+            Some(facts) => self.outcomes_of(path, &facts).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What becomes of the group at `path` in each format that is asked for and holds groups;
+    /// nothing of one without arrays.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be read.
+    pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
+        let mut outcomes = Vec::new();
+        for &format in &self.options.arrays.files {
+            if format.scope() != Scope::Group {
+                continue;
+            }
+            let name = PlainName {
+                path: path.clone(),
+                kind: PlainKind::Group(format),
+            };
+            match self.plain_file(&name) {
+                Ok(Some(file)) => {
+                    let (name, _) = self.named(path, format.extension(), Vnode::Plain(name))?;
+                    let name = String::from_utf8_lossy(&name).into_owned();
+                    outcomes.push((format, Ok((name, file.omitted.clone()))));
+                }
+                Ok(None) => {}
+                Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
+                    outcomes.push((format, Err(error)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn outcomes_of(
+        &self,
+        path: &Prefix,
+        facts: &ArrayFacts,
+    ) -> Result<Vec<(FileFormat, Outcome)>, Error> {
+        let mut outcomes = Vec::new();
+        for &format in &self.options.arrays.files {
+            if format.scope() == Scope::Group {
+                outcomes.push((format, self.outcome_in_group(path, format, facts)?));
+                continue;
+            }
+            let name = PlainName {
+                path: path.clone(),
+                kind: PlainKind::Array(format, None),
+            };
+            // Strings are not decoded to know that they can be held.
+            let is_held = if format == FileFormat::Jsonl && is_text(facts) {
+                Ok(true)
+            } else {
+                self.plain_file(&name).map(|file| file.is_some())
+            };
+            match is_held {
+                Ok(true) => {
+                    let (name, _) = self.named(path, format.extension(), Vnode::Plain(name))?;
+                    let name = String::from_utf8_lossy(&name).into_owned();
+                    outcomes.push((format, Outcome::File(name)));
+                }
+                Ok(false) => {}
+                Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
+                    outcomes.push((format, Outcome::LeftOut(error)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// What becomes of an array in a file of its group.
+    fn outcome_in_group(
+        &self,
+        path: &Prefix,
+        format: FileFormat,
+        facts: &ArrayFacts,
+    ) -> Result<Outcome, Error> {
+        let name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
+        let array = match facts.array(0, &name, format) {
+            Ok(array) => array,
+            Err(error) => return Ok(Outcome::LeftOut(error)),
+        };
+        // By itself: what the others make of its dimensions is said of the group.
+        let alone = Group {
+            arrays: vec![array],
+            ..Group::default()
+        };
+        let reason = match group_file(format, &alone, &self.group_options()) {
+            Ok(file) => file
+                .omitted
+                .into_iter()
+                .next()
+                .map(|omitted| omitted.reason),
+            Err(error) => Some(error),
+        };
+        if let Some(reason) = reason {
+            return Ok(Outcome::LeftOut(reason));
+        }
+        let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
+        let vnode = Vnode::Plain(PlainName {
+            path: group.clone(),
+            kind: PlainKind::Group(format),
+        });
+        let (name, _) = self.named(&group, format.extension(), vnode)?;
+        Ok(Outcome::File(String::from_utf8_lossy(&name).into_owned()))
+    }
+}

@@ -1,0 +1,359 @@
+//! Which version of each chunk an open file shows, so that it never mixes two.
+//!
+//! A file of a million chunks cannot hold them all open. A snapshot stands for the store at one
+//! moment, and remembers the versions of the stored objects that were read so far. One that is
+//! read for the first time and is older than the moment belongs to it. One that came later does
+//! not. Then, if all that was read so far and the documents are still as they were, the moment
+//! moves on to now, because what was shown is what is there now too; else the file is stale, for
+//! good.
+//!
+//! What came later is told by its time of change, which nobody can set back, and by the
+//! directories above it: one that is replaced brings old files along.
+//!
+//! Of a file of very many chunks not all versions are remembered. Then its moment cannot move,
+//! and it is not shared with those who open the file later.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use super::file::PlainFile;
+use super::inputs::Inputs;
+use super::lock;
+use crate::chunk::{ArrayReader, Sources, Versions};
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StatKind, StoreError, Version};
+
+/// Stored objects whose versions are remembered.
+const MOST_SEEN: usize = 2048;
+/// Directories that are remembered; of others, only their times say something.
+const MOST_DIRECTORIES: usize = 2048;
+
+/// The store at one moment, as far as it was read.
+#[derive(Debug)]
+pub(in crate::view) struct Snapshot {
+    /// Tells it from others of the same file that may be read at the same time.
+    pub(super) generation: u64,
+    sources: Arc<Sources>,
+    /// Nothing changes.
+    immutable: bool,
+    /// Read bits that every object must have, because others look at what is shown.
+    readable: u32,
+    /// The document of each array, by the identity of its reader.
+    documents: HashMap<u64, (Key, Version)>,
+    /// All that the file was made from.
+    inputs: Arc<Inputs>,
+    /// Readers that have it open.
+    handles: AtomicUsize,
+    clean: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    since: SystemTime,
+    /// Arrays whose document was seen to be as it was.
+    entered: HashSet<u64>,
+    /// Which directories they are: device and number, or none.
+    directories: HashMap<Prefix, Option<(u64, u64)>>,
+    /// Directories of what was looked at since they were, and whether something was absent.
+    touched: HashMap<Prefix, bool>,
+    seen: HashMap<(u64, Dims), (Key, Option<Version>)>,
+    /// Whether some that were read are not in `seen`.
+    overflowed: bool,
+    stale: bool,
+}
+
+impl Snapshot {
+    /// The store as it is now.
+    pub(super) fn new(
+        generation: u64,
+        sources: Arc<Sources>,
+        immutable: bool,
+        readable: u32,
+        file: &PlainFile,
+    ) -> Snapshot {
+        let documents = file.sources.iter().map(|source| {
+            let document = &source.array.node.document;
+            let version = document.meta.version;
+            (source.reader().identity(), (document.key.clone(), version))
+        });
+        Snapshot {
+            generation,
+            sources,
+            immutable,
+            readable,
+            documents: documents.collect(),
+            inputs: Arc::clone(&file.inputs),
+            handles: AtomicUsize::new(0),
+            clean: AtomicBool::new(false),
+            state: Mutex::new(State {
+                since: SystemTime::now(),
+                entered: HashSet::new(),
+                directories: HashMap::new(),
+                touched: HashMap::new(),
+                seen: HashMap::new(),
+                overflowed: false,
+                stale: false,
+            }),
+        }
+    }
+
+    /// One more reader, until [`Snapshot::close`].
+    pub(super) fn open(&self) {
+        self.handles.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// One reader less.
+    pub(super) fn close(&self) {
+        self.handles.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether someone reads it.
+    pub(super) fn is_open(&self) -> bool {
+        self.handles.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a file with these permission bits may be read from it.
+    pub(super) fn may_show(&self, mode: u32) -> bool {
+        self.readable & mode == self.readable
+    }
+
+    /// Whether all that the kernel holds of the file was read from this snapshot.
+    pub(super) fn is_clean(&self) -> bool {
+        self.clean.load(Ordering::Acquire)
+    }
+
+    /// The kernel holds nothing of the file.
+    pub(super) fn set_clean(&self) {
+        self.clean.store(true, Ordering::Release);
+    }
+
+    /// Makes this the store as it is now; `false` when it is not, or too much was read to say.
+    pub(super) fn moves_to_now(&self) -> Result<bool, Error> {
+        if self.immutable {
+            return Ok(true);
+        }
+        let now = SystemTime::now();
+        let mut state = lock(&self.state);
+        if state.stale || state.overflowed {
+            return Ok(false);
+        }
+        for (key, version) in state.seen.values() {
+            let found = self.sources.stat(key)?;
+            if found.map(|meta| meta.version) != *version {
+                return Ok(false);
+            }
+        }
+        if !self.inputs.are_unchanged(self.sources.store())? {
+            return Ok(false);
+        }
+        state.directories.clear();
+        state.since = state.since.max(now);
+        Ok(true)
+    }
+
+    /// The version of an object that was not read yet, if it belongs to this snapshot.
+    fn first_look(&self, reader: &ArrayReader, key: &Key) -> Result<Option<Version>, Error> {
+        let parent = key.parent();
+        let mut came_later = false;
+        // The directories first: whoever replaces one from here on is noticed when the read ends.
+        if !self.immutable && !lock(&self.state).directories.contains_key(&parent) {
+            came_later |= self.is_replaced([(parent.clone(), false)])?;
+        }
+        let found = self.sources.stat_settled(key)?;
+        if let Some(meta) = &found
+            && !self.may_show(meta.mode)
+        {
+            return Err(Error::Store(StoreError::Denied {
+                key: key.to_string(),
+                reason: "fewer may read it than the file that it is a part of".to_owned(),
+            }));
+        }
+        let version = found.map(|meta| meta.version);
+        if self.immutable {
+            return Ok(version);
+        }
+        let mut state = lock(&self.state);
+        *state.touched.entry(parent).or_default() |= found.is_none();
+        came_later |= found.is_some_and(|meta| is_later(meta.times.ctime, state.since));
+        drop(state);
+        if !self.enter(reader)? {
+            return Err(self.becomes_stale());
+        }
+        self.keeps_up(came_later)?;
+        Ok(version)
+    }
+
+    /// What has to be asked when a read is done, once for all of it: whether the directories of
+    /// the objects that it looked at for the first time are the same still.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when they are not, and what was read is no one state of the store.
+    pub(super) fn confirm(&self) -> Result<(), Error> {
+        let touched = std::mem::take(&mut lock(&self.state).touched);
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let came_later = self.is_replaced(touched)?;
+        self.keeps_up(came_later)
+    }
+
+    /// Moves to now when something came later, or becomes stale.
+    fn keeps_up(&self, came_later: bool) -> Result<(), Error> {
+        if came_later && !self.moves_to_now()? {
+            return Err(self.becomes_stale());
+        }
+        Ok(())
+    }
+
+    fn becomes_stale(&self) -> Error {
+        lock(&self.state).stale = true;
+        Error::Stale
+    }
+
+    /// Whether one of `directories`, or one above, is not the one that it was; or, of those in
+    /// which something was found to be absent, whether something may have been taken out of it,
+    /// or of the nearest one above that exists.
+    fn is_replaced(
+        &self,
+        directories: impl IntoIterator<Item = (Prefix, bool)>,
+    ) -> Result<bool, Error> {
+        let since = lock(&self.state).since;
+        let mut seen: HashMap<Prefix, Option<ObjectMeta>> = HashMap::new();
+        let mut is_replaced = false;
+        for (directory, is_absent) in directories {
+            let mut is_nearest = is_absent;
+            let mut next = Some(directory);
+            while let Some(prefix) = next {
+                let known = seen.get(&prefix).copied();
+                if known.is_some() && !is_nearest {
+                    // And so are those above it.
+                    break;
+                }
+                let meta = match known {
+                    Some(meta) => meta,
+                    None => self.directory(&prefix)?,
+                };
+                let changed = meta.is_some_and(|meta| is_later(meta.times.ctime, since));
+                if known.is_none() {
+                    is_replaced |= self.is_another(&prefix, meta.as_ref(), changed);
+                }
+                is_replaced |= is_nearest && changed;
+                is_nearest &= meta.is_none();
+                next = prefix.to_key().map(|key| key.parent());
+                seen.insert(prefix, meta);
+            }
+        }
+        Ok(is_replaced)
+    }
+
+    fn directory(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
+        let store = self.sources.store();
+        let Some(key) = prefix.to_key() else {
+            return Ok(Some(store.stat_root()?));
+        };
+        let stat = store.stat(&key)?;
+        let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
+        Ok(stat.map(|stat| stat.meta))
+    }
+
+    /// Whether a directory is not the one that it was; of one that is seen for the first time,
+    /// whether it `changed`.
+    fn is_another(&self, prefix: &Prefix, meta: Option<&ObjectMeta>, changed: bool) -> bool {
+        let identity = meta.map(|meta| (meta.version.tag, meta.version.inode));
+        let mut state = lock(&self.state);
+        if let Some(known) = state.directories.get(prefix) {
+            return *known != identity;
+        }
+        if state.directories.len() < MOST_DIRECTORIES {
+            state.directories.insert(prefix.clone(), identity);
+        }
+        changed
+    }
+
+    /// Whether the document of the array of `reader` is the one that the file was made from;
+    /// asked once.
+    fn enter(&self, reader: &ArrayReader) -> Result<bool, Error> {
+        let identity = reader.identity();
+        if lock(&self.state).entered.contains(&identity) {
+            return Ok(true);
+        }
+        if let Some((key, version)) = self.documents.get(&identity) {
+            let now = self.sources.stat(key)?;
+            if now.map(|meta| meta.version) != Some(*version) {
+                return Ok(false);
+            }
+        }
+        lock(&self.state).entered.insert(identity);
+        Ok(true)
+    }
+}
+
+impl Versions for Snapshot {
+    fn version(
+        &self,
+        reader: &Arc<ArrayReader>,
+        indices: &[u64],
+    ) -> Result<Option<Version>, Error> {
+        if let Some(known) = self.known(reader, indices) {
+            return Ok(known);
+        }
+        if lock(&self.state).stale {
+            return Err(Error::Stale);
+        }
+        let key = reader.stored_key(indices)?;
+        let version = self.first_look(reader, &key)?;
+        let place = place(reader, indices);
+        let mut state = lock(&self.state);
+        if let Some((_, known)) = state.seen.get(&place) {
+            // Another thread was first.
+            if *known != version {
+                state.stale = true;
+                return Err(Error::Stale);
+            }
+        } else if state.seen.len() < MOST_SEEN {
+            state.seen.insert(place, (key, version));
+        } else {
+            state.overflowed = true;
+        }
+        Ok(version)
+    }
+
+    fn known(&self, reader: &Arc<ArrayReader>, indices: &[u64]) -> Option<Option<Version>> {
+        let state = lock(&self.state);
+        if state.stale {
+            return None;
+        }
+        let seen = state.seen.get(&place(reader, indices))?;
+        Some(seen.1)
+    }
+}
+
+fn place(reader: &ArrayReader, indices: &[u64]) -> (u64, Dims) {
+    (reader.identity(), reader.layout().stored_indices(indices))
+}
+
+/// Whether what changed at `changed` may have done so after `since`. File times lag behind the
+/// clock by its grain; one that is ahead of the clock was set by another clock, and says nothing.
+fn is_later(changed: SystemTime, since: SystemTime) -> bool {
+    const AHEAD: Duration = Duration::from_millis(100);
+    changed > since - GRAIN && changed <= SystemTime::now() + AHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_since_is_later() {
+        let now = SystemTime::now();
+        let second = Duration::from_secs(1);
+        assert!(is_later(now, now), "within the grain");
+        assert!(!is_later(now - second, now));
+        assert!(is_later(now, now - second));
+        assert!(!is_later(now + 60 * second, now), "another clock");
+    }
+}

@@ -1,0 +1,110 @@
+//! The snapshots of a view, by the names of files.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Weak};
+
+use lru::LruCache;
+
+use super::super::View;
+use super::super::vnode::PlainName;
+use super::file::PlainFile;
+use super::lock;
+use super::snapshot::Snapshot;
+use crate::error::Error;
+
+/// Snapshots that are kept when their last reader closes the file.
+const KEPT: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+/// Files whose generation is remembered after that.
+const MOST_NAMES: usize = 1 << 16;
+
+/// Snapshots of files that are open, and of some that were.
+#[derive(Debug)]
+pub(super) struct Snapshots {
+    by_name: HashMap<PlainName, (u64, Weak<Snapshot>)>,
+    /// What the kernel may hold of closed files is still good where nothing changed.
+    recent: LruCache<PlainName, Arc<Snapshot>>,
+}
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Snapshots {
+            by_name: HashMap::new(),
+            recent: LruCache::new(KEPT),
+        }
+    }
+}
+
+impl Snapshots {
+    /// The generation of the file called `name`: 0 until a reader had to be told from another.
+    pub(super) fn generation(&self, name: &PlainName) -> u64 {
+        self.by_name
+            .get(name)
+            .map_or(0, |(generation, _)| *generation)
+    }
+
+    /// The newest snapshot of the file called `name`.
+    fn get(&mut self, name: &PlainName) -> Option<Arc<Snapshot>> {
+        let known = self.by_name.get(name)?.1.upgrade()?;
+        self.recent.promote(name);
+        Some(known)
+    }
+
+    fn put(&mut self, name: &PlainName, snapshot: &Arc<Snapshot>) {
+        // Of what is gone, the generation is still worth something, but not memory without end.
+        if self.by_name.len() >= MOST_NAMES {
+            self.by_name
+                .retain(|_, (_, known)| known.strong_count() > 0);
+        }
+        let held = (snapshot.generation, Arc::downgrade(snapshot));
+        self.by_name.insert(name.clone(), held);
+        self.recent.put(name.clone(), Arc::clone(snapshot));
+    }
+}
+
+impl View {
+    /// The snapshot that who opens `file` now is to read, counted as open.
+    ///
+    /// What others still read in an older state is of another generation, with an inode number
+    /// of its own. Else the number stays: to those who see it, the file was written into. Only
+    /// what the kernel holds of it may be older ([`Snapshot::is_clean`]).
+    pub(super) fn snapshot(&self, file: &PlainFile) -> Result<Arc<Snapshot>, Error> {
+        let (name, mode) = (&file.name, file.mode);
+        let readable = if self.options.arrays.others_look {
+            mode & 0o444
+        } else {
+            0
+        };
+        loop {
+            let known = lock(&self.arrays.snapshots).get(name);
+            let is_good = match &known {
+                Some(known) => known.may_show(mode) && known.moves_to_now()?,
+                None => false,
+            };
+            // Decided and counted in one go: whoever comes in between sees that it is open.
+            let mut snapshots = lock(&self.arrays.snapshots);
+            let newest = snapshots.get(name);
+            let is_newest = match (&known, &newest) {
+                (Some(known), Some(newest)) => Arc::ptr_eq(known, newest),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_newest {
+                continue;
+            }
+            if let Some(known) = known.as_ref().filter(|_| is_good) {
+                known.open();
+                return Ok(Arc::clone(known));
+            }
+            let others = known.is_some_and(|known| known.is_open());
+            let generation = snapshots.generation(name) + u64::from(others);
+            let sources = Arc::clone(&self.shared.sources);
+            let immutable = self.options.immutable;
+            let snapshot = Snapshot::new(generation, sources, immutable, readable, file);
+            let snapshot = Arc::new(snapshot);
+            snapshot.open();
+            snapshots.put(name, &snapshot);
+            return Ok(snapshot);
+        }
+    }
+}

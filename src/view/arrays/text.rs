@@ -1,0 +1,239 @@
+//! `.jsonl` files: the one format whose size is not known before everything is decoded. Made
+//! whole when they are first asked for, and again when a chunk changed.
+
+use std::sync::Arc;
+
+use super::super::View;
+use super::super::vnode::PlainName;
+use super::facts::{ArrayFacts, in_document};
+use super::file::Parts;
+use super::lock;
+use crate::budget::Holding;
+use crate::chunk::{ArrayReader, Deadline};
+use crate::codec::VariableLength;
+use crate::error::{Error, FormatError};
+use crate::grid::{ChunkGrid, Dims, indices_of, product, rank_of};
+use crate::plain::{FileFormat, Layout, Selected, Selection, jsonl};
+use crate::store::Prefix;
+
+/// Bytes of one file at most.
+const MOST_BYTES: u64 = 64 << 20;
+/// Chunks of one array at most: each is looked at when the file is asked for again.
+const MOST_CHUNKS: u64 = 1 << 16;
+
+/// Lines in the order in which they were decoded, and where each element has its own.
+struct Lines {
+    text: Vec<u8>,
+    /// Begin and end in `text`, by element in C order.
+    places: Vec<(u32, u32)>,
+    limit: u64,
+}
+
+impl View {
+    pub(super) fn make_jsonl(
+        &self,
+        path: &Prefix,
+        facts: &ArrayFacts,
+        selection: Option<&Selection>,
+    ) -> Result<Option<Parts>, Error> {
+        let document = &facts.array.node.document.key;
+        let refused = |error| in_document(document, error);
+        let reader = &facts.array.reader;
+        let kind = match reader.layout().variable_length() {
+            Some(VariableLength::Text) => jsonl::Kind::Text,
+            Some(VariableLength::Bytes) => jsonl::Kind::Bytes,
+            _ => {
+                let name = reader.layout().data_type().name.clone();
+                let title = FileFormat::Jsonl.title();
+                return Err(refused(FormatError::inexpressible(
+                    "data type",
+                    name,
+                    title,
+                )));
+            }
+        };
+        let shape = reader.layout().shown_grid().shape();
+        let selected = match selection {
+            None => Selected::whole(shape),
+            Some(selection) => match selection.of(shape, &facts.axis_names()) {
+                Ok(selected) => selected,
+                Err(_) => return Ok(None),
+            },
+        };
+        let limit = MOST_BYTES.min(self.shared.cache.budget().limit() / 4);
+        let n_elements = product(&selected.shape).unwrap_or(u64::MAX);
+        // No line is shorter than `""` and its end.
+        if n_elements.saturating_mul(3) > limit {
+            return Err(refused(too_long(limit)));
+        }
+        let place = size_of::<(u32, u32)>() as u64;
+        let memory = limit.saturating_mul(2) + n_elements * place;
+        let _reservation = self.shared.cache.reserve(memory, Holding::NOTHING)?;
+        let mut parts = facts.parts(Layout::of_bytes(Vec::new()));
+        let fill = reader.layout().fill_value().bytes();
+        let mut lines = Lines::filled(n_elements, fill, kind, limit).map_err(refused)?;
+        let deadline = Deadline::start();
+        for indices in chunks_of(reader.layout().shown_grid(), &selected).map_err(refused)? {
+            deadline.check(|| path.to_string())?;
+            let key = reader.stored_key(&indices)?;
+            let object = reader.open_stored(&indices, None)?;
+            parts
+                .inputs
+                .add_object(&key, object.as_ref().map(|object| object.meta()));
+            let Some(object) = object else { continue };
+            if reader.locate(&object, &indices)?.is_some() {
+                let block = reader.decoded(&object, &indices)?;
+                lines
+                    .add(reader, &selected, &indices, &block, kind)
+                    .map_err(|error| in_document(&key, error))?;
+            }
+        }
+        parts.layout = Layout::of_bytes(lines.in_order().map_err(refused)?);
+        Ok(Some(parts))
+    }
+
+    /// Whether the strings of the array at `path` turned out to be too many for a file.
+    pub(super) fn is_left_out(&self, name: &PlainName) -> bool {
+        let subject = super::super::attributes::hash(name);
+        lock(&self.arrays.said).contains(&subject)
+    }
+}
+
+impl Lines {
+    /// Lines that all are the fill value.
+    fn filled(
+        n_elements: u64,
+        fill: &[u8],
+        kind: jsonl::Kind,
+        limit: u64,
+    ) -> Result<Lines, FormatError> {
+        let mut text = Vec::new();
+        jsonl::line(&mut text, fill, kind)?;
+        let end = u32::try_from(text.len()).map_err(|_| too_long(limit))?;
+        let n = usize::try_from(n_elements).map_err(|_| too_long(limit))?;
+        Ok(Lines {
+            text,
+            places: vec![(0, end); n],
+            limit,
+        })
+    }
+
+    /// Adds the elements of the chunk `indices` that are selected.
+    fn add(
+        &mut self,
+        reader: &Arc<ArrayReader>,
+        selected: &Selected,
+        indices: &[u64],
+        bytes: &[u8],
+        kind: jsonl::Kind,
+    ) -> Result<(), FormatError> {
+        let chunk_shape = reader.layout().shown_grid().chunk_shape();
+        let n = product(chunk_shape).unwrap_or(0);
+        let mut elements = jsonl::elements(bytes)?;
+        for rank in 0..n {
+            let Some(element) = elements.next() else {
+                let problem = "fewer elements than the chunk has";
+                return Err(FormatError::encoded("vlen", problem));
+            };
+            let within = indices_of(rank, chunk_shape).unwrap_or_default();
+            let place: Option<Dims> = within
+                .iter()
+                .zip(indices)
+                .zip(chunk_shape)
+                .zip(&selected.start)
+                .map(|(((&within, &index), &chunk), &start)| {
+                    index
+                        .checked_mul(chunk)?
+                        .checked_add(within)?
+                        .checked_sub(start)
+                })
+                .collect();
+            // What lies outside of the array, or was not selected, has no place.
+            if let Some(rank) = place.and_then(|place| rank_of(&place, &selected.shape)) {
+                self.put(rank, element?, kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The line of the element of `rank` among the selected ones.
+    fn put(&mut self, rank: u64, element: &[u8], kind: jsonl::Kind) -> Result<(), FormatError> {
+        let place = usize::try_from(rank).ok();
+        let Some(place) = place.and_then(|rank| self.places.get_mut(rank)) else {
+            return Ok(());
+        };
+        let start = self.text.len();
+        jsonl::line(&mut self.text, element, kind)?;
+        if self.text.len() as u64 > self.limit {
+            return Err(too_long(self.limit));
+        }
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        *place = (offset(start), offset(self.text.len()));
+        Ok(())
+    }
+
+    fn in_order(self) -> Result<Vec<u8>, FormatError> {
+        let len: u64 = self
+            .places
+            .iter()
+            .map(|(start, end)| u64::from(end - start))
+            .sum();
+        if len > self.limit {
+            return Err(too_long(self.limit));
+        }
+        let mut ordered = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+        for (start, end) in self.places {
+            let line = self.text.get(start as usize..end as usize);
+            ordered.extend_from_slice(line.unwrap_or_default());
+        }
+        Ok(ordered)
+    }
+}
+
+/// The chunks that a selection touches, in C order.
+fn chunks_of(
+    grid: &ChunkGrid,
+    selected: &Selected,
+) -> Result<impl Iterator<Item = Dims>, FormatError> {
+    let mut first = Dims::new();
+    let mut counts = Dims::new();
+    for ((&start, &length), &chunk) in selected
+        .start
+        .iter()
+        .zip(&selected.shape)
+        .zip(grid.chunk_shape())
+    {
+        let begin = start / chunk;
+        first.push(begin);
+        counts.push((start + length).div_ceil(chunk).saturating_sub(begin));
+        if length == 0 {
+            counts.pop();
+            counts.push(0);
+        }
+    }
+    let n = product(&counts)
+        .filter(|&n| n <= MOST_CHUNKS)
+        .ok_or_else(|| FormatError::TooLarge {
+            what: "the number of chunks of a JSON lines file",
+            found: "more".to_owned(),
+            limit: MOST_CHUNKS,
+        })?;
+    Ok((0..n).filter_map(move |rank| {
+        let indices = indices_of(rank, &counts)?;
+        Some(
+            indices
+                .iter()
+                .zip(&first)
+                .map(|(index, first)| index + first)
+                .collect(),
+        )
+    }))
+}
+
+fn too_long(limit: u64) -> FormatError {
+    FormatError::TooLarge {
+        what: "the size of the JSON lines file in bytes (see --cache-size)",
+        found: "more".to_owned(),
+        limit,
+    }
+}

@@ -1,0 +1,303 @@
+//! Whole arrays as files: names, what is left out, and which version of a chunk is shown.
+
+use std::time::SystemTime;
+
+use glob::Pattern;
+
+use super::*;
+
+fn arrays(files: &[FileFormat]) -> ViewOptions {
+    ViewOptions {
+        views: vec![ViewKind::Arrays],
+        arrays: ArrayOptions {
+            files: files.to_vec(),
+            root_name: "store".to_owned(),
+            ..ArrayOptions::default()
+        },
+        ..ViewOptions::default()
+    }
+}
+
+fn document(data_type: &str, shape: &[u64], chunks: &[u64]) -> Vec<u8> {
+    let mut document = array(shape, chunks, &plain());
+    document["data_type"] = data_type.into();
+    if data_type != "uint8" {
+        document["codecs"] = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+    }
+    text(&document)
+}
+
+fn group() -> Vec<u8> {
+    text(&json!({"zarr_format": 3, "node_type": "group"}))
+}
+
+fn at(fixture: &Fixture, path: &str) -> OpenFile {
+    let found = fixture.find(path).unwrap().unwrap();
+    fixture.view.open(found.id).unwrap().unwrap().file
+}
+
+fn read_at(file: &OpenFile, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+    if let Some(data) = file.try_read(offset, len, &mut Vec::new()) {
+        return data.map(|data| data.to_vec());
+    }
+    let (send, receive) = mpsc::channel();
+    file.load(offset, len, move |bytes| {
+        send.send(bytes.map(<[u8]>::to_vec)).unwrap();
+    });
+    receive.recv().unwrap()
+}
+
+#[test]
+fn an_array_is_a_file_for_each_format_that_can_hold_it() {
+    let objects: [(&str, &[u8]); 6] = [
+        ("zarr.json", &group()),
+        ("a/zarr.json", &document("uint8", &[2, 3], &[2, 2])),
+        ("a/c/0/0", b"abcd"),
+        ("h/zarr.json", &document("float16", &[4, 4], &[4, 4])),
+        ("g/s/zarr.json", &document("int64", &[], &[])),
+        ("notes.txt", b"no node"),
+    ];
+    let options = arrays(&[FileFormat::Npy, FileFormat::Raw, FileFormat::Tif]);
+    let fixture = Fixture::new(options, &objects);
+    // A TIFF stack holds no float16; what is no node is not shown.
+    let files = [
+        "a.json", "a.npy", "a.raw", "a.tif", "g", "h.json", "h.npy", "h.raw",
+    ];
+    assert_eq!(fixture.list(""), files);
+    assert_eq!(fixture.list("g"), ["s.json", "s.npy", "s.raw"]);
+    assert_eq!(fixture.read("a.raw").unwrap(), b"ab\x07cd\x07");
+    assert!(fixture.read("a.npy").unwrap().ends_with(b"ab\x07cd\x07"));
+    let left_out = &fixture.json("h.json")["left_out"];
+    let reason = left_out["tif"].as_str().unwrap();
+    assert!(reason.contains("float16"), "{reason}");
+    for gone in [
+        "a",
+        "a/zarr.json",
+        "h.tif",
+        "zarr.json",
+        "notes.txt",
+        "a.nii",
+    ] {
+        assert!(fixture.find(gone).unwrap().is_none(), "{gone}");
+    }
+}
+
+#[test]
+fn a_root_array_takes_the_name_of_the_store() {
+    let document = document("uint8", &[2], &[2]);
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &[("zarr.json", &document)]);
+    assert_eq!(fixture.list(""), ["store.json", "store.raw"]);
+    assert_eq!(fixture.read("store.raw").unwrap(), b"\x07\x07");
+}
+
+#[test]
+fn who_claims_a_name_that_another_has_gets_a_tilde() {
+    let whole = document("uint8", &[2, 2], &[2, 2]);
+    let objects: [(&str, &[u8]); 5] = [
+        ("x/zarr.json", &whole),
+        ("x.ome/zarr.json", &whole),
+        ("x.ome/c/0/0", b"abcd"),
+        ("x.raw/zarr.json", &group()),
+        ("x.raw~/zarr.json", &group()),
+    ];
+    let formats = [FileFormat::Raw, FileFormat::Tif, FileFormat::OmeTif];
+    let fixture = Fixture::new(arrays(&formats), &objects);
+    let names = fixture.list("");
+    let expected = [
+        "x.json",
+        "x.ome.json",
+        "x.ome.ome.tif",
+        "x.ome.raw",
+        "x.ome.tif",
+        "x.ome.tif~",
+        "x.raw",
+        "x.raw~",
+        "x.raw~~",
+        "x.tif",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(fixture.list("x.raw"), [""; 0]);
+    assert_eq!(fixture.read("x.raw~~").unwrap(), [7; 4]);
+    // The array with the longer name, in the format with the shorter one, has it.
+    assert!(fixture.read("x.ome.tif").unwrap().ends_with(b"abcd"));
+    assert!(fixture.read("x.ome.tif~").unwrap().ends_with(&[7; 4]));
+}
+
+#[test]
+fn a_part_of_an_array_opens_by_name() {
+    let mut named = array(&[3, 4], &[2, 3], &plain());
+    named["dimension_names"] = json!(["t", "x"]);
+    let objects: [(&str, &[u8]); 5] = [
+        ("a/zarr.json", &text(&named)),
+        ("a/c/0/0", b"abcdef"),
+        ("a/c/0/1", b"g__h__"),
+        ("a/c/1/0", b"ijk___"),
+        ("a/c/1/1", b"l_____"),
+    ];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    let parts: [(&str, &[u8]); 6] = [
+        ("a@0.raw", b"abcg"),
+        ("a@-1.raw", b"ijkl"),
+        ("a@:,1.raw", b"bej"),
+        ("a@1:,2:.raw", b"fhkl"),
+        ("a@x=0,t=1.raw", b"d"),
+        ("a@:.raw", b"abcgdefhijkl"),
+    ];
+    for (name, bytes) in parts {
+        assert_eq!(fixture.read(name).unwrap(), bytes, "{name}");
+    }
+    for none in [
+        "a@3.raw",
+        "a@.raw",
+        "a@y=1.raw",
+        "b@0.raw",
+        "a@0.npy",
+        "a@0.json",
+    ] {
+        assert!(fixture.find(none).unwrap().is_none(), "{none}");
+    }
+    assert_eq!(fixture.list(""), ["a.json", "a.raw"]);
+}
+
+#[test]
+fn only_chosen_arrays_are_shown() {
+    let whole = document("uint8", &[1], &[1]);
+    let objects: [(&str, &[u8]); 4] = [
+        ("a/zarr.json", &whole),
+        ("g/a/zarr.json", &whole),
+        ("g/b/zarr.json", &whole),
+        ("g/h/b/zarr.json", &whole),
+    ];
+    let listed = |patterns: &[&str]| {
+        let mut options = arrays(&[FileFormat::Raw]);
+        let patterns = patterns.iter().map(|text| Pattern::new(text).unwrap());
+        options.arrays.only = patterns.collect();
+        let fixture = Fixture::new(options, &objects);
+        let raw = |path: &str| {
+            let names = fixture.list(path).into_iter();
+            names
+                .filter(|name| name.ends_with("raw"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        [raw(""), raw("g"), raw("g/h")]
+    };
+    assert_eq!(listed(&[]), ["a.raw", "a.raw b.raw", "b.raw"]);
+    assert_eq!(listed(&["b"]), ["", "b.raw", "b.raw"]);
+    assert_eq!(listed(&["g/*"]), ["", "a.raw b.raw", ""]);
+    assert_eq!(
+        listed(&["g/**/b", "[a]"]),
+        ["a.raw", "a.raw b.raw", "b.raw"]
+    );
+}
+
+#[test]
+fn what_cannot_be_decoded_has_a_note_and_no_file() {
+    let mut odd = array(&[2], &[2], &plain());
+    odd["codecs"] = json!([{"name": "nonesuch"}]);
+    let objects: [(&str, &[u8]); 2] = [("a/zarr.json", &text(&odd)), ("b/.zarray", b"{")];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    assert_eq!(fixture.list(""), ["a.ERROR.txt", "b.ERROR.txt"]);
+    let note = String::from_utf8(fixture.read("a.ERROR.txt").unwrap()).unwrap();
+    assert!(note.contains("nonesuch"), "{note}");
+    assert!(fixture.find("a.raw").unwrap().is_none());
+}
+
+#[test]
+fn strings_are_lines() {
+    let mut strings = array(&[3], &[2], &json!([{"name": "vlen-utf8"}]));
+    strings["data_type"] = "string".into();
+    strings["fill_value"] = "none".into();
+    let chunk = b"\x02\0\0\0\x02\0\0\0\"a\x02\0\0\0\xc3\xa9";
+    let objects: [(&str, &[u8]); 2] = [("s/zarr.json", &text(&strings)), ("s/c/0", chunk)];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw, FileFormat::Jsonl]), &objects);
+    assert_eq!(fixture.list(""), ["s.json", "s.jsonl"]);
+    let lines = "\"\\\"a\"\n\"é\"\n\"none\"\n";
+    assert_eq!(fixture.read("s.jsonl").unwrap(), lines.as_bytes());
+    fixture.put("s/c/1", b"\x02\0\0\0\x01\0\0\0x\0\0\0\0");
+    assert_eq!(
+        fixture.read("s.jsonl").unwrap(),
+        "\"\\\"a\"\n\"é\"\n\"x\"\n".as_bytes()
+    );
+    assert_eq!(
+        fixture.json("s.json")["left_out"]["raw"]
+            .as_str()
+            .map(str::is_empty),
+        Some(false)
+    );
+}
+
+#[test]
+fn a_handle_shows_one_version_or_is_stale() {
+    let objects: [(&str, &[u8]); 4] = [
+        ("a/zarr.json", &document("uint8", &[6], &[2])),
+        ("a/c/0", b"ab"),
+        ("a/c/1", b"cd"),
+        ("a/c/2", b"ef"),
+    ];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    let put_now = |key: &str, bytes: &[u8]| {
+        let key = Key::parse(key.as_bytes()).unwrap();
+        fixture
+            .store
+            .insert_at(key, bytes.to_vec(), SystemTime::now());
+    };
+    let first = at(&fixture, "a.raw");
+    assert_eq!(read_at(&first, 0, 2).unwrap(), b"ab");
+    // What was read is still there, so the file as it is now is what this handle shows.
+    put_now("a/c/1", b"CD");
+    assert_eq!(read_at(&first, 0, 4).unwrap(), b"abCD");
+    // Now it is not: what changed since cannot be shown beside it.
+    put_now("a/c/0", b"AB");
+    put_now("a/c/2", b"EF");
+    assert!(matches!(read_at(&first, 4, 2), Err(Error::Stale)));
+    assert!(matches!(read_at(&first, 2, 4), Err(Error::Stale)));
+    let second = at(&fixture, "a.raw");
+    assert_eq!(read_at(&second, 0, 6).unwrap(), b"ABCDEF");
+    // A chunk that went away is another version too.
+    let third = at(&fixture, "a.raw");
+    assert_eq!(read_at(&third, 0, 2).unwrap(), b"AB");
+    fixture.store.remove(&Key::parse(b"a/c/0").unwrap());
+    let fourth = at(&fixture, "a.raw");
+    assert_eq!(read_at(&fourth, 0, 6).unwrap(), b"\x07\x07CDEF");
+}
+
+#[test]
+fn a_file_is_told_from_what_others_still_read() {
+    let objects: [(&str, &[u8]); 2] = [
+        ("a/zarr.json", &document("uint8", &[2], &[2])),
+        ("a/c/0", b"ab"),
+    ];
+    let fixture = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    let open = || {
+        let found = fixture.find("a.raw").unwrap().unwrap();
+        let opened = fixture.view.open(found.id).unwrap().unwrap();
+        let keeps_pages = opened.file.keeps_pages();
+        opened.file.pages_dropped();
+        read_at(&opened.file, 0, 2).unwrap();
+        (opened, keeps_pages)
+    };
+    let (first, keeps_pages) = open();
+    assert!(!keeps_pages, "the kernel may hold pages of any time");
+    let number = first.attributes.fingerprint;
+    let (second, keeps_pages) = open();
+    assert_eq!((second.attributes.fingerprint, keeps_pages), (number, true));
+    drop(second);
+    // The first handle goes on with what it shows.
+    fixture.put("a/c/0", b"AB");
+    let (third, keeps_pages) = open();
+    assert!(third.attributes.fingerprint != number && !keeps_pages);
+    let number = third.attributes.fingerprint;
+    // Nobody reads another state: the file keeps its number, and its pages go.
+    drop((first, third));
+    fixture.put("a/c/0", b"Ab");
+    let (fourth, keeps_pages) = open();
+    assert_eq!(
+        (fourth.attributes.fingerprint, keeps_pages),
+        (number, false)
+    );
+    fixture.put("a/zarr.json", &document("uint8", &[3], &[2]));
+    let (fifth, _) = open();
+    assert_eq!(fifth.attributes.size, 3);
+    assert_ne!(fifth.attributes.fingerprint, number);
+}
