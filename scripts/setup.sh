@@ -31,6 +31,12 @@ need_packages() {
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
 # GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can.
 need_test_packages() { need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin; }
+# The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, ImageJ (Java, and a display that
+# nobody sees), compilers.
+need_heavy_packages() {
+    need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
+        cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth
+}
 need_python() {
     need_packages python3:python3
     python3 -c 'import ensurepip, venv' 2>/dev/null || {
@@ -63,7 +69,8 @@ need_venv() {
     cmp -s "$requirements" "$folder/requirements.txt" && return
     say "making $folder of $requirements"
     python3 -m venv --clear "$folder"
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$requirements"
+    # Uncompiled: the few modules that are used compile when they are first imported, the others never.
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-compile -r "$requirements"
     cp "$requirements" "$folder/requirements.txt"
 }
 
