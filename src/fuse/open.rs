@@ -70,7 +70,11 @@ impl ZarrFs {
         let _alone = self.lock_number(ino);
         let flags = match self.settle(ino, attributes, &file) {
             Ok(flags) => flags,
-            Err(errno) => return reply.error(errno),
+            Err(errno) => {
+                // Before the kernel asks again: this one reads nothing.
+                drop(file);
+                return reply.error(errno);
+            }
         };
         let mode = self.mode(ino, &file, &reply);
         let handle = self.files.insert(OpenedFile {
@@ -102,9 +106,11 @@ impl ZarrFs {
                 Counters::add(&counters.opens_kept);
                 Ok(FopenFlags::FOPEN_KEEP_CACHE)
             }
+            // The kernel drops its pages itself, while it opens. It is not asked to from here: others
+            // may be reading, and their pages are locked until they are answered.
             Comparison::Same => {
                 Counters::add(&counters.opens_fresh);
-                Ok(self.drop_pages(ino, file, Leftovers::PagesAndAttributes))
+                Ok(FopenFlags::empty())
             }
             Comparison::Changed => {
                 Counters::add(&counters.opens_stale);

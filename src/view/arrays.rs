@@ -58,6 +58,7 @@ pub(super) struct State {
     files: Mutex<LruCache<PlainName, Kept>>,
     large: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
     snapshots: Mutex<Snapshots>,
+    gathering: Mutex<()>,
     said: Mutex<LruCache<u64, ()>>,
 }
 
@@ -70,6 +71,7 @@ impl Default for State {
             files: Mutex::new(LruCache::new(KEPT_FILES)),
             large: Mutex::new(LruCache::new(KEPT_LARGE)),
             snapshots: Mutex::default(),
+            gathering: Mutex::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }

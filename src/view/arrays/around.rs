@@ -46,14 +46,26 @@ impl View {
                 continue;
             };
             let Node::Array(coordinate) = self.place(ViewKind::Arrays, &child)?.node else {
+                // It may come to be one.
+                for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
+                    let key = child.key(name.as_str().as_bytes())?;
+                    inputs.add_object(&key, self.object_meta(&key)?.as_ref());
+                }
                 continue;
             };
             if coordinate.metadata.shape.as_slice() != [length] {
+                let document = &coordinate.document;
+                inputs.add_object(&document.key, Some(&document.meta));
                 continue;
             }
-            // What is wrong with a coordinate is said where that is shown.
-            if let Ok((Ok(attributes), ..)) = self.array_attributes(&coordinate, inputs) {
-                coordinates.push((name.clone(), attributes));
+            match self.array_attributes(&coordinate, inputs) {
+                Ok((Ok(attributes), ..)) => coordinates.push((name.clone(), attributes)),
+                // What is wrong with a coordinate is said where that is shown.
+                Ok((Err(_), ..)) => {}
+                Err(error) => {
+                    self.hierarchy.forget(&child);
+                    return Err(error);
+                }
             }
         }
         Ok(coordinates)

@@ -177,10 +177,12 @@ impl View {
                 (Attributes::default(), Some(error))
             }
         };
-        let dimension_names = dimension_names(node, &attributes);
-        let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
+        // Others are not asked for memory while this one holds more than a little.
         let is_kept = bytes > KEPT_BYTES
             && bytes.saturating_mul(MEMORY_PER_BYTE) <= self.shared.cache.budget().limit() / 8;
+        let reserved = reserved.filter(|_| is_kept);
+        let dimension_names = dimension_names(node, &attributes);
+        let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
             array,
             attributes,
@@ -189,7 +191,7 @@ impl View {
             dimension_names,
             axes,
             inputs,
-            reserved: reserved.filter(|_| is_kept),
+            reserved,
         })
     }
 

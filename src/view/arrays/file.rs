@@ -184,6 +184,9 @@ impl View {
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
         lock(&self.arrays.large).pop(&file.name);
+        for prefix in file.inputs.prefixes() {
+            self.hierarchy.forget(&prefix);
+        }
         for source in &file.sources {
             self.forget_node(&source.array.path)?;
         }

@@ -5,6 +5,7 @@ use super::super::options::ViewKind;
 use super::facts::in_document;
 use super::file::{Parts, Source, is_refusal};
 use super::inputs::Inputs;
+use super::lock;
 use super::names::Kind;
 use crate::budget::{Holding, Reservation};
 use crate::chunk::Deadline;
@@ -52,6 +53,8 @@ impl View {
         let Some(meta) = self.group_meta(path)? else {
             return Ok(None);
         };
+        // One at a time: each may hold a good part of the budget while it asks for more.
+        let _alone = lock(&self.arrays.gathering);
         let mut gathering = Gathering {
             view: self,
             format,
@@ -208,19 +211,21 @@ impl Gathering<'_> {
         depth: usize,
         group: &mut Group,
     ) -> Result<(), Error> {
-        match self.view.kind_of(path)? {
+        // Before it is looked at: whatever comes to be in it after that is noticed.
+        let directory = self.view.stat_prefix(path)?;
+        let kind = self.view.kind_of(path)?;
+        if kind != Kind::Array {
+            self.inputs.add_directory(path, directory.as_ref());
+        }
+        match kind {
             Kind::Array => self.array(path, &name, group),
             Kind::Unusable => {
+                self.document(path)?;
                 let reason = FormatError::document("metadata", "cannot be decoded");
                 group.omitted.push(Omitted { name, reason });
                 Ok(())
             }
-            // A document may come to be in it.
-            Kind::Directory if self.format != FileFormat::H5 => {
-                let meta = self.view.stat_prefix(path)?;
-                self.inputs.add_directory(path, meta.as_ref());
-                Ok(())
-            }
+            Kind::Directory if self.format != FileFormat::H5 => Ok(()),
             Kind::Directory if depth == MOST_DEPTH => {
                 let reason = FormatError::TooLarge {
                     what: "the number of groups within each other",
@@ -242,6 +247,17 @@ impl Gathering<'_> {
         }
     }
 
+    /// The document of what cannot be shown may become another.
+    fn document(&mut self, path: &Prefix) -> Result<(), Error> {
+        let document = match self.view.place(ViewKind::Arrays, path)?.node {
+            Node::Array(node) => node.document.clone(),
+            Node::Broken(broken) => broken.document.clone(),
+            Node::Group(_) | Node::Implicit => return Ok(()),
+        };
+        self.inputs.add_object(&document.key, Some(&document.meta));
+        Ok(())
+    }
+
     fn array(&mut self, path: &Prefix, name: &str, group: &mut Group) -> Result<(), Error> {
         let view = self.view;
         if !view.is_chosen(path) {
@@ -251,6 +267,7 @@ impl Gathering<'_> {
             Ok(Some(facts)) => facts,
             Ok(None) => return Ok(()),
             Err(Error::Metadata { error, .. }) => {
+                self.document(path)?;
                 group.omitted.push(Omitted {
                     name: name.to_owned(),
                     reason: error,

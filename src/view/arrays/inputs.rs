@@ -1,7 +1,7 @@
 //! What a file was made from: keys of the store and their versions, so that a change of one is
 //! seen without making the file again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -13,7 +13,8 @@ use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError, V
 /// Keys and their versions.
 #[derive(Debug, Clone, Default)]
 pub(in crate::view) struct Inputs {
-    entries: HashMap<Place, Option<Version>>,
+    /// With the permission bits, which decide who may read.
+    entries: HashMap<Place, Option<(Version, u32)>>,
     /// Whether one may still change without showing it.
     is_young: bool,
 }
@@ -46,7 +47,17 @@ impl Inputs {
     fn add(&mut self, place: Place, meta: Option<&ObjectMeta>) {
         let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
         self.is_young |= meta.is_some_and(young);
-        self.entries.insert(place, meta.map(|meta| meta.version));
+        self.entries
+            .insert(place, meta.map(|meta| (meta.version, meta.mode)));
+    }
+
+    /// The prefixes that they are, or are in.
+    pub(super) fn prefixes(&self) -> HashSet<Prefix> {
+        let prefix = |place: &Place| match place {
+            Place::Object(key) => key.parent(),
+            Place::Directory(prefix) => prefix.clone(),
+        };
+        self.entries.keys().map(prefix).collect()
     }
 
     /// Memory that they take, about.
@@ -79,7 +90,7 @@ impl Inputs {
                 }
             };
             let now = stat.filter(|stat| stat.kind == kind);
-            if now.map(|stat| stat.meta.version) != *version {
+            if now.map(|stat| (stat.meta.version, stat.meta.mode)) != *version {
                 return Ok(false);
             }
         }

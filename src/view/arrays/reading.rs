@@ -130,10 +130,13 @@ impl PlainOpen {
 
     /// Fills `out` from `offset` if everything is at hand; `false` when it is not.
     pub(in crate::view) fn try_read(&self, offset: u64, out: &mut [u8]) -> bool {
+        // The kernel asks through this handle: what it held it dropped when that was opened.
+        self.snapshot.set_clean();
         let read = self.file.layout.read(offset, out, |elements, from, to| {
             self.try_fetch(elements, from, to)
         });
-        read.is_ok()
+        // What another read looked at may not be of this state, as long as that has not ended.
+        read.is_ok() && self.snapshot.is_confirmed()
     }
 
     fn try_fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), NotAtHand> {
@@ -149,6 +152,7 @@ impl PlainOpen {
 
     /// Fills `out` from `offset`.
     pub(in crate::view) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        self.snapshot.set_clean();
         let fetch = |elements: &Elements, from: u64, to: &mut [u8]| {
             self.fetch(elements, from, to).map_err(Failure::Error)
         };

@@ -58,12 +58,23 @@ struct State {
     entered: HashSet<u64>,
     /// Which directories they are: device and number, or none.
     directories: HashMap<Prefix, Option<(u64, u64)>>,
-    /// Directories of what was looked at since they were, and whether something was absent.
-    touched: HashMap<Prefix, bool>,
+    /// Directories of what was looked at since they were.
+    touched: HashMap<Prefix, Touched>,
+    /// How often the moment moved.
+    moves: u64,
     seen: HashMap<(u64, Dims), (Key, Option<Version>)>,
     /// Whether some that were read are not in `seen`.
     overflowed: bool,
     stale: bool,
+}
+
+/// What was looked at in a directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Touched {
+    /// Whether something was absent.
+    is_absent: bool,
+    /// How often something was looked at.
+    looks: u64,
 }
 
 impl Snapshot {
@@ -94,6 +105,7 @@ impl Snapshot {
                 entered: HashSet::new(),
                 directories: HashMap::new(),
                 touched: HashMap::new(),
+                moves: 0,
                 seen: HashMap::new(),
                 overflowed: false,
                 stale: false,
@@ -114,6 +126,11 @@ impl Snapshot {
     /// Whether someone reads it.
     pub(super) fn is_open(&self) -> bool {
         self.handles.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether it is of `file`, and not of what the same name was before or after.
+    pub(super) fn is_of(&self, file: &PlainFile) -> bool {
+        self.inputs.fingerprint() == file.inputs.fingerprint()
     }
 
     /// Whether a file with these permission bits may be read from it.
@@ -141,15 +158,20 @@ impl Snapshot {
         if state.stale || state.overflowed {
             return Ok(false);
         }
-        for (key, version) in state.seen.values() {
-            let found = self.sources.stat(key)?;
-            if found.map(|meta| meta.version) != *version {
-                return Ok(false);
-            }
-        }
         if !self.inputs.are_unchanged(self.sources.store())? {
             return Ok(false);
         }
+        for (key, version) in state.seen.values() {
+            // What cannot be looked at any more is not what it was.
+            let Ok(found) = self.sources.stat(key) else {
+                return Ok(false);
+            };
+            let is_same = found.map(|meta| meta.version) == *version;
+            if !is_same || found.is_some_and(|meta| !self.may_show(meta.mode)) {
+                return Ok(false);
+            }
+        }
+        state.moves += 1;
         state.directories.clear();
         state.since = state.since.max(now);
         Ok(true)
@@ -177,7 +199,9 @@ impl Snapshot {
             return Ok(version);
         }
         let mut state = lock(&self.state);
-        *state.touched.entry(parent).or_default() |= found.is_none();
+        let touched = state.touched.entry(parent).or_default();
+        touched.is_absent |= found.is_none();
+        touched.looks += 1;
         came_later |= found.is_some_and(|meta| is_later(meta.times.ctime, state.since));
         drop(state);
         if !self.enter(reader)? {
@@ -193,12 +217,25 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Stale`] when they are not, and what was read is no one state of the store.
     pub(super) fn confirm(&self) -> Result<(), Error> {
-        let touched = std::mem::take(&mut lock(&self.state).touched);
+        let touched = lock(&self.state).touched.clone();
         if touched.is_empty() {
             return Ok(());
         }
-        let came_later = self.is_replaced(touched)?;
-        self.keeps_up(came_later)
+        let directories = touched.iter();
+        let directories = directories.map(|(prefix, touched)| (prefix.clone(), touched.is_absent));
+        let came_later = self.is_replaced(directories)?;
+        self.keeps_up(came_later)?;
+        // Where others looked meanwhile, they ask for themselves.
+        let mut state = lock(&self.state);
+        state
+            .touched
+            .retain(|prefix, now| touched.get(prefix) != Some(now));
+        Ok(())
+    }
+
+    /// Whether all that was looked at was confirmed.
+    pub(super) fn is_confirmed(&self) -> bool {
+        lock(&self.state).touched.is_empty()
     }
 
     /// Moves to now when something came later, or becomes stale.
@@ -281,11 +318,13 @@ impl Snapshot {
         if lock(&self.state).entered.contains(&identity) {
             return Ok(true);
         }
-        if let Some((key, version)) = self.documents.get(&identity) {
-            let now = self.sources.stat(key)?;
-            if now.map(|meta| meta.version) != Some(*version) {
-                return Ok(false);
-            }
+        let Some((key, version)) = self.documents.get(&identity) else {
+            // Of another version of the file.
+            return Ok(false);
+        };
+        let now = self.sources.stat(key)?;
+        if now.map(|meta| meta.version) != Some(*version) {
+            return Ok(false);
         }
         lock(&self.state).entered.insert(identity);
         Ok(true)
@@ -305,21 +344,34 @@ impl Versions for Snapshot {
             return Err(Error::Stale);
         }
         let key = reader.stored_key(indices)?;
-        let version = self.first_look(reader, &key)?;
         let place = place(reader, indices);
-        let mut state = lock(&self.state);
-        if let Some((_, known)) = state.seen.get(&place) {
-            // Another thread was first.
-            if *known != version {
-                state.stale = true;
-                return Err(Error::Stale);
+        let mut moves = lock(&self.state).moves;
+        let version = self.first_look(reader, &key)?;
+        loop {
+            let mut state = lock(&self.state);
+            if let Some((_, known)) = state.seen.get(&place) {
+                // Another thread was first.
+                if *known != version {
+                    state.stale = true;
+                    return Err(Error::Stale);
+                }
+                return Ok(version);
             }
-        } else if state.seen.len() < MOST_SEEN {
-            state.seen.insert(place, (key, version));
-        } else {
-            state.overflowed = true;
+            if state.moves == moves {
+                if state.seen.len() < MOST_SEEN {
+                    state.seen.insert(place, (key, version));
+                } else {
+                    state.overflowed = true;
+                }
+                return Ok(version);
+            }
+            // The moment moved, and this was not among what was seen to be there still.
+            moves = state.moves;
+            drop(state);
+            if self.sources.stat(&key)?.map(|meta| meta.version) != version {
+                return Err(self.becomes_stale());
+            }
         }
-        Ok(version)
     }
 
     fn known(&self, reader: &Arc<ArrayReader>, indices: &[u64]) -> Option<Option<Version>> {

@@ -78,7 +78,7 @@ impl View {
         loop {
             let known = lock(&self.arrays.snapshots).get(name);
             let is_good = match &known {
-                Some(known) => known.may_show(mode) && known.moves_to_now()?,
+                Some(known) => known.is_of(file) && known.may_show(mode) && known.moves_to_now()?,
                 None => false,
             };
             // Decided and counted in one go: whoever comes in between sees that it is open.

@@ -18,6 +18,9 @@ use crate::store::Prefix;
 
 /// Bytes of one file at most.
 const MOST_BYTES: u64 = 64 << 20;
+/// The share of the cache that one file may have: with its lines in another order and the place
+/// of each, less than half, so that chunks can be decoded beside it.
+const LIMIT_PARTS: u64 = 10;
 /// Chunks of one array at most: each is looked at when the file is asked for again.
 const MOST_CHUNKS: u64 = 1 << 16;
 
@@ -60,7 +63,7 @@ impl View {
                 Err(_) => return Ok(None),
             },
         };
-        let limit = MOST_BYTES.min(self.shared.cache.budget().limit() / 4);
+        let limit = MOST_BYTES.min(self.shared.cache.budget().limit() / LIMIT_PARTS);
         let n_elements = product(&selected.shape).unwrap_or(u64::MAX);
         // No line is shorter than `""` and its end.
         if n_elements.saturating_mul(3) > limit {
