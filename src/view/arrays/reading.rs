@@ -55,12 +55,13 @@ impl View {
         }
         let snapshot = self.snapshot(&file)?;
         let attributes = self.attributes_of_plain(&file, snapshot.generation);
-        let policies = file
-            .sources
-            .iter()
-            .enumerate()
-            .map(|(id, source)| self.policy(&file, id, source))
-            .collect();
+        let mut policies = vec![Policy::Whole; file.sources.len()];
+        for elements in file.layout.elements() {
+            let source = file.sources.get(elements.array);
+            if let Some((source, policy)) = source.zip(policies.get_mut(elements.array)) {
+                *policy = self.policy(elements, source);
+            }
+        }
         let opened = PlainOpen {
             file,
             snapshot,
@@ -69,11 +70,11 @@ impl View {
         Ok(Some(self.opened(attributes, Content::Plain(opened))))
     }
 
-    /// How the array `id` of `file` is read: whole chunks, unless a row of them does not fit the
-    /// cache, so that each would be decoded again for every line of it.
-    fn policy(&self, file: &PlainFile, id: usize, source: &Source) -> Policy {
+    /// How a run of elements is read: whole chunks, unless a row of them does not fit the cache,
+    /// so that each would be decoded again for every line of it.
+    fn policy(&self, elements: &Elements, source: &Source) -> Policy {
         let budget = self.shared.cache.budget().limit();
-        let Some(row) = file.row_bytes(id, source) else {
+        let Some(row) = row_bytes(elements, source) else {
             return Policy::Whole;
         };
         if cache_for(row) <= budget {
@@ -103,18 +104,12 @@ fn in_mib(bytes: u64) -> String {
     format!("{}MiB", bytes.div_ceil(1 << 20))
 }
 
-impl PlainFile {
-    /// Bytes of the decoded chunks that a sequential read of the array `id` needs at once.
-    pub(super) fn row_bytes(&self, id: usize, source: &Source) -> Option<u64> {
-        let elements = self
-            .layout
-            .elements()
-            .find(|elements| elements.array == id)?;
-        let layout = source.reader().layout();
-        source
-            .region(elements)?
-            .row_chunks_bytes(layout.shown_grid(), layout.data_type().item_size)
-    }
+/// Bytes of the decoded chunks that a sequential read of a run needs at once.
+fn row_bytes(elements: &Elements, source: &Source) -> Option<u64> {
+    let layout = source.reader().layout();
+    source
+        .region(elements)?
+        .row_chunks_bytes(layout.shown_grid(), layout.data_type().item_size)
 }
 
 impl PlainOpen {
