@@ -72,7 +72,7 @@ pub(super) fn facts_of_array(array: &ArrayNode) -> Value {
             insert(
                 &mut facts,
                 "whole_array_cache_bytes",
-                row.map(cache_for).into(),
+                row.map(|row| cache_for(row, &layout)).into(),
             );
         }
         Err(error) => insert(&mut facts, "error", error.to_string().into()),

@@ -7,7 +7,7 @@ use super::super::file::{Content, Opened};
 use super::super::vnode::PlainName;
 use super::file::{PlainFile, Source};
 use super::snapshot::Snapshot;
-use crate::chunk::{Policy, Versions};
+use crate::chunk::{ChunkLayout, Policy, Versions};
 use crate::error::Error;
 use crate::plain::Elements;
 
@@ -77,7 +77,8 @@ impl View {
         let Some(row) = row_bytes(elements, source) else {
             return Policy::Whole;
         };
-        if cache_for(row) <= budget {
+        let wanted = cache_for(row, source.reader().layout());
+        if wanted <= budget {
             return Policy::Whole;
         }
         let key = &source.array.node.document.key;
@@ -86,17 +87,18 @@ impl View {
                 "{key}: a row of chunks takes {}, more than the cache holds: chunks are decoded \
                  in part or more than once; --cache-size {} would avoid that",
                 in_mib(row),
-                in_mib(cache_for(row)),
+                in_mib(wanted),
             )
         });
         Policy::Parts
     }
 }
 
-/// The cache in which a row of chunks of so many bytes stays while it is read, beside what
-/// decoding takes.
-pub fn cache_for(row: u64) -> u64 {
-    row.saturating_add(row / 3)
+/// The cache in which a row of chunks of `layout`, of so many bytes, stays while it is read: with
+/// room for what decoding a few of them takes.
+pub fn cache_for(row: u64, layout: &ChunkLayout) -> u64 {
+    let chunk = layout.decoded_len().unwrap_or(0);
+    row.saturating_add((row / 3).max(chunk.saturating_mul(4)))
 }
 
 /// A size as `--cache-size` takes it, rounded up.
