@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use lru::LruCache;
 
 use super::Counters;
-use crate::store::{Key, Object, ObjectMeta, StatKind, Store, StoreError};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError};
 
 /// Descriptors kept after their last reader; shards are few and each serves many chunks.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
@@ -69,6 +69,19 @@ impl Sources {
                 found: "a directory",
             }),
         }
+    }
+
+    /// The current attributes of a prefix; `None` when it is none.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    pub fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, StoreError> {
+        let Some(key) = prefix.to_key() else {
+            return self.store.stat_root().map(Some);
+        };
+        let stat = self.store.stat(&key)?;
+        let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
+        Ok(stat.map(|stat| stat.meta))
     }
 
     /// As [`Sources::stat`], of a version that is settled.

@@ -196,13 +196,7 @@ impl View {
 
     /// The attributes of a prefix; `None` when it is none.
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        let Some(key) = prefix.to_key() else {
-            return Ok(Some(self.shared.sources.store().stat_root()?));
-        };
-        let stat = self.stat(&key)?;
-        Ok(stat
-            .filter(|stat| stat.kind == StatKind::Prefix)
-            .map(|stat| stat.meta))
+        Ok(self.shared.sources.stat_prefix(prefix)?)
     }
 }
 

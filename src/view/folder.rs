@@ -10,7 +10,7 @@ use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Key, ListEntry, Prefix, StatKind};
+use crate::store::{Key, ListEntry, Prefix};
 
 /// A directory that is no directory of chunks.
 #[derive(Debug)]
@@ -299,9 +299,7 @@ impl View {
     }
 
     fn is_object(&self, key: &Key) -> Result<bool, Error> {
-        Ok(self
-            .stat(key)?
-            .is_some_and(|stat| stat.kind == StatKind::Object))
+        Ok(self.object_meta(key)?.is_some())
     }
 
     /// Whether a draft's child is the directory of its consolidated metadata, and no node.

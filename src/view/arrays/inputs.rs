@@ -2,13 +2,13 @@
 //! seen without making the file again.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::super::View;
 use super::super::attributes::hash;
+use crate::chunk::Sources;
 use crate::error::Error;
-use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError, Version};
+use crate::store::{Key, ObjectMeta, Prefix, StatKind, StoreError, Version};
 
 /// Keys and their versions.
 #[derive(Debug, Clone, Default)]
@@ -73,24 +73,18 @@ impl Inputs {
         entries.map(|entry| hash(&entry)).fold(1, u64::wrapping_add)
     }
 
-    /// Whether none of them changed in `store`.
-    pub(super) fn are_unchanged(&self, store: &Arc<dyn Store>) -> Result<bool, StoreError> {
+    /// Whether none of them changed.
+    pub(super) fn are_unchanged(&self, sources: &Sources) -> Result<bool, StoreError> {
         for (place, version) in &self.entries {
-            let (stat, kind) = match place {
-                Place::Object(key) => (store.stat(key)?, StatKind::Object),
-                Place::Directory(prefix) => {
-                    let kind = StatKind::Prefix;
-                    let stat = if let Some(key) = prefix.to_key() {
-                        store.stat(&key)?
-                    } else {
-                        let meta = store.stat_root()?;
-                        Some(Stat { kind, meta })
-                    };
-                    (stat, kind)
+            let now = match place {
+                Place::Object(key) => {
+                    let stat = sources.store().stat(key)?;
+                    let stat = stat.filter(|stat| stat.kind == StatKind::Object);
+                    stat.map(|stat| stat.meta)
                 }
+                Place::Directory(prefix) => sources.stat_prefix(prefix)?,
             };
-            let now = stat.filter(|stat| stat.kind == kind);
-            if now.map(|stat| (stat.meta.version, stat.meta.mode)) != *version {
+            if now.map(|meta| (meta.version, meta.mode)) != *version {
                 return Ok(false);
             }
         }
@@ -106,11 +100,11 @@ impl Inputs {
 impl View {
     /// Whether nothing of `inputs` changed.
     pub(super) fn are_unchanged(&self, inputs: &Inputs) -> Result<bool, Error> {
-        Ok(inputs.are_unchanged(self.shared.sources.store())?)
+        Ok(inputs.are_unchanged(&self.shared.sources)?)
     }
 
     /// The attributes of the object at `key`; `None` when there is none.
-    pub(super) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+    pub(in crate::view) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         let stat = self.stat(key)?;
         Ok(stat
             .filter(|stat| stat.kind == StatKind::Object)

@@ -24,7 +24,7 @@ use super::lock;
 use crate::chunk::{ArrayReader, Sources, Versions};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StatKind, StoreError, Version};
+use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
 
 /// Stored objects whose versions are remembered.
 const MOST_SEEN: usize = 2048;
@@ -158,7 +158,7 @@ impl Snapshot {
         if state.stale || state.overflowed {
             return Ok(false);
         }
-        if !self.inputs.are_unchanged(self.sources.store())? {
+        if !self.inputs.are_unchanged(&self.sources)? {
             return Ok(false);
         }
         for (key, version) in state.seen.values() {
@@ -272,7 +272,7 @@ impl Snapshot {
                 }
                 let meta = match known {
                     Some(meta) => meta,
-                    None => self.directory(&prefix)?,
+                    None => self.sources.stat_prefix(&prefix)?,
                 };
                 let changed = meta.is_some_and(|meta| is_later(meta.times.ctime, since));
                 if known.is_none() {
@@ -285,16 +285,6 @@ impl Snapshot {
             }
         }
         Ok(is_replaced)
-    }
-
-    fn directory(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        let store = self.sources.store();
-        let Some(key) = prefix.to_key() else {
-            return Ok(Some(store.stat_root()?));
-        };
-        let stat = store.stat(&key)?;
-        let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
-        Ok(stat.map(|stat| stat.meta))
     }
 
     /// Whether a directory is not the one that it was; of one that is seen for the first time,
