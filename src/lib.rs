@@ -7,7 +7,7 @@
 //! | module | knows | must not know |
 //! |---|---|---|
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
-//! | [`budget`] | bytes of memory | anything else |
+//! | [`budget`], [`buffers`], [`workers`] | bytes of memory; where they are; threads and what they do next | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
@@ -37,15 +37,20 @@
 //!
 //! `fuse::ZarrFs::read` finds the handle, which holds an opened file of the view. What the view
 //! can answer without I/O (`view::OpenFile::try_read`) is answered on the spot, straight out of
-//! the cache entry. Anything else takes request and reply to a bounded pool
-//! (`fuse::pool`), where `chunk::ChunkReader` locates the chunk (a key, or a shard and the range
-//! that its index gives), `chunk::Cache` makes room and lets one caller load while the others
-//! wait, `store::Object::read_at` fetches and `codec::CodecChain::decode` decodes into the entry.
+//! the cache entry. Anything else is done by the thread that got the request, while [`workers`] has
+//! a slot for it, or queued with its reply: `chunk::ArrayReader` locates the chunk (a key, or a shard
+//! and the range that its index gives), `chunk::Cache` makes room and lets one caller load while the
+//! others wait, `store::Object::read_at` fetches and `codec::CodecChain::decode` decodes into the
+//! entry, whose memory was that of an older one ([`buffers`]).
 //!
 //! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements.
 //! `view::arrays` makes it from the documents alone; a read asks it which bytes are which, and
 //! `chunk::ArrayReader::gather` puts runs together out of the chunks that they lie in, each
-//! located, fetched and decoded as above.
+//! located, fetched and decoded as above, side by side.
+//!
+//! Who reads in order is noticed (`view::arrays`' sequences within a file, `view::neighbours` from
+//! chunk file to chunk file): workers that nobody waits for load what comes next (`chunk::Ahead`), and
+//! the cache is told what will not be asked for again.
 //!
 //! # Identity and freshness
 //!
@@ -71,6 +76,7 @@
 //! all is let through one at a time.
 
 pub mod budget;
+pub mod buffers;
 pub mod chunk;
 pub mod cli;
 pub mod codec;
@@ -83,3 +89,4 @@ pub mod metadata;
 pub mod plain;
 pub mod store;
 pub mod view;
+pub mod workers;

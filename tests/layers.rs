@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// do not know each other.
 const ROWS: [&[&str]; 12] = [
     &["store"],
-    &["budget"],
+    &["budget", "buffers", "workers"],
     &["grid", "dtype"],
     &["codec"],
     &["metadata"],

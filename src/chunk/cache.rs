@@ -1,5 +1,11 @@
 //! The cache: blocks of bytes, the least recently used leaves first, one budget for all.
 //!
+//! Recency is the wrong guess for who reads from beginning to end: what was just read to its end is
+//! what will be asked for last. Such a reader says so ([`Cache::finish`]). Finished blocks leave
+//! before all others, the newest first, so that a scan takes no room from those who come back,
+//! and a second scan finds the beginning of the first. There are few of them: the pages of the
+//! kernel hold what was read, and memory that is used again is warmer than fresh memory.
+//!
 //! * Single flight: of those who want an absent block one loads it, the others wait, either
 //!   blocked ([`Cache::get_or_load`]) or by leaving a continuation ([`Cache::get_or_then`]).
 //! * A failed load is not kept: those who waited get the error, the next one tries again.
@@ -10,19 +16,30 @@
 //! once. Loads nest only downwards (chunk, shard body, index page), so waits cannot form a ring.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
+use smallvec::SmallVec;
 
 use super::counters::Counters;
+use super::spent::Spent;
 use crate::budget::{Budget, Evict, Holding, Reservation};
+use crate::buffers::{Buffer, Buffers};
 use crate::error::Error;
 use crate::store::Version;
 
 /// What each entry costs beside its bytes: the key twice, the list, the block, the allocator.
 pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 320;
+
+/// Where uses of blocks are logged, in order: key and bytes.
+const TRACE: &str = "zarr_mount::trace";
+
+/// Memory of finished blocks that others do not take while there is room for them elsewhere.
+const MOST_FINISHED_BYTES: u64 = 64 << 20;
 
 /// Names a block: a part of one version of one stored object of one array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,25 +93,34 @@ pub struct ShardPlace {
 /// Bytes that are held in the budget.
 #[derive(Debug)]
 pub struct Block {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     stamp: u64,
+    /// Loaded before anyone asked, and not asked for yet.
+    is_ahead: AtomicBool,
     _reservation: Reservation,
 }
 
 impl Block {
     /// Bytes and what was reserved for them.
-    pub fn new(bytes: Vec<u8>, reservation: Reservation) -> Block {
+    pub fn new(bytes: impl Into<Buffer>, reservation: Reservation) -> Block {
         Block::stamped(bytes, reservation, 0)
     }
 
     /// As [`Block::new`], with a number that stands for the bytes.
-    pub fn stamped(bytes: Vec<u8>, mut reservation: Reservation, stamp: u64) -> Block {
+    pub fn stamped(bytes: impl Into<Buffer>, mut reservation: Reservation, stamp: u64) -> Block {
+        let bytes = bytes.into();
         reservation.shrink_to(bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES);
         Block {
             bytes,
             stamp,
+            is_ahead: AtomicBool::new(false),
             _reservation: reservation,
         }
+    }
+
+    /// Memory that it takes.
+    fn memory_bytes(&self) -> u64 {
+        self.bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES
     }
 }
 
@@ -119,12 +145,19 @@ pub type Continuation = Box<dyn FnOnce(Result<Arc<Block>, Error>) + Send>;
 /// Blocks by key.
 pub struct Cache {
     budget: Arc<Budget>,
+    buffers: Arc<Buffers>,
+    /// Readers in order who have something loaded ahead.
+    ahead: AtomicU64,
     counters: Arc<Counters>,
+    spent: Spent,
     state: Mutex<State>,
 }
 
 struct State {
     blocks: LruCache<BlockKey, Arc<Block>>,
+    /// Those that a reader from beginning to end is done with.
+    finished: LruCache<BlockKey, Arc<Block>>,
+    finished_bytes: u64,
     in_flight: HashMap<BlockKey, Vec<Continuation>>,
 }
 
@@ -133,9 +166,14 @@ impl Cache {
     pub fn new(budget: Arc<Budget>, counters: Arc<Counters>) -> Arc<Cache> {
         let cache = Arc::new(Cache {
             budget,
+            buffers: Arc::default(),
+            ahead: AtomicU64::new(0),
             counters,
+            spent: Spent::new(),
             state: Mutex::new(State {
                 blocks: LruCache::unbounded(),
+                finished: LruCache::unbounded(),
+                finished_bytes: 0,
                 in_flight: HashMap::new(),
             }),
         });
@@ -156,28 +194,123 @@ impl Cache {
         &self.counters
     }
 
+    /// What was spent on parts of blocks that are not here.
+    pub(super) fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
     /// Reserves memory for a block of `bytes` and what making it takes.
     ///
     /// # Errors
     /// [`Error::Memory`] when there was no room for too long.
     pub fn reserve(&self, bytes: u64, holding: Holding) -> Result<Reservation, Error> {
+        self.reuse_finished();
         self.budget
             .reserve(bytes.saturating_add(ENTRY_OVERHEAD_BYTES), holding)
             .map_err(Error::from)
     }
 
+    /// Where memory for blocks comes from, once it is reserved.
+    pub fn buffers(&self) -> &Arc<Buffers> {
+        &self.buffers
+    }
+
+    /// How many readers have something loaded ahead.
+    pub(super) fn readers_ahead(&self) -> &AtomicU64 {
+        &self.ahead
+    }
+
     /// The block, if it is here.
     pub fn get(&self, key: &BlockKey) -> Option<Arc<Block>> {
-        let found = self.lock().blocks.get(key).cloned();
-        if found.is_some() {
-            Counters::add(&self.counters.cache_hits);
+        let found = self.lock().get(key)?;
+        self.used(key, &found);
+        Some(found)
+    }
+
+    /// All blocks that `keys` name, in their order, if they are all here; `None` where there is
+    /// no key.
+    pub fn get_all(&self, keys: &[Option<BlockKey>]) -> Option<SmallVec<[Option<Arc<Block>>; 8]>> {
+        let mut state = self.lock();
+        let mut blocks = SmallVec::<[Option<Arc<Block>>; 8]>::with_capacity(keys.len());
+        for key in keys {
+            blocks.push(match key {
+                Some(key) => Some(state.get(key)?),
+                None => None,
+            });
         }
-        found
+        drop(state);
+        for (key, block) in keys.iter().zip(&blocks) {
+            if let (Some(key), Some(block)) = (key, block.as_ref()) {
+                self.used(key, block);
+            }
+        }
+        Some(blocks)
     }
 
     /// Whether the block is here. Counts nothing, and is no use of it.
     pub fn has(&self, key: &BlockKey) -> bool {
-        self.lock().blocks.contains(key)
+        let state = self.lock();
+        state.blocks.contains(key) || state.finished.contains(key)
+    }
+
+    /// Whether the block is here; if so, it is about to be used, and does not leave before others.
+    pub fn awaits_use(&self, key: &BlockKey) -> bool {
+        let mut state = self.lock();
+        state.blocks.promote(key) || state.finished.contains(key)
+    }
+
+    /// Whether the block is here, or being loaded.
+    pub fn expects(&self, key: &BlockKey) -> bool {
+        let state = self.lock();
+        state.blocks.contains(key)
+            || state.finished.contains(key)
+            || state.in_flight.contains_key(key)
+    }
+
+    /// Who used the block reads from beginning to end, and will not come back to it soon.
+    pub fn finish(&self, key: &BlockKey) {
+        let mut state = self.lock();
+        let Some(block) = state.blocks.pop(key) else {
+            return;
+        };
+        state.finished_bytes += block.memory_bytes();
+        // Those that are too many go when there is use for their memory.
+        let replaced = state.finished.put(*key, block);
+        state.finished_bytes -= replaced.as_ref().map_or(0, |block| block.memory_bytes());
+        drop(state);
+        drop(replaced);
+    }
+
+    /// Makes a finished block, where there are many, give its memory to the next.
+    fn reuse_finished(&self) {
+        let mut state = self.lock();
+        if state.finished_bytes > MOST_FINISHED_BYTES {
+            let surplus = state.pop_finished();
+            drop(state);
+            self.evicted(surplus.as_slice());
+        }
+    }
+
+    fn used(&self, key: &BlockKey, block: &Block) {
+        // The first use of what was loaded for it is counted as a load.
+        if !block.is_ahead.swap(false, Ordering::Relaxed) {
+            Counters::add(&self.counters.cache_hits);
+        }
+        trace(key, block.memory_bytes());
+    }
+
+    fn evicted(&self, blocks: &[Arc<Block>]) {
+        for block in blocks {
+            Counters::add(&self.counters.cache_evictions);
+            if block.is_ahead.load(Ordering::Relaxed) {
+                Counters::add(&self.counters.ahead_unused);
+            }
+        }
+    }
+
+    /// Whether someone loads the block just now.
+    pub fn is_loading(&self, key: &BlockKey) -> bool {
+        self.lock().in_flight.contains_key(key)
     }
 
     /// The block; loads it, or waits for who does.
@@ -207,9 +340,9 @@ impl Cache {
         then: Continuation,
     ) {
         let mut state = self.lock();
-        if let Some(block) = state.blocks.get(&key).cloned() {
+        if let Some(block) = state.get(&key) {
             drop(state);
-            Counters::add(&self.counters.cache_hits);
+            self.used(&key, &block);
             return then(Ok(block));
         }
         if let Some(waiting) = state.in_flight.get_mut(&key) {
@@ -227,11 +360,74 @@ impl Cache {
             then: Some(then),
         };
         flight.result = load().map(Arc::new);
+        if let Ok(block) = &flight.result {
+            trace(&key, block.memory_bytes());
+        }
+    }
+
+    /// Loads a block that is neither here nor expected, for someone who may ask for it later.
+    /// Who waits for it meanwhile gets the same.
+    ///
+    /// # Errors
+    /// Those of `load`.
+    pub fn load_ahead(
+        &self,
+        key: BlockKey,
+        load: impl FnOnce() -> Result<Block, Error>,
+    ) -> Result<(), Error> {
+        let mut state = self.lock();
+        let is_there = state.blocks.contains(&key) || state.finished.contains(&key);
+        if is_there || state.in_flight.contains_key(&key) {
+            return Ok(());
+        }
+        state.in_flight.insert(key, Vec::new());
+        drop(state);
+        Counters::add(&self.counters.ahead_loads);
+        let mut flight = Flight {
+            cache: self,
+            key,
+            result: Err(Error::Panicked),
+            then: None,
+        };
+        flight.result = load().map(|block| {
+            block.is_ahead.store(true, Ordering::Relaxed);
+            Arc::new(block)
+        });
+        flight.result.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    /// The block, which is now the one used last.
+    fn get(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
+        if let Some(block) = self.blocks.get(key) {
+            return Some(Arc::clone(block));
+        }
+        let block = self.finished.pop(key)?;
+        self.finished_bytes -= block.memory_bytes();
+        self.blocks.push(*key, Arc::clone(&block));
+        Some(block)
+    }
+
+    /// The finished block that was used last.
+    fn pop_finished(&mut self) -> Option<Arc<Block>> {
+        let (_, block) = self.finished.pop_mru()?;
+        self.finished_bytes -= block.memory_bytes();
+        Some(block)
+    }
+}
+
+/// A use of a block, for who records what a cache is asked for.
+fn trace(key: &BlockKey, bytes: u64) {
+    log::trace!(target: TRACE, "{:016x} {bytes}", {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        hasher.finish()
+    });
 }
 
 /// A load under way. Dropping it lands it, also when the load panicked.
@@ -251,6 +447,10 @@ impl Drop for Flight<'_> {
             Err(_) => None,
         };
         drop(state);
+        // Who waited did ask for it.
+        if let (Ok(block), false) = (&self.result, waiting.is_empty()) {
+            block.is_ahead.store(false, Ordering::Relaxed);
+        }
         // Dropping a block takes the budget's lock: not while holding this one.
         drop(replaced);
         for then in self.then.take().into_iter().chain(waiting) {
@@ -261,10 +461,11 @@ impl Drop for Flight<'_> {
 
 impl Evict for Cache {
     fn evict_one(&self) -> bool {
-        let evicted = self.lock().blocks.pop_lru();
-        if evicted.is_some() {
-            Counters::add(&self.counters.cache_evictions);
-        }
+        let mut state = self.lock();
+        let finished = state.pop_finished();
+        let evicted = finished.or_else(|| state.blocks.pop_lru().map(|(_, block)| block));
+        drop(state);
+        self.evicted(evicted.as_slice());
         evicted.is_some()
     }
 }
@@ -276,110 +477,4 @@ impl std::fmt::Debug for Cache {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use std::sync::{Barrier, mpsc};
-    use std::thread;
-    use std::time::SystemTime;
-
-    fn key(rank: u64) -> BlockKey {
-        BlockKey {
-            array: 1,
-            version: Version {
-                size: 1,
-                mtime: SystemTime::UNIX_EPOCH,
-                inode: 1,
-                tag: 0,
-            },
-            part: Part::Chunk { rank },
-        }
-    }
-
-    fn cache(limit: u64) -> Arc<Cache> {
-        Cache::new(Budget::new(limit), Arc::new(Counters::default()))
-    }
-
-    fn block(cache: &Cache, len: usize) -> Result<Block, Error> {
-        let reservation = cache.reserve(len as u64, Holding::NOTHING)?;
-        Ok(Block::new(vec![7; len], reservation))
-    }
-
-    #[test]
-    fn many_readers_of_one_absent_block_load_it_once() {
-        let cache = cache(1 << 20);
-        let (loads, barrier) = (AtomicU64::new(0), Barrier::new(8));
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    barrier.wait();
-                    let got = cache.get_or_load(key(0), || {
-                        loads.fetch_add(1, Ordering::Relaxed);
-                        thread::yield_now();
-                        block(&cache, 10)
-                    });
-                    assert_eq!(&got.unwrap()[..], [7; 10]);
-                });
-            }
-        });
-        assert_eq!(loads.into_inner(), 1);
-    }
-
-    #[test]
-    fn failures_are_not_kept() {
-        let cache = cache(1 << 20);
-        assert!(cache.get_or_load(key(0), || Err(Error::Stale)).is_err());
-        assert!(cache.get_or_load(key(0), || block(&cache, 1)).is_ok());
-    }
-
-    #[test]
-    fn a_panic_while_loading_reaches_those_who_wait_as_an_error() {
-        let cache = cache(1 << 20);
-        let (send, receive) = mpsc::channel();
-        let waiting = cache.clone();
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            cache.get_or_then(
-                key(0),
-                || {
-                    waiting.get_or_then(
-                        key(0),
-                        || unreachable!("one is loading"),
-                        Box::new(move |result| send.send(result.is_err()).unwrap()),
-                    );
-                    panic!("a codec's mistake")
-                },
-                Box::new(|result| assert!(result.is_err())),
-            );
-        }));
-        assert!(panicked.is_err());
-        assert!(receive.recv().unwrap());
-        assert!(cache.get_or_load(key(0), || block(&cache, 1)).is_ok());
-    }
-
-    #[test]
-    fn the_least_recently_used_leaves_first_and_the_budget_holds() {
-        let each = 1000 + ENTRY_OVERHEAD_BYTES;
-        let cache = cache(3 * each);
-        for rank in 0..3 {
-            cache
-                .get_or_load(key(rank), || block(&cache, 1000))
-                .unwrap();
-        }
-        assert!(cache.get(&key(0)).is_some(), "used again");
-        cache.get_or_load(key(3), || block(&cache, 1000)).unwrap();
-        assert!(cache.get(&key(1)).is_none(), "the oldest left");
-        assert!(cache.get(&key(0)).is_some() && cache.get(&key(3)).is_some());
-        let (used, peak) = cache.budget().used_and_peak();
-        assert!(used <= 3 * each && peak <= 3 * each, "{used} {peak}");
-    }
-
-    #[test]
-    fn an_evicted_block_counts_while_it_is_read() {
-        let cache = cache(2000);
-        let held = cache.get_or_load(key(0), || block(&cache, 1000)).unwrap();
-        assert!(cache.evict_one());
-        assert!(cache.budget().used_and_peak().0 >= 1000);
-        drop(held);
-        assert_eq!(cache.budget().used_and_peak().0, 0);
-    }
-}
+mod tests;

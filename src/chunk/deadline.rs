@@ -20,12 +20,17 @@ impl Deadline {
         Deadline(Instant::now() + LIMIT)
     }
 
+    /// Whether it is too late.
+    pub fn has_passed(self) -> bool {
+        Instant::now() >= self.0
+    }
+
     /// Gives up when it is too late.
     ///
     /// # Errors
     /// [`Error::TooSlow`], about `what`.
     pub fn check(self, what: impl FnOnce() -> String) -> Result<(), Error> {
-        if Instant::now() < self.0 {
+        if !self.has_passed() {
             return Ok(());
         }
         Err(Error::TooSlow {

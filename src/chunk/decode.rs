@@ -5,14 +5,17 @@
 
 mod parts;
 
+use smallvec::SmallVec;
+
 use super::Counters;
 use super::cache::Block;
 use super::index::to_usize;
 use super::reader::{ArrayReader, LocatedChunk};
+use crate::buffers::Buffer;
 use crate::codec::ChunkSpec;
 use crate::error::{Error, FormatError};
 
-pub(super) use parts::Wanted;
+pub(super) use parts::{Terms, Wanted};
 
 impl ArrayReader {
     /// Decodes a chunk.
@@ -36,14 +39,53 @@ impl ArrayReader {
         self.check_limit(decoded_len, "a decoded chunk")?;
         let chain = self.layout.chain();
         Self::check_encoded_len(chunk, chain.array_bytes_limit(decoded_len))?;
-        let room = decoded_len.saturating_add(chain.scratch_bytes(decoded_len));
+        let cache = &self.shared.cache;
+        let out_capacity = Buffer::capacity_of(decoded_len);
+        if let Some(done) = self.decode_in_place(chunk, decoded_len)? {
+            return Ok(done);
+        }
+        let room = out_capacity.saturating_add(chain.scratch_bytes(decoded_len));
         self.decode_within(chunk, room, |encoded| {
-            let mut out = vec![0; to_usize(decoded_len)?];
+            let mut out = cache.buffers().take(to_usize(decoded_len)?);
             chain
                 .decode(&self.spec(), encoded, &mut out)
                 .map_err(|error| chunk.encoded.error(error))?;
             Ok(out)
         })
+    }
+
+    /// Reads a chunk to where it stays, if all that is left to do can be done there. `None` when
+    /// it is not such a one, or when its length is wrong.
+    fn decode_in_place(
+        &self,
+        chunk: &LocatedChunk,
+        decoded_len: u64,
+    ) -> Result<Option<Block>, Error> {
+        let Some(step) = self.layout.chain().in_place(self.layout.data_type()) else {
+            return Ok(None);
+        };
+        let (before, after) = step.around();
+        if before + after > 0 && chunk.encoded.is_sequential() {
+            return Ok(None);
+        }
+        if chunk.encoded.len() != decoded_len.saturating_add(before + after) {
+            return Ok(None);
+        }
+        let cache = &self.shared.cache;
+        let room = Buffer::capacity_of(decoded_len);
+        let reservation = cache.reserve(room, chunk.encoded.holding())?;
+        let mut numbers = cache.buffers().take(to_usize(decoded_len)?);
+        let mut around = SmallVec::<[u8; 8]>::from_elem(0, to_usize(before + after)?);
+        let (head, tail) = around.split_at_mut(to_usize(before)?);
+        let ends = [(0, head), (before + decoded_len, tail)];
+        for (at, end) in ends.into_iter().filter(|(_, end)| !end.is_empty()) {
+            chunk.encoded.read_at(at, end)?;
+        }
+        chunk.encoded.read_at(before, &mut numbers)?;
+        Counters::add_n(&cache.counters().fetched_bytes, chunk.encoded.len());
+        step.finish(&around, &mut numbers)
+            .map_err(|error| chunk.encoded.error(error))?;
+        Ok(Some(Block::new(numbers, reservation)))
     }
 
     /// The decoded length is stored nowhere.
@@ -57,6 +99,7 @@ impl ArrayReader {
                 chain
                     .decode_variable(&self.spec(), encoded, limit)
                     .map_err(|error| chunk.encoded.error(error))
+                    .map(Buffer::from)
             })
         })
     }
@@ -66,18 +109,22 @@ impl ArrayReader {
         &self,
         chunk: &LocatedChunk,
         room: u64,
-        decode: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
+        decode: impl FnOnce(&[u8]) -> Result<Buffer, Error>,
     ) -> Result<Block, Error> {
         let encoded_len = chunk.encoded.len();
         let in_memory = chunk.encoded.in_memory();
-        let buffers = if in_memory.is_some() { 0 } else { encoded_len };
+        let buffers = match in_memory {
+            Some(_) => 0,
+            None => Buffer::scratch_capacity_of(encoded_len),
+        };
         let cache = &self.shared.cache;
         let reservation = cache.reserve(room.saturating_add(buffers), chunk.encoded.holding())?;
-        let fetched;
+        let mut fetched;
         let encoded = if let Some(bytes) = in_memory {
             bytes
         } else {
-            fetched = chunk.encoded.read_all()?;
+            fetched = cache.buffers().scratch(to_usize(encoded_len)?);
+            chunk.encoded.read_at(0, &mut fetched)?;
             Counters::add_n(&cache.counters().fetched_bytes, encoded_len);
             &fetched
         };

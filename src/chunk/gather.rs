@@ -1,20 +1,25 @@
 //! Any byte range of a [`Region`], put together out of the chunks it lies in.
 //!
-//! One chunk after the other is found, copied from and let go of: however many a range touches,
-//! no more than one is held at once.
+//! The chunks of a range that are not at hand are first loaded side by side. Then one after the
+//! other is copied from and let go of: however many a range touches, no more than one is held at
+//! once.
 
 use std::sync::Arc;
 
 use super::Deadline;
-use super::decode::Wanted;
+use super::ahead::Batch;
+use super::cache::BlockKey;
+use super::decode::{Terms, Wanted};
 use super::reader::{ArrayReader, LocatedChunk, Locator};
 use super::region::{Cut, Piece, Region};
+use smallvec::SmallVec;
+
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::Version;
 
 /// Which versions of the stored objects of an array are read.
-pub trait Versions: Send + Sync {
+pub trait Versions: Send + Sync + 'static {
     /// The version to read of the stored object that holds the shown chunk `indices`; `None`
     /// when it is absent, and read as fill values. May do I/O.
     ///
@@ -25,6 +30,10 @@ pub trait Versions: Send + Sync {
 
     /// The same if it is known without I/O; the outer `None` when it is not.
     fn known(&self, reader: &Arc<ArrayReader>, indices: &[u64]) -> Option<Option<Version>>;
+
+    /// Chunks were loaded ahead: what has to be asked about them can be asked now. What goes
+    /// wrong is left for a read to find.
+    fn settle(&self) {}
 }
 
 /// What to do with a chunk that is not in the cache.
@@ -32,13 +41,25 @@ pub trait Versions: Send + Sync {
 pub enum Policy {
     /// All of it is decoded into the cache: others will ask for the rest.
     Whole,
+    /// As much as it costs least to decode, whatever others ask for: parts, until all of them
+    /// together would cost what the whole does.
+    ByCost,
     /// It would be evicted before others ask. Where little of it is wanted, no more than that is
     /// decoded, and nothing is kept.
     Parts,
 }
 
+/// Chunks of one read that are listed: what is remembered of them takes no more than the bytes.
+const MOST_CHUNKS: usize = 4096;
+
+/// There is no use in looking at more chunks.
+struct Enough;
+
+/// A chunk is not known, or not in the cache.
+struct NotAtHand;
+
 /// The stored object asked last: neighbours in one shard are asked for in turn.
-struct Source {
+pub(super) struct Source {
     stored: Dims,
     version: Version,
     locator: Locator,
@@ -56,12 +77,19 @@ impl ArrayReader {
         region: &Region,
         from: u64,
         out: &mut [u8],
-        versions: &dyn Versions,
+        versions: &Arc<dyn Versions>,
         policy: Policy,
     ) -> Result<(), Error> {
         let len = out.len() as u64;
         let cut = self.cut(region, from, len).ok_or(Error::Panicked)?;
         let deadline = Deadline::start();
+        let policy = match policy {
+            Policy::ByCost if self.parts().is_none() => Policy::Whole,
+            policy => policy,
+        };
+        if policy == Policy::Whole {
+            self.load_side_by_side(&cut, (from, len), versions, deadline);
+        }
         let mut source = None;
         cut.visit(from, len, |indices, pieces| {
             deadline.check(|| format!("{}: {len} bytes", self.prefix))?;
@@ -72,7 +100,7 @@ impl ArrayReader {
             if let Some(block) = self.cache().get(&key) {
                 return copy(&cut, pieces, &block, out);
             }
-            let Some(chunk) = self.find(&mut source, version, indices)? else {
+            let Some(chunk) = self.find(&mut source, version, indices, policy)? else {
                 return self.fill(pieces, out);
             };
             let mut wanted = Wanted {
@@ -80,7 +108,15 @@ impl ArrayReader {
                 pieces,
                 out: &mut *out,
             };
-            if policy == Policy::Parts && self.decode_parts(&chunk, &mut wanted)? {
+            let terms = match policy {
+                Policy::Whole => None,
+                Policy::ByCost if self.cache().is_loading(&key) => None,
+                Policy::ByCost => Some(Terms::Spent(key)),
+                Policy::Parts => Some(Terms::Half),
+            };
+            if let Some(terms) = terms
+                && self.decode_parts(&chunk, &mut wanted, &terms)?
+            {
                 return Ok(());
             }
             let block = self.decoded_chunk(key, chunk)?;
@@ -101,26 +137,90 @@ impl ArrayReader {
         let Some(cut) = self.cut(region, from, len) else {
             return false;
         };
-        let key = |indices: &[u64]| match versions.known(self, indices)? {
-            Some(version) => self.block_key(version, indices).map(Some),
-            None => Some(None),
-        };
         // First a look at all of it, which copies and counts nothing.
-        let at_hand = cut.visit(from, len, |indices, _| match key(indices) {
-            Some(Some(key)) if !self.cache().has(&key) => Err(()),
-            Some(_) => Ok(()),
-            None => Err(()),
+        let mut keys = SmallVec::<[Option<BlockKey>; 8]>::new();
+        let looked = cut.visit(from, len, |indices, _| {
+            let version = versions.known(self, indices).ok_or(NotAtHand)?;
+            keys.push(match version {
+                Some(version) => Some(self.block_key(version, indices).ok_or(NotAtHand)?),
+                None => None,
+            });
+            if keys.len() <= MOST_CHUNKS {
+                Ok(())
+            } else {
+                Err(NotAtHand)
+            }
         });
-        let filled = at_hand.and_then(|()| {
-            cut.visit(from, len, |indices, pieces| {
-                let filled = match key(indices).ok_or(())? {
-                    Some(key) => copy(&cut, pieces, &self.cache().get(&key).ok_or(())?, out),
-                    None => self.fill(pieces, out),
-                };
-                filled.map_err(|_| ())
-            })
+        let Some(blocks) = looked.ok().and_then(|()| self.cache().get_all(&keys)) else {
+            return false;
+        };
+        let mut blocks = blocks.into_iter();
+        let filled = cut.visit(from, len, |_, pieces| {
+            let filled = match blocks.next().flatten() {
+                Some(block) => copy(&cut, pieces, &block, out),
+                None => self.fill(pieces, out),
+            };
+            filled.map_err(|_| NotAtHand)
         });
         filled.is_ok()
+    }
+
+    /// Loads the chunks of a range that are not at hand, all workers with it.
+    fn load_side_by_side(
+        self: &Arc<Self>,
+        cut: &Cut<'_>,
+        (from, len): (u64, u64),
+        versions: &Arc<dyn Versions>,
+        deadline: Deadline,
+    ) {
+        let mut missing = Vec::new();
+        let _ = cut.visit(from, len, |indices, _| {
+            let is_there = match versions.known(self, indices) {
+                Some(Some(version)) => self
+                    .block_key(version, indices)
+                    .is_some_and(|key| self.cache().awaits_use(&key)),
+                Some(None) => true,
+                None => false,
+            };
+            if !is_there {
+                missing.push(indices.into());
+            }
+            // The others are loaded one by one.
+            if missing.len() < MOST_CHUNKS {
+                Ok(())
+            } else {
+                Err(Enough)
+            }
+        });
+        // One of them is this thread's.
+        let row = cut.row_chunks().unwrap_or(u64::MAX);
+        let at_once = self.decodes_beside(row.max(missing.len() as u64));
+        if missing.len() > 1 && at_once > 1 {
+            let batch = Batch::new(self, versions, missing);
+            batch.begin(usize::try_from(at_once - 1).unwrap_or(usize::MAX));
+            batch.help(deadline);
+        }
+    }
+
+    /// Loads the chunk `indices` of one version of its stored object, unless it is there or under
+    /// way.
+    ///
+    /// # Errors
+    /// As [`ArrayReader::decoded`].
+    pub(super) fn load_ahead(
+        self: &Arc<Self>,
+        version: Version,
+        source: &mut Option<Source>,
+        indices: &[u64],
+    ) -> Result<(), Error> {
+        let key = self.block_key(version, indices).ok_or(Error::Panicked)?;
+        if self.cache().expects(&key) {
+            return Ok(());
+        }
+        if let Some(chunk) = self.find(source, version, indices, Policy::Whole)? {
+            self.cache().load_ahead(key, || self.decode(&chunk))?;
+        }
+        Ok(())
     }
 
     /// `region` in the chunks of this array; `None` when it has no such bytes, or when elements
@@ -139,13 +239,20 @@ impl ArrayReader {
         source: &mut Option<Source>,
         version: Version,
         indices: &[u64],
+        policy: Policy,
     ) -> Result<Option<LocatedChunk>, Error> {
         let stored = self.layout.stored_indices(indices);
         let asked = |last: &Source| last.stored == stored && last.version == version;
         if !source.as_ref().is_some_and(asked) {
             *source = None;
-            let object = self.open_stored(indices, None)?;
-            let object = object.filter(|object| object.meta().version == version);
+            // Of a chunk of its own nothing is left to read once it is decoded.
+            let object = if policy == Policy::Whole && !self.layout.is_sharded() {
+                let object = self.open_stored(indices, None)?;
+                object.filter(|object| object.meta().version == version)
+            } else {
+                let key = self.stored_key(indices)?;
+                self.shared.sources.open_version(&key, version)?
+            };
             *source = Some(Source {
                 locator: self.locator(&object.ok_or(Error::Stale)?, indices)?,
                 stored,

@@ -13,6 +13,7 @@ use crate::error::{Error, FormatError};
 use crate::grid::{Dims, rank_of};
 use crate::metadata::ChunkKeyEncoding;
 use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
+use crate::workers::Workers;
 
 /// What every array of a mount shares.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct Shared {
     pub sources: Arc<Sources>,
     /// Blocks in memory.
     pub cache: Arc<Cache>,
+    /// Who loads chunks that nobody waits for yet.
+    pub workers: Arc<Workers>,
     /// Most bytes of a decoded chunk (`--max-chunk`).
     pub max_chunk_bytes: u64,
 }
@@ -73,6 +76,21 @@ impl ArrayReader {
 
     pub(super) fn cache(&self) -> &Cache {
         &self.shared.cache
+    }
+
+    /// Bytes that the cache may hold.
+    pub fn cache_limit(&self) -> u64 {
+        self.cache().budget().limit()
+    }
+
+    /// Chunks that can be loaded side by side.
+    pub fn slots(&self) -> usize {
+        self.shared.workers.slots()
+    }
+
+    /// As [`Cache::finish`].
+    pub fn finish(&self, key: &BlockKey) {
+        self.cache().finish(key);
     }
 
     /// The key of the object that holds the shown chunk `indices`.

@@ -93,7 +93,7 @@ impl Region {
     }
 
     /// Chunks that the region, which is not empty, touches along an array axis.
-    fn n_touched(&self, grid: &ChunkGrid, axis: usize) -> Option<u64> {
+    pub(super) fn n_touched(&self, grid: &ChunkGrid, axis: usize) -> Option<u64> {
         let start = *self.start.get(axis)?;
         let last = start.checked_add(*self.shape.get(axis)?)?.checked_sub(1)?;
         let chunk = *grid.chunk_shape().get(axis)?;
@@ -118,16 +118,21 @@ impl Region {
                 .all(|(end, whole)| end.is_some_and(|end| end <= whole))
     }
 
+    /// The bytes of the file: axes in file order, then the bytes of an element.
+    pub(super) fn run(&self, grid: &ChunkGrid, item_size: u64) -> Option<Space> {
+        self.lies_in(grid).then_some(())?;
+        let lengths = self.order.iter().map(|&axis| self.shape[axis]);
+        Space::new(lengths.chain([item_size]))
+    }
+
     /// How the region lies in the chunks of `grid`; `None` when it is none of it, or larger
     /// than a file can be.
     pub(super) fn cut<'a>(&'a self, grid: &'a ChunkGrid, item_size: u64) -> Option<Cut<'a>> {
-        self.lies_in(grid).then_some(())?;
-        let lengths = self.order.iter().map(|&axis| self.shape[axis]);
         let chunk = grid.chunk_shape().iter().copied();
         Some(Cut {
             region: self,
             grid,
-            run: Space::new(lengths.chain([item_size]))?,
+            run: self.run(grid, item_size)?,
             chunk: Space::new(chunk.chain([item_size]))?,
         })
     }
@@ -137,6 +142,13 @@ impl Cut<'_> {
     /// The bytes of a decoded chunk.
     pub(super) fn chunk(&self) -> &Space {
         &self.chunk
+    }
+
+    /// Chunks that a read from beginning to end needs at once.
+    pub(super) fn row_chunks(&self) -> Option<u64> {
+        self.region
+            .row_chunks_bytes(self.grid, 1)?
+            .checked_div(product(self.grid.chunk_shape())?)
     }
 
     /// Whether the run has bytes `from..from + len`.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use lru::LruCache;
 
 use super::Counters;
-use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
 
 /// Descriptors kept after their last reader; shards are few and each serves many chunks.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
@@ -167,6 +167,29 @@ impl Sources {
         // Closing a file is a system call: not under the lock.
         drop(replaced);
         Ok(object)
+    }
+
+    /// The object at `key` as it was in `version`: one that is kept open, without a look at the
+    /// store, else the current one; `None` when that is another. Kept for those who come back.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_version(
+        &self,
+        key: &Key,
+        version: Version,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let is_asked = |object: &Arc<dyn Object>| object.meta().version == version;
+        let kept = self.lock().get(key).cloned();
+        if let Some(object) = kept.filter(is_asked) {
+            return Ok(Some(object));
+        }
+        let Some(object) = self.open(key)?.filter(is_asked) else {
+            return Ok(None);
+        };
+        let replaced = self.lock().push(key.clone(), Arc::clone(&object));
+        drop(replaced);
+        Ok(Some(object))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Arc<dyn Object>>> {

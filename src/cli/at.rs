@@ -16,6 +16,7 @@ use crate::error::{Error, FormatError};
 use crate::grid::{Dims, rank_of};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
 use crate::store::{Object, ObjectMeta, Prefix, Store};
+use crate::workers::Workers;
 
 /// Why an element cannot be told.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,7 @@ pub(super) fn tell(
             Arc::clone(&counters),
         )),
         cache: Cache::new(budget, counters),
+        workers: Workers::new(1),
         max_chunk_bytes: limits.max_chunk_bytes,
     };
     let found = find(&node, shared, indices)?;

@@ -175,9 +175,9 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     };
     let options = FsOptions {
         ttl,
+        keep_listings: config.view.immutable,
         passthrough: config.passes_through(),
         xattr: config.xattr,
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
     };
     Ok(ZarrFs::new(Arc::new(view), options))
 }

@@ -15,17 +15,20 @@
 //! .. blocks: one or `typesize` splits, each a length and so many bytes
 //! ```
 //!
-//! Stored bytes are hostile, and the library is C: [`CheckedBuffer`] follows every offset and
-//! length before the library does, and keeps from it what it is known to stumble over.
+//! Blocks of lz4, zlib and zstd are decoded here (`blocks`); those of blosclz and snappy are left
+//! to the library, which is C: [`CheckedBuffer`] follows every offset and length before the
+//! library does, and keeps from it what it is known to stumble over.
 
+mod blocks;
 mod library;
+mod lz4;
 mod parts;
 
 #[cfg(test)]
 pub(crate) use library::{Encoding, compress};
-pub(crate) use parts::{BloscLayout, undo_block};
+pub(crate) use parts::{BloscBlocks, BloscLayout, undo_block};
 
-use super::{bytes_to_bytes::Undone, zstd};
+use super::bytes_to_bytes::Undone;
 use crate::error::FormatError;
 
 const NAME: &str = "blosc";
@@ -46,16 +49,32 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
     let Some(out) = out.get_mut(..header.nbytes) else {
         return Ok(Undone::Overflow);
     };
-    let buffer = CheckedBuffer::check(header, encoded)?;
-    match library::decompress(&buffer, out) {
-        Some(n) if n == out.len() => Ok(Undone::Whole(n)),
-        _ => Err(refused("damaged block")),
+    let bytes = encoded
+        .get(..header.cbytes)
+        .ok_or_else(|| refused("cut short"))?;
+    if header.nbytes == 0 {
+        // Nothing follows that would be read.
+    } else if header.flags & FLAG_MEMCPY != 0 {
+        let copied = bytes.get(HEADER_LEN..).unwrap_or_default();
+        if copied.len() != out.len() {
+            return Err(refused("copied bytes of another length"));
+        }
+        out.copy_from_slice(copied);
+    } else if let Some(inner) = header.inner() {
+        blocks::decode(header, inner, bytes, out)?;
+    } else {
+        let buffer = CheckedBuffer::check(header, bytes)?;
+        if library::decompress(&buffer, out) != Some(out.len()) {
+            return Err(refused("damaged block"));
+        }
     }
+    Ok(Undone::Whole(out.len()))
 }
 
 /// The 16 bytes that a buffer begins with.
 #[derive(Debug, Clone, Copy)]
 struct Header {
+    inner_version: u8,
     flags: u8,
     typesize: usize,
     nbytes: usize,
@@ -76,7 +95,7 @@ impl Header {
             .ok_or_else(|| refused(format!("{encoded_len} bytes, too short for a header")))?;
         let &[
             version,
-            _,
+            inner_version,
             flags,
             typesize,
             n0,
@@ -93,6 +112,7 @@ impl Header {
             c3,
         ] = header;
         let header = Header {
+            inner_version,
             flags,
             typesize: usize::from(typesize),
             nbytes: length_of([n0, n1, n2, n3]).ok_or_else(|| refused("length over 2 GiB"))?,
@@ -127,8 +147,8 @@ impl Header {
     }
 }
 
-/// A buffer in which every offset and length was followed. Only [`CheckedBuffer::check`] makes
-/// one.
+/// A buffer of blocks in which every offset and length was followed. Only
+/// [`CheckedBuffer::check`] makes one.
 struct CheckedBuffer<'a> {
     /// Exactly the bytes of the buffer: as many as its header says.
     bytes: &'a [u8],
@@ -137,16 +157,18 @@ struct CheckedBuffer<'a> {
 }
 
 impl<'a> CheckedBuffer<'a> {
-    fn check(header: Header, encoded: &'a [u8]) -> Result<CheckedBuffer<'a>, FormatError> {
-        let bytes = encoded
-            .get(..header.cbytes)
-            .ok_or_else(|| refused("cut short"))?;
-        if header.nbytes == 0 {
-            // Nothing follows that would be read.
-        } else if header.flags & FLAG_MEMCPY == 0 {
-            check_blocks(header, bytes)?;
-        } else if header.nbytes + HEADER_LEN != bytes.len() {
-            return Err(refused("copied bytes of another length"));
+    fn check(header: Header, bytes: &'a [u8]) -> Result<CheckedBuffer<'a>, FormatError> {
+        for (number, start) in starts_of(header, bytes)?.iter().enumerate() {
+            let length = (header.nbytes - number * header.blocksize).min(header.blocksize);
+            from_start(bytes, *start)
+                .and_then(|from| {
+                    follow_splits(header, length, from, |length, split| {
+                        // As long as its decoded bytes: it is them.
+                        let is_good = split.len() == length || may_decode(header, length, split);
+                        is_good.then_some(())
+                    })
+                })
+                .ok_or_else(|| damaged(number))?;
         }
         Ok(CheckedBuffer {
             bytes,
@@ -155,57 +177,57 @@ impl<'a> CheckedBuffer<'a> {
     }
 }
 
-fn check_blocks(header: Header, bytes: &[u8]) -> Result<(), FormatError> {
+/// Where each block begins, as the library reads it.
+fn starts_of(header: Header, bytes: &[u8]) -> Result<&[[u8; 4]], FormatError> {
     let starts = bytes.get(HEADER_LEN..).unwrap_or_default();
-    let (starts, _) = starts.as_chunks::<4>();
     let n_blocks = header.nbytes.div_ceil(header.blocksize);
-    let starts = starts
+    starts
+        .as_chunks()
+        .0
         .get(..n_blocks)
-        .ok_or_else(|| refused(format!("{n_blocks} blocks do not fit")))?;
-    for (block, start) in starts.iter().enumerate() {
-        let length = (header.nbytes - block * header.blocksize).min(header.blocksize);
-        length_of(*start)
-            .and_then(|start| bytes.get(start..))
-            .and_then(|from| check_block(header, length, from))
-            .ok_or_else(|| refused(format!("block {block} is damaged")))?;
-    }
-    Ok(())
+        .ok_or_else(|| refused(format!("{n_blocks} blocks do not fit")))
 }
 
-/// Follows the splits of a block of `length` decoded bytes; `None` when anything is wrong.
-fn check_block(header: Header, length: usize, from: &[u8]) -> Option<()> {
+/// What begins where a block does.
+fn from_start(bytes: &[u8], start: [u8; 4]) -> Option<&[u8]> {
+    bytes.get(length_of(start)?..)
+}
+
+/// Calls `each` with the splits of the block of `length` decoded bytes that `from` begins with,
+/// and the decoded length of each; `None` when anything is wrong.
+fn follow_splits(
+    header: Header,
+    length: usize,
+    from: &[u8],
+    mut each: impl FnMut(usize, &[u8]) -> Option<()>,
+) -> Option<()> {
     let splits = header.splits(length);
     // A remainder would stay unwritten.
     length.is_multiple_of(splits).then_some(())?;
-    let length = length / splits;
     let mut rest = from;
     for _ in 0..splits {
         let (stored, after) = rest.split_first_chunk()?;
         let (split, after) = after.split_at_checked(length_of(*stored)?)?;
-        // As long as its decoded bytes: it is them.
-        (split.len() == length || may_decode(header, length, split)).then_some(())?;
+        each(length / splits, split)?;
         rest = after;
     }
     Some(())
 }
 
-/// Whether the inner decoder can be trusted with `split`.
+/// Whether an encoder may have made `split` out of `length` bytes. None makes it longer (snappy
+/// comes nearest), and blocks may share their bytes: what is read is thus no more than about
+/// what is decoded.
+fn is_plausible(length: usize, split: &[u8]) -> bool {
+    split.len() <= length + length / 6 + 64
+}
+
+/// Whether the library can be trusted with `split`.
 fn may_decode(header: Header, length: usize, split: &[u8]) -> bool {
-    // No encoder makes it longer (snappy comes nearest), and blocks may share their bytes: what
-    // is read below is thus no more than about what is decoded.
-    if split.len() > length + length / 6 + 64 {
-        return false;
-    }
-    match header.flags >> 5 {
-        // blosclz adds the bytes 255 of a match length to an i32 and compares afterwards: more
-        // than 8,421,504 wrap it round and pass the comparison. No true match is longer than
-        // its output.
-        0 => longest_run_of_255(split) <= length / 255 + 64,
-        // The inner library also knows formats before 0.8, whose decoders are not made for
-        // hostile bytes; a second frame could be one.
-        4 => zstd::is_one_frame(split),
-        _ => true,
-    }
+    const BLOSCLZ: u8 = 0;
+    // blosclz adds the bytes 255 of a match length to an i32 and compares afterwards: more than
+    // 8,421,504 wrap it round and pass the comparison. No true match is longer than its output.
+    let wraps = header.flags >> 5 == BLOSCLZ && longest_run_of_255(split) > length / 255 + 64;
+    is_plausible(length, split) && !wraps
 }
 
 fn longest_run_of_255(bytes: &[u8]) -> usize {
@@ -219,6 +241,10 @@ fn longest_run_of_255(bytes: &[u8]) -> usize {
 /// A length that the library reads as an `i32`; `None` when it is negative there.
 fn length_of(bytes: [u8; 4]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(bytes)).ok()
+}
+
+fn damaged(block: usize) -> FormatError {
+    refused(format!("block {block} is damaged"))
 }
 
 fn refused(problem: impl Into<String>) -> FormatError {

@@ -28,20 +28,19 @@ impl BytesCodec {
 
 /// Copies `encoded` to `out`, of the same length, with the bytes of each unit reversed.
 pub(super) fn copy_swapped(unit: usize, encoded: &[u8], out: &mut [u8]) {
-    fn reverse<const N: usize>(encoded: &[u8], out: &mut [u8]) {
+    fn each<const N: usize>(reversed: impl Fn([u8; N]) -> [u8; N], encoded: &[u8], out: &mut [u8]) {
         let (from, _) = encoded.as_chunks::<N>();
         let (to, _) = out.as_chunks_mut::<N>();
         for (to, from) in to.iter_mut().zip(from) {
-            *to = *from;
-            to.reverse();
+            *to = reversed(*from);
         }
     }
     debug_assert_eq!(encoded.len(), out.len(), "callers compare the lengths");
     match unit {
         0 | 1 => out.copy_from_slice(encoded),
-        2 => reverse::<2>(encoded, out),
-        4 => reverse::<4>(encoded, out),
-        8 => reverse::<8>(encoded, out),
+        2 => each(reversed_2, encoded, out),
+        4 => each(reversed_4, encoded, out),
+        8 => each(reversed_8, encoded, out),
         _ => {
             out.copy_from_slice(encoded);
             swap(unit, out);
@@ -51,18 +50,32 @@ pub(super) fn copy_swapped(unit: usize, encoded: &[u8], out: &mut [u8]) {
 
 /// Reverses the bytes of each unit in place.
 pub(crate) fn swap(unit: usize, bytes: &mut [u8]) {
-    fn reverse<const N: usize>(bytes: &mut [u8]) {
+    fn each<const N: usize>(reversed: impl Fn([u8; N]) -> [u8; N], bytes: &mut [u8]) {
         for number in bytes.as_chunks_mut::<N>().0 {
-            number.reverse();
+            *number = reversed(*number);
         }
     }
     match unit {
         0 | 1 => {}
-        2 => reverse::<2>(bytes),
-        4 => reverse::<4>(bytes),
-        8 => reverse::<8>(bytes),
+        2 => each(reversed_2, bytes),
+        4 => each(reversed_4, bytes),
+        8 => each(reversed_8, bytes),
         _ => bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse),
     }
+}
+
+// As words, many of which are reversed by one instruction; `[u8]::reverse` goes byte by byte.
+
+fn reversed_2(number: [u8; 2]) -> [u8; 2] {
+    u16::from_ne_bytes(number).swap_bytes().to_ne_bytes()
+}
+
+fn reversed_4(number: [u8; 4]) -> [u8; 4] {
+    u32::from_ne_bytes(number).swap_bytes().to_ne_bytes()
+}
+
+fn reversed_8(number: [u8; 8]) -> [u8; 8] {
+    u64::from_ne_bytes(number).swap_bytes().to_ne_bytes()
 }
 
 #[cfg(test)]
@@ -77,7 +90,7 @@ mod tests {
                 .chunks(unit)
                 .flat_map(|number| number.iter().rev().copied())
                 .collect();
-            let mut copied = vec![0; 24];
+            let mut copied = vec![0xa5; 24];
             copy_swapped(unit, &encoded, &mut copied);
             assert_eq!(copied, expected, "copy, unit {unit}");
             let mut in_place = encoded.clone();

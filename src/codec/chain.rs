@@ -14,11 +14,12 @@
 //! elements are decoded to at most a limit.
 
 mod fill;
+mod in_place;
 mod parts;
 
 use std::borrow::Cow;
 
-pub(crate) use parts::Parts;
+pub(crate) use parts::{Parts, PartsPlace};
 
 use super::{
     ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose, array_to_array::Stage,
@@ -257,9 +258,13 @@ impl CodecChain {
         transposes.fold(first, |done, next| done.then(next))
     }
 
+    /// Whether decoded elements are the encoded ones, in another order perhaps.
     fn is_transposed_only(&self) -> bool {
-        let mut codecs = self.array_to_array.iter();
-        codecs.all(|codec| matches!(codec, ArrayToArray::Transpose(_)))
+        self.array_to_array.iter().all(|codec| match codec {
+            ArrayToArray::Transpose(_) => true,
+            ArrayToArray::Filter(filter) => filter.is_identity(),
+            ArrayToArray::Reshape(_) => false,
+        })
     }
 
     /// The sharding codec, when that is what turns elements into bytes.
@@ -273,14 +278,7 @@ impl CodecChain {
     /// Whether encoded bytes of elements of `dtype` are the decoded bytes, so that nothing is
     /// left to do but to compare the length.
     pub fn is_identity(&self, dtype: &DataType) -> bool {
-        let in_order = match self.array_to_bytes {
-            ArrayToBytes::Bytes(codec) => codec.swap_unit(dtype) == 1,
-            _ => false,
-        };
-        in_order
-            && self.bytes_to_bytes.is_empty()
-            && self.is_transposed_only()
-            && self.transpose().is_identity()
+        self.in_place(dtype).is_some_and(|step| step.is_nothing())
     }
 
     /// Whether the codec undone last makes new bytes, instead of cutting a checksum off.

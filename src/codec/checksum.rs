@@ -93,12 +93,23 @@ impl Checksum {
             ChecksumLocation::Start => encoded.split_first_chunk().map(|(sum, bytes)| (bytes, sum)),
             ChecksumLocation::End => encoded.split_last_chunk(),
         };
-        let (bytes, stored) = split.ok_or_else(|| {
-            let problem = format!("{} bytes, too short for a checksum", encoded.len());
-            FormatError::encoded(self.name(), problem)
-        })?;
+        let (bytes, stored) = split.ok_or_else(|| self.too_short(encoded))?;
         compare(self.name(), self.kind.of(bytes), *stored)?;
         Ok(bytes)
+    }
+
+    /// Compares the checksum of `bytes` with the one that was `stored` beside them.
+    ///
+    /// # Errors
+    /// Not a checksum, or it differs.
+    pub(super) fn verify(&self, bytes: &[u8], stored: &[u8]) -> Result<(), FormatError> {
+        let stored = <[u8; 4]>::try_from(stored).map_err(|_| self.too_short(stored))?;
+        compare(self.name(), self.kind.of(bytes), stored)
+    }
+
+    fn too_short(&self, encoded: &[u8]) -> FormatError {
+        let problem = format!("{} bytes, too short for a checksum", encoded.len());
+        FormatError::encoded(self.name(), problem)
     }
 
     /// The same, without a copy.

@@ -10,8 +10,14 @@
 //! A gzip value may have several members, decoded one after the other. Both wrappings carry a
 //! checksum, which is verified. In v1, in v2 and in drafts of v3, `gzip` was once another name
 //! for `zlib`, so that there the bytes tell which of them it is.
+//!
+//! A chunk is in memory as a whole, as is the room for it: libdeflate decodes it in one go. It
+//! passes over the checksum that a gzip header may have, so that flate2 decodes such members.
+
+mod library;
 
 use flate2::{Decompress, FlushDecompress, Status};
+use library::{Inflated, Wrapping, inflate};
 
 use super::{
     bytes_to_bytes::Undone,
@@ -50,7 +56,36 @@ impl Decoder for Decompress {
 /// Not a sequence of whole and correct members.
 pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
     const WINDOW_BITS: u8 = 15;
-    stream::undo_each("gzip", || Decompress::new_gzip(WINDOW_BITS), encoded, out)
+    let mut rest = encoded;
+    let mut total = 0;
+    loop {
+        let free = out.get_mut(total..).unwrap_or_default();
+        if has_header_checksum(rest) {
+            let new_decoder = || Decompress::new_gzip(WINDOW_BITS);
+            return Ok(match stream::undo_each("gzip", new_decoder, rest, free)? {
+                Undone::Whole(n) => Undone::Whole(total + n),
+                Undone::Overflow => Undone::Overflow,
+            });
+        }
+        match inflate(Wrapping::Gzip, rest, free) {
+            Inflated::Whole { read, written } => {
+                total += written;
+                rest = rest.get(read..).unwrap_or_default();
+            }
+            Inflated::Overflow => return Ok(Undone::Overflow),
+            Inflated::Damaged => return Err(refused("gzip", "damaged or cut short")),
+            Inflated::OutOfMemory => return Err(refused("gzip", "out of memory")),
+        }
+        if rest.is_empty() {
+            return Ok(Undone::Whole(total));
+        }
+    }
+}
+
+/// Whether the header of a gzip member has a checksum of its own.
+fn has_header_checksum(member: &[u8]) -> bool {
+    const FHCRC: u8 = 1 << 1;
+    matches!(member, [_, _, _, flags, ..] if flags & FHCRC != 0)
 }
 
 /// Decodes a zlib stream into the beginning of `out`.
@@ -58,7 +93,16 @@ pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Undone, Format
 /// # Errors
 /// Not one whole and correct stream, or bytes follow it.
 pub(super) fn undo_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    stream::undo_one("zlib", &mut Decompress::new(true), encoded, out)
+    match inflate(Wrapping::Zlib, encoded, out) {
+        Inflated::Whole { read, written } if read == encoded.len() => Ok(Undone::Whole(written)),
+        Inflated::Whole { read, .. } => {
+            let problem = format!("{} bytes after the end", encoded.len() - read);
+            Err(refused("zlib", problem))
+        }
+        Inflated::Overflow => Ok(Undone::Overflow),
+        Inflated::Damaged => Err(refused("zlib", "damaged or cut short")),
+        Inflated::OutOfMemory => Err(refused("zlib", "out of memory")),
+    }
 }
 
 /// Decodes a gzip value or a zlib stream, whichever it is, into the beginning of `out`.
@@ -74,11 +118,12 @@ pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone
         {
             undo_zlib(encoded, out)
         }
-        _ => Err(FormatError::encoded(
-            "gzip",
-            "begins neither as gzip nor as zlib",
-        )),
+        _ => Err(refused("gzip", "begins neither as gzip nor as zlib")),
     }
+}
+
+fn refused(codec: &'static str, problem: impl Into<String>) -> FormatError {
+    FormatError::encoded(codec, problem)
 }
 
 #[cfg(test)]
@@ -119,6 +164,30 @@ mod tests {
         assert_decodes(&undo_gzip, &gzip(b""), b"", "empty");
         assert_decodes(&undo_gzip_or_zlib, &members, &joined, "gzip by that name");
         assert_decodes(&undo_gzip_or_zlib, numcodecs, &numbers, "zlib called gzip");
+    }
+
+    /// A member whose header has a checksum: flate2 writes none, so that it is put in here.
+    fn with_header_checksum(bytes: &[u8]) -> Vec<u8> {
+        let mut member = gzip(bytes);
+        member[3] |= 1 << 1;
+        let [low, high, ..] = crc32fast::hash(&member[..10]).to_le_bytes();
+        member.splice(10..10, [low, high]);
+        member
+    }
+
+    #[test]
+    fn the_checksum_of_a_header_is_verified() {
+        let whole = with_header_checksum(b"hello, hello");
+        let hello = |times| b"hello, hello".repeat(times);
+        assert_decodes(&undo_gzip, &whole, &hello(1), "alone");
+        let between = [&gzip(&hello(1)), &whole, &gzip(&hello(1))[..]].concat();
+        assert_decodes(&undo_gzip, &between, &hello(3), "between others");
+        assert_whole_only(&undo_gzip, &whole, "cut");
+        for at in 4..12 {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            assert!(decoded(&undo_gzip, &damaged, 100).is_err(), "byte {at}");
+        }
     }
 
     #[test]

@@ -35,20 +35,21 @@ mod shuffle;
 mod stream;
 mod strided;
 mod transpose;
+mod unshuffle;
 mod variable;
 mod variable_chunk;
 mod zstd;
 
 pub use array_to_array::{ArrayToArray, Reshape};
 pub use array_to_bytes::ArrayToBytes;
-pub(crate) use blosc::{BloscLayout, undo_block};
+pub(crate) use blosc::{BloscBlocks, BloscLayout, undo_block};
 #[cfg(test)]
 pub(crate) use blosc::{Encoding as BloscEncoding, compress as blosc_compress};
 pub use bytes::BytesCodec;
 pub(crate) use bytes::swap;
 pub use bytes_to_bytes::BytesToBytes;
-pub(crate) use chain::Parts;
 pub use chain::{ChunkSpec, CodecChain};
+pub(crate) use chain::{Parts, PartsPlace};
 pub(crate) use checksum::lookup3;
 pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
 pub use filter::Filter;

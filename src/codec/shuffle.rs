@@ -11,7 +11,7 @@
 //! 0a 0b  00 00  00 00  00 00  encoded: four planes of 2 bytes
 //! ```
 
-use super::bytes_to_bytes::Undone;
+use super::{bytes_to_bytes::Undone, unshuffle::unshuffle_bytes};
 use crate::error::FormatError;
 
 /// Decodes into the beginning of `out`. Elements of no more than one byte stay as they are.
@@ -23,31 +23,15 @@ pub(super) fn undo(
     encoded: &[u8],
     out: &mut [u8],
 ) -> Result<Undone, FormatError> {
-    /// Bytes decoded at a time: they stay in the processor's first cache while every plane
-    /// puts its bytes among them.
-    const BLOCK: usize = 8 << 10;
     let length = encoded.len();
     let Some(out) = out.get_mut(..length) else {
         return Ok(Undone::Overflow);
     };
-    if element_size <= 1 || encoded.is_empty() {
-        out.copy_from_slice(encoded);
-        return Ok(Undone::Whole(length));
-    }
-    if !length.is_multiple_of(element_size) {
+    if element_size > 1 && !length.is_multiple_of(element_size) {
         let problem = format!("{length} bytes, expected a multiple of {element_size}");
         return Err(FormatError::encoded("shuffle", problem));
     }
-    let count = length / element_size;
-    let block_count = (BLOCK / element_size).max(1);
-    for (i, block) in out.chunks_mut(block_count * element_size).enumerate() {
-        for (j, plane) in encoded.chunks_exact(count).enumerate() {
-            let bytes = plane.get(i * block_count..).unwrap_or_default();
-            for (slot, byte) in block.iter_mut().skip(j).step_by(element_size).zip(bytes) {
-                *slot = *byte;
-            }
-        }
-    }
+    unshuffle_bytes(element_size, encoded, out);
     Ok(Undone::Whole(length))
 }
 

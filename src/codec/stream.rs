@@ -127,7 +127,7 @@ pub(super) mod conformance {
         encoded: &[u8],
         room: usize,
     ) -> Result<Option<Vec<u8>>, FormatError> {
-        let mut out = vec![0; room];
+        let mut out = vec![0xa5; room];
         Ok(match undo(encoded, &mut out)? {
             Undone::Whole(n) => Some(out[..n].to_vec()),
             Undone::Overflow => None,

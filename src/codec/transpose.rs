@@ -265,7 +265,7 @@ mod tests {
             let transpose = Transpose::new(&order, shape.len()).unwrap();
             let n = usize::try_from(grid::product(&shape).unwrap()).unwrap() * item;
             let encoded: Vec<u8> = (0..n).map(|_| random(256).to_le_bytes()[0]).collect();
-            let mut out = vec![0; n];
+            let mut out = vec![0xa5; n];
             transpose.decode(&shape, item, &encoded, &mut out);
             let expected = naive(transpose.order(), &shape, item, &encoded);
             assert!(out == expected, "{shape:?} {order:?} of {item} bytes");
@@ -276,7 +276,7 @@ mod tests {
     fn the_drawing_is_decoded() {
         let transpose = Transpose::new(&[1, 0], 2).unwrap();
         assert_eq!(transpose.encoded_shape(&[2, 3])[..], [3, 2]);
-        let mut out = [0; 6];
+        let mut out = [0xa5; 6];
         transpose.decode(&[2, 3], 1, b"adbecf", &mut out);
         assert_eq!(&out, b"abcdef");
     }

@@ -9,7 +9,7 @@
 //! Frames may be skippable, and need not tell their content size; a frame's checksum is
 //! verified. Each frame is decoded in one go, straight into the output, so that no window is
 //! allocated, whatever size its header asks for. The formats older than 0.8, which the library
-//! is built with because blosc's build asks for them, are refused before it sees them.
+//! may be built with, are refused before it sees them.
 
 use std::cell::RefCell;
 
@@ -28,6 +28,19 @@ pub(super) const STATE_BYTES: u64 = 256 << 10;
 /// # Errors
 /// Not a sequence of whole and correct frames.
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    with_context(|context| undo_frames(context, encoded, out))
+        .unwrap_or_else(|| Err(refused("out of memory")))
+}
+
+/// Decodes exactly one frame of data to all of `out`; `None` for anything else.
+pub(super) fn undo_frame(frame: &[u8], out: &mut [u8]) -> Option<()> {
+    is_one_frame(frame).then_some(())?;
+    let written = with_context(|context| context.decompress(out, frame))?;
+    (written == Ok(out.len())).then_some(())
+}
+
+/// Calls `decode` with the context of this thread; `None` without memory for one.
+fn with_context<T>(decode: impl FnOnce(&mut DCtx<'static>) -> T) -> Option<T> {
     thread_local! {
         static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
     }
@@ -35,8 +48,7 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
         if context.is_none() {
             *context = DCtx::try_create();
         }
-        let context = context.as_mut().ok_or_else(|| refused("out of memory"))?;
-        undo_frames(context, encoded, out)
+        context.as_mut().map(decode)
     })
 }
 
@@ -67,7 +79,7 @@ fn undo_frames(
 }
 
 /// Whether `bytes` are exactly one frame of data.
-pub(super) fn is_one_frame(bytes: &[u8]) -> bool {
+fn is_one_frame(bytes: &[u8]) -> bool {
     FrameKind::of(bytes) == Some(FrameKind::Data)
         && matches!(split_frame(bytes), Ok((_, after)) if after.is_empty())
 }
@@ -129,7 +141,7 @@ mod tests {
     }
 
     fn decoded(encoded: &[u8], room: usize) -> Result<Option<Vec<u8>>, FormatError> {
-        let mut out = vec![0; room];
+        let mut out = vec![0xa5; room];
         Ok(match undo(encoded, &mut out)? {
             Undone::Whole(n) => Some(out[..n].to_vec()),
             Undone::Overflow => None,

@@ -9,19 +9,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags,
-    INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, PollEvents,
-    PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, INodeNo,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags,
+    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::ZarrFs;
 use super::attr::{BLOCK_BYTES, GENERATION, NAME_BYTES};
-use super::pool::{Pool, confine};
 use super::read::Part;
 use super::xattr;
 use crate::chunk::Counters;
+use crate::workers::confine;
 
 /// Read-ahead requests that may be under way at once; fuser's 16 starve a pool of many cores.
 const MAX_BACKGROUND: u16 = 64;
@@ -53,12 +53,11 @@ impl Filesystem for ZarrFs {
         }
         // Fails for 0 only. Read-ahead is at the kernel's maximum unless it is lowered.
         let _ = config.set_max_background(MAX_BACKGROUND);
-        self.pool = Some(Pool::start(self.options.workers)?);
         Ok(())
     }
 
     fn destroy(&mut self) {
-        drop(self.pool.take());
+        self.workers.finish();
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -125,7 +124,7 @@ impl Filesystem for ZarrFs {
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         confine("opendir", || match self.open_stream(ino.0) {
-            Ok(handle) => reply.opened(handle, FopenFlags::empty()),
+            Ok(handle) => reply.opened(handle, self.listing_flags()),
             Err(errno) => reply.error(errno),
         });
     }

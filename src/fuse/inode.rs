@@ -12,6 +12,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
@@ -32,6 +33,8 @@ const SEVERAL: u64 = 0;
 #[derive(Debug)]
 pub(super) struct Versions<B> {
     table: Mutex<Table<B>>,
+    /// Whether any vnode ever had a number but its own: listings ask about millions.
+    gave_fresh: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -122,6 +125,7 @@ impl<B> Versions<B> {
                 fresh: HashMap::new(),
                 forgot_opened: false,
             }),
+            gave_fresh: AtomicBool::new(false),
         }
     }
 
@@ -135,7 +139,10 @@ impl<B> Versions<B> {
         let shown = table.shown(vnode);
         let ino = match table.known(shown) {
             Some(known) if known == fingerprint => shown,
-            Some(_) => table.fresh(vnode, fingerprint),
+            Some(_) => {
+                self.gave_fresh.store(true, Ordering::Release);
+                table.fresh(vnode, fingerprint)
+            }
             None => {
                 table.remember_told(shown, fingerprint);
                 shown
@@ -149,6 +156,9 @@ impl<B> Versions<B> {
 
     /// The number of `vnode` for a listing that tells names only.
     pub(super) fn shown(&self, vnode: VnodeId) -> u64 {
+        if !self.gave_fresh.load(Ordering::Acquire) {
+            return vnode.0;
+        }
         self.lock().shown(vnode)
     }
 

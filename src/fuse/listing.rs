@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-use fuser::{Errno, FileHandle, FileType, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 
 use super::ZarrFs;
 use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
@@ -23,6 +23,15 @@ impl ZarrFs {
         let directory = directory.map_err(|error| self.errno(&error))?;
         let stream = Stream::new(directory.ok_or(Errno::ENOENT)?);
         Ok(self.directories.insert(Mutex::new(stream)))
+    }
+
+    /// What the kernel may keep of a listing, beside the names that were looked up.
+    pub(super) fn listing_flags(&self) -> FopenFlags {
+        if self.options.keep_listings {
+            FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
+        } else {
+            FopenFlags::empty()
+        }
     }
 
     pub(super) fn list_names(

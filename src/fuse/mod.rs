@@ -7,10 +7,10 @@
 //! * `handles`: what is open, by the number that the kernel was given;
 //! * `session`, with `session_mount`, `session_unmount` and `mount_table`: a mount from its
 //!   beginning to its end;
-//! * `pool`: threads for the reads that must wait; `attr`, `xattr`, `errno`: translations.
+//! * `attr`, `xattr`, `errno`: translations.
 //!
-//! fuser's event threads answer what needs no waiting, reads that miss go to the pool. A panic
-//! is confined to its request: the reply, dropped unanswered, becomes `EIO`.
+//! fuser's event threads answer what needs no waiting; reads that miss take slots of the workers.
+//! A panic is confined to its request: the reply, dropped unanswered, becomes `EIO`.
 
 mod attr;
 mod directory;
@@ -21,7 +21,6 @@ mod inode;
 mod listing;
 pub mod mount_table;
 mod open;
-mod pool;
 mod read;
 pub mod session;
 mod session_mount;
@@ -39,6 +38,7 @@ use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 use crate::chunk::Counters;
 use crate::error::Error;
 use crate::view::{View, VnodeId};
+use crate::workers::Workers;
 
 use attr::file_attr;
 use errno::ErrorLog;
@@ -46,7 +46,6 @@ use handles::Handles;
 use inode::Versions;
 use listing::OpenedDirectory;
 use open::OpenedFile;
-use pool::Pool;
 
 /// How a mount behaves, beside what it shows.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +53,12 @@ pub struct FsOptions {
     /// How long the kernel may use names and attributes without asking; a year or so where
     /// nothing changes.
     pub ttl: Duration,
+    /// Whether the kernel may answer listings that it has seen: where nothing changes.
+    pub keep_listings: bool,
     /// Whether the kernel reads plain store files itself, where it can.
     pub passthrough: bool,
     /// Whether extended attributes are answered, at two requests a file in `ls -l`.
     pub xattr: bool,
-    /// Threads for the reads that must wait; as many as cores.
-    pub workers: usize,
 }
 
 /// A view as a file system.
@@ -75,13 +74,14 @@ pub struct ZarrFs {
     numbers: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,
     directories: Handles<OpenedDirectory>,
-    /// There between the kernel's INIT and the end of the mount.
-    pool: Option<Pool>,
+    /// For the reads that must wait.
+    workers: Arc<Workers>,
 }
 
 impl ZarrFs {
     /// A file system of `view`. Starts no thread before it is mounted.
     pub fn new(view: Arc<View>, options: FsOptions) -> ZarrFs {
+        let workers = Arc::clone(view.workers());
         ZarrFs {
             view,
             options,
@@ -92,7 +92,7 @@ impl ZarrFs {
             numbers: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
             directories: Handles::new(),
-            pool: None,
+            workers,
         }
     }
 

@@ -67,7 +67,7 @@ impl ZarrFs {
 
     fn reply_version(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
         let Opened { attributes, file } = opened;
-        let _alone = self.lock_number(ino);
+        let alone = self.lock_number(ino);
         let flags = match self.settle(ino, attributes, &file) {
             Ok(flags) => flags,
             Err(errno) => {
@@ -83,6 +83,8 @@ impl ZarrFs {
             attributes,
             tracking: Tracking::Version,
         });
+        // Whoever opened this file may close it before the reply has returned.
+        drop(alone);
         match mode {
             Mode::Cached => reply.opened(handle, flags),
             Mode::Passthrough(backing) => {

@@ -1,17 +1,16 @@
-//! Reading a file: on the spot where nothing must be waited for, else on the pool.
+//! Reading a file: on the spot where nothing must be waited for, else by the workers, whose slots
+//! this thread may have: handing a read over costs more than many a chunk takes to decode. There
+//! are fewer slots than event threads, so that some are left for what needs no waiting.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use fuser::{Errno, ReplyData};
+use fuser::ReplyData;
 
 use super::ZarrFs;
 use super::open::OpenedFile;
-use super::pool::confine;
 use crate::chunk::Counters;
-
-/// What a thread keeps of its buffer between reads: the largest read that the kernel sends.
-const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+use crate::workers::confine;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -30,7 +29,7 @@ impl ZarrFs {
     /// Gives the reply back when the bytes must be waited for.
     fn read_at_once(&self, file: &OpenedFile, part: Part, reply: ReplyData) -> Option<ReplyData> {
         SCRATCH.with_borrow_mut(|scratch| {
-            let unanswered = match file.file.try_read(part.offset, part.len, scratch) {
+            match file.file.try_read(part.offset, part.len, scratch) {
                 None => Some(reply),
                 Some(Ok(data)) => {
                     count_bytes(self.view.counters(), data.len());
@@ -41,21 +40,13 @@ impl ZarrFs {
                     reply.error(self.errno(&error));
                     None
                 }
-            };
-            if scratch.capacity() > SCRATCH_KEPT_BYTES {
-                scratch.clear();
-                scratch.shrink_to(SCRATCH_KEPT_BYTES);
             }
-            unanswered
         })
     }
 
     fn read_later(&self, file: Arc<OpenedFile>, part: Part, reply: ReplyData) {
-        let Some(pool) = &self.pool else {
-            return reply.error(Errno::EIO);
-        };
         let (view, errors) = (Arc::clone(&self.view), Arc::clone(&self.errors));
-        pool.submit(move || {
+        self.workers.run(move || {
             file.file.load(part.offset, part.len, move |loaded| {
                 // Runs wherever the bytes became ready, with others' replies behind it.
                 confine("read", || match loaded {

@@ -34,6 +34,9 @@ pub enum KeyKind {
     PreV1,
 }
 
+/// Most keys are no longer.
+const EXPECTED_LEN: usize = 32;
+
 const PRE_V1_DIRECTORY: &[u8] = b"__zdata__/";
 const PRE_V1_SUFFIX: &[u8] = b".blosc";
 
@@ -49,18 +52,19 @@ pub struct ChunkKeyEncoding {
 impl ChunkKeyEncoding {
     /// The key of the chunk at `indices`.
     pub fn encode(&self, indices: &[u64]) -> Vec<u8> {
-        let mut key = match self.kind {
-            KeyKind::Default | KeyKind::Draft => b"c".to_vec(),
-            KeyKind::DraftScalar => b"c0".to_vec(),
-            KeyKind::V2 if indices.is_empty() => b"0".to_vec(),
-            KeyKind::V2 => Vec::new(),
-            KeyKind::PreV1 => PRE_V1_DIRECTORY.to_vec(),
-        };
+        let mut key = Vec::with_capacity(EXPECTED_LEN);
+        key.extend_from_slice(match self.kind {
+            KeyKind::Default | KeyKind::Draft => b"c",
+            KeyKind::DraftScalar => b"c0",
+            KeyKind::V2 if indices.is_empty() => b"0",
+            KeyKind::V2 => b"",
+            KeyKind::PreV1 => PRE_V1_DIRECTORY,
+        });
         for (i, index) in indices.iter().enumerate() {
             if i > 0 || self.kind == KeyKind::Default {
                 key.push(self.separator);
             }
-            key.extend_from_slice(index.to_string().as_bytes());
+            push_index(&mut key, *index);
         }
         if self.kind == KeyKind::PreV1 {
             key.extend_from_slice(PRE_V1_SUFFIX);
@@ -115,6 +119,24 @@ pub(crate) fn index_of(digits: &[u8]) -> Option<u64> {
         .flatten()
 }
 
+/// Adds `index` in decimal digits to `key`; millions are listed, so no string is made for each.
+pub(crate) fn push_index(key: &mut Vec<u8>, index: u64) {
+    /// Digits of `u64::MAX`.
+    const MOST: usize = 20;
+    let mut digits = [0; MOST];
+    let mut rest = index;
+    let mut start = MOST;
+    for (at, digit) in digits.iter_mut().enumerate().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).expect("less than ten");
+        rest /= 10;
+        start = at;
+        if rest == 0 {
+            break;
+        }
+    }
+    key.extend_from_slice(digits.get(start..).unwrap_or_default());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +162,11 @@ mod tests {
                 let decoded = encoding.decode(key.as_bytes(), indices.len());
                 assert_eq!(decoded.as_deref(), Some(indices), "{key}");
             }
+        }
+        for index in [0, 9, 10, 1005, u64::MAX] {
+            let mut spelled = b"a".to_vec();
+            push_index(&mut spelled, index);
+            assert_eq!(spelled, format!("a{index}").as_bytes());
         }
         let last = encoding(V2, b'.').encode(&[u64::MAX]);
         assert_eq!(

@@ -29,8 +29,8 @@ pub mod v3;
 pub mod write;
 
 pub use attributes::{Attributes, Json};
-pub(crate) use chunk_key::index_of;
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
+pub(crate) use chunk_key::{index_of, push_index};
 pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};

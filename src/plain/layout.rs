@@ -123,6 +123,13 @@ impl Elements {
 }
 
 impl Part {
+    /// Whether it is all there is from where it begins up to `end`.
+    fn has_no_gap_before(&self, end: u64) -> bool {
+        let is_slabs =
+            matches!(&self.content, Content::Elements(elements) if elements.slabs.is_some());
+        !is_slabs && self.end().is_some_and(|last| last >= end)
+    }
+
     /// One past its last byte; `None` when 64 bits cannot say.
     fn end(&self) -> Option<u64> {
         let span = match &self.content {
@@ -197,12 +204,15 @@ impl Layout {
         out: &mut [u8],
         mut fetch: impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        out.fill(0);
         let end = offset.saturating_add(out.len() as u64);
         // Ends are in the order of the parts, also where slabs interleave.
         let first = self
             .parts
             .partition_point(|part| part.end().is_some_and(|end| end <= offset));
+        let covers = |part: &Part| part.offset <= offset && part.has_no_gap_before(end);
+        if !self.parts.get(first).is_some_and(covers) {
+            out.fill(0);
+        }
         for part in self.parts.iter().skip(first) {
             if part.offset >= end {
                 break;

@@ -18,6 +18,7 @@ mod inputs;
 pub(super) mod listing;
 mod names;
 mod reading;
+mod sequence;
 mod sidecar;
 mod snapshot;
 mod snapshots;

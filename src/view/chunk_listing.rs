@@ -9,12 +9,13 @@ use super::View;
 use super::find::chunk_place;
 use super::listing::Item;
 use super::names::Name;
+use super::odometer::Odometer;
 use super::options::ViewKind;
 use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::chunk::{Deadline, Locator};
 use crate::error::Error;
-use crate::grid::{Dims, indices_of, product, rank_of};
+use crate::grid::{Dims, rank_of};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
 
 /// Slots of a shard gone through between two looks at the clock.
@@ -46,13 +47,18 @@ pub(super) struct Place {
 struct StoredChunk {
     /// Which one, among the stored names of this directory.
     rank: u64,
-    lower: Dims,
-    lengths: Dims,
-    total: u64,
-    next: u64,
+    /// The indices of those chunks or directories.
+    places: Odometer,
     after: Cursor,
     meta: Option<ObjectMeta>,
     contents: Contents,
+}
+
+/// What is at one place in the box.
+enum Slot {
+    Empty,
+    /// Something, with its attributes, if they are asked for and can be had.
+    Filled(Option<Attributes>),
 }
 
 enum Contents {
@@ -89,7 +95,7 @@ impl StoredChunks {
         Place {
             cursor: self.cursor,
             rank: current.map_or(0, |current| current.rank),
-            next: current.map_or(0, |current| current.next),
+            next: current.map_or(0, |current| current.places.passed()),
         }
     }
 
@@ -102,7 +108,7 @@ impl StoredChunks {
             // Another stored name stands here now when that one was removed.
             && current.rank == place.rank
         {
-            current.next = place.next;
+            current.places.seek(place.next);
         }
         Ok(())
     }
@@ -122,22 +128,21 @@ impl StoredChunks {
             if self.current.is_none() && !self.advance(view)? {
                 return Ok(None);
             }
-            let Some(mut current) = self.current.take() else {
+            let Some(current) = &mut self.current else {
                 return Ok(None);
             };
-            while current.next < current.total {
-                let here = current.next;
-                current.next += 1;
-                if here.is_multiple_of(SLOTS_PER_LOOK) {
+            while let Some(indices) = current.places.next() {
+                // Also at the first of each: there may be many small shards.
+                if current.places.passed() % SLOTS_PER_LOOK == 1 {
                     let deadline = *deadline.get_or_insert_with(Deadline::start);
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
-                if let Some(item) = self.show(view, &mut current, here, detail) {
-                    self.current = Some(current);
-                    return Ok(Some(item));
+                if let Slot::Filled(found) = current.find(view, &self.array, &indices, detail) {
+                    return Ok(Some(self.item(indices, found)));
                 }
             }
             self.cursor = current.after;
+            self.current = None;
         }
     }
 
@@ -160,45 +165,9 @@ impl StoredChunks {
         Ok(false)
     }
 
-    /// The chunk or directory of number `here` in the box that `current` stands for; `None` when
-    /// it is not there.
-    fn show(
-        &self,
-        view: &View,
-        current: &mut StoredChunk,
-        here: u64,
-        detail: Detail,
-    ) -> Option<Item> {
+    fn item(&self, indices: Dims, attributes: Option<Attributes>) -> Item {
         let array = &self.array;
-        let offset = indices_of(here, &current.lengths)?;
-        let own: Dims = current
-            .lower
-            .iter()
-            .zip(&offset)
-            .map(|(l, o)| l + o)
-            .collect();
-        let indices = child(array, &self.first, &own);
         let is_chunk = indices.len() == array.grid().rank();
-        let attributes = match (&mut current.contents, current.meta) {
-            (Contents::Shard(locator), _) => match locator.locate(&indices) {
-                Ok(None) => return None,
-                Ok(Some(chunk)) => {
-                    let meta = *locator.meta();
-                    match array.form {
-                        Form::Decoded => view.decoded_chunk(array, &meta),
-                        _ => Some(view.part(&meta, chunk.encoded.len())),
-                    }
-                }
-                Err(_) => None,
-            },
-            (Contents::Gone, _) => return None,
-            (Contents::Unknown, _) | (Contents::All, None) => None,
-            (Contents::All, Some(meta)) if is_chunk => match array.form {
-                Form::Decoded => view.decoded_chunk(array, &meta),
-                _ => Some(view.object(&meta)),
-            },
-            (Contents::All, Some(meta)) => Some(view.directory(&meta)),
-        };
         let name = array.shown.name_of(&indices);
         let place = chunk_place(self.view, array, indices);
         let vnode = if is_chunk {
@@ -206,13 +175,40 @@ impl StoredChunks {
         } else {
             Vnode::ChunkDirectory(place)
         };
-        let attributes: Option<Attributes> = attributes.filter(|_| detail == Detail::Attributes);
-        Some((name, vnode, attributes))
+        (name, vnode, attributes)
     }
 
     fn open(&self, view: &View, prefix: &Prefix) -> Result<Option<Box<dyn Listing>>, Error> {
         let store = view.shared.sources.store();
         Ok(store.list(prefix, self.cursor, Detail::Attributes)?)
+    }
+}
+
+impl StoredChunk {
+    /// The chunk or directory of `indices`, in the box that this stands for.
+    fn find(&mut self, view: &View, array: &ShownArray, indices: &[u64], detail: Detail) -> Slot {
+        let is_chunk = indices.len() == array.grid().rank();
+        let asked = detail == Detail::Attributes;
+        Slot::Filled(match (&mut self.contents, self.meta) {
+            (Contents::Shard(locator), _) => match locator.locate(indices) {
+                Ok(None) => return Slot::Empty,
+                Ok(Some(chunk)) if asked => {
+                    let meta = locator.meta();
+                    match array.form {
+                        Form::Decoded => view.decoded_chunk(array, meta),
+                        _ => Some(view.part(meta, chunk.encoded.len())),
+                    }
+                }
+                Ok(Some(_)) | Err(_) => None,
+            },
+            (Contents::Gone, _) => return Slot::Empty,
+            (Contents::All, Some(meta)) if asked && is_chunk => match array.form {
+                Form::Decoded => view.decoded_chunk(array, &meta),
+                _ => Some(view.object(&meta)),
+            },
+            (Contents::All, Some(meta)) if asked => Some(view.directory(&meta)),
+            (Contents::Unknown | Contents::All, _) => None,
+        })
     }
 }
 
@@ -256,15 +252,15 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
                 .get(own..)?
                 .get(..lower.len())?,
         )?,
-        total: product(&lengths)?,
         contents: if is_directory || !layout.is_sharded() {
             Contents::All
         } else {
             shard(array, first, &lower)
         },
-        lower,
-        lengths,
-        next: 0,
+        places: Odometer::new(
+            child(array, first, &lower),
+            child_lengths(array, first, lengths),
+        )?,
         after: entry.cursor,
         meta: entry.meta,
     })
@@ -297,5 +293,14 @@ fn child(array: &ShownArray, first: &[u64], own: &[u64]) -> Dims {
         first.iter().chain(own).copied().collect()
     } else {
         own.into()
+    }
+}
+
+/// Lengths of a box of own parts, as [`child`] spells its places.
+fn child_lengths(array: &ShownArray, first: &[u64], own: Dims) -> Dims {
+    if array.stored.is_nested() {
+        first.iter().map(|_| 1).chain(own).collect()
+    } else {
+        own
     }
 }

@@ -10,11 +10,12 @@ use std::sync::{Arc, Weak};
 
 use super::View;
 use super::arrays::PlainOpen;
+use super::chunk_file::ChunkFile;
 use super::shown::{Form, Shown, ShownArray};
 use super::vnode::{Attributes, Vnode};
+use crate::buffers::Buffer;
 use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
-use crate::grid::Dims;
 use crate::store::{Key, Object, ObjectMeta};
 
 /// A file that was opened, and its attributes at that moment.
@@ -43,7 +44,7 @@ pub(super) enum Content {
     /// Fill value.
     Absent(Arc<ShownArray>),
     /// A chunk that has to be decoded, or taken out of a shard that had to be.
-    Chunk(ChunkFile),
+    Chunk(Arc<ChunkFile>),
     /// A whole array, or several.
     Plain(PlainOpen),
     /// A metadata document, edited or written.
@@ -59,12 +60,8 @@ pub(super) enum Content {
     Statistics(Vec<u8>),
 }
 
-#[derive(Debug)]
-pub(super) struct ChunkFile {
-    array: Arc<ShownArray>,
-    object: Arc<dyn Object>,
-    indices: Dims,
-}
+/// What callers of [`OpenFile::try_read`] keep room for.
+const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Bytes that answer a read.
 #[derive(Debug)]
@@ -73,6 +70,16 @@ pub enum Data<'a> {
     Block(Arc<Block>, Range<usize>),
     /// Bytes at hand, or read into the caller's buffer.
     Bytes(&'a [u8]),
+    /// Bytes read into a buffer that others use in turn.
+    Buffer(Buffer),
+}
+
+/// Where bytes are read to.
+enum Room<'a> {
+    /// The caller's buffer.
+    Short(&'a mut [u8]),
+    /// One that was used just before, by whatever thread: its memory is at hand.
+    Long(Buffer),
 }
 
 impl Deref for Data<'_> {
@@ -82,6 +89,7 @@ impl Deref for Data<'_> {
         match self {
             Data::Block(block, range) => block.get(range.clone()).unwrap_or_default(),
             Data::Bytes(bytes) => bytes,
+            Data::Buffer(buffer) => buffer,
         }
     }
 }
@@ -179,11 +187,7 @@ impl View {
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             self.stored(chunk.encoded)
         } else {
-            Content::Chunk(ChunkFile {
-                object,
-                indices: indices.into(),
-                array,
-            })
+            Content::Chunk(Arc::new(ChunkFile::new(array, object, indices, chunk)))
         };
         Ok(Some(self.opened(attributes, content)))
     }
@@ -269,8 +273,10 @@ impl OpenFile {
             return Some(Ok(Data::Bytes(&[])));
         }
         match &self.content {
-            Content::Stored(slice) => Some(fill(scratch, len, |buf| slice.read_at(offset, buf))),
-            Content::Absent(array) => Some(fill(scratch, len, |buf| {
+            Content::Stored(slice) => {
+                Some(self.fill(scratch, len, |buf| slice.read_at(offset, buf)))
+            }
+            Content::Absent(array) => Some(self.fill(scratch, len, |buf| {
                 array.reader.layout().fill_absent(offset, buf);
                 Ok(())
             })),
@@ -278,12 +284,18 @@ impl OpenFile {
                 Some(Ok(Data::Bytes(text.get(range).unwrap_or_default())))
             }
             Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
-            Content::Chunk(chunk) => Some(Ok(Data::Block(chunk.cached(&self.view)?, range))),
+            Content::Chunk(chunk) => {
+                if let Some(block) = chunk.cached(&self.view, len) {
+                    return Some(Ok(Data::Block(block, range)));
+                }
+                let mut room = self.room(scratch, len);
+                let read = chunk.try_read(offset, room.bytes())?;
+                Some(read.map(|()| room.data()))
+            }
             Content::Plain(plain) => {
-                let buffer = room(scratch, len)?;
-                plain
-                    .try_read(offset, buffer)
-                    .then_some(Ok(Data::Bytes(buffer)))
+                let mut room = self.room(scratch, len);
+                let read = plain.try_read(offset, room.bytes());
+                read.then(|| Ok(room.data()))
             }
             Content::Whole(slice) => {
                 let shared = &self.view.shared;
@@ -302,10 +314,21 @@ impl OpenFile {
         then: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
         let range = self.range(offset, len);
+        let len = range.len();
         if let Content::Plain(plain) = &self.content {
-            let mut bytes = vec![0; range.len()];
+            let mut bytes = self.view.shared.cache.buffers().scratch(len);
             let read = plain.read(offset, &mut bytes);
-            return then(read.map(|()| bytes.as_slice()));
+            return then(read.map(|()| &*bytes));
+        }
+        if let Content::Chunk(chunk) = &self.content
+            && chunk.may_be_read_in_part(offset, len)
+        {
+            let mut bytes = vec![0; len];
+            match chunk.read_part(offset, &mut bytes) {
+                Ok(true) => return then(Ok(&bytes)),
+                Ok(false) => {}
+                Err(error) => return then(Err(error)),
+            }
         }
         let then: Continuation = Box::new(move |block| {
             then(
@@ -316,7 +339,7 @@ impl OpenFile {
             );
         });
         match &self.content {
-            Content::Chunk(chunk) => chunk.load(then),
+            Content::Chunk(chunk) => chunk.load(len, then),
             Content::Whole(slice) => self.view.shared.read_whole_then(slice, then),
             Content::Document {
                 vnode, fingerprint, ..
@@ -328,6 +351,28 @@ impl OpenFile {
             | Content::Plain(_)
             | Content::Statistics(_) => then(Err(Error::Panicked)),
         }
+    }
+
+    fn room<'a>(&self, scratch: &'a mut Vec<u8>, len: usize) -> Room<'a> {
+        if len > SCRATCH_BYTES {
+            return Room::Long(self.view.shared.cache.buffers().scratch(len));
+        }
+        if scratch.len() < len {
+            scratch.resize(SCRATCH_BYTES, 0);
+        }
+        Room::Short(&mut scratch[..len])
+    }
+
+    /// Makes `read` fill `len` bytes.
+    fn fill<'a>(
+        &self,
+        scratch: &'a mut Vec<u8>,
+        len: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<Data<'a>, Error> {
+        let mut room = self.room(scratch, len);
+        read(room.bytes())?;
+        Ok(room.data())
     }
 
     /// The document again, if it still says what it said.
@@ -350,47 +395,26 @@ impl OpenFile {
     }
 }
 
-impl ChunkFile {
-    fn cached(&self, view: &View) -> Option<Arc<Block>> {
-        let version = self.object.meta().version;
-        let key = self.array.reader.block_key(version, &self.indices)?;
-        view.shared.cache.get(&key)
-    }
-
-    fn load(&self, then: Continuation) {
-        let reader = &self.array.reader;
-        match self.array.form {
-            Form::Decoded => reader.decode_then(&self.object, &self.indices, then),
-            Form::Encoded | Form::Stored => {
-                reader.encoded_then(&self.object, &self.indices, then);
-            }
-        }
-    }
-}
-
 /// The part of a block that is in `range`, as far as it goes.
 fn part(block: &[u8], range: Range<usize>) -> &[u8] {
     let end = range.end.min(block.len());
     block.get(range.start.min(end)..end).unwrap_or_default()
 }
 
-/// The first `len` bytes of `scratch`.
-fn room(scratch: &mut Vec<u8>, len: usize) -> Option<&mut [u8]> {
-    if scratch.len() < len {
-        scratch.resize(len, 0);
+impl<'a> Room<'a> {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Room::Short(bytes) => bytes,
+            Room::Long(buffer) => buffer,
+        }
     }
-    scratch.get_mut(..len)
-}
 
-/// Makes `read` fill the first `len` bytes of `scratch`.
-fn fill(
-    scratch: &mut Vec<u8>,
-    len: usize,
-    read: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-) -> Result<Data<'_>, Error> {
-    let buffer = room(scratch, len).ok_or(Error::Panicked)?;
-    read(buffer)?;
-    Ok(Data::Bytes(buffer))
+    fn data(self) -> Data<'a> {
+        match self {
+            Room::Short(bytes) => Data::Bytes(bytes),
+            Room::Long(buffer) => Data::Buffer(buffer),
+        }
+    }
 }
 
 #[cfg(test)]

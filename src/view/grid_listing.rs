@@ -5,40 +5,50 @@ use std::sync::Arc;
 use super::View;
 use super::find::chunk_place;
 use super::listing::Item;
+use super::odometer::Odometer;
 use super::options::ViewKind;
 use super::shown::ShownArray;
 use super::vnode::{Attributes, Vnode};
-use crate::grid::{Dims, indices_of};
+use crate::grid::Dims;
 use crate::store::Detail;
 
 /// Every chunk of a grid that begins with some indices, present or not, or the directories of
 /// those.
 pub(super) struct GridChunks {
-    pub(super) view: ViewKind,
-    pub(super) array: Arc<ShownArray>,
-    pub(super) first: Dims,
-    pub(super) next: u64,
+    view: ViewKind,
+    array: Arc<ShownArray>,
+    /// Of the chunks or directories; `None` where the grid is empty.
+    places: Option<Odometer>,
     /// The stored object asked about last, and what was found: neighbours share it.
-    pub(super) stored: Option<(Dims, Option<Attributes>)>,
+    stored: Option<(Dims, Option<Attributes>)>,
 }
 
 impl GridChunks {
+    pub(super) fn new(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> GridChunks {
+        GridChunks {
+            view,
+            places: places(&array, first),
+            array,
+            stored: None,
+        }
+    }
+
+    /// How many were listed.
+    pub(super) fn position(&self) -> u64 {
+        self.places.as_ref().map_or(0, Odometer::passed)
+    }
+
+    /// Goes to where so many were listed.
+    pub(super) fn seek(&mut self, passed: u64) {
+        if let Some(places) = &mut self.places {
+            places.seek(passed);
+        }
+    }
+
     pub(super) fn next(&mut self, view: &View, detail: Detail) -> Option<Item> {
-        let counts = self.array.grid().counts();
-        if counts.contains(&0) {
-            return None;
-        }
-        let mut indices = self.first.clone();
-        if self.array.shown.is_nested() {
-            let count = *counts.get(self.first.len())?;
-            (self.next < count).then_some(())?;
-            indices.push(self.next);
-        } else {
-            indices = indices_of(self.next, counts)?;
-        }
-        self.next += 1;
+        let indices = self.places.as_mut()?.next()?;
         let name = self.array.shown.name_of(&indices);
-        let is_chunk = indices.len() == counts.len();
+        let is_chunk = indices.len() == self.array.grid().rank();
         let attributes = match detail {
             Detail::Names => None,
             Detail::Attributes if is_chunk => self.chunk_attributes(view, &indices),
@@ -73,4 +83,20 @@ impl GridChunks {
         self.stored = Some((stored, attributes));
         attributes
     }
+}
+
+/// The indices of the chunks in the directory of `first`, or of the directories in it.
+fn places(array: &ShownArray, first: Dims) -> Option<Odometer> {
+    let counts = array.grid().counts();
+    if counts.contains(&0) {
+        return None;
+    }
+    if !array.shown.is_nested() {
+        return Odometer::new(counts.iter().map(|_| 0).collect(), counts.into());
+    }
+    let mut lengths: Dims = first.iter().map(|_| 1).collect();
+    lengths.push(*counts.get(first.len())?);
+    let mut lower = first;
+    lower.push(0);
+    Odometer::new(lower, lengths)
 }

@@ -12,6 +12,7 @@ use super::chunk_listing::{Place, StoredChunks};
 use super::find::{STATISTICS, chunk_place};
 use super::folder::Folder;
 use super::grid_listing::GridChunks;
+use super::numbers::SiblingNumbers;
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::stored_listing::{Filter, StoredNames};
@@ -58,6 +59,8 @@ pub struct Directory {
     view: Arc<View>,
     segments: Vec<Segment>,
     at: usize,
+    /// Of the chunks that are listed, which are of one array.
+    numbers: Option<SiblingNumbers>,
 }
 
 /// What one segment yields, before it is dressed as an entry.
@@ -119,6 +122,7 @@ impl View {
             view: Arc::clone(self),
             segments,
             at: 0,
+            numbers: None,
         }))
     }
 
@@ -176,7 +180,7 @@ impl Directory {
         match self.segments.get(self.at) {
             Some(Segment::Fixed { next, .. }) => place.next = *next as u64,
             Some(Segment::Stored(names)) => place.cursor = names.cursor,
-            Some(Segment::Grid(grid)) => place.next = grid.next,
+            Some(Segment::Grid(grid)) => place.next = grid.position(),
             Some(Segment::StoredChunks(chunks)) => place = chunks.position(),
             Some(Segment::Plain(names)) => (place.cursor, place.next) = names.position(),
             None => {}
@@ -201,7 +205,7 @@ impl Directory {
                 *next = usize::try_from(position.place.next).unwrap_or(usize::MAX);
             }
             Some(Segment::Stored(names)) => names.cursor = position.place.cursor,
-            Some(Segment::Grid(grid)) => grid.next = position.place.next,
+            Some(Segment::Grid(grid)) => grid.seek(position.place.next),
             Some(Segment::StoredChunks(chunks)) => {
                 chunks.seek(&self.view, position.place)?;
             }
@@ -240,7 +244,7 @@ impl Directory {
         entry.attributes = attributes_if(&self.view, &entry.vnode, Detail::Attributes);
     }
 
-    fn entry(&self, (name, vnode, attributes): Item) -> DirectoryEntry {
+    fn entry(&mut self, (name, vnode, attributes): Item) -> DirectoryEntry {
         let kind = match vnode {
             Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {
                 VnodeKind::Directory
@@ -248,12 +252,26 @@ impl Directory {
             _ => VnodeKind::File,
         };
         DirectoryEntry {
-            id: self.view.numbers.of(&vnode),
+            id: self.number_of(&vnode),
             name,
             kind,
             attributes,
             vnode,
         }
+    }
+}
+
+impl Directory {
+    fn number_of(&mut self, vnode: &Vnode) -> VnodeId {
+        let numbers = &self.view.numbers;
+        let (Vnode::Chunk(place) | Vnode::ChunkDirectory(place)) = vnode else {
+            return numbers.of(vnode);
+        };
+        let known = self.numbers.as_ref().and_then(|known| known.of(place));
+        known.unwrap_or_else(|| {
+            self.numbers = numbers.siblings_of(place);
+            numbers.of(vnode)
+        })
     }
 }
 
@@ -275,13 +293,7 @@ impl Segment {
     /// The chunks that begin with `first`, or the directories of those.
     fn chunks(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> Segment {
         if array.lists_grid {
-            Segment::Grid(Box::new(GridChunks {
-                view,
-                array,
-                first,
-                next: 0,
-                stored: None,
-            }))
+            Segment::Grid(Box::new(GridChunks::new(view, array, first)))
         } else {
             Segment::StoredChunks(Box::new(StoredChunks::new(view, array, first)))
         }
@@ -294,7 +306,7 @@ impl Segment {
                 names.cursor = Cursor::START;
                 names.listing = None;
             }
-            Segment::Grid(grid) => grid.next = 0,
+            Segment::Grid(grid) => grid.seek(0),
             Segment::StoredChunks(chunks) => chunks.rewind(),
             Segment::Plain(names) => names.seek((Cursor::START, 0)),
         }

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod attributes;
+mod chunk_file;
 mod chunk_listing;
 mod documents;
 mod file;
@@ -15,7 +16,9 @@ mod folder;
 mod grid_listing;
 mod listing;
 mod names;
+mod neighbours;
 mod numbers;
+mod odometer;
 mod options;
 mod place;
 mod shown;
@@ -44,6 +47,7 @@ use crate::chunk::{Cache, Counters, Freshness, Shared, Sources};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
 use crate::store::{Capacity, Cursor, Detail, ObjectMeta, Prefix, Store, StoreError};
+use crate::workers::Workers;
 use numbers::Numbers;
 use place::Place;
 use shown::{Shown, ShownArray, Unusable};
@@ -96,6 +100,7 @@ impl View {
             shared: Shared {
                 sources: Arc::new(Sources::new(store, freshness, Arc::clone(&counters))),
                 cache: Cache::new(budget, Arc::clone(&counters)),
+                workers: Workers::new(std::thread::available_parallelism().map_or(1, usize::from)),
                 max_chunk_bytes: options.max_chunk_bytes,
             },
             counters,
@@ -177,6 +182,11 @@ impl View {
     /// Size and free space of what holds the store, if it can say.
     pub fn capacity(&self) -> Option<Capacity> {
         self.shared.sources.store().capacity()
+    }
+
+    /// Who does what takes long; to be finished before the view is dropped.
+    pub fn workers(&self) -> &Arc<Workers> {
+        &self.shared.workers
     }
 
     /// What was done so far.

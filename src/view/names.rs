@@ -16,7 +16,7 @@
 //! Source: Zarr v3 core, section "Chunk key encodings".
 
 use crate::grid::Dims;
-use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of};
+use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of, push_index};
 
 /// What a name in an array's directory, or in a directory of chunks, is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,11 +86,20 @@ impl ChunkNames {
 
     /// The name of a chunk, or of a directory of chunks, in the directory that holds it.
     pub(super) fn name_of(self, indices: &[u64]) -> Vec<u8> {
+        if let (true, Some((last, before))) = (self.is_nested(), indices.split_last()) {
+            let is_first = before.is_empty() && self.encoding.kind == KeyKind::Draft;
+            let mut name = if is_first { b"c".to_vec() } else { Vec::new() };
+            push_index(&mut name, *last);
+            return name;
+        }
         let mut key = if indices.len() == self.rank {
             self.encoding.encode(indices)
         } else {
             self.directory_key(indices)
         };
+        if self.root().is_none() {
+            return key;
+        }
         let name = key.iter().rposition(|&byte| byte == b'/');
         key.split_off(name.map_or(0, |slash| slash + 1))
     }
@@ -105,7 +114,7 @@ impl ChunkNames {
             } else if self.encoding.kind == KeyKind::Draft {
                 key.push(b'c');
             }
-            key.extend_from_slice(index.to_string().as_bytes());
+            push_index(&mut key, *index);
         }
         key
     }

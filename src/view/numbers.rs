@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::options::ViewKind;
 use super::vnode::{ChunkPlace, Vnode, VnodeId};
-use crate::grid::{indices_of, product, rank_of};
+use crate::grid::{Dims, indices_of, product, rank_of};
 use crate::store::Prefix;
 
 const FIRST_RANGE: u64 = 1 << 16;
@@ -133,6 +133,20 @@ impl Numbers {
         in_range.unwrap_or_else(|| self.interned_number(vnode, &self.lock()))
     }
 
+    /// The numbers of `place` and of those beside it, if they have a range.
+    pub(super) fn siblings_of(&self, place: &ChunkPlace) -> Option<SiblingNumbers> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        // Where there are several, the first that a chunk lies in counts.
+        let (base, range) = ranges.of_array(place.view, place.identity).next()?;
+        let counts = range.counts.get(..place.indices.len())?;
+        Some(SiblingNumbers {
+            view: place.view,
+            identity: place.identity,
+            first: base.checked_add(before_level(&range.counts, counts.len())?)?,
+            counts: counts.into(),
+        })
+    }
+
     fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
         let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
         // Another vnode with the same hash holds the number: the next one is free or ours.
@@ -208,11 +222,35 @@ fn range_len(counts: &[u64]) -> Option<u64> {
 
 /// Place within a range of the directory or chunk of `indices`.
 fn place_in_range(counts: &[u64], indices: &[u64]) -> Option<u64> {
-    let before = match indices.len() {
-        0 => 0,
-        n => range_len(counts.get(..n - 1)?)?,
-    };
-    before.checked_add(rank_of(indices, counts.get(..indices.len())?)?)
+    before_level(counts, indices.len())?
+        .checked_add(rank_of(indices, counts.get(..indices.len())?)?)
+}
+
+/// How many come before those of `level` indices in a range.
+fn before_level(counts: &[u64], level: usize) -> Option<u64> {
+    match level {
+        0 => Some(0),
+        level => range_len(counts.get(..level - 1)?),
+    }
+}
+
+/// The numbers of chunks of one array, or of directories of one level: for those who list many.
+/// Numbers in a range never change.
+#[derive(Debug)]
+pub(super) struct SiblingNumbers {
+    view: ViewKind,
+    identity: u64,
+    first: u64,
+    counts: Dims,
+}
+
+impl SiblingNumbers {
+    /// The number of `place`; `None` when it is not among these.
+    pub(super) fn of(&self, place: &ChunkPlace) -> Option<VnodeId> {
+        let among = self.identity == place.identity && self.view == place.view;
+        let rank = rank_of(&place.indices, &self.counts).filter(|_| among)?;
+        Some(VnodeId(self.first.checked_add(rank)?))
+    }
 }
 
 impl Range {
@@ -280,6 +318,11 @@ mod tests {
                 assert!(seen.insert(id), "{vnode:?} shares its number");
                 assert_eq!(numbers.vnode(id), Some(vnode.clone()));
                 assert_eq!(numbers.of(&vnode), id);
+                let (Vnode::Chunk(place) | Vnode::ChunkDirectory(place)) = &vnode else {
+                    panic!("{vnode:?}");
+                };
+                let siblings = numbers.siblings_of(place).unwrap();
+                assert_eq!(siblings.of(place), Some(id));
             }
         }
         assert_eq!(numbers.n_interned(), 0);
@@ -293,6 +336,17 @@ mod tests {
         numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[5, 4]);
         assert_eq!(numbers.of(&chunk(&[2, 3], 7)), before);
         let new = numbers.of(&chunk(&[4, 0], 7));
+        let place = |vnode| match vnode {
+            Vnode::Chunk(place) => place,
+            other => panic!("{other:?}"),
+        };
+        let siblings = numbers.siblings_of(&place(chunk(&[4, 0], 7))).unwrap();
+        assert_eq!(siblings.of(&place(chunk(&[2, 3], 7))), Some(before));
+        assert_eq!(
+            siblings.of(&place(chunk(&[4, 0], 7))),
+            None,
+            "not of the first"
+        );
         assert_eq!(numbers.vnode(new), Some(chunk(&[4, 0], 7)));
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use super::names::{ChunkNames, Name};
+use super::neighbours::Walks;
 use super::options::{Missing, ViewKind, ViewOptions};
 use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared, Slice};
 use crate::codec::BytesToBytes;
@@ -35,6 +36,8 @@ pub(super) struct ShownArray {
     /// How the view spells them, below `path`.
     pub(super) shown: ChunkNames,
     pub(super) reader: Arc<ArrayReader>,
+    /// Who reads its chunk files one after the other.
+    pub(super) walks: Walks,
     /// Bytes of a chunk that the store lacks, where that is a file of fill value.
     pub(super) absent_len: Option<u64>,
     /// Whether listings name every chunk of the grid.
@@ -154,6 +157,7 @@ impl ShownArray {
             is_gzip_in_doubt: form == Form::Encoded && foreign == Some(Target::V3) && may_be_zlib,
             foreign,
             reader: Arc::new(reader),
+            walks: Walks::default(),
             absent_len,
             lists_grid,
         })

@@ -34,6 +34,7 @@ impl View {
             "chunks": {
                 "decodes": n(&counters.decodes),
                 "partial_decodes": n(&counters.decodes_partial),
+                "partial_bytes": n(&counters.partial_bytes),
                 "decode_errors": n(&counters.decode_errors),
                 "index_verifications": n(&counters.index_verifications),
             },
@@ -42,6 +43,8 @@ impl View {
                 "misses": n(&counters.cache_misses),
                 "joins": n(&counters.cache_joins),
                 "evictions": n(&counters.cache_evictions),
+                "ahead": n(&counters.ahead_loads),
+                "ahead_unused": n(&counters.ahead_unused),
                 "waits": budget.waits(),
                 "bytes": used,
                 "peak_bytes": peak,

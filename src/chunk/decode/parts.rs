@@ -6,25 +6,26 @@
 //! blocks     |   0   |   1   |   2   |   3   |   4   |   5   |   of blosc: 0, 1, 2, 3
 //! ```
 //!
-//! What is not as an encoder makes it is left to who decodes the whole, and says what is wrong.
+//! Of a transposed chunk, all this is of the order that the bytes are stored in. What is not as
+//! an encoder makes it is left to who decodes the whole, and says what is wrong.
+
+mod blosc;
+mod scratch;
+mod windows;
+
+use smallvec::SmallVec;
 
 use super::{ArrayReader, Counters, LocatedChunk, to_usize};
 use crate::chunk::Slice;
+use crate::chunk::cache::BlockKey;
 use crate::chunk::region::{Piece, Space};
-use crate::codec::{BloscLayout, Parts, swap, undo_block};
+use crate::codec::{Parts, PartsPlace, swap};
 use crate::error::Error;
+use scratch::{Scratch, room};
+use windows::Reading;
 
-/// Most bytes of a window.
-const WINDOW_BYTES: u64 = 256 << 10;
-
-/// What is no farther apart costs less to read than a second read does.
-const GAP_BYTES: u64 = 8 << 10;
-
-/// Runs of so many bytes are worth a read of their own, without a copy.
-const LONG_RUN_BYTES: u64 = 32 << 10;
-
-/// Most blocks of a blosc buffer that is decoded in parts.
-const MAX_BLOCKS: u64 = 1 << 14;
+/// A part costs what so many bytes more would: calls, and what is decoded around it.
+const PART_BYTES: u64 = 8 << 10;
 
 /// What is wanted of a chunk, and where it goes.
 pub(in crate::chunk) struct Wanted<'a> {
@@ -34,9 +35,32 @@ pub(in crate::chunk) struct Wanted<'a> {
     pub(in crate::chunk) out: &'a mut [u8],
 }
 
+/// When parts are better than the whole.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::chunk) enum Terms {
+    /// When they are less than half of it: it would not be kept long enough.
+    Half,
+    /// While all that was decoded of this block costs less: it would be kept.
+    Spent(BlockKey),
+}
+
+/// What decoding parts takes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    /// Bytes decoded, or read where there is nothing to decode.
+    bytes: u64,
+    /// Parts that they are in.
+    parts: u64,
+}
+
 impl ArrayReader {
-    /// Decodes what is `wanted` of `chunk`, where that is little and can be had for less than
-    /// the whole. `false` when it is not so; the output then holds anything.
+    /// How parts of chunks are had; `None` when only the whole can be decoded.
+    pub(in crate::chunk) fn parts(&self) -> Option<Parts> {
+        self.layout.chain().parts(self.layout.data_type())
+    }
+
+    /// Decodes what is `wanted` of `chunk`, where `terms` say that this is better than the whole.
+    /// `false` when it is not; the output then holds anything.
     ///
     /// # Errors
     /// [`Error::Store`] when bytes cannot be read, and those of memory.
@@ -44,20 +68,32 @@ impl ArrayReader {
         &self,
         chunk: &LocatedChunk,
         wanted: &mut Wanted<'_>,
+        terms: &Terms,
     ) -> Result<bool, Error> {
+        let Some(parts) = self.parts() else {
+            return Ok(false);
+        };
         let bytes: u64 = wanted.pieces.iter().map(Piece::len).sum();
-        let encoded = &chunk.encoded;
-        if !self.is_worth_it(bytes, wanted) || encoded.is_sequential() {
+        let whole = wanted.chunk.len();
+        let is_some = bytes < whole || whole > self.shared.max_chunk_bytes;
+        if !is_some || chunk.encoded.is_sequential() {
             return Ok(false);
         }
-        let chain = self.layout.chain();
-        let done = match chain.parts(self.layout.data_type()) {
-            Some(Parts::Same { swap_unit }) if encoded.len() == wanted.chunk.len() => {
-                self.read_parts(encoded, swap_unit, wanted)?;
-                true
+        let done = match &parts.order {
+            None => self.decode_in_order(chunk, &parts, wanted, terms)?,
+            Some(order) => {
+                let Some(space) = wanted.chunk.permuted(order) else {
+                    return Ok(false);
+                };
+                let pieces = wanted.pieces.iter().map(|piece| piece.permuted(order));
+                let pieces: Option<SmallVec<[Piece; 2]>> = pieces.collect();
+                let mut stored = Wanted {
+                    chunk: &space,
+                    pieces: &pieces.ok_or(Error::Panicked)?,
+                    out: &mut *wanted.out,
+                };
+                self.decode_in_order(chunk, &parts, &mut stored, terms)?
             }
-            Some(Parts::Blosc) => self.decode_blosc(encoded, wanted)?.is_some(),
-            _ => false,
         };
         if done {
             Counters::add(&self.cache().counters().decodes_partial);
@@ -65,132 +101,86 @@ impl ArrayReader {
         Ok(done)
     }
 
-    /// Whether decoding `bytes` of a chunk is better than all of it, which would be kept.
-    fn is_worth_it(&self, bytes: u64, wanted: &Wanted<'_>) -> bool {
-        let whole = wanted.chunk.len();
-        bytes < whole.div_ceil(2) || whole > self.shared.max_chunk_bytes
+    fn decode_in_order(
+        &self,
+        chunk: &LocatedChunk,
+        parts: &Parts,
+        wanted: &mut Wanted<'_>,
+        terms: &Terms,
+    ) -> Result<bool, Error> {
+        let encoded = &chunk.encoded;
+        match parts.place {
+            PartsPlace::Same if encoded.len() != wanted.chunk.len() => Ok(false),
+            PartsPlace::Same => self.read_parts(encoded, parts.swap_unit, wanted, terms),
+            PartsPlace::Blosc => self.decode_blosc(encoded, parts.swap_unit, wanted, terms),
+        }
+    }
+
+    /// Whether parts that take `cost` are better than a whole chunk of so many bytes. Counts
+    /// them as spent.
+    fn accepts(&self, terms: &Terms, cost: Cost, whole: u64) -> bool {
+        // A whole that is refused is no choice.
+        whole > self.shared.max_chunk_bytes
+            || match terms {
+                Terms::Half => cost.bytes < whole.div_ceil(2),
+                Terms::Spent(key) => {
+                    let parts = cost.parts.saturating_mul(PART_BYTES);
+                    let cost = cost.bytes.saturating_add(parts);
+                    self.cache().spent().spend(key, cost, whole)
+                }
+            }
     }
 
     /// Reads what is wanted of `decoded`, the bytes of a chunk with its numbers in units of
-    /// `swap_unit` reversed.
+    /// `swap_unit` reversed; `false` when `terms` say that it is too much.
     fn read_parts(
         &self,
         decoded: &Slice,
         swap_unit: usize,
         wanted: &mut Wanted<'_>,
-    ) -> Result<(), Error> {
+        terms: &Terms,
+    ) -> Result<bool, Error> {
         let chunk = wanted.chunk;
-        let counter = &self.cache().counters().fetched_bytes;
         let unit = u64::try_from(swap_unit).unwrap_or(1).max(1);
-        let mut window = Vec::new();
-        let mut reservation = None;
-        for piece in wanted.pieces {
-            if unit == 1 && piece.run_len(chunk) >= LONG_RUN_BYTES {
-                piece.for_each_run(chunk, wanted.out, |from, out| {
-                    Counters::add_n(counter, out.len() as u64);
-                    decoded.read_at(from, out)
-                })?;
-                continue;
-            }
-            if reservation.is_none() {
-                let most = WINDOW_BYTES.saturating_add(unit);
-                reservation = Some(self.cache().reserve(most, decoded.holding())?);
-            }
-            let near = Near {
-                gap: GAP_BYTES,
-                most: WINDOW_BYTES - WINDOW_BYTES % unit,
-                unit,
-            };
-            near.for_each_window(piece, chunk, |start, end| {
-                window.resize(to_usize(end - start)?, 0);
-                Counters::add_n(counter, end - start);
-                decoded.read_at(start, &mut window)?;
-                swap(swap_unit, &mut window);
-                copy_window(chunk, piece, &window, start, wanted.out)
+        let reading = Reading::new(wanted.pieces, chunk, unit);
+        let cost = match terms {
+            Terms::Half => Cost {
+                bytes: wanted.pieces.iter().map(Piece::len).sum(),
+                parts: 0,
+            },
+            Terms::Spent(_) => reading.cost(chunk)?,
+        };
+        if !self.accepts(terms, cost, chunk.len()) {
+            return Ok(false);
+        }
+        for piece in &reading.long {
+            piece.for_each_run(chunk, wanted.out, |from, out| {
+                self.count_parts(out.len() as u64);
+                decoded.read_at(from, out)
             })?;
         }
-        Ok(())
-    }
-
-    /// `None` when `encoded` is better decoded whole.
-    fn decode_blosc(&self, encoded: &Slice, wanted: &mut Wanted<'_>) -> Result<Option<()>, Error> {
-        let mut header = [0; BloscLayout::HEADER_LEN];
-        let header_len = header.len() as u64;
-        if encoded.len() < header_len {
-            return Ok(None);
-        }
-        encoded.read_at(0, &mut header)?;
-        let whole = wanted.chunk.len();
-        let Some(layout) = BloscLayout::parse(&header, encoded.len(), whole) else {
-            return Ok(None);
-        };
-        if let Some(decoded) = layout.copied_at().and_then(|at| encoded.part(at, whole)) {
-            self.read_parts(&decoded, 1, wanted)?;
-            return Ok(Some(()));
-        }
-        let limit = self.shared.max_chunk_bytes;
-        if layout.n_blocks() > MAX_BLOCKS || layout.block_len() > limit {
-            return Ok(None);
-        }
-        // Starts as read, as numbers, and in order; and the numbers of blocks, twice.
-        let lists = layout.starts_len().saturating_mul(1 + 2 * 2 + 2 * 2);
-        let room = layout.block_scratch().saturating_add(lists);
-        let _reservation = self.cache().reserve(room, encoded.holding())?;
-        let numbers = touched(wanted, layout.block_len()).ok_or(Error::Panicked)?;
-        let decoding = layout.block_len().saturating_mul(numbers.len() as u64);
-        if !self.is_worth_it(decoding, wanted) {
-            return Ok(None);
-        }
-        let counter = &self.cache().counters().fetched_bytes;
-        let mut starts = vec![0; to_usize(layout.starts_len())?];
-        if header_len + layout.starts_len() > encoded.len() {
-            return Ok(None);
-        }
-        encoded.read_at(header_len, &mut starts)?;
-        Counters::add_n(counter, header_len + layout.starts_len());
-        let Some(blocks) = layout.blocks(&starts) else {
-            return Ok(None);
-        };
-        let (mut buffer, mut decoded) = (Vec::new(), Vec::new());
-        for number in numbers {
-            let Some(block) = blocks.block(number) else {
-                return Ok(None);
-            };
-            buffer.clear();
-            buffer.extend(block.prefix);
-            buffer.resize(block.prefix.len() + to_usize(block.len)?, 0);
-            let (_, stored) = buffer.split_at_mut(block.prefix.len());
-            encoded.read_at(block.offset, stored)?;
-            Counters::add_n(counter, block.len);
-            decoded.resize(to_usize(block.decoded_len)?, 0);
-            if undo_block(&buffer, &mut decoded).is_none() {
-                return Ok(None);
-            }
-            let start = number * layout.block_len();
-            for piece in wanted.pieces {
-                copy_window(wanted.chunk, piece, &decoded, start, wanted.out)?;
-            }
-        }
-        Ok(Some(()))
-    }
-}
-
-/// The blocks of `block_len` bytes in which anything wanted lies, in order.
-fn touched(wanted: &Wanted<'_>, block_len: u64) -> Option<Vec<u64>> {
-    let mut numbers: Vec<u64> = Vec::new();
-    for piece in wanted.pieces {
-        piece.for_each_span(wanted.chunk, |start, end| {
-            let last = (end - 1) / block_len;
-            let mut first = start / block_len;
-            if numbers.last() == Some(&first) {
-                first += 1;
-            }
-            numbers.extend(first..=last);
+        Scratch::with(|scratch| {
+            reading.short.iter().try_for_each(|pieces| {
+                reading.near.for_each_window(pieces, chunk, |start, end| {
+                    let window = room(&mut scratch.decoded, to_usize(end - start)?);
+                    self.count_parts(end - start);
+                    decoded.read_at(start, window)?;
+                    swap(swap_unit, window);
+                    let mut pieces = pieces.iter();
+                    pieces
+                        .try_for_each(|piece| copy_window(chunk, piece, window, start, wanted.out))
+                })
+            })
         })?;
-        numbers.sort_unstable();
-        numbers.dedup();
+        Ok(true)
     }
-    Some(numbers)
+
+    /// Counts bytes that are read as they are decoded.
+    fn count_parts(&self, bytes: u64) {
+        let counters = self.cache().counters();
+        Counters::add_n(&counters.fetched_bytes, bytes);
+        Counters::add_n(&counters.partial_bytes, bytes);
+    }
 }
 
 /// Copies what of `piece` lies in `window`, bytes of `chunk` from `start` on.
@@ -208,54 +198,6 @@ fn copy_window(
         None => Some(()),
     });
     copied.ok_or(Error::Panicked)
-}
-
-/// Which bytes are read at once.
-struct Near {
-    /// Those no farther apart than this,
-    gap: u64,
-    /// no more than this, a multiple of the unit,
-    most: u64,
-    /// and whole units.
-    unit: u64,
-}
-
-impl Near {
-    /// Calls `read` with windows, in order, in which all of `piece` lies.
-    fn for_each_window(
-        &self,
-        piece: &Piece,
-        chunk: &Space,
-        mut read: impl FnMut(u64, u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut done = Ok(());
-        let mut pending: Option<(u64, u64)> = None;
-        let mut flush = |(mut start, end): (u64, u64)| {
-            while start < end && done.is_ok() {
-                let next = end.min(start + self.most);
-                done = read(start, next);
-                start = next;
-            }
-        };
-        let spans = piece.for_each_span(chunk, |start, end| {
-            let start = start - start % self.unit;
-            let end = end.next_multiple_of(self.unit);
-            pending = Some(match pending {
-                Some((first, last))
-                    if start.saturating_sub(last) <= self.gap && end - first <= self.most =>
-                {
-                    (first, end)
-                }
-                Some(before) => {
-                    flush(before);
-                    (start, end)
-                }
-                None => (start, end),
-            });
-        });
-        pending.into_iter().for_each(&mut flush);
-        done.and(spans.ok_or(Error::Panicked))
-    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64
             Arc::clone(&counters),
         )),
         cache: Cache::new(Arc::clone(&budget), counters),
+        workers: crate::workers::Workers::new(1),
         max_chunk_bytes,
     };
     let layout = ChunkLayout::new(&array, Shards::Expand).unwrap();

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::copy::{self, Axes, Axis};
-use super::space::{Bounds, Space};
+use super::space::{Bounds, Space, permuted};
 use crate::error::Error;
 
 /// A box of bytes of a decoded chunk, and where each goes in the output.
@@ -26,6 +26,35 @@ pub(super) struct PieceAxis {
 }
 
 impl Piece {
+    /// `len` bytes of `chunk` from `from` on, in its own order, at the beginning of the output.
+    pub(in crate::chunk) fn of_range(chunk: &Space, from: u64, len: u64) -> SmallVec<[Piece; 2]> {
+        let boxes = chunk.boxes(from, from + len);
+        let pieces = boxes.map(|bounds| {
+            let axes = bounds.iter().zip(chunk.strides());
+            let mut piece = Piece {
+                axes: axes
+                    .map(|(&(low, high), &out)| PieceAxis {
+                        start: low,
+                        length: high - low,
+                        out,
+                    })
+                    .collect(),
+                out: 0,
+            };
+            piece.out = piece.first(chunk) - from;
+            piece
+        });
+        pieces.collect()
+    }
+
+    /// The same piece of a chunk whose axes are permuted, as [`Space::permuted`] does.
+    pub(in crate::chunk) fn permuted(&self, order: &[usize]) -> Option<Piece> {
+        Some(Piece {
+            axes: permuted(&self.axes, order)?,
+            out: self.out,
+        })
+    }
+
     /// Bytes of the piece.
     pub(in crate::chunk) fn len(&self) -> u64 {
         self.axes.iter().map(|axis| axis.length).product()

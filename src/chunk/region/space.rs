@@ -19,8 +19,8 @@ pub(in crate::chunk) struct Space {
 
 impl Space {
     /// A space of `lengths`; `None` when it is larger than a file can be.
-    pub(super) fn new(lengths: impl Iterator<Item = u64>) -> Option<Space> {
-        let lengths: SmallVec<[u64; 7]> = lengths.collect();
+    pub(in crate::chunk) fn new(lengths: impl IntoIterator<Item = u64>) -> Option<Space> {
+        let lengths: SmallVec<[u64; 7]> = lengths.into_iter().collect();
         let len = product(&lengths).filter(|&len| i64::try_from(len).is_ok())?;
         let mut strides = SmallVec::from_elem(0, lengths.len());
         if len > 0 {
@@ -40,6 +40,13 @@ impl Space {
     /// Points.
     pub(in crate::chunk) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// The space whose axis i is axis `order[i]` of this one, and whose last is the same: the
+    /// bytes of an element. `None` when `order` has another rank.
+    pub(in crate::chunk) fn permuted(&self, order: &[usize]) -> Option<Space> {
+        let lengths = permuted(&self.lengths, order)?;
+        Space::new(lengths)
     }
 
     /// Points from one to the next along each axis; zeros when there are none.
@@ -84,6 +91,16 @@ impl Space {
         }
         (bounds, len)
     }
+}
+
+/// All but the last of `axes` in `order`, then that one.
+pub(super) fn permuted<T: Clone>(axes: &[T], order: &[usize]) -> Option<SmallVec<[T; 7]>> {
+    let (last, axes) = axes.split_last()?;
+    if axes.len() != order.len() {
+        return None;
+    }
+    let axes = order.iter().map(|&axis| axes.get(axis).cloned());
+    axes.chain([Some(last.clone())]).collect()
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ fn buffers_grow_up_to_the_limit() {
             );
         }
         for length in [0, 1, (1 << 20) - 1, (1 << 20) + 1] {
-            let mut out = vec![0; length];
+            let mut out = vec![0xa5; length];
             assert!(
                 codec.undo_exactly(encoded, &mut out).is_err(),
                 "{name} of {length}"

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    codec::{BytesCodec, IndexLayout, IndexLocation},
+    codec::{BytesCodec, Checksum, ChecksumKind, ChecksumLocation, IndexLayout, IndexLocation},
     dtype::{ByteOrder, Element, ItemLayout},
 };
 use BytesToBytes::{Blosc, Gzip, Zlib, Zstd};
@@ -314,5 +314,60 @@ fn damage_is_never_more_than_an_error() {
             damaged[at] = [0, 1, 255, damaged[at] ^ (1 << random(8))][random(4)];
         }
         let _ = decode(codecs, shape, dtype, &damaged);
+    }
+}
+
+/// What is read to its place and finished is what is decoded.
+#[test]
+fn numbers_are_decoded_in_place() {
+    let stored: Vec<u8> = (0..48).collect();
+    let fill = FillValue::new(vec![0], true);
+    let start = BytesToBytes::Checksum(Checksum {
+        kind: ChecksumKind::Crc32,
+        location: ChecksumLocation::Start,
+    });
+    let start_of = |bytes: &[u8]| crc32fast::hash(bytes).to_le_bytes();
+    let dtype = numbers(4, 1);
+    let spec = ChunkSpec {
+        shape: &[3, 4],
+        dtype: &dtype,
+        fill: &fill,
+    };
+    for endian in [ByteOrder::Little, ByteOrder::Big] {
+        for (codecs, encoded) in [
+            (vec![], stored.clone()),
+            (vec![CRC32C], encode(&CRC32C, &stored)),
+            (
+                vec![start.clone()],
+                [&start_of(&stored)[..], &stored].concat(),
+            ),
+        ] {
+            let chain = chain(&[&[1, 0], &[1, 0]], endian, &codecs);
+            let mut decoded = vec![0xee; 48];
+            chain.decode(&spec, &encoded, &mut decoded).unwrap();
+            let step = chain.in_place(&dtype).unwrap();
+            let (before, after) = step.around();
+            assert_eq!(before + 48 + after, encoded.len() as u64, "{codecs:?}");
+            let (before, rest) = encoded.split_at(usize::try_from(before).unwrap());
+            let (body, after) = rest.split_at(48);
+            let around = [before, after].concat();
+            let mut out = body.to_vec();
+            step.finish(&around, &mut out).unwrap();
+            assert_eq!(out, decoded, "{codecs:?} {endian:?}");
+            let mut damaged = body.to_vec();
+            damaged[7] ^= 1;
+            assert_eq!(
+                step.finish(&around, &mut damaged).is_err(),
+                !codecs.is_empty()
+            );
+            assert!(step.finish(&[0; 3], &mut out).is_err() || codecs.is_empty());
+        }
+    }
+    for other in [
+        chain(&[&[1, 0]], ByteOrder::Little, &[]),
+        chain(&[], ByteOrder::Little, &[Zstd]),
+        chain(&[], ByteOrder::Little, &[CRC32C, CRC32C]),
+    ] {
+        assert_eq!(other.in_place(&dtype), None);
     }
 }

@@ -29,6 +29,7 @@ pub struct Filter {
     kind: FilterKind,
     decoded_size: u64,
     encoded: DataType,
+    is_identity: bool,
 }
 
 /// What a filter does.
@@ -59,7 +60,17 @@ pub(crate) enum FilterKind {
 impl Filter {
     /// A filter from elements of `decoded` to elements of `encoded`.
     pub(crate) fn new(kind: FilterKind, decoded: &DataType, encoded: DataType) -> Filter {
+        let same_bytes = match &kind {
+            FilterKind::Elementwise {
+                operation,
+                decoded,
+                encoded,
+            } => operation.is_identity(*decoded, *encoded),
+            _ => false,
+        };
+        let numbers = |of: &DataType| (of.item_size, of.swap_unit());
         Filter {
+            is_identity: same_bytes && numbers(decoded) == numbers(&encoded),
             kind,
             decoded_size: decoded.item_size,
             encoded,
@@ -87,6 +98,11 @@ impl Filter {
             self.kind,
             FilterKind::Elementwise { .. } | FilterKind::Categories(_)
         )
+    }
+
+    /// Whether decoding leaves bytes as they are, and what numbers they make up.
+    pub(super) fn is_identity(&self) -> bool {
+        self.is_identity
     }
 
     /// Shape of the encoded elements, from that of the decoded ones.
@@ -126,6 +142,7 @@ impl Filter {
                 encoded: stored,
             } => {
                 if operation.is_identity(*decoded, *stored) {
+                    super::bytes_to_bytes::expect_length(self.name(), encoded.len(), out.len())?;
                     out.copy_from_slice(encoded);
                     return Ok(());
                 }

@@ -6,10 +6,14 @@ use super::super::View;
 use super::super::file::{Content, Opened};
 use super::super::vnode::PlainName;
 use super::file::{PlainFile, Source};
+use super::sequence::{Access, Sequence};
 use super::snapshot::Snapshot;
-use crate::chunk::{ChunkLayout, Policy, Versions};
+use crate::chunk::{ArrayReader, ChunkLayout, Policy, Region, Versions};
 use crate::error::Error;
 use crate::plain::Elements;
+
+/// Reads of less than this may be random: the rest of a chunk may never be asked for.
+const SMALL_BYTES: usize = 64 << 10;
 
 /// An opened file of the arrays view: a layout, and the versions of chunks that are shown.
 #[derive(Debug)]
@@ -18,6 +22,7 @@ pub(in crate::view) struct PlainOpen {
     snapshot: Arc<Snapshot>,
     /// How each array is read.
     policies: Vec<Policy>,
+    sequences: Vec<Sequence>,
 }
 
 impl Drop for PlainOpen {
@@ -62,7 +67,9 @@ impl View {
                 *policy = self.policy(elements, source);
             }
         }
+        let sequences = file.sources.iter().map(|_| Sequence::default());
         let opened = PlainOpen {
+            sequences: sequences.collect(),
             file,
             snapshot,
             policies,
@@ -98,7 +105,7 @@ impl View {
 /// room for what decoding a few of them takes.
 pub fn cache_for(row: u64, layout: &ChunkLayout) -> u64 {
     let chunk = layout.decoded_len().unwrap_or(0);
-    row.saturating_add((row / 3).max(chunk.saturating_mul(4)))
+    row.saturating_add((row / 3).max(chunk.saturating_mul(8)))
 }
 
 /// A size as `--cache-size` takes it, rounded up.
@@ -129,22 +136,30 @@ impl PlainOpen {
     pub(in crate::view) fn try_read(&self, offset: u64, out: &mut [u8]) -> bool {
         // The kernel asks through this handle: what it held it dropped when that was opened.
         self.snapshot.set_clean();
+        // What another read looked at may not be of this state, as long as that has not ended.
+        if !self.snapshot.is_confirmed() {
+            return false;
+        }
         let read = self.file.layout.read(offset, out, |elements, from, to| {
             self.try_fetch(elements, from, to)
         });
-        // What another read looked at may not be of this state, as long as that has not ended.
         read.is_ok() && self.snapshot.is_confirmed()
     }
 
     fn try_fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), NotAtHand> {
-        let source = self.file.sources.get(elements.array).ok_or(NotAtHand)?;
-        let region = source.region(elements).ok_or(NotAtHand)?;
-        let versions: &dyn Versions = &*self.snapshot;
-        if source.reader().try_gather(&region, from, out, versions) {
-            Ok(())
-        } else {
-            Err(NotAtHand)
+        let run = self.run(elements).ok_or(NotAtHand)?;
+        let at_hand = run
+            .reader
+            .try_gather(&run.region, from, out, &*self.snapshot);
+        if !at_hand {
+            return Err(NotAtHand);
         }
+        let len = out.len() as u64;
+        if run.sequence.goes_on(from, len) && run.policy == Policy::Whole {
+            run.sequence
+                .advance(run.access(from, len), &self.versions());
+        }
+        Ok(())
     }
 
     /// Fills `out` from `offset`.
@@ -164,21 +179,53 @@ impl PlainOpen {
     }
 
     fn fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), Error> {
-        let source = self
-            .file
-            .sources
-            .get(elements.array)
-            .ok_or(Error::Panicked)?;
-        let region = source.region(elements).ok_or(Error::Panicked)?;
-        let policy = self.policies.get(elements.array).copied();
-        let versions: &dyn Versions = &*self.snapshot;
-        source.reader().gather(
-            &region,
+        let run = self.run(elements).ok_or(Error::Panicked)?;
+        let versions = self.versions();
+        let len = out.len() as u64;
+        let goes_on = run.sequence.goes_on(from, len);
+        let policy = match run.policy {
+            Policy::Whole if !goes_on && out.len() < SMALL_BYTES => Policy::ByCost,
+            policy => policy,
+        };
+        run.reader
+            .gather(&run.region, from, out, &versions, policy)?;
+        if goes_on && run.policy == Policy::Whole {
+            run.sequence.advance(run.access(from, len), &versions);
+        }
+        Ok(())
+    }
+
+    fn versions(&self) -> Arc<dyn Versions> {
+        Arc::<Snapshot>::clone(&self.snapshot)
+    }
+
+    fn run(&self, elements: &Elements) -> Option<Run<'_>> {
+        let source = self.file.sources.get(elements.array)?;
+        Some(Run {
+            reader: source.reader(),
+            region: source.region(elements)?,
+            policy: *self.policies.get(elements.array)?,
+            sequence: self.sequences.get(elements.array)?,
+        })
+    }
+}
+
+/// A run of elements of a file, and who reads it how.
+struct Run<'a> {
+    reader: &'a Arc<ArrayReader>,
+    region: Region,
+    policy: Policy,
+    sequence: &'a Sequence,
+}
+
+impl Run<'_> {
+    fn access(&self, from: u64, len: u64) -> Access<'_> {
+        Access {
+            reader: self.reader,
+            region: &self.region,
             from,
-            out,
-            versions,
-            policy.unwrap_or(Policy::Whole),
-        )
+            len,
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use lru::{DefaultHasher, LruCache};
+
 use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
@@ -28,6 +30,9 @@ use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
 
 /// Stored objects whose versions are remembered.
 const MOST_SEEN: usize = 2048;
+/// Of others, those that were read last, so that the lines of a row of chunks ask once: while
+/// someone reads.
+const MOST_RECENT: usize = 1 << 13;
 /// Directories that are remembered; of others, only their times say something.
 const MOST_DIRECTORIES: usize = 2048;
 
@@ -62,10 +67,32 @@ struct State {
     touched: HashMap<Prefix, Touched>,
     /// How often the moment moved.
     moves: u64,
-    seen: HashMap<(u64, Dims), (Key, Option<Version>)>,
+    seen: HashMap<Place, (Key, Option<Version>), DefaultHasher>,
     /// Whether some that were read are not in `seen`.
     overflowed: bool,
+    /// The last of those.
+    recent: LruCache<Place, Option<Version>>,
     stale: bool,
+}
+
+/// A stored object of an array: the identity of its reader, and the object's indices.
+type Place = (u64, Dims);
+
+impl State {
+    /// Remembers for a while what is not in `seen`.
+    fn remember(&mut self, place: Place, version: Option<Version>) -> Result<(), Error> {
+        if let Some(known) = self.recent.put(place, version)
+            && known != version
+        {
+            // Another thread was first, and saw another one.
+            self.stale = true;
+            return Err(Error::Stale);
+        }
+        if self.recent.len() > MOST_RECENT {
+            self.recent.pop_lru();
+        }
+        Ok(())
+    }
 }
 
 /// What was looked at in a directory.
@@ -106,8 +133,9 @@ impl Snapshot {
                 directories: HashMap::new(),
                 touched: HashMap::new(),
                 moves: 0,
-                seen: HashMap::new(),
+                seen: HashMap::default(),
                 overflowed: false,
+                recent: LruCache::unbounded(),
                 stale: false,
             }),
         }
@@ -120,7 +148,9 @@ impl Snapshot {
 
     /// One reader less.
     pub(super) fn close(&self) {
-        self.handles.fetch_sub(1, Ordering::AcqRel);
+        if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.state).recent = LruCache::unbounded();
+        }
     }
 
     /// Whether someone reads it.
@@ -352,6 +382,9 @@ impl Versions for Snapshot {
                     state.seen.insert(place, (key, version));
                 } else {
                     state.overflowed = true;
+                    if self.is_open() {
+                        state.remember(place, version)?;
+                    }
                 }
                 return Ok(version);
             }
@@ -365,16 +398,25 @@ impl Versions for Snapshot {
     }
 
     fn known(&self, reader: &Arc<ArrayReader>, indices: &[u64]) -> Option<Option<Version>> {
-        let state = lock(&self.state);
+        let mut state = lock(&self.state);
         if state.stale {
             return None;
         }
-        let seen = state.seen.get(&place(reader, indices))?;
-        Some(seen.1)
+        let place = place(reader, indices);
+        match state.seen.get(&place) {
+            Some(seen) => Some(seen.1),
+            None if state.overflowed => state.recent.get(&place).copied(),
+            None => None,
+        }
+    }
+
+    fn settle(&self) {
+        // A read that finds them unsettled asks again, and says what is wrong.
+        let _ = self.confirm();
     }
 }
 
-fn place(reader: &ArrayReader, indices: &[u64]) -> (u64, Dims) {
+fn place(reader: &ArrayReader, indices: &[u64]) -> Place {
     (reader.identity(), reader.layout().stored_indices(indices))
 }
 

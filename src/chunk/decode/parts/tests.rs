@@ -1,7 +1,7 @@
 //! What is read and decoded of a chunk, counted; that the bytes are right, random arrays show
 //! (`chunk::gather`).
 
-use super::*;
+use super::windows::Near;
 use crate::chunk::Region;
 use crate::grid::ChunkGrid;
 
@@ -13,7 +13,7 @@ fn windows(shape: &[u64], region: &Region, near: &Near) -> Vec<(u64, u64)> {
     let mut windows = Vec::new();
     cut.visit(0, len, |_, pieces| {
         pieces.iter().try_for_each(|piece| {
-            near.for_each_window(piece, cut.chunk(), |start, end| {
+            near.for_each_window(&[piece], cut.chunk(), |start, end| {
                 windows.push((start, end));
                 Ok(())
             })

@@ -42,6 +42,8 @@ pub(super) struct Model {
     pub(super) per_shard: Option<Vec<u64>>,
     pub(super) item: (&'static str, u64),
     pub(super) big: bool,
+    /// Chunks are stored with their axes reversed.
+    pub(super) reversed: bool,
     pub(super) compressor: Compressor,
     /// Bit i: the i-th chunk is absent.
     pub(super) absent: u64,
@@ -90,7 +92,7 @@ impl Compressor {
     }
 }
 
-fn compressor() -> impl Strategy<Value = Compressor> {
+pub(super) fn compressor() -> impl Strategy<Value = Compressor> {
     let names = vec![c"lz4", c"zstd", c"blosclz"];
     let blosc = (
         prop::sample::select(names),
@@ -165,7 +167,14 @@ impl Model {
 
     pub(super) fn encoded(&self, chunk: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for within in points(&self.chunk) {
+        let mut stored = self.chunk.clone();
+        if self.reversed {
+            stored.reverse();
+        }
+        for mut within in points(&stored) {
+            if self.reversed {
+                within.reverse();
+            }
             let corner = chunk.iter().zip(&self.chunk).zip(&within);
             let at: Vec<u64> = corner.map(|((i, n), j)| i * n + j).collect();
             let mut element = self.element(&at);
@@ -208,6 +217,11 @@ impl Model {
         } else {
             json!("bytes")
         }];
+        if self.reversed {
+            let order: Vec<usize> = (0..self.chunk.len()).rev().collect();
+            let transpose = json!({"name": "transpose", "configuration": {"order": order}});
+            codecs.insert(0, transpose);
+        }
         match self.compressor {
             Compressor::None => {}
             Compressor::Zstd => codecs.push(json!({
@@ -283,6 +297,7 @@ pub(super) fn reader(document: &str, store: &Arc<MemoryStore>, budget: u64) -> A
     let shared = Shared {
         sources: Arc::new(sources),
         cache: Cache::new(Budget::new(budget), counters),
+        workers: crate::workers::Workers::new(2),
         max_chunk_bytes: 1 << 30,
     };
     let layout = ChunkLayout::new(&array, Shards::Expand).unwrap();
@@ -299,11 +314,11 @@ pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
     // Of each axis: its length, that of a chunk, chunks of a shard; the rest for the region.
     let one = (0..8_u64, 1..5_u64, 1..3_u64, any::<(u64, u64, u64)>());
     let axes = proptest::collection::vec(one, 0..=5);
-    let flags = any::<(bool, bool, bool)>();
+    let flags = any::<(bool, bool, bool, bool)>();
     let coding = (flags, compressor());
     let item = prop::sample::select(ITEMS.to_vec());
     (axes, coding, item, any::<(u64, u64)>()).prop_map(|(axes, coding, item, absent)| {
-        let ((sharded, large, big), compressor) = coding;
+        let ((sharded, large, big, reversed), compressor) = coding;
         // Arrays of five axes stay small.
         let most = [8, 8, 8, 7, 5, 4][axes.len()];
         // Chunks of many blocks, of few axes.
@@ -334,6 +349,7 @@ pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
             shape,
             chunk: axes.iter().map(|axis| axis.1 * scale).collect(),
             per_shard: sharded.then(|| axes.iter().map(|axis| axis.2).collect()),
+            reversed,
             big: big && item.0.starts_with("uint"),
             item,
             compressor,

@@ -140,7 +140,7 @@ fn a_transpose_comes_before_the_filter() {
         dtype: &data_type,
         fill: &FillValue::zeros(1),
     };
-    let mut out = [0; 6];
+    let mut out = [0xa5; 6];
     chain
         .decode(&spec, &unhex("0103fe03fe03"), &mut out)
         .unwrap();
@@ -251,7 +251,7 @@ fn shards_behind_filters_keep_their_fill_value() {
         dtype: &data_type,
         fill: &fill(11),
     };
-    let mut out = [0; 16];
+    let mut out = [0xa5; 16];
     chain.decode(&spec, &shard, &mut out).unwrap();
     assert_eq!(
         out,

@@ -1,0 +1,105 @@
+//! libdeflate, which decodes a whole buffer at once, and nothing but that.
+//!
+//! It is twice as fast as decoders that can stop anywhere. A decoder holds tables that are built
+//! anew for every block, so that one for each thread serves all streams.
+
+#![expect(
+    unsafe_code,
+    reason = "libdeflate has no safe interface that tells where a stream ends"
+)]
+
+use std::{cell::RefCell, ptr::NonNull};
+
+use libdeflate_sys::{
+    libdeflate_alloc_decompressor, libdeflate_decompressor, libdeflate_free_decompressor,
+    libdeflate_gzip_decompress_ex, libdeflate_result,
+    libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE, libdeflate_result_LIBDEFLATE_SUCCESS,
+    libdeflate_zlib_decompress_ex,
+};
+
+/// What a stream is wrapped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wrapping {
+    /// RFC 1952: one member.
+    Gzip,
+    /// RFC 1950.
+    Zlib,
+}
+
+/// What became of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inflated {
+    /// Decoded, its checksum verified.
+    Whole {
+        /// Bytes of the stream, wrapping included.
+        read: usize,
+        /// Bytes decoded.
+        written: usize,
+    },
+    /// It decodes to more than there is room for.
+    Overflow,
+    /// Cut short, or not as its format has it.
+    Damaged,
+    /// No memory for the tables.
+    OutOfMemory,
+}
+
+/// Decodes the stream that `encoded` begins with into the beginning of `out`.
+pub(super) fn inflate(wrapping: Wrapping, encoded: &[u8], out: &mut [u8]) -> Inflated {
+    thread_local! {
+        static INFLATER: RefCell<Option<Inflater>> = const { RefCell::new(None) };
+    }
+    INFLATER.with_borrow_mut(|inflater| {
+        if inflater.is_none() {
+            *inflater = Inflater::new();
+        }
+        match inflater {
+            Some(inflater) => inflater.inflate(wrapping, encoded, out),
+            None => Inflated::OutOfMemory,
+        }
+    })
+}
+
+/// The tables of a decoder.
+struct Inflater(NonNull<libdeflate_decompressor>);
+
+impl Inflater {
+    fn new() -> Option<Inflater> {
+        // SAFETY: takes nothing; null, which is out of memory, becomes `None`.
+        NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Inflater)
+    }
+
+    fn inflate(&mut self, wrapping: Wrapping, encoded: &[u8], out: &mut [u8]) -> Inflated {
+        let (mut read, mut written) = (0, 0);
+        let decode = match wrapping {
+            Wrapping::Gzip => libdeflate_gzip_decompress_ex,
+            Wrapping::Zlib => libdeflate_zlib_decompress_ex,
+        };
+        // SAFETY: the decoder is alive, and borrowed by this call alone. Both slices are as long
+        // as said; the library reads and writes within them, whatever the bytes are.
+        let verdict: libdeflate_result = unsafe {
+            decode(
+                self.0.as_ptr(),
+                encoded.as_ptr().cast(),
+                encoded.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                &raw mut read,
+                &raw mut written,
+            )
+        };
+        #[expect(non_upper_case_globals, reason = "names of the library")]
+        match verdict {
+            libdeflate_result_LIBDEFLATE_SUCCESS => Inflated::Whole { read, written },
+            libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Inflated::Overflow,
+            _ => Inflated::Damaged,
+        }
+    }
+}
+
+impl Drop for Inflater {
+    fn drop(&mut self) {
+        // SAFETY: `new` allocated it, and nothing else frees it.
+        unsafe { libdeflate_free_decompressor(self.0.as_ptr()) }
+    }
+}

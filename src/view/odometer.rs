@@ -1,0 +1,108 @@
+//! The indices in a box, one after the other in C order, without a division for each.
+
+use crate::grid::{Dims, indices_of, product};
+
+/// Goes through a box of indices; the last one turns fastest.
+#[derive(Debug, Clone)]
+pub(super) struct Odometer {
+    lower: Dims,
+    lengths: Dims,
+    total: u64,
+    /// How many were passed, and the indices that come next, while there are any.
+    passed: u64,
+    at: Dims,
+}
+
+impl Odometer {
+    /// Those from `lower` on, `lengths` of them along each axis. `None` when they are too many
+    /// to count, or not of one rank.
+    pub(super) fn new(lower: Dims, lengths: Dims) -> Option<Odometer> {
+        if lower.len() != lengths.len() {
+            return None;
+        }
+        let total = product(&lengths)?;
+        Some(Odometer {
+            at: lower.clone(),
+            lower,
+            lengths,
+            total,
+            passed: 0,
+        })
+    }
+
+    /// How many were passed.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Goes to where `passed` have been passed, at most all.
+    pub(super) fn seek(&mut self, passed: u64) {
+        self.passed = passed.min(self.total);
+        if let Some(offset) = indices_of(self.passed, &self.lengths) {
+            let places = self.at.iter_mut().zip(&self.lower).zip(offset);
+            for ((at, lower), offset) in places {
+                // The box lies in a grid.
+                *at = lower.saturating_add(offset);
+            }
+        }
+    }
+
+    /// The next ones.
+    pub(super) fn next(&mut self) -> Option<Dims> {
+        if self.passed >= self.total {
+            return None;
+        }
+        self.passed += 1;
+        let found = self.at.clone();
+        let axes = self.at.iter_mut().zip(&self.lower).zip(&self.lengths).rev();
+        for ((at, lower), length) in axes {
+            if *at - lower + 1 < *length {
+                *at += 1;
+                break;
+            }
+            *at = *lower;
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(odometer: &mut Odometer) -> Vec<Vec<u64>> {
+        std::iter::from_fn(|| odometer.next())
+            .map(|indices| indices.to_vec())
+            .collect()
+    }
+
+    #[test]
+    fn every_place_of_the_box_once_in_order() {
+        let mut odometer = Odometer::new(
+            [5, 7, 0].into_iter().collect(),
+            [1, 2, 3].into_iter().collect(),
+        )
+        .unwrap();
+        let expected: Vec<Vec<u64>> = (7..9)
+            .flat_map(|j| (0..3).map(move |k| vec![5, j, k]))
+            .collect();
+        assert_eq!(all(&mut odometer), expected);
+        assert_eq!(odometer.passed(), 6);
+        for passed in 0..8 {
+            odometer.seek(passed);
+            let rest = expected.get(usize::try_from(passed).unwrap()..);
+            assert_eq!(all(&mut odometer), rest.unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn a_box_of_no_axes_has_one_place_and_an_empty_one_none() {
+        let mut point = Odometer::new(Dims::new(), Dims::new()).unwrap();
+        assert_eq!(all(&mut point), [Vec::<u64>::new()]);
+        let mut empty =
+            Odometer::new([0, 0].into_iter().collect(), [3, 0].into_iter().collect()).unwrap();
+        assert!(all(&mut empty).is_empty());
+        let endless: Dims = [u64::MAX, u64::MAX].into_iter().collect();
+        assert!(Odometer::new([0, 0].into_iter().collect(), endless).is_none());
+    }
+}
