@@ -37,6 +37,15 @@ need_heavy_packages() {
     need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
         cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth
 }
+# fsspec's FUSE, one of the peers of scripts/bench, loads libfuse 2, which has no program to look for.
+need_bench_packages() {
+    ldconfig -p 2>/dev/null | grep -q 'libfuse\.so\.2' && return
+    command -v apt-get >/dev/null || fail "please install: libfuse2"
+    say "installing libfuse2" >&2
+    as_root apt-get update -q </dev/null >/dev/null 2>&1 || true
+    as_root apt-get install -y -q --no-install-recommends libfuse2 </dev/null >/dev/null ||
+        fail "could not install libfuse2: as root, apt-get install libfuse2"
+}
 need_python() {
     need_packages python3:python3
     python3 -c 'import ensurepip, venv' 2>/dev/null || {

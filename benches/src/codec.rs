@@ -1,0 +1,157 @@
+//! The fastest bindings of the decompressors, used without anything around them: the floor that
+//! the mount's own decoding is held against.
+
+use std::io;
+
+use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use serde::Deserialize;
+use zstd_safe::DCtx;
+
+/// The last codec of a chunk; what stands before it is C order, little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// Bytes as they are.
+    None,
+    /// A frame of C-Blosc, of any compressor.
+    Blosc,
+    /// A zlib stream.
+    Zlib,
+    /// A gzip member.
+    Gzip,
+    /// A frame of Zstandard.
+    Zstd,
+}
+
+/// A codec with the contexts that it keeps between chunks.
+pub struct Decoder {
+    codec: Codec,
+    inflate: Decompressor,
+    zstd: DCtx<'static>,
+}
+
+impl Decoder {
+    /// A decoder of `codec`.
+    pub fn new(codec: Codec) -> Decoder {
+        Decoder {
+            codec,
+            inflate: Decompressor::new(),
+            zstd: DCtx::create(),
+        }
+    }
+
+    /// Decodes `encoded` to exactly `out.len()` bytes.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn decode(&mut self, encoded: &[u8], out: &mut [u8]) -> io::Result<()> {
+        let made = match self.codec {
+            Codec::None => {
+                out.copy_from_slice(encoded);
+                Some(out.len())
+            }
+            Codec::Blosc => blosc_decompress(encoded, out),
+            Codec::Zlib => self.inflate.zlib_decompress(encoded, out).ok(),
+            Codec::Gzip => self.inflate.gzip_decompress(encoded, out).ok(),
+            Codec::Zstd => self.zstd.decompress(out, encoded).ok(),
+        };
+        if made == Some(out.len()) {
+            Ok(())
+        } else {
+            Err(io::Error::other("a chunk does not decode to its length"))
+        }
+    }
+}
+
+/// Decodes `out.len()` bytes from item `first` on, of items of `item_size` bytes, and no more
+/// blocks than these lie in. `None` when the frame does not hold them.
+#[expect(unsafe_code, reason = "C-Blosc has no safe binding")]
+pub fn blosc_items(
+    encoded: &[u8],
+    first: usize,
+    item_size: usize,
+    out: &mut [u8],
+) -> Option<usize> {
+    let (start, n) = (
+        i32::try_from(first).ok()?,
+        i32::try_from(out.len() / item_size).ok()?,
+    );
+    blosc_valid(encoded)?;
+    let header_item = usize::from(*encoded.get(3)?);
+    (header_item == item_size && out.len().is_multiple_of(item_size)).then_some(())?;
+    // SAFETY: the frame was validated, and `out` has room for `n` items of its item size.
+    let made = unsafe {
+        blosc_src::blosc_getitem(encoded.as_ptr().cast(), start, n, out.as_mut_ptr().cast())
+    };
+    usize::try_from(made).ok()
+}
+
+/// A chunk as writers encode it: blosc-lz4 and zstd at their usual levels, deflate at 1. `item_size`
+/// is the unit of blosc's shuffle.
+///
+/// # Errors
+/// When the compressor fails.
+pub fn encode(codec: Codec, bytes: &[u8], item_size: usize) -> io::Result<Vec<u8>> {
+    // Level 0, which the library calls the fastest, only stores.
+    let level = CompressionLvl::new(1).map_err(|_| io::Error::other("no such level"))?;
+    let deflate = || Compressor::new(level);
+    let mut out = vec![0; bytes.len() + bytes.len() / 8 + (1 << 16)];
+    let n = match codec {
+        Codec::None => return Ok(bytes.to_vec()),
+        Codec::Blosc => blosc_compress(bytes, item_size, &mut out),
+        Codec::Zlib => deflate().zlib_compress(bytes, &mut out).ok(),
+        Codec::Gzip => deflate().gzip_compress(bytes, &mut out).ok(),
+        Codec::Zstd => zstd_safe::compress(&mut out[..], bytes, 3).ok(),
+    };
+    out.truncate(n.ok_or_else(|| io::Error::other("a chunk that cannot be encoded"))?);
+    Ok(out)
+}
+
+#[expect(unsafe_code, reason = "C-Blosc has no safe binding")]
+fn blosc_compress(bytes: &[u8], item_size: usize, out: &mut [u8]) -> Option<usize> {
+    // SAFETY: both lengths are those of the slices, and the name ends with NUL.
+    let made = unsafe {
+        blosc_src::blosc_compress_ctx(
+            5,
+            1,
+            item_size,
+            bytes.len(),
+            bytes.as_ptr().cast(),
+            out.as_mut_ptr().cast(),
+            out.len(),
+            c"lz4".as_ptr(),
+            0,
+            1,
+        )
+    };
+    usize::try_from(made).ok().filter(|&n| n > 0)
+}
+
+#[expect(unsafe_code, reason = "C-Blosc has no safe binding")]
+fn blosc_decompress(encoded: &[u8], out: &mut [u8]) -> Option<usize> {
+    blosc_valid(encoded)?;
+    // SAFETY: the frame was validated, and both lengths are those of the slices.
+    let made = unsafe {
+        blosc_src::blosc_decompress_ctx(
+            encoded.as_ptr().cast(),
+            out.as_mut_ptr().cast(),
+            out.len(),
+            1,
+        )
+    };
+    usize::try_from(made).ok()
+}
+
+#[expect(unsafe_code, reason = "C-Blosc has no safe binding")]
+fn blosc_valid(encoded: &[u8]) -> Option<()> {
+    let mut decoded_len = 0;
+    // SAFETY: the length is that of the slice.
+    let status = unsafe {
+        blosc_src::blosc_cbuffer_validate(
+            encoded.as_ptr().cast(),
+            encoded.len(),
+            &raw mut decoded_len,
+        )
+    };
+    (status == 0).then_some(())
+}

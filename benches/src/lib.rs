@@ -1,0 +1,7 @@
+//! What the programs of `scripts/bench` share: how a store of the benchmark is laid out, how its
+//! chunks are decoded by hand, and how results are told.
+
+pub mod codec;
+pub mod report;
+pub mod scatter;
+pub mod spec;

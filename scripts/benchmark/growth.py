@@ -1,0 +1,82 @@
+"""What the size of a store costs: mount, first `ls`, lookups, first read and memory, from 10 to 10^7 chunks and 1 to 10^5 arrays."""
+import json
+import os
+import random
+import shutil
+import time
+
+import shards
+import workbench
+from workbench import MIB, program, timed
+
+COLUMNS = ["mount, ms", "first `ls` of the root, ms", "`ls` of a full directory, ms", "lookup p50, µs", "first read, ms", "memory, MiB"]
+COLUMNS_PER_ROW = 1000  # chunks in a directory
+SHARD_CHUNKS = 100_000  # at most: an index of 1.6 MB
+
+
+def run(bench):
+    chunks = [10 ** n for n in range(1, 6 if bench.quick else 8)]
+    table = bench.report.table("Cost by the number of chunks (one array, `chunks` view)", ["chunks", *COLUMNS],
+                               note=f"Virtual chunks of one byte in shards of at most {SHARD_CHUNKS:,}, in directories of at most {COLUMNS_PER_ROW:,}; "
+                               "each figure from a fresh mount but memory, which is the daemon's after all of them. Lookups are of 200 files at random.")
+    for n in chunks:
+        bench.say(f"growth: {n} chunks")
+        store = bench.folder / "growth.zarr"
+        columns = min(n // 10 or 1, COLUMNS_PER_ROW)
+        rows = n // columns
+        shards.write(store, (rows, columns), max(1, n // SHARD_CHUNKS), "/")
+        pick = random.Random(n)
+        names = [f"c/{pick.randrange(rows)}/{pick.randrange(columns)}" for _ in range(200)]
+        add_row(bench, table, n, store, ["--view", "chunks"], names, "c/0")
+        shutil.rmtree(store)
+    arrays = [10 ** n for n in range(0, 4 if bench.quick else 6)]
+    table = bench.report.table("Cost by the number of arrays (one group, `arrays` view)", ["arrays", *COLUMNS],
+                               note="Arrays of 1,000 elements in one chunk, as `.npy`, all in one directory.")
+    for n in arrays:
+        bench.say(f"growth: {n} arrays")
+        store = bench.folder / "growth.zarr"
+        write_arrays(store, n)
+        pick = random.Random(n)
+        names = [f"g/a{pick.randrange(n)}.npy" for _ in range(200)]
+        add_row(bench, table, n, store, ["--view", "arrays"], names, "g")
+        shutil.rmtree(store)
+
+
+def add_row(bench, table, n, store, args, names, full):
+    rounds = []
+    for _ in range(bench.rounds):
+        with bench.mount(store, *args) as mounted:
+            ms = {"mount": mounted.mount_seconds * 1e3, "root": timed(["ls", mounted.path]) * 1e3}
+        with bench.mount(store, *args) as mounted:
+            ms["full"] = timed(["ls", mounted.path / full]) * 1e3
+            resident = workbench.resident_bytes(mounted.pid)
+        with bench.mount(store, *args) as mounted:
+            start = time.perf_counter()
+            with open(mounted.path / names[0], "rb", buffering=0) as file:
+                file.read(4096)
+            ms["read"] = (time.perf_counter() - start) * 1e3
+            looked = program("reader", "stat", lines=[str(mounted.path / name) for name in dict.fromkeys(names)])
+            resident = max(resident, workbench.resident_bytes(mounted.pid))
+        rounds.append({**ms, "lookup": looked["p50"], "resident": resident / MIB})
+    keys = ("mount", "root", "full", "lookup", "read", "resident")
+    table.add([f"{n:,}", *(f"{workbench.median(rounds, key):.1f}" for key in keys)], rounds=rounds)
+
+
+def write_arrays(store, n):
+    """A group `g` of `n` arrays, written by hand: the library would take an hour."""
+    array = json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": [1000], "data_type": "int32", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1000]}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]})
+    group = json.dumps({"zarr_format": 3, "node_type": "group"})
+    (store / "g").mkdir(parents=True)
+    for place in (store, store / "g"):
+        (place / "zarr.json").write_text(group)
+    values = b"".join(i.to_bytes(4, "little") for i in range(1000))
+    for i in range(n):
+        folder = f"{store}/g/a{i}"
+        os.makedirs(f"{folder}/c")
+        with open(f"{folder}/zarr.json", "w") as file:
+            file.write(array)
+        with open(f"{folder}/c/0", "wb") as file:
+            file.write(values)
