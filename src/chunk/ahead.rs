@@ -15,6 +15,7 @@ use super::Deadline;
 use super::cache::ENTRY_OVERHEAD_BYTES;
 use super::gather::{Source, Versions};
 use super::reader::ArrayReader;
+use crate::buffers::Buffer;
 use crate::error::Error;
 use crate::grid::Dims;
 
@@ -170,7 +171,11 @@ impl ArrayReader {
     /// What decoding a chunk takes: its own bytes, its encoded ones, and those to work with.
     fn decode_bytes(&self, chunk: u64) -> u64 {
         let scratch = self.layout().chain().scratch_bytes(chunk);
-        chunk.saturating_mul(2).saturating_add(scratch)
+        // What does not compress is a little longer encoded.
+        let encoded = Buffer::scratch_capacity_of(chunk.saturating_add(1));
+        Buffer::capacity_of(chunk)
+            .saturating_add(encoded)
+            .saturating_add(scratch)
     }
 }
 

@@ -15,129 +15,31 @@
 //! Who loads must not wait for a place in a queue: claims are made by the thread that loads at
 //! once. Loads nest only downwards (chunk, shard body, index page), so waits cannot form a ring.
 
+mod block;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 use smallvec::SmallVec;
 
+pub(crate) use block::ENTRY_OVERHEAD_BYTES;
+pub use block::{Block, BlockKey, Part, ShardPlace};
+
 use super::counters::Counters;
 use super::spent::Spent;
 use crate::budget::{Budget, Evict, Holding, Reservation};
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::Buffers;
 use crate::error::Error;
-use crate::store::Version;
-
-/// What each entry costs beside its bytes: the key twice, the list, the block, the allocator.
-pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 320;
 
 /// Where uses of blocks are logged, in order: key and bytes.
 const TRACE: &str = "zarr_mount::trace";
 
 /// Memory of finished blocks that others do not take while there is room for them elsewhere.
 const MOST_FINISHED_BYTES: u64 = 64 << 20;
-
-/// Names a block: a part of one version of one stored object of one array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct BlockKey {
-    /// Identity of the array and of how it is read.
-    pub array: u64,
-    /// Version of the stored object.
-    pub version: Version,
-    /// Which part of it.
-    pub part: Part,
-}
-
-/// What a block holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// A decoded chunk, by its rank in the shown grid.
-    Chunk {
-        /// Rank in C order.
-        rank: u64,
-    },
-    /// A metadata document as a view shows it; consolidated ones are made anew now and then.
-    Document {
-        /// Counts the times that it was made anew.
-        epoch: u64,
-    },
-    /// All bytes of an object that cannot be read in ranges; `array` stands for its key.
-    Object,
-    /// The bytes of a shard with its bytes-to-bytes codecs undone.
-    ShardBody(ShardPlace),
-    /// Whether a shard index is true: empty when it is, else why it is not.
-    IndexVerdict(ShardPlace),
-    /// A page of an encoded shard index.
-    IndexPage {
-        /// Whose index.
-        shard: ShardPlace,
-        /// Where the page begins in the index, in bytes.
-        at: u64,
-    },
-}
-
-/// Which shard of an array: a stored one, or one within another. Never a place in bytes, which
-/// shards in two bodies may share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ShardPlace {
-    /// Level of nesting, 0 for stored shards.
-    pub level: u8,
-    /// Rank in C order among all shards of that level.
-    pub rank: u64,
-}
-
-/// Bytes that are held in the budget.
-#[derive(Debug)]
-pub struct Block {
-    bytes: Buffer,
-    stamp: u64,
-    /// Loaded before anyone asked, and not asked for yet.
-    is_ahead: AtomicBool,
-    _reservation: Reservation,
-}
-
-impl Block {
-    /// Bytes and what was reserved for them.
-    pub fn new(bytes: impl Into<Buffer>, reservation: Reservation) -> Block {
-        Block::stamped(bytes, reservation, 0)
-    }
-
-    /// As [`Block::new`], with a number that stands for the bytes.
-    pub fn stamped(bytes: impl Into<Buffer>, mut reservation: Reservation, stamp: u64) -> Block {
-        let bytes = bytes.into();
-        reservation.shrink_to(bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES);
-        Block {
-            bytes,
-            stamp,
-            is_ahead: AtomicBool::new(false),
-            _reservation: reservation,
-        }
-    }
-
-    /// Memory that it takes.
-    fn memory_bytes(&self) -> u64 {
-        self.bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES
-    }
-}
-
-impl Block {
-    /// The number that stands for the bytes, where one was given.
-    pub fn stamp(&self) -> u64 {
-        self.stamp
-    }
-}
-
-impl Deref for Block {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
 
 /// Called with the block, or with why there is none.
 pub type Continuation = Box<dyn FnOnce(Result<Arc<Block>, Error>) + Send>;

@@ -192,12 +192,12 @@ impl ArrayReader {
                 Err(Enough)
             }
         });
-        // One of them is this thread's.
+        // One of them is this thread's, one that of another read.
         let row = cut.row_chunks().unwrap_or(u64::MAX);
         let at_once = self.decodes_beside(row.max(missing.len() as u64));
-        if missing.len() > 1 && at_once > 1 {
+        if missing.len() > 1 && at_once > 2 {
             let batch = Batch::new(self, versions, missing);
-            batch.begin(usize::try_from(at_once - 1).unwrap_or(usize::MAX));
+            batch.begin(usize::try_from(at_once - 2).unwrap_or(usize::MAX));
             batch.help(deadline);
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::Version;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::thread;
