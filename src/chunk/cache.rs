@@ -150,7 +150,8 @@ impl Cache {
     }
 
     /// Whether the block is here. Counts nothing, and is no use of it.
-    pub fn has(&self, key: &BlockKey) -> bool {
+    #[cfg(test)]
+    fn has(&self, key: &BlockKey) -> bool {
         let state = self.lock();
         state.blocks.contains(key) || state.finished.contains(key)
     }
@@ -163,10 +164,7 @@ impl Cache {
 
     /// Whether the block is here, or being loaded.
     pub fn expects(&self, key: &BlockKey) -> bool {
-        let state = self.lock();
-        state.blocks.contains(key)
-            || state.finished.contains(key)
-            || state.in_flight.contains_key(key)
+        self.lock().expects(key)
     }
 
     /// Who used the block reads from beginning to end, and will not come back to it soon.
@@ -278,8 +276,7 @@ impl Cache {
         load: impl FnOnce() -> Result<Block, Error>,
     ) -> Result<(), Error> {
         let mut state = self.lock();
-        let is_there = state.blocks.contains(&key) || state.finished.contains(&key);
-        if is_there || state.in_flight.contains_key(&key) {
+        if state.expects(&key) {
             return Ok(());
         }
         state.in_flight.insert(key, Vec::new());
@@ -304,6 +301,11 @@ impl Cache {
 }
 
 impl State {
+    /// Whether the block is here, or being loaded.
+    fn expects(&self, key: &BlockKey) -> bool {
+        self.blocks.contains(key) || self.finished.contains(key) || self.in_flight.contains_key(key)
+    }
+
     /// The block, which is now the one used last.
     fn get(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
         if let Some(block) = self.blocks.get(key) {
