@@ -127,7 +127,12 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
                 Err(_) => session.end(),
             };
             drop(mountpoint);
-            end.map_err(CliError::failed)
+            end.map_err(|error| {
+                if audience == Audience::Nobody {
+                    log::error!("{error}");
+                }
+                CliError::failed(error)
+            })
         }
         Err(error) => {
             report.failed(&error.to_string());

@@ -250,10 +250,13 @@ impl Session {
             }
         }
         log::info!("unmounted {}", self.mountpoint.display());
-        result.map_err(|error| SessionError::Broken {
-            mountpoint: self.mountpoint.clone(),
-            problem: error.to_string(),
-        })
+        match result {
+            Err(error) if !is_farewell(&error) => Err(SessionError::Broken {
+                mountpoint: self.mountpoint.clone(),
+                problem: error.to_string(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Where our device is mounted, newest first.
@@ -281,6 +284,13 @@ enum Place {
 /// not connected". `stat` does not tell: the kernel answers it from its cache.
 pub fn is_dead(mountpoint: &Path) -> bool {
     matches!(rustix::fs::statvfs(mountpoint), Err(Errno::NOTCONN))
+}
+
+/// Whether the kernel ended the session, and nothing failed. A thread that waits for a request is
+/// told so by `ENODEV`, which fuser knows; one that was just taking its last request, such as the
+/// release of a file of a detached mount, by `ECONNABORTED` (`fuse_dev_do_read`).
+fn is_farewell(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
 fn listen_to_signals(events: Sender<Event>) -> io::Result<()> {

@@ -3,6 +3,7 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
 import zipfile
 
 import pytest
@@ -52,6 +53,34 @@ def test_a_signal_while_busy_still_ends_the_daemon(mount, store):
     with open(made.path / "zarr.json"):
         os.kill(made.pid, signal.SIGTERM)
         until(lambda: not made.mounted(), "the lazy unmount")
+    made.wait_for_the_end()
+
+
+def test_the_last_files_closed_after_a_lazy_unmount_are_no_failure(mount, store):
+    """The kernel ends the session while threads of the daemon are taking the releases of these files."""
+    for _ in range(40):
+        made = mount(store)
+        files = [open(made.path / "zarr.json") for _ in range(4)]
+        mounting.ok("fusermount3", "-u", "-z", made.path)
+        closing = [threading.Thread(target=file.close) for file in files]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
+        made.wait_for_the_end()
+
+
+@pytest.mark.root
+def test_an_aborted_connection_leaves_no_dead_mount(mount, store, tmp_path):
+    made = mount(store)
+    minor = os.minor(os.stat(made.path).st_dev)
+    control = tmp_path / "connections"
+    control.mkdir()
+    mounting.ok("mount", "-t", "fusectl", "none", control)
+    try:
+        (control / str(minor) / "abort").write_text("1")
+    finally:
+        mounting.ok("umount", control)
     made.wait_for_the_end()
 
 
