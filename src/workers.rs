@@ -8,10 +8,12 @@
 //! made. So a caller is held up while the queue is full, never by a job that has not begun.
 //!
 //! Jobs may wait for jobs that have begun (as those do that want the same chunk), never for one
-//! that may still be queued: there might be no slot for it.
+//! that may still be queued: there might be no slot for it. They wait in [`while_waiting`], so that
+//! another job has the slot meanwhile.
 //!
 //! Threads start when there is work for them: a daemon forks before that.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,6 +48,8 @@ struct State {
     /// Slots with jobs that someone waits for, those on the callers' threads included.
     awaited_running: usize,
     idle_running: usize,
+    /// Jobs that wait for others, and have no slot.
+    waiting: usize,
     /// Threads that were started, and those of them that wait for work.
     threads: usize,
     resting: usize,
@@ -84,10 +88,9 @@ impl Workers {
         if !self.pool.take_slot() {
             return self.submit(job);
         }
-        confine("a read", job);
-        let mut state = self.pool.lock();
-        state.end(Kind::Awaited);
-        self.pool.wake(&state);
+        let slot = Slot::given(&self.pool, Kind::Awaited);
+        slot.hold(job);
+        self.pool.wake(&self.pool.lock());
     }
 
     /// Leaves `job`, which someone waits for, to a worker; waits while the queue is full.
@@ -147,8 +150,9 @@ impl Workers {
     /// Sees to it that a thread will come for one more job; `false` when the system has none.
     fn have_thread(&self, state: &mut State) -> bool {
         let queued = state.awaited.len() + state.idle.len();
-        let enough =
-            state.resting > queued || state.threads >= self.pool.slots + state.idle_running;
+        let slots = self.pool.slots;
+        let most = slots + state.idle_running + state.waiting.min(slots);
+        let enough = state.resting > queued || state.threads >= most;
         if enough || self.start_thread(state.threads) {
             state.threads += usize::from(!enough);
             return true;
@@ -189,10 +193,9 @@ impl fmt::Debug for Workers {
 
 impl Pool {
     /// What each thread does.
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         while let Some((job, kind)) = self.next() {
-            confine("a read", job);
-            self.lock().end(kind);
+            Slot::given(self, kind).hold(job);
         }
     }
 
@@ -219,7 +222,9 @@ impl Pool {
     fn take_slot(&self) -> bool {
         let mut state = self.lock();
         let free = state.awaited.is_empty() && state.awaited_running < self.slots;
-        state.awaited_running += usize::from(free);
+        if free {
+            state.begun(Kind::Awaited);
+        }
         free
     }
 
@@ -249,16 +254,19 @@ impl State {
     fn begin(&mut self, slots: usize) -> Option<(Job, Kind)> {
         let kind = self.can_begin(slots)?;
         let job = match kind {
-            Kind::Awaited => {
-                self.awaited_running += 1;
-                self.awaited.pop_front()
-            }
-            Kind::Idle => {
-                self.idle_running += 1;
-                self.idle.pop_front()
-            }
-        };
-        job.map(|job| (job, kind))
+            Kind::Awaited => self.awaited.pop_front(),
+            Kind::Idle => self.idle.pop_front(),
+        }?;
+        self.begun(kind);
+        Some((job, kind))
+    }
+
+    /// A job of `kind` runs, or goes on.
+    fn begun(&mut self, kind: Kind) {
+        match kind {
+            Kind::Awaited => self.awaited_running += 1,
+            Kind::Idle => self.idle_running += 1,
+        }
     }
 
     /// A job of `kind` has ended.
@@ -267,6 +275,67 @@ impl State {
             Kind::Awaited => self.awaited_running -= 1,
             Kind::Idle => self.idle_running -= 1,
         }
+    }
+}
+
+thread_local! {
+    /// The slot of the job that this thread does.
+    static HELD: RefCell<Option<Slot>> = const { RefCell::new(None) };
+}
+
+/// A slot that a job has. Dropping it frees it.
+struct Slot {
+    pool: Arc<Pool>,
+    kind: Kind,
+}
+
+impl Slot {
+    /// The slot that [`Pool::next`] or [`Pool::take_slot`] gave.
+    fn given(pool: &Arc<Pool>, kind: Kind) -> Slot {
+        let pool = Arc::clone(pool);
+        Slot { pool, kind }
+    }
+
+    /// Does `job` and frees the slot; a panic in it ends there.
+    fn hold(self, job: impl FnOnce()) {
+        let outer = HELD.replace(Some(self));
+        confine("a read", job);
+        drop(HELD.replace(outer));
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.pool.lock().end(self.kind);
+    }
+}
+
+/// Calls `wait`, which waits for what another thread does. If this one does a job, its slot is
+/// free meanwhile, and taken again after that, whoever has got it: the wait is over, and someone
+/// waits for the job.
+pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
+    let Some(slot) = HELD.take() else {
+        return wait();
+    };
+    let again = Again(Arc::clone(&slot.pool), slot.kind);
+    drop(slot);
+    let mut state = again.0.lock();
+    state.waiting += 1;
+    again.0.wake(&state);
+    drop(state);
+    wait()
+}
+
+/// Takes a slot again when it is dropped, also by a panic.
+struct Again(Arc<Pool>, Kind);
+
+impl Drop for Again {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.waiting -= 1;
+        state.begun(self.1);
+        drop(state);
+        HELD.set(Some(Slot::given(&self.0, self.1)));
     }
 }
 

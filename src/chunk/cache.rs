@@ -7,7 +7,8 @@
 //! kernel hold what was read, and memory that is used again is warmer than fresh memory.
 //!
 //! * Single flight: of those who want an absent block one loads it, the others wait, either
-//!   blocked ([`Cache::get_or_load`]) or by leaving a continuation ([`Cache::get_or_then`]).
+//!   blocked ([`Cache::get_or_load`], [`Cache::join`]) or by leaving a continuation
+//!   ([`Cache::get_or_then`]).
 //! * A failed load is not kept: those who waited get the error, the next one tries again.
 //! * A key names one version of its object, so an entry never goes stale: it only goes unused.
 //! * A block counts against the budget until its last holder drops it.
@@ -34,6 +35,7 @@ use super::spent::Spent;
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
 use crate::error::Error;
+use crate::workers::while_waiting;
 
 /// Where uses of blocks are logged, in order: key and bytes.
 const TRACE: &str = "zarr_mount::trace";
@@ -222,13 +224,25 @@ impl Cache {
         key: BlockKey,
         load: impl FnOnce() -> Result<Block, Error>,
     ) -> Result<Arc<Block>, Error> {
-        let (send, receive) = mpsc::sync_channel(1);
-        let deliver: Continuation = Box::new(move |result| {
-            // The receiver below waits; it cannot have gone away.
-            let _ = send.send(result);
-        });
+        let (deliver, delivered) = delivery();
         self.get_or_then(key, load, deliver);
-        receive.recv().unwrap_or(Err(Error::Panicked))
+        delivered()
+    }
+
+    /// The block if it is here or being loaded, which this waits for; `None` when it is neither.
+    pub fn join(&self, key: &BlockKey) -> Option<Result<Arc<Block>, Error>> {
+        let mut state = self.lock();
+        if let Some(block) = state.get(key) {
+            drop(state);
+            self.used(key, &block);
+            return Some(Ok(block));
+        }
+        let waiting = state.in_flight.get_mut(key)?;
+        Counters::add(&self.counters.cache_joins);
+        let (deliver, delivered) = delivery();
+        waiting.push(deliver);
+        drop(state);
+        Some(delivered())
     }
 
     /// Calls `then` with the block: at once when it is here, after `load` when this caller is
@@ -323,6 +337,20 @@ impl State {
         self.finished_bytes -= block.memory_bytes();
         Some(block)
     }
+}
+
+/// A continuation, and what waits until it is called and gives what it got.
+fn delivery() -> (Continuation, impl FnOnce() -> Result<Arc<Block>, Error>) {
+    let (send, receive) = mpsc::sync_channel(1);
+    let deliver: Continuation = Box::new(move |result| {
+        // The receiver below waits; it cannot have gone away.
+        let _ = send.send(result);
+    });
+    let delivered = move || match receive.try_recv() {
+        Ok(result) => result,
+        Err(_) => while_waiting(|| receive.recv()).unwrap_or(Err(Error::Panicked)),
+    };
+    (deliver, delivered)
 }
 
 /// A use of a block, for who records what a cache is asked for.

@@ -97,8 +97,8 @@ impl ArrayReader {
                 return self.fill(pieces, out);
             };
             let key = self.block_key(version, indices).ok_or(Error::Panicked)?;
-            if let Some(block) = self.cache().get(&key) {
-                return copy(&cut, pieces, &block, out);
+            if let Some(block) = self.cache().join(&key) {
+                return copy(&cut, pieces, &block?, out);
             }
             let Some(chunk) = self.find(&mut source, version, indices, policy)? else {
                 return self.fill(pieces, out);
@@ -110,7 +110,6 @@ impl ArrayReader {
             };
             let terms = match policy {
                 Policy::Whole => None,
-                Policy::ByCost if self.cache().is_loading(&key) => None,
                 Policy::ByCost => Some(Terms::Spent(key)),
                 Policy::Parts => Some(Terms::Half),
             };

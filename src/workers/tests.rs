@@ -88,6 +88,47 @@ fn a_caller_works_itself_only_while_a_slot_is_free() {
 }
 
 #[test]
+fn who_waits_for_another_job_gives_its_slot_away_meanwhile() {
+    let workers = Workers::new(1);
+    let (done, wait) = mpsc::channel();
+    let (loaded, load) = mpsc::channel();
+    let [first, second] = [done.clone(), done];
+    workers.submit(move || {
+        // Whatever it waits for comes from a job that has no slot but this one.
+        assert_eq!(while_waiting(|| load.recv_timeout(PATIENCE)), Ok("loaded"));
+        first.send("first").unwrap();
+    });
+    while workers.pool.lock().waiting == 0 {
+        thread::yield_now();
+    }
+    workers.submit(move || {
+        loaded.send("loaded").unwrap();
+        second.send("second").unwrap();
+    });
+    let mut ended = [(); 2].map(|()| wait.recv_timeout(PATIENCE).unwrap());
+    ended.sort_unstable();
+    assert_eq!(ended, ["first", "second"]);
+    workers.finish();
+    let state = workers.pool.lock();
+    assert_eq!((state.awaited_running, state.idle_running), (0, 0));
+}
+
+#[test]
+fn a_panic_while_waiting_frees_the_slot_once() {
+    let workers = Workers::new(1);
+    workers.run(|| while_waiting(|| panic!("on purpose")));
+    let (done, wait) = mpsc::channel();
+    workers.run(move || done.send(thread::current().id()).unwrap());
+    assert_eq!(wait.try_recv(), Ok(thread::current().id()));
+    assert_eq!(workers.pool.lock().awaited_running, 0);
+}
+
+#[test]
+fn who_does_no_job_just_waits() {
+    assert_eq!(while_waiting(|| 7), 7);
+}
+
+#[test]
 fn guesses_begin_when_nobody_waits() {
     let workers = Workers::new(1);
     let (busy, job) = gate();
