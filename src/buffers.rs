@@ -18,13 +18,17 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use slab::{HUGE_PAGE_BYTES, Piece, Slab};
+use slab::{HUGE_PAGE_BYTES, LARGEST_PAGE_BYTES, Piece, Slab};
 
 /// Memory that free pieces keep.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// What is shorter is left to the allocator, which reuses such memory well.
-const SHORTEST: usize = 64 << 10;
+/// What is shorter is left to the allocator. Longer than this, its arenas grow by a system call for
+/// each block that is kept.
+const SHORTEST: usize = 4 << 10;
+
+/// What is shorter, and not kept, the allocator reuses well.
+const SHORTEST_SCRATCH: usize = 64 << 10;
 
 /// Makes buffers, and takes them back.
 #[derive(Debug, Default)]
@@ -196,23 +200,26 @@ impl Buffers {
 /// How long the pieces are that `len` bytes go into, and how many a slab has; `None` where an
 /// ordinary vector does better.
 fn division(len: usize) -> Option<(usize, usize)> {
-    // The largest page of any machine: what is given back to the system is whole pages.
-    const PAGE: usize = 64 << 10;
     if len < SHORTEST {
         return None;
     }
     if len > HUGE_PAGE_BYTES {
-        return Some((len.checked_next_multiple_of(PAGE)?, 1));
+        return Some((len.checked_next_multiple_of(LARGEST_PAGE_BYTES)?, 1));
     }
+    // What is given back to the system is whole pages.
+    let page = match len {
+        ..LARGEST_PAGE_BYTES => slab::page_bytes(),
+        _ => LARGEST_PAGE_BYTES,
+    };
     let n_pieces = HUGE_PAGE_BYTES / len;
-    let piece_len = HUGE_PAGE_BYTES / n_pieces / PAGE * PAGE;
+    let piece_len = HUGE_PAGE_BYTES / n_pieces / page * page;
     // What a piece is longer than asked for counts as used.
     (piece_len.checked_sub(len)? <= len / 8).then_some((piece_len, n_pieces))
 }
 
 /// As [`division`]: a slab in two, four, eight … pieces, or as many slabs as it takes.
 fn scratch_division(len: usize) -> Option<(usize, usize)> {
-    if len < SHORTEST {
+    if len < SHORTEST_SCRATCH {
         return None;
     }
     if len > HUGE_PAGE_BYTES {

@@ -8,6 +8,17 @@ use std::sync::Arc;
 /// What a huge page holds, on most machines; where it differs, pages are small ones.
 pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// The largest page of any machine.
+pub(super) const LARGEST_PAGE_BYTES: usize = 64 << 10;
+
+/// What a page holds on this machine.
+pub(super) fn page_bytes() -> usize {
+    // SAFETY: it only tells a number.
+    let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // A wrong guess could only be too long.
+    usize::try_from(told).unwrap_or(LARGEST_PAGE_BYTES)
+}
+
 /// A private anonymous mapping, aligned to a huge page.
 #[derive(Debug)]
 pub(super) struct Slab {

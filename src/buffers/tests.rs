@@ -16,7 +16,7 @@ fn lengths_are_divided_without_much_waste() {
     for (len, expected) in [
         (0, None),
         (SHORTEST - 1, None),
-        (SHORTEST, Some((SHORTEST, 32))),
+        (64 << 10, Some((64 << 10, 32))),
         (mib, Some((mib, 2))),
         (mib - 4, Some((mib, 2))),
         // Half a slab would go unused.
@@ -34,6 +34,7 @@ fn lengths_are_divided_without_much_waste() {
                 piece >= len && piece - len <= (len / 8).max((64 << 10) - 1),
                 "{len}"
             );
+            assert_eq!(piece % slab::page_bytes(), 0, "{len}");
             assert!(n == 1 || piece * n <= HUGE_PAGE_BYTES);
         }
     }
@@ -58,7 +59,7 @@ fn buffers_do_not_overlap_and_begin_as_zeros() {
 fn what_is_free_is_used_again() {
     let buffers = Arc::new(Buffers::default());
     let address = |buffer: &Buffer| buffer.as_ptr().addr();
-    for len in [SHORTEST, 1 << 20, 3 << 20] {
+    for len in [16 << 10, 64 << 10, 1 << 20, 3 << 20] {
         let first = buffers.take(len);
         let at = address(&first);
         drop(first);
@@ -96,7 +97,7 @@ fn free_memory_is_bounded_and_slabs_go_away() {
 #[test]
 fn buffers_of_many_lengths_keep_no_more() {
     let buffers = Arc::new(Buffers::default());
-    let held: Vec<Buffer> = (1..=32).map(|n| buffers.take(n * SHORTEST)).collect();
+    let held: Vec<Buffer> = (1..=512).map(|n| buffers.take(n * SHORTEST)).collect();
     assert!(kept(&buffers) <= KEPT_BYTES, "{}", kept(&buffers));
     drop(held);
     assert!(kept(&buffers) <= KEPT_BYTES, "{}", kept(&buffers));
@@ -118,7 +119,7 @@ fn threads_take_and_give_back() {
             scope.spawn(move || {
                 let mut held = Vec::new();
                 for n in 0..200 {
-                    let mut buffer = buffers.take(70_000 * (1 + n % 9));
+                    let mut buffer = buffers.take(16_000 * (1 + n % 40));
                     buffer.fill(thread);
                     held.push(buffer);
                     if n % 3 == 0 {
