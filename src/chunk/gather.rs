@@ -49,6 +49,15 @@ pub enum Policy {
     Parts,
 }
 
+/// A read of a region, and how it is done.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) cut: &'a Cut<'a>,
+    pub(super) versions: &'a Arc<dyn Versions>,
+    pub(super) policy: Policy,
+    pub(super) deadline: Deadline,
+}
+
 /// Chunks of one read that are listed: what is remembered of them takes no more than the bytes.
 const MOST_CHUNKS: usize = 4096;
 
@@ -90,37 +99,62 @@ impl ArrayReader {
         if policy == Policy::Whole {
             self.load_side_by_side(&cut, (from, len), versions, deadline);
         }
+        let run = Run {
+            cut: &cut,
+            versions,
+            policy,
+            deadline,
+        };
+        if policy == Policy::ByCost
+            && let Some(chunks) = self.worth_sharing(&run, from, len)
+        {
+            return self.gather_shared(&run, region, from, chunks, out);
+        }
         let mut source = None;
         cut.visit(from, len, |indices, pieces| {
-            deadline.check(|| format!("{}: {len} bytes", self.prefix))?;
-            let Some(version) = versions.version(self, indices)? else {
-                return self.fill(pieces, out);
-            };
-            let key = self.block_key(version, indices).ok_or(Error::Panicked)?;
-            if let Some(block) = self.cache().join(&key) {
-                return copy(&cut, pieces, &block?, out);
-            }
-            let Some(chunk) = self.find(&mut source, version, indices, policy)? else {
-                return self.fill(pieces, out);
-            };
-            let mut wanted = Wanted {
-                chunk: cut.chunk(),
-                pieces,
-                out: &mut *out,
-            };
-            let terms = match policy {
-                Policy::Whole => None,
-                Policy::ByCost => Some(Terms::Spent(key)),
-                Policy::Parts => Some(Terms::Half),
-            };
-            if let Some(terms) = terms
-                && self.decode_parts(&chunk, &mut wanted, &terms)?
-            {
-                return Ok(());
-            }
-            let block = self.decoded_chunk(key, chunk)?;
-            copy(&cut, pieces, &block, out)
+            self.gather_chunk(&run, &mut source, indices, pieces, out)
         })
+    }
+
+    /// Fills `out` with `pieces` of the chunk `indices`.
+    pub(super) fn gather_chunk(
+        self: &Arc<Self>,
+        run: &Run<'_>,
+        source: &mut Option<Source>,
+        indices: &[u64],
+        pieces: &[Piece],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let Run { cut, policy, .. } = *run;
+        run.deadline
+            .check(|| format!("{}: {} bytes", self.prefix, out.len()))?;
+        let Some(version) = run.versions.version(self, indices)? else {
+            return self.fill(pieces, out);
+        };
+        let key = self.block_key(version, indices).ok_or(Error::Panicked)?;
+        if let Some(block) = self.cache().join(&key) {
+            return copy(cut, pieces, &block?, out);
+        }
+        let Some(chunk) = self.find(source, version, indices, policy)? else {
+            return self.fill(pieces, out);
+        };
+        let mut wanted = Wanted {
+            chunk: cut.chunk(),
+            pieces,
+            out: &mut *out,
+        };
+        let terms = match policy {
+            Policy::Whole => None,
+            Policy::ByCost => Some(Terms::Spent(key)),
+            Policy::Parts => Some(Terms::Half),
+        };
+        if let Some(terms) = terms
+            && self.decode_parts(&chunk, &mut wanted, &terms)?
+        {
+            return Ok(());
+        }
+        let block = self.decoded_chunk(key, chunk)?;
+        copy(cut, pieces, &block, out)
     }
 
     /// As [`ArrayReader::gather`], where all is known and in the cache: no I/O, no decoding.
@@ -174,14 +208,7 @@ impl ArrayReader {
     ) {
         let mut missing = Vec::new();
         let _ = cut.visit(from, len, |indices, _| {
-            let is_there = match versions.known(self, indices) {
-                Some(Some(version)) => self
-                    .block_key(version, indices)
-                    .is_some_and(|key| self.cache().awaits_use(&key)),
-                Some(None) => true,
-                None => false,
-            };
-            if !is_there {
+            if !self.is_at_hand(versions, indices) {
                 missing.push(indices.into());
             }
             // The others are loaded one by one.
@@ -198,6 +225,22 @@ impl ArrayReader {
             let batch = Batch::new(self, versions, missing);
             batch.begin(usize::try_from(at_once - 2).unwrap_or(usize::MAX));
             batch.help(deadline);
+        }
+    }
+
+    /// Whether the chunk `indices` is known to be absent, or in the cache, where it is about to be
+    /// used.
+    pub(super) fn is_at_hand(
+        self: &Arc<Self>,
+        versions: &Arc<dyn Versions>,
+        indices: &[u64],
+    ) -> bool {
+        match versions.known(self, indices) {
+            Some(Some(version)) => self
+                .block_key(version, indices)
+                .is_some_and(|key| self.cache().awaits_use(&key)),
+            Some(None) => true,
+            None => false,
         }
     }
 
@@ -224,7 +267,7 @@ impl ArrayReader {
 
     /// `region` in the chunks of this array; `None` when it has no such bytes, or when elements
     /// differ in length, so that there are none to count.
-    fn cut<'a>(&'a self, region: &'a Region, from: u64, len: u64) -> Option<Cut<'a>> {
+    pub(super) fn cut<'a>(&'a self, region: &'a Region, from: u64, len: u64) -> Option<Cut<'a>> {
         self.layout.decoded_len()?;
         let item_size = self.layout.data_type().item_size;
         let cut = region.cut(self.layout.shown_grid(), item_size)?;

@@ -15,6 +15,7 @@ mod order;
 mod part;
 mod reader;
 mod region;
+mod shared_read;
 mod slice;
 mod sources;
 mod spent;

@@ -2,6 +2,7 @@
 
 mod model;
 mod parts;
+mod shared;
 
 use proptest::prelude::*;
 

@@ -82,6 +82,13 @@ impl Piece {
         copy::copy(&axes, from, out)
     }
 
+    /// Copies the piece from `bytes`, in which it lies as in the output.
+    pub(in crate::chunk) fn carry(&self, bytes: &[u8], out: &mut [u8]) -> Option<()> {
+        let axes = self.axes_to_copy(|k| self.axes[k].out)?;
+        let at = usize::try_from(self.out).ok()?;
+        copy::copy(&axes, bytes.get(at..)?, out.get_mut(at..)?)
+    }
+
     /// Calls `fill` for each run of bytes in the output, with where in an element it begins:
     /// of a chunk whose elements are all alike.
     pub(in crate::chunk) fn fill(
