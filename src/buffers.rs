@@ -25,7 +25,7 @@ const KEPT_BYTES: usize = 16 << 20;
 
 /// What is shorter is left to the allocator. Longer than this, its arenas grow by a system call for
 /// each block that is kept.
-const SHORTEST: usize = 4 << 10;
+const SHORTEST: usize = 16 << 10;
 
 /// What is shorter, and not kept, the allocator reuses well.
 const SHORTEST_SCRATCH: usize = 64 << 10;
@@ -148,14 +148,16 @@ impl Buffers {
             if *kept_bytes + bytes <= KEPT_BYTES {
                 return true;
             }
-            for one in pieces.iter_mut().filter(|one| one.is_kept) {
-                *kept_bytes -= one.piece.capacity();
-                one.piece.discard();
-                one.is_kept = false;
-            }
             let is_used = pieces
                 .first()
                 .is_some_and(|one| pieces.len() < one.piece.siblings());
+            for one in pieces.iter_mut().filter(|one| one.is_kept) {
+                *kept_bytes -= one.piece.capacity();
+                if is_used {
+                    one.piece.discard();
+                    one.is_kept = false;
+                }
+            }
             if !is_used {
                 emptied.append(pieces);
             }
@@ -171,10 +173,16 @@ impl Buffers {
         let key = (capacity, piece.slab_address());
         let mut free = self.lock();
         let is_kept = free.kept_bytes + capacity <= KEPT_BYTES;
-        let n_free = free.slabs.get(&key).map_or(0, Vec::len);
-        if !is_kept && n_free + 1 == piece.siblings() {
+        let others = free.slabs.get(&key).map_or(&[][..], Vec::as_slice);
+        let is_last = others.len() + 1 == piece.siblings();
+        let n_kept = if is_last {
+            others.iter().filter(|other| other.is_kept).count()
+        } else {
+            0
+        };
+        // A slab of which little is kept is not worth its addresses.
+        if is_last && (!is_kept || n_kept < others.len() / 2) {
             let others = free.slabs.remove(&key).unwrap_or_default();
-            let n_kept = others.iter().filter(|other| other.is_kept).count();
             free.kept_bytes -= n_kept * capacity;
             // A slab without users is unmapped: not under the lock.
             drop(free);
@@ -207,12 +215,17 @@ fn division(len: usize) -> Option<(usize, usize)> {
         return Some((len.checked_next_multiple_of(LARGEST_PAGE_BYTES)?, 1));
     }
     // What is given back to the system is whole pages.
-    let page = match len {
-        ..LARGEST_PAGE_BYTES => slab::page_bytes(),
-        _ => LARGEST_PAGE_BYTES,
+    let (piece_len, n_pieces) = if len < LARGEST_PAGE_BYTES {
+        let piece_len = len.next_multiple_of(slab::page_bytes());
+        (piece_len, HUGE_PAGE_BYTES / piece_len)
+    } else {
+        let n_pieces = HUGE_PAGE_BYTES / len;
+        let piece_len = HUGE_PAGE_BYTES / n_pieces;
+        (
+            piece_len / LARGEST_PAGE_BYTES * LARGEST_PAGE_BYTES,
+            n_pieces,
+        )
     };
-    let n_pieces = HUGE_PAGE_BYTES / len;
-    let piece_len = HUGE_PAGE_BYTES / n_pieces / page * page;
     // What a piece is longer than asked for counts as used.
     (piece_len.checked_sub(len)? <= len / 8).then_some((piece_len, n_pieces))
 }

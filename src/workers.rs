@@ -48,7 +48,7 @@ struct State {
     /// Slots with jobs that someone waits for, those on the callers' threads included.
     awaited_running: usize,
     idle_running: usize,
-    /// Jobs that wait for others, and have no slot.
+    /// Jobs that someone waits for, and that wait for others: they have no slot.
     waiting: usize,
     /// Threads that were started, and those of them that wait for work.
     threads: usize,
@@ -80,6 +80,17 @@ impl Workers {
     /// Jobs that can run side by side.
     pub fn slots(&self) -> usize {
         self.pool.slots
+    }
+
+    /// Slots that a guess would have at once.
+    pub fn free_slots(&self) -> usize {
+        let state = self.pool.lock();
+        if state.awaited.is_empty() && state.idle.is_empty() {
+            let running = state.awaited_running + state.idle_running;
+            self.pool.slots.saturating_sub(running)
+        } else {
+            0
+        }
     }
 
     /// Does `job` on this thread when a slot is free, else as [`Workers::submit`]. A panic in it
@@ -218,10 +229,12 @@ impl Pool {
         }
     }
 
-    /// A slot for a job on the caller's thread. Those that wait in the queue came first.
+    /// A slot for a job on the caller's thread. Those that wait in the queue came first. No more
+    /// callers than slots are held up, whatever became of their slots.
     fn take_slot(&self) -> bool {
         let mut state = self.lock();
-        let free = state.awaited.is_empty() && state.awaited_running < self.slots;
+        let held_up = state.awaited_running + state.waiting;
+        let free = state.awaited.is_empty() && held_up < self.slots;
         if free {
             state.begun(Kind::Awaited);
         }
@@ -310,14 +323,15 @@ impl Drop for Slot {
     }
 }
 
-/// Calls `wait`, which waits for what another thread does. If this one does a job, its slot is
-/// free meanwhile, and taken again after that, whoever has got it: the wait is over, and someone
-/// waits for the job.
+/// Calls `wait`, which waits for what another thread does. If this one does a job that someone
+/// waits for, its slot is free meanwhile, and taken again after that, whoever has got it. A guess
+/// keeps its own: there would be ever more of them.
 pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
-    let Some(slot) = HELD.take() else {
+    let is_awaited = |slot: &mut Slot| slot.kind == Kind::Awaited;
+    let Some(slot) = HELD.with_borrow_mut(|held| held.take_if(is_awaited)) else {
         return wait();
     };
-    let again = Again(Arc::clone(&slot.pool), slot.kind);
+    let again = Again(Arc::clone(&slot.pool));
     drop(slot);
     let mut state = again.0.lock();
     state.waiting += 1;
@@ -327,15 +341,15 @@ pub fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
 }
 
 /// Takes a slot again when it is dropped, also by a panic.
-struct Again(Arc<Pool>, Kind);
+struct Again(Arc<Pool>);
 
 impl Drop for Again {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.waiting -= 1;
-        state.begun(self.1);
+        state.begun(Kind::Awaited);
         drop(state);
-        HELD.set(Some(Slot::given(&self.0, self.1)));
+        HELD.set(Some(Slot::given(&self.0, Kind::Awaited)));
     }
 }
 

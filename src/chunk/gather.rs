@@ -106,9 +106,9 @@ impl ArrayReader {
             deadline,
         };
         if policy == Policy::ByCost
-            && let Some(chunks) = self.worth_sharing(&run, from, len)
+            && let Some(shares) = self.worth_sharing(&run, from, len)
         {
-            return self.gather_shared(&run, region, from, chunks, out);
+            return self.gather_shared(&run, (region, from), shares, out);
         }
         let mut source = None;
         cut.visit(from, len, |indices, pieces| {

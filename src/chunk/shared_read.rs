@@ -4,8 +4,7 @@
 //! these reads to bytes of its own, which lie as those of the reader; the reader copies from there.
 //! It waits for those who have begun, never for a worker that has not.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use smallvec::SmallVec;
 
@@ -36,9 +35,15 @@ struct SharedRead {
     len: usize,
     deadline: Deadline,
     chunks: Vec<Share>,
-    next: AtomicUsize,
-    /// Workers that have begun; `None` when no more of them may.
-    begun: Mutex<Option<usize>>,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Chunks that someone has begun.
+    next: usize,
+    /// Workers who have begun one; no more do when none is left.
+    workers: usize,
 }
 
 /// What a worker read: which chunks, to where.
@@ -51,41 +56,49 @@ struct Answer {
 }
 
 impl ArrayReader {
-    /// The chunks of a read, if several of them have to be decoded, and workers could do so.
+    /// The chunks of a read, and how many workers could help with it; `None` where no help is to be
+    /// had, or worth asking for.
     pub(super) fn worth_sharing(
         self: &Arc<Self>,
         run: &Run<'_>,
         from: u64,
         len: u64,
-    ) -> Option<Vec<Share>> {
-        if self.slots() < 2 {
+    ) -> Option<(Vec<Share>, usize)> {
+        let mut n_chunks = 0;
+        let counted = run.cut.visit(from, len, |_, _| {
+            n_chunks += 1;
+            (n_chunks <= MOST_CHUNKS).then_some(()).ok_or(TooMany)
+        });
+        // To wake a worker costs more than to read a few bytes from where they are.
+        if counted.is_err() || n_chunks < 2 || self.reads_in_place() {
             return None;
         }
-        let (mut chunks, mut n_missing) = (Vec::new(), 0);
+        let helpers = self.shared.workers.free_slots();
+        if helpers == 0 {
+            return None;
+        }
+        let (mut chunks, mut n_missing) = (Vec::with_capacity(n_chunks), 0);
         let listed = run.cut.visit(from, len, |indices, pieces| {
-            if chunks.len() == MOST_CHUNKS {
-                return Err(TooMany);
-            }
             n_missing += usize::from(!self.is_at_hand(run.versions, indices));
             chunks.push((indices.into(), pieces.into()));
-            Ok(())
+            Ok::<_, TooMany>(())
         });
-        (listed.is_ok() && n_missing > 1).then_some(chunks)
+        let helpers = helpers.min(n_missing.saturating_sub(1));
+        (listed.is_ok() && helpers > 0).then_some((chunks, helpers))
     }
 
-    /// Fills `out` with the bytes of `region` from `from` on, which lie in `chunks`.
+    /// Fills `out` with the bytes of `region` from `from` on, which lie in `chunks`, with so many
+    /// `helpers` at most.
     ///
     /// # Errors
     /// As [`ArrayReader::gather`].
     pub(super) fn gather_shared(
         self: &Arc<Self>,
         run: &Run<'_>,
-        region: &Region,
-        from: u64,
-        chunks: Vec<Share>,
+        (region, from): (&Region, u64),
+        (chunks, helpers): (Vec<Share>, usize),
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let helpers = (self.slots() - 1).min(chunks.len() - 1);
         let shared = Arc::new(SharedRead {
             reader: Arc::clone(self),
             versions: Arc::clone(run.versions),
@@ -94,68 +107,72 @@ impl ArrayReader {
             len: out.len(),
             deadline: run.deadline,
             chunks,
-            next: AtomicUsize::new(0),
-            begun: Mutex::new(Some(0)),
+            progress: Mutex::default(),
         });
-        let (reader, answers) = mpsc::channel();
+        let (sender, answers) = mpsc::channel();
         for _ in 0..helpers {
-            let (shared, reader) = (Arc::clone(&shared), reader.clone());
-            self.shared.workers.submit_idle(move || shared.help(reader));
+            let (shared, sender) = (Arc::clone(&shared), sender.clone());
+            self.shared.workers.submit_idle(move || shared.help(sender));
         }
-        let own = shared.read(run, out);
-        let begun = shared.end();
-        let told =
-            (0..begun).map(|_| while_waiting(|| answers.recv()).unwrap_or(Err(Error::Panicked)));
+        drop(sender);
+        let own = match shared.begin_next() {
+            Some(first) => shared.read(run, first, out).map(drop),
+            None => Ok(()),
+        };
         // Each has an end to wait for, whatever became of the others.
-        let told: SmallVec<[Told; 4]> = told.collect();
+        let told: SmallVec<[Told; 4]> = (0..shared.workers()).map(|_| receive(&answers)).collect();
         own?;
         for told in told {
             let (bytes, numbers) = told?;
-            let chunks = numbers
-                .iter()
-                .filter_map(|&number| shared.chunks.get(number));
-            let mut pieces = chunks.flat_map(|(_, pieces)| pieces);
-            let carried = pieces.try_for_each(|piece| piece.carry(&bytes, out));
-            carried.ok_or(Error::Panicked)?;
+            let chunks = numbers.iter().map(|&number| shared.chunks.get(number));
+            for (_, pieces) in chunks.flatten() {
+                let carried = pieces.iter().try_for_each(|piece| piece.carry(&bytes, out));
+                carried.ok_or(Error::Panicked)?;
+            }
         }
         Ok(())
     }
 }
 
 impl SharedRead {
-    /// Reads chunks that no one has begun, and says which.
-    fn read(&self, run: &Run<'_>, out: &mut [u8]) -> Result<Vec<usize>, Error> {
+    /// Reads the chunk `first` and those that no one has begun, and says which.
+    fn read(&self, run: &Run<'_>, first: usize, out: &mut [u8]) -> Result<Vec<usize>, Error> {
         let (mut source, mut numbers) = (None, Vec::new());
-        loop {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some((indices, pieces)) = self.chunks.get(number) else {
-                return Ok(numbers);
-            };
+        let mut next = Some(first);
+        while let Some(number) = next {
+            let (indices, pieces) = self.chunks.get(number).ok_or(Error::Panicked)?;
             let read = self
                 .reader
                 .gather_chunk(run, &mut source, indices, pieces, out);
             if let Err(error) = read {
                 // The others need not go on.
-                self.next.store(self.chunks.len(), Ordering::Relaxed);
+                self.lock().next = self.chunks.len();
                 return Err(error);
             }
             numbers.push(number);
+            next = self.begin_next();
         }
+        Ok(numbers)
     }
 
     /// What a worker does.
     fn help(&self, reader: mpsc::Sender<Told>) {
-        if !self.begin() {
-            return;
-        }
+        let first = {
+            let mut progress = self.lock();
+            let Some(first) = progress.begin_next(self.chunks.len()) else {
+                return;
+            };
+            progress.workers += 1;
+            first
+        };
         let mut answer = Answer {
             reader,
             told: Err(Error::Panicked),
         };
-        answer.told = self.read_apart();
+        answer.told = self.read_apart(first);
     }
 
-    fn read_apart(&self) -> Told {
+    fn read_apart(&self, first: usize) -> Told {
         let cut = self.reader.cut(&self.region, self.from, self.len as u64);
         let run = Run {
             cut: &cut.ok_or(Error::Panicked)?,
@@ -164,22 +181,40 @@ impl SharedRead {
             deadline: self.deadline,
         };
         let mut bytes = vec![0; self.len];
-        let numbers = self.read(&run, &mut bytes)?;
+        let numbers = self.read(&run, first, &mut bytes)?;
         Ok((bytes, numbers))
     }
 
-    /// Whether a worker may begin.
-    fn begin(&self) -> bool {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        *begun = begun.map(|workers| workers + 1);
-        begun.is_some()
+    fn begin_next(&self) -> Option<usize> {
+        self.lock().begin_next(self.chunks.len())
     }
 
-    /// Lets no more workers begin; how many have.
-    fn end(&self) -> usize {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.take().unwrap_or(0)
+    fn workers(&self) -> usize {
+        self.lock().workers
     }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress {
+    /// A chunk that no one has begun.
+    fn begin_next(&mut self, chunks: usize) -> Option<usize> {
+        let number = self.next;
+        (number < chunks).then(|| {
+            self.next += 1;
+            number
+        })
+    }
+}
+
+/// The answer of one worker who has begun.
+fn receive(answers: &mpsc::Receiver<Told>) -> Told {
+    let answer = answers.try_recv().ok();
+    answer
+        .or_else(|| while_waiting(|| answers.recv()).ok())
+        .unwrap_or(Err(Error::Panicked))
 }
 
 impl Drop for Answer {

@@ -114,6 +114,35 @@ fn who_waits_for_another_job_gives_its_slot_away_meanwhile() {
 }
 
 #[test]
+fn callers_who_wait_are_no_more_than_slots() {
+    let workers = Workers::new(1);
+    let (first, job) = gate();
+    thread::scope(|scope| {
+        scope.spawn(|| workers.run(|| while_waiting(job)));
+        first.wait();
+        let (done, wait) = mpsc::channel();
+        // The slot is free, and goes to a worker.
+        workers.run(move || done.send(thread::current().id()).unwrap());
+        let other = wait.recv_timeout(PATIENCE).unwrap();
+        assert_ne!(other, thread::current().id());
+        first.open();
+    });
+}
+
+#[test]
+fn guesses_who_wait_keep_their_slots() {
+    let workers = Workers::new(1);
+    let (first, job) = gate();
+    workers.submit_idle(|| while_waiting(job));
+    first.wait();
+    assert_eq!(workers.free_slots(), 0);
+    first.open();
+    while workers.free_slots() == 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
 fn a_panic_while_waiting_frees_the_slot_once() {
     let workers = Workers::new(1);
     workers.run(|| while_waiting(|| panic!("on purpose")));

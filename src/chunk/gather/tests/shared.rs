@@ -48,7 +48,13 @@ impl Versions for Meeting {
 fn read(worker: Finds) -> Result<(), Error> {
     let model = Model {
         shape: vec![8],
-        compressor: Compressor::None,
+        compressor: Compressor::Blosc {
+            name: c"lz4",
+            level: 5,
+            shuffle: 1,
+            typesize: 2,
+            blocksize: 0,
+        },
         absent: 0,
         chunk: vec![4],
         ..simple()
