@@ -28,6 +28,8 @@ use lru::LruCache;
 use smallvec::SmallVec;
 
 pub(crate) use block::ENTRY_OVERHEAD_BYTES;
+#[cfg(test)]
+pub(super) use block::chunk_key;
 pub use block::{Block, BlockKey, Part, ShardPlace};
 
 use super::counters::Counters;

@@ -4,6 +4,7 @@
 //! these reads to bytes of its own, which lie as those of the reader; the reader copies from there.
 //! It waits for those who have begun, never for a worker that has not.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use smallvec::SmallVec;
@@ -12,7 +13,6 @@ use super::Deadline;
 use super::gather::{Policy, Run, Versions};
 use super::reader::ArrayReader;
 use super::region::{Piece, Region};
-
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::workers::while_waiting;
@@ -78,13 +78,13 @@ impl ArrayReader {
             return None;
         }
         let (mut chunks, mut n_missing) = (Vec::with_capacity(n_chunks), 0);
-        let listed = run.cut.visit(from, len, |indices, pieces| {
+        let Ok(()) = run.cut.visit(from, len, |indices, pieces| {
             n_missing += usize::from(!self.is_at_hand(run.versions, indices));
             chunks.push((indices.into(), pieces.into()));
-            Ok::<_, TooMany>(())
+            Ok::<_, Infallible>(())
         });
         let helpers = helpers.min(n_missing.saturating_sub(1));
-        (listed.is_ok() && helpers > 0).then_some((chunks, helpers))
+        (helpers > 0).then_some((chunks, helpers))
     }
 
     /// Fills `out` with the bytes of `region` from `from` on, which lie in `chunks`, with so many

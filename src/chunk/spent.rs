@@ -47,23 +47,8 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::Part;
-    use crate::store::Version;
+    use crate::chunk::cache::chunk_key as key;
     use proptest::prelude::*;
-    use std::time::SystemTime;
-
-    fn key(rank: u64) -> BlockKey {
-        BlockKey {
-            array: 1,
-            version: Version {
-                size: 1,
-                mtime: SystemTime::UNIX_EPOCH,
-                inode: 1,
-                tag: 0,
-            },
-            part: Part::Chunk { rank },
-        }
-    }
 
     #[test]
     fn parts_are_read_until_they_cost_the_whole() {

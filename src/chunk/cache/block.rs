@@ -21,6 +21,21 @@ pub struct BlockKey {
     pub part: Part,
 }
 
+/// Names a chunk of one version of one array, for tests.
+#[cfg(test)]
+pub(in crate::chunk) fn chunk_key(rank: u64) -> BlockKey {
+    BlockKey {
+        array: 1,
+        version: Version {
+            size: 1,
+            mtime: std::time::SystemTime::UNIX_EPOCH,
+            inode: 1,
+            tag: 0,
+        },
+        part: Part::Chunk { rank },
+    }
+}
+
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {

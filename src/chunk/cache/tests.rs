@@ -1,22 +1,8 @@
+use super::chunk_key as key;
 use super::*;
-use crate::store::Version;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::thread;
-use std::time::SystemTime;
-
-fn key(rank: u64) -> BlockKey {
-    BlockKey {
-        array: 1,
-        version: Version {
-            size: 1,
-            mtime: SystemTime::UNIX_EPOCH,
-            inode: 1,
-            tag: 0,
-        },
-        part: Part::Chunk { rank },
-    }
-}
 
 fn cache(limit: u64) -> Arc<Cache> {
     Cache::new(Budget::new(limit), Arc::new(Counters::default()))
