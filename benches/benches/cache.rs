@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, Holding};
-use zarr_mount::chunk::{Block, BlockKey, Cache, Counters, Part};
+use zarr_mount::chunk::{Block, BlockKey, Cache, Counters, Owner, Part};
 use zarr_mount::store::Version;
 
 /// Blocks that fit the budget, of as many bytes.
@@ -18,7 +18,7 @@ const STRIDE: u64 = 7;
 
 fn key(rank: u64) -> BlockKey {
     BlockKey {
-        array: 1,
+        owner: Owner::Object(1),
         version: Version {
             size: 1,
             mtime: SystemTime::UNIX_EPOCH,

@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 pub(crate) use block::ENTRY_OVERHEAD_BYTES;
 #[cfg(test)]
 pub(super) use block::chunk_key;
-pub use block::{Block, BlockKey, Part, ShardPlace};
+pub use block::{Block, BlockKey, Owner, Part, ReaderIdentity, ShardPlace};
 
 use super::counters::Counters;
 use super::spent::Spent;
@@ -277,6 +277,7 @@ impl Cache {
         };
         flight.result = load().map(Arc::new);
         if let Ok(block) = &flight.result {
+            assert_promised(&key, block);
             trace(&key, block.memory_bytes());
         }
     }
@@ -305,6 +306,7 @@ impl Cache {
             then: None,
         };
         flight.result = load().map(|block| {
+            assert_promised(&key, &block);
             block.is_ahead.store(true, Ordering::Relaxed);
             Arc::new(block)
         });
@@ -353,6 +355,17 @@ fn delivery() -> (Continuation, impl FnOnce() -> Result<Arc<Block>, Error>) {
         Err(_) => while_waiting(|| receive.recv()).unwrap_or(Err(Error::Panicked)),
     };
     (deliver, delivered)
+}
+
+/// In debug builds, a block that is not as long as its key promises is found when it is loaded,
+/// before anything is copied from it.
+fn assert_promised(key: &BlockKey, block: &Block) {
+    debug_assert!(
+        key.promised_len()
+            .is_none_or(|len| len == block.len() as u64),
+        "{key:?} promises another length than {} bytes",
+        block.len()
+    );
 }
 
 /// A use of a block, for who records what a cache is asked for.

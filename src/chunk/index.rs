@@ -201,11 +201,7 @@ impl ShardIndex {
     }
 
     fn key(&self, part: Part) -> BlockKey {
-        BlockKey {
-            array: self.reader.identity(),
-            version: self.version,
-            part,
-        }
+        self.reader.key(self.version, part)
     }
 
     fn error(&self, error: FormatError) -> Error {

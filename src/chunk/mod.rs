@@ -24,7 +24,7 @@ mod whole;
 mod deadline;
 
 pub use ahead::Ahead;
-pub use cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
+pub use cache::{Block, BlockKey, Cache, Continuation, Owner, Part, ReaderIdentity, ShardPlace};
 pub use counters::Counters;
 pub use deadline::Deadline;
 pub use gather::{Policy, Versions};

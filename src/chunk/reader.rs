@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::cache::{Block, BlockKey, Cache, Continuation, Part, ShardPlace};
+use super::cache::{Block, BlockKey, Cache, Continuation, Owner, Part, ReaderIdentity, ShardPlace};
 use super::decode;
 use super::index::ShardIndex;
-use super::layout::{ChunkLayout, ShardLevel};
+use super::layout::{ChunkLayout, ShardLevel, Shards};
 use super::slice::Slice;
 use super::{Counters, Sources};
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::{Dims, rank_of};
+use crate::hierarchy::ArrayNode;
 use crate::metadata::ChunkKeyEncoding;
 use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
 use crate::workers::Workers;
@@ -35,7 +36,7 @@ pub struct ArrayReader {
     pub(super) prefix: Prefix,
     chunk_keys: ChunkKeyEncoding,
     pub(super) layout: ChunkLayout,
-    identity: u64,
+    identity: ReaderIdentity,
 }
 
 /// A shown chunk within one version of its stored object.
@@ -46,22 +47,28 @@ pub struct LocatedChunk {
 }
 
 impl ArrayReader {
-    /// A reader of the array at `prefix`. `identity` differs between arrays, and between two
-    /// layouts of one.
+    /// A reader of the chunks of `node`, shards shown as `shards` says. Layout and identity are
+    /// both made here, from the same things: readers of equal identity read equal bytes.
+    ///
+    /// # Errors
+    /// [`FormatError`] when the array cannot be decoded.
     pub fn new(
+        node: &ArrayNode,
+        shards: Shards,
         shared: Shared,
-        prefix: Prefix,
-        chunk_keys: ChunkKeyEncoding,
-        layout: ChunkLayout,
-        identity: u64,
-    ) -> ArrayReader {
-        ArrayReader {
+    ) -> Result<ArrayReader, FormatError> {
+        let layout = ChunkLayout::new(&node.metadata, shards)?;
+        Ok(ArrayReader {
             shared,
-            prefix,
-            chunk_keys,
+            prefix: node.prefix.clone(),
+            chunk_keys: node.metadata.chunk_keys,
+            identity: ReaderIdentity {
+                array: node.identity,
+                shards,
+                decoded_len: layout.decoded_len(),
+            },
             layout,
-            identity,
-        }
+        })
     }
 
     /// How chunks lie in objects.
@@ -69,8 +76,8 @@ impl ArrayReader {
         &self.layout
     }
 
-    /// Stands for this array and this way to read it.
-    pub fn identity(&self) -> u64 {
+    /// Identifies this array and this way to read it.
+    pub fn identity(&self) -> ReaderIdentity {
         self.identity
     }
 
@@ -162,12 +169,26 @@ impl ArrayReader {
 
     /// Names the decoded chunk `indices` of one version of its object; `None` outside the grid.
     pub fn block_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
-        let rank = rank_of(indices, self.layout.shown_grid().counts())?;
-        Some(BlockKey {
-            array: self.identity,
+        let rank = self.rank(indices)?;
+        Some(self.key(version, Part::Chunk { rank }))
+    }
+
+    /// As [`ArrayReader::block_key`], of the encoded bytes.
+    pub fn encoded_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
+        let rank = self.rank(indices)?;
+        Some(self.key(version, Part::EncodedChunk { rank }))
+    }
+
+    fn rank(&self, indices: &[u64]) -> Option<u64> {
+        rank_of(indices, self.layout.shown_grid().counts())
+    }
+
+    pub(super) fn key(&self, version: Version, part: Part) -> BlockKey {
+        BlockKey {
+            owner: Owner::Array(self.identity),
             version,
-            part: Part::Chunk { rank },
-        })
+            part,
+        }
     }
 
     /// Decodes the chunk `indices` of `object` on this thread, or waits for who does: calls
@@ -178,7 +199,9 @@ impl ArrayReader {
         indices: &[u64],
         then: Continuation,
     ) {
-        self.load_then(object, indices, |chunk| self.decode(chunk), then);
+        let key = self.block_key(object.meta().version, indices);
+        let load = || self.decode(&self.locate_present(object, indices)?);
+        self.load_then(key, load, then);
     }
 
     /// As [`ArrayReader::decode_then`], and waits for the block.
@@ -206,29 +229,29 @@ impl ArrayReader {
         self.cache().get_or_load(key, move || self.decode(&chunk))
     }
 
-    /// As [`ArrayReader::decode_then`], of the encoded bytes: for those that are no range of the
-    /// object. A reader is asked for one of the two, because both have the same key.
+    /// As [`ArrayReader::decode_then`], of the encoded bytes, which are copied: for those that are
+    /// no range of the object.
     pub fn encoded_then(
         self: &Arc<Self>,
         object: &Arc<dyn Object>,
         indices: &[u64],
         then: Continuation,
     ) {
-        self.load_then(object, indices, |chunk| self.copy(chunk), then);
+        let key = self.encoded_key(object.meta().version, indices);
+        let load = || self.copy(&self.locate_present(object, indices)?);
+        self.load_then(key, load, then);
     }
 
     fn load_then(
-        self: &Arc<Self>,
-        object: &Arc<dyn Object>,
-        indices: &[u64],
-        load: impl FnOnce(&LocatedChunk) -> Result<Block, Error>,
+        &self,
+        key: Option<BlockKey>,
+        load: impl FnOnce() -> Result<Block, Error>,
         then: Continuation,
     ) {
-        let Some(key) = self.block_key(object.meta().version, indices) else {
-            return then(Err(Error::Stale));
-        };
-        let load = || load(&self.locate_present(object, indices)?);
-        self.shared.cache.get_or_then(key, load, then);
+        match key {
+            Some(key) => self.shared.cache.get_or_then(key, load, then),
+            None => then(Err(Error::Stale)),
+        }
     }
 
     /// The chunk `indices` of `object`, where it was when this version was opened.
@@ -349,11 +372,7 @@ impl Locator {
     /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
     fn undo(&self, level: &ShardLevel, place: ShardPlace, encoded: &Slice) -> Result<Slice, Error> {
         let reader = &self.reader;
-        let key = BlockKey {
-            array: reader.identity,
-            version: self.meta.version,
-            part: Part::ShardBody(place),
-        };
+        let key = reader.key(self.meta.version, Part::ShardBody(place));
         let most = level.body_limit.min(reader.shared.max_chunk_bytes);
         let cache = &reader.shared.cache;
         let block = cache.get_or_load(key, || {
@@ -383,3 +402,6 @@ impl Locator {
         Ok(encoded.replaced_by(block))
     }
 }
+
+#[cfg(test)]
+pub(in crate::chunk) mod tests;

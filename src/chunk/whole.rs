@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use super::cache::{Block, BlockKey, Continuation, Part};
+use super::cache::{Block, BlockKey, Continuation, Owner, Part};
 use super::reader::Shared;
 use super::slice::Slice;
 use crate::error::Error;
@@ -22,7 +22,7 @@ impl Shared {
     pub fn whole_key(&self, slice: &Slice) -> Option<BlockKey> {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         Some(BlockKey {
-            array: KEYS.hash_one(slice.name()),
+            owner: Owner::Object(KEYS.hash_one(slice.name())),
             version: slice.whole_object()?.meta().version,
             part: Part::Object,
         })

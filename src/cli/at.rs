@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::config::ViewOptions;
 use crate::budget::Budget;
 use crate::chunk::{
-    ArrayReader, Block, Cache, ChunkLayout, Counters, Freshness, LocatedChunk, Shards, Shared,
-    Sources,
+    ArrayReader, Block, Cache, Counters, Freshness, LocatedChunk, Shards, Shared, Sources,
 };
 use crate::dtype::element_text;
 use crate::error::{Error, FormatError};
@@ -123,7 +122,9 @@ fn find(node: &Arc<ArrayNode>, mount: Shared, indices: &[u64]) -> Result<Found, 
         key: node.document.key.to_string(),
         error,
     };
-    let layout = ChunkLayout::new(&node.metadata, Shards::Expand).map_err(in_document)?;
+    let reader = ArrayReader::new(node, Shards::Expand, mount).map_err(in_document)?;
+    let reader = Arc::new(reader);
+    let layout = reader.layout();
     let grid = layout.shown_grid().clone();
     let lengths = grid.chunk_shape();
     let chunk: Dims = indices.iter().zip(lengths).map(|(i, n)| i / n).collect();
@@ -141,13 +142,6 @@ fn find(node: &Arc<ArrayNode>, mount: Shared, indices: &[u64]) -> Result<Found, 
         })
         .collect();
     let shard = layout.is_sharded().then(|| layout.stored_indices(&chunk));
-    let reader = Arc::new(ArrayReader::new(
-        mount,
-        node.prefix.clone(),
-        node.metadata.chunk_keys,
-        layout,
-        node.identity,
-    ));
     let key = reader.stored_key(&chunk)?;
     let object = reader.open_stored(&chunk, None)?;
     let located = match &object {

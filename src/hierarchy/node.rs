@@ -67,6 +67,25 @@ pub struct Document {
     pub meta: ObjectMeta,
 }
 
+impl ArrayNode {
+    /// The array at `prefix` of which `document` says `metadata`.
+    pub fn new(
+        prefix: &Prefix,
+        document: Document,
+        attributes: Option<Key>,
+        metadata: ArrayMetadata,
+    ) -> ArrayNode {
+        ArrayNode {
+            identity: hash(prefix, &metadata),
+            chunk_identity: chunk_identity(prefix, &metadata),
+            prefix: prefix.clone(),
+            document,
+            attributes,
+            metadata,
+        }
+    }
+}
+
 impl Node {
     /// The array of `document`, or what is wrong with it.
     pub(super) fn array(
@@ -82,14 +101,9 @@ impl Node {
         for doubt in &metadata.doubts {
             log::warn!("{}: {doubt}", document.key);
         }
-        Node::Array(Arc::new(ArrayNode {
-            identity: hash(prefix, &metadata),
-            chunk_identity: chunk_identity(prefix, &metadata),
-            prefix: prefix.clone(),
-            document,
-            attributes,
-            metadata,
-        }))
+        Node::Array(Arc::new(ArrayNode::new(
+            prefix, document, attributes, metadata,
+        )))
     }
 
     /// The group of `document`.

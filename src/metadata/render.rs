@@ -44,7 +44,7 @@ pub enum Shown {
 }
 
 /// What a file is where the array is sharded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shards {
     /// An inner chunk.
     Expand,

@@ -135,7 +135,11 @@ impl ChunkFile {
 
     fn key(&self) -> Option<BlockKey> {
         let version = self.object.meta().version;
-        self.array.reader.block_key(version, &self.indices)
+        let reader = &self.array.reader;
+        match self.array.form {
+            Form::Decoded => reader.block_key(version, &self.indices),
+            Form::Encoded | Form::Stored => reader.encoded_key(version, &self.indices),
+        }
     }
 
     /// Whether parts are read from the store as they are, from where they are known to be.

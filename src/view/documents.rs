@@ -13,7 +13,7 @@ use super::attributes::{array_in, hash};
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
-use crate::chunk::{Block, BlockKey, Part};
+use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::Error;
 use crate::hierarchy::chunk_identity;
 use crate::metadata::consolidated::{self, EntryEdit};
@@ -39,7 +39,7 @@ impl View {
             None => (0, self.epoch(meta.size())),
         };
         let block_key = BlockKey {
-            array: hash(&(view, key, identity)),
+            owner: Owner::Object(hash(&(view, key, identity))),
             version: meta.version,
             part: Part::Document { epoch },
         };

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use super::names::{ChunkNames, Name};
 use super::neighbours::Walks;
 use super::options::{Missing, ViewKind, ViewOptions};
-use crate::chunk::{ArrayReader, ChunkLayout, Continuation, Shards, Shared, Slice};
+use crate::chunk::{ArrayReader, Continuation, Shards, Shared, Slice};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::grid::ChunkGrid;
@@ -105,7 +105,8 @@ impl ShownArray {
             ViewKind::Keys if foreign.is_some() => (Form::Encoded, Shards::Keep),
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
-        let layout = ChunkLayout::new(&node.metadata, shards)?;
+        let reader = ArrayReader::new(&node, shards, shared)?;
+        let layout = reader.layout();
         let may_be_zlib =
             matches!(&node.metadata.decoding, Ok(decoding) if may_be_zlib(decoding, shards));
         // What varies in length is held against the limit when it is decoded.
@@ -129,14 +130,6 @@ impl ShownArray {
                 node.prefix
             );
         }
-        let reader = ArrayReader::new(
-            shared,
-            node.prefix.clone(),
-            node.metadata.chunk_keys,
-            layout,
-            // The two views read one array in different ways, so does `--shards keep`.
-            node.identity ^ (form as u64),
-        );
         let stored = ChunkNames {
             encoding: node.metadata.chunk_keys,
             rank: node.metadata.shape.len(),

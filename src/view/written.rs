@@ -11,7 +11,7 @@ use super::options::ViewKind;
 use super::place::Place;
 use super::shown::{Shown, ShownArray};
 use crate::budget::Holding;
-use crate::chunk::{Block, BlockKey, Part};
+use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Node, Text};
 use crate::metadata::write;
@@ -40,7 +40,7 @@ impl View {
             _ => (0, self.epoch(meta.size())),
         };
         let key = BlockKey {
-            array: hash(&(view, path, name, attributes, identity)),
+            owner: Owner::Object(hash(&(view, path, name, attributes, identity))),
             version: meta.version,
             part: Part::Document { epoch },
         };

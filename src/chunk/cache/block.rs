@@ -5,27 +5,60 @@ use std::sync::atomic::AtomicBool;
 
 use crate::budget::Reservation;
 use crate::buffers::Buffer;
+use crate::chunk::Shards;
 use crate::store::Version;
 
 /// What each entry costs beside its bytes: the key twice, the list, the block, the allocator.
-pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 320;
+pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 368;
 
-/// Names a block: a part of one version of one stored object of one array.
+/// Names a block: a part of one version of one stored object. Equal keys name equal bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
-    /// Identity of the array and of how it is read.
-    pub array: u64,
+    /// What the block is a part of.
+    pub owner: Owner,
     /// Version of the stored object.
     pub version: Version,
     /// Which part of it.
     pub part: Part,
 }
 
+/// What a block is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// An array, read in one of the ways that there are.
+    Array(ReaderIdentity),
+    /// A stored object, or a document made from it: the hash of its key and of how it is shown.
+    Object(u64),
+}
+
+/// Identifies an array together with all that decides which bytes its blocks hold. Only
+/// [`ArrayReader::new`](crate::chunk::ArrayReader::new) makes one, from what the reader reads by,
+/// so that two readers that would load different bytes never share a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ReaderIdentity {
+    /// [`ArrayNode::identity`](crate::hierarchy::ArrayNode::identity).
+    pub(in crate::chunk) array: u64,
+    /// How shards are shown, which decides the grid that ranks count in.
+    pub(in crate::chunk) shards: Shards,
+    /// Bytes of each decoded chunk; `None` where only decoding tells.
+    pub(in crate::chunk) decoded_len: Option<u64>,
+}
+
+impl BlockKey {
+    /// Bytes of the block, where the key alone says how many they are.
+    pub(super) fn promised_len(&self) -> Option<u64> {
+        match (&self.owner, self.part) {
+            (Owner::Array(reader), Part::Chunk { .. }) => reader.decoded_len,
+            _ => None,
+        }
+    }
+}
+
 /// Names a chunk of one version of one array, for tests.
 #[cfg(test)]
 pub(in crate::chunk) fn chunk_key(rank: u64) -> BlockKey {
     BlockKey {
-        array: 1,
+        owner: Owner::Object(1),
         version: Version {
             size: 1,
             mtime: std::time::SystemTime::UNIX_EPOCH,
@@ -44,12 +77,17 @@ pub enum Part {
         /// Rank in C order.
         rank: u64,
     },
+    /// The encoded bytes of a chunk, by the same rank.
+    EncodedChunk {
+        /// Rank in C order.
+        rank: u64,
+    },
     /// A metadata document as a view shows it; consolidated ones are made anew now and then.
     Document {
         /// Counts the times that it was made anew.
         epoch: u64,
     },
-    /// All bytes of an object that cannot be read in ranges; `array` stands for its key.
+    /// All bytes of an object that cannot be read in ranges.
     Object,
     /// The bytes of a shard with its bytes-to-bytes codecs undone.
     ShardBody(ShardPlace),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::budget::Budget;
-use crate::chunk::{Cache, ChunkLayout, Freshness, Shards, Shared, Sources};
+use crate::chunk::{Cache, Freshness, Shared, Sources};
 use crate::metadata::{NodeMetadata, v3};
-use crate::store::{Key, MemoryStore, Prefix};
+use crate::store::{Key, MemoryStore};
 
 const ITEMS: usize = 1000;
 
@@ -35,9 +35,7 @@ fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64
         workers: crate::workers::Workers::new(1),
         max_chunk_bytes,
     };
-    let layout = ChunkLayout::new(&array, Shards::Expand).unwrap();
-    let reader = ArrayReader::new(shared, Prefix::root(), array.chunk_keys, layout, 1);
-    let reader = Arc::new(reader);
+    let reader = crate::chunk::reader::tests::reader_of(*array, shared);
     let object = reader.open_stored(&[0], None).unwrap().unwrap();
     let chunk = reader.locate(&object, &[0]).unwrap().unwrap();
     let block = reader.decode(&chunk).map(Arc::new);

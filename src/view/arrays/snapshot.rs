@@ -23,7 +23,7 @@ use lru::{DefaultHasher, LruCache};
 use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
-use crate::chunk::{ArrayReader, Sources, Versions};
+use crate::chunk::{ArrayReader, ReaderIdentity, Sources, Versions};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
@@ -47,7 +47,7 @@ pub(in crate::view) struct Snapshot {
     /// Read bits that every object must have, because others look at what is shown.
     readable: u32,
     /// The document of each array, by the identity of its reader.
-    documents: HashMap<u64, (Key, Version)>,
+    documents: HashMap<ReaderIdentity, (Key, Version)>,
     /// All that the file was made from.
     inputs: Arc<Inputs>,
     /// Readers that have it open.
@@ -60,7 +60,7 @@ pub(in crate::view) struct Snapshot {
 struct State {
     since: SystemTime,
     /// Arrays whose document was seen to be as it was.
-    entered: HashSet<u64>,
+    entered: HashSet<ReaderIdentity>,
     /// Which directories they are: device and number, or none.
     directories: HashMap<Prefix, Option<(u64, u64)>>,
     /// Directories of what was looked at since they were.
@@ -76,7 +76,7 @@ struct State {
 }
 
 /// A stored object of an array: the identity of its reader, and the object's indices.
-type Place = (u64, Dims);
+type Place = (ReaderIdentity, Dims);
 
 impl State {
     /// Remembers for a while what is not in `seen`.

@@ -7,14 +7,12 @@ use serde_json::json;
 
 use crate::budget::Budget;
 use crate::chunk::gather::Versions;
-use crate::chunk::{
-    ArrayReader, Cache, ChunkLayout, Counters, Freshness, Region, Shards, Shared, Sources,
-};
+use crate::chunk::{ArrayReader, Cache, Counters, Freshness, Region, Shared, Sources};
 use crate::codec::{BloscEncoding, blosc_compress};
 use crate::error::Error;
 use crate::grid::{Dims, indices_of};
 use crate::metadata::{NodeMetadata, v3};
-use crate::store::{Key, MemoryStore, Prefix, Version};
+use crate::store::{Key, MemoryStore, Version};
 
 /// The versions that are in the store.
 pub(super) struct Current;
@@ -300,14 +298,7 @@ pub(super) fn reader(document: &str, store: &Arc<MemoryStore>, budget: u64) -> A
         workers: crate::workers::Workers::new(2),
         max_chunk_bytes: 1 << 30,
     };
-    let layout = ChunkLayout::new(&array, Shards::Expand).unwrap();
-    Arc::new(ArrayReader::new(
-        shared,
-        Prefix::root(),
-        array.chunk_keys,
-        layout,
-        1,
-    ))
+    crate::chunk::reader::tests::reader_of(*array, shared)
 }
 
 pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
