@@ -10,7 +10,7 @@
 //! | text | `"ab"`; `0` | `"ab"` |
 //! | structured | base64 of the stored bytes; `0` | an object of every field, or base64 |
 //!
-//! In v2 `null` means undefined. Provisional v3 documents also have `+Infinity`, `inf`, `nan`
+//! In v2 `null` means undefined: zeros, but "not a time" (`NaT`) of times. Provisional v3 documents also have `+Infinity`, `inf`, `nan`
 //! and `0b…`.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
@@ -110,7 +110,7 @@ fn parse_lenient(
     spelling: Spelling,
 ) -> Result<FillValue, FormatError> {
     match value.filter(|value| value.get() != "null") {
-        None => Ok(FillValue::zeros(data_type.item_size)),
+        None => Ok(FillValue::undefined(data_type)),
         Some(value) => {
             let bytes = encode(&data_type.element, value, spelling)?;
             Ok(FillValue::of_type(data_type, bytes))

@@ -4,7 +4,7 @@
 //! is a stored number and may be absurd (`|S99999999999`): of an element larger than
 //! [`WHOLE_ELEMENT_BYTES`] the zeros at its end are not kept.
 
-use super::DataType;
+use super::{DataType, Element};
 
 /// Up to this size every byte of an element is kept.
 const WHOLE_ELEMENT_BYTES: u64 = 64 * 1024;
@@ -25,9 +25,14 @@ impl FillValue {
         FillValue::padded(bytes, item_size, defined)
     }
 
-    /// The undefined fill value (`null`), shown as zeros, of an element of `item_size` bytes.
-    pub fn zeros(item_size: u64) -> FillValue {
-        FillValue::padded(Vec::new(), item_size, false)
+    /// The undefined fill value (`null`) of `data_type`: what Zarr libraries read in its place.
+    /// That is "not a time" (`NaT`) of times, and zeros of all others, records of times included.
+    pub fn undefined(data_type: &DataType) -> FillValue {
+        let bytes = match data_type.element {
+            Element::Time(_) => i64::MIN.to_le_bytes().to_vec(),
+            _ => Vec::new(),
+        };
+        FillValue::padded(bytes, data_type.item_size, false)
     }
 
     /// An element of `data_type` that begins with `bytes`.
@@ -64,7 +69,7 @@ impl FillValue {
         self.item_size
     }
 
-    /// Whether the document gives one; without (`null`), zeros are shown.
+    /// Whether the document gives one; without (`null`) it is [`FillValue::undefined`].
     pub fn is_defined(&self) -> bool {
         self.defined
     }
@@ -139,8 +144,8 @@ mod tests {
         let mut out = [0xee; 4];
         fill.fill(99_999_999_998, &mut out);
         assert_eq!(out, [0, b'a', b'b', 0]);
-        assert_eq!(FillValue::zeros(u64::MAX).bytes(), b"");
-        assert_eq!(FillValue::zeros(3).bytes(), [0, 0, 0]);
-        assert!(!FillValue::zeros(3).is_defined());
+        assert_eq!(FillValue::padded(Vec::new(), u64::MAX, false).bytes(), b"");
+        assert_eq!(FillValue::padded(Vec::new(), 3, false).bytes(), [0, 0, 0]);
+        assert!(!FillValue::padded(Vec::new(), 3, false).is_defined());
     }
 }

@@ -274,7 +274,7 @@ mod tests {
         let text = r#"{"name":"numpy.datetime64","configuration":{"scale_factor":10,"unit":"s"}}"#;
         let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
         array.data_type = DataType::parse_v3(&raw).unwrap();
-        array.fill_value = FillValue::zeros(8);
+        array.fill_value = FillValue::new(vec![0; 8], false);
         let told = told(&array);
         assert_eq!(
             told["data_type"],

@@ -16,7 +16,7 @@ pub(super) fn array(name: &str, typestr: &str, shape: &[u64]) -> Array {
         id: 0,
         name: name.to_owned(),
         shape: shape.into(),
-        fill_value: FillValue::zeros(data_type.item_size),
+        fill_value: FillValue::undefined(&data_type),
         data_type,
         dimension_names: vec![None; shape.len()],
         attributes: Attributes::default(),

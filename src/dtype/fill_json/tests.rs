@@ -68,13 +68,22 @@ fn v2_spellings() {
 
 #[test]
 fn v2_null_is_undefined() {
-    for value in [None, Some(raw_value("null"))] {
-        let fill = {
-            let (dtype, _) = DataType::parse_v2(&raw_value("\"<i4\"")).unwrap();
-            FillValue::parse_v2(&dtype, value.as_deref()).unwrap()
-        };
-        assert!(!fill.is_defined());
-        assert_eq!(fill.bytes(), [0; 4]);
+    let not_a_time = i64::MIN.to_le_bytes();
+    let cases: [(&str, &[u8]); 6] = [
+        (r#""<i4""#, &[0; 4]),
+        (r#""<M8[s]""#, &not_a_time),
+        (r#"">M8[D]""#, &not_a_time),
+        (r#""<m8[ns]""#, &not_a_time),
+        (r#""|S3""#, &[0; 3]),
+        (r#"[["at", "<M8[s]"]]"#, &[0; 8]),
+    ];
+    for (data_type, bytes) in cases {
+        for value in [None, Some(raw_value("null"))] {
+            let (dtype, _) = DataType::parse_v2(&raw_value(data_type)).unwrap();
+            let fill = FillValue::parse_v2(&dtype, value.as_deref()).unwrap();
+            assert!(!fill.is_defined(), "{data_type}");
+            assert_eq!(fill.bytes(), bytes, "{data_type}");
+        }
     }
 }
 

@@ -116,12 +116,12 @@ fn undefined_is_null_in_v2_and_zero_in_v3() {
         (r#"[["a",">i2"],["b","|u1"]]"#, r#"{"a":0,"b":0}"#),
     ] {
         let (data_type, _) = DataType::parse_v2(&raw(dtype)).unwrap();
-        let fill = FillValue::zeros(data_type.item_size);
+        let fill = FillValue::undefined(&data_type);
         assert_eq!(fill.spell_v2(&data_type).unwrap(), "null");
         assert_eq!(fill.spell_v3(&data_type).unwrap(), v3, "{dtype}");
     }
     let strings = DataType::objects("vlen-utf8");
-    let fill = FillValue::zeros(strings.item_size);
+    let fill = FillValue::undefined(&strings);
     assert_eq!(fill.spell_v3(&strings).unwrap(), r#""""#);
 }
 

@@ -45,7 +45,7 @@ fn with_type(dtype: &str, pipeline: &str) -> ArrayMetadata {
     array.chunk_keys.kind = KeyKind::V2;
     let decoding = array.decoding.as_mut().unwrap();
     decoding.data_type = DataType::parse_v2(&raw).unwrap().0;
-    decoding.fill_value = FillValue::zeros(decoding.data_type.item_size);
+    decoding.fill_value = FillValue::undefined(&decoding.data_type);
     array
 }
 

@@ -23,7 +23,7 @@ pub(super) fn decode(
     length: u64,
     encoded: &[u8],
 ) -> Result<Vec<u8>, FormatError> {
-    let fill = FillValue::zeros(data_type.item_size);
+    let fill = FillValue::undefined(&data_type);
     let spec = ChunkSpec {
         shape: &[length],
         dtype: data_type,
@@ -138,7 +138,7 @@ fn a_transpose_comes_before_the_filter() {
     let spec = ChunkSpec {
         shape: &[2, 3],
         dtype: &data_type,
-        fill: &FillValue::zeros(1),
+        fill: &FillValue::new(vec![0], false),
     };
     let mut out = [0xa5; 6];
     chain

@@ -202,7 +202,7 @@ fn elements_of_a_fixed_size_may_be_items() {
         let spec = ChunkSpec {
             shape: &[2],
             dtype: &data_type,
-            fill: &FillValue::zeros(data_type.item_size),
+            fill: &FillValue::undefined(&data_type),
         };
         let mut out = vec![0xee; usize::try_from(spec.decoded_len().unwrap()).unwrap()];
         chain.decode(&spec, items, &mut out).map(|()| out)
