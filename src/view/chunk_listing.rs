@@ -12,6 +12,7 @@ use super::names::Name;
 use super::odometer::Odometer;
 use super::options::ViewKind;
 use super::shown::{Form, ShownArray};
+use super::unread_shards::{MOST_UNKNOWN, Verdict, has_sound_shard, verdict};
 use super::vnode::{Attributes, Vnode};
 use crate::chunk::{Deadline, Locator};
 use crate::error::Error;
@@ -30,6 +31,8 @@ pub(super) struct StoredChunks {
     cursor: Cursor,
     listing: Option<Box<dyn Listing>>,
     current: Option<StoredChunk>,
+    /// Why names were left out. The listing ends with it, or it would pass for all that there is.
+    left_out: Option<Error>,
 }
 
 /// A place in such a listing.
@@ -52,6 +55,8 @@ struct StoredChunk {
     after: Cursor,
     meta: Option<ObjectMeta>,
     contents: Contents,
+    /// How many of its places were found to hold nobody knows what.
+    unknown: u64,
 }
 
 /// What is at one place in the box.
@@ -62,14 +67,16 @@ enum Slot {
 }
 
 enum Contents {
-    /// Directories, or one chunk: what is stored is there.
-    All,
+    /// A stored directory, of these stored indices, that stands for shown ones.
+    Directory(Dims),
+    /// One chunk.
+    Chunk,
     /// A shard, found by its index.
     Shard(Box<Locator>),
     /// Removed since it was listed.
     Gone,
     /// A shard whose index is false: its slots are named, and errors when they are looked up.
-    Unknown,
+    Unknown(Error),
 }
 
 impl StoredChunks {
@@ -81,6 +88,7 @@ impl StoredChunks {
             cursor: Cursor::START,
             listing: None,
             current: None,
+            left_out: None,
         }
     }
 
@@ -126,7 +134,7 @@ impl StoredChunks {
         let mut deadline = None;
         loop {
             if self.current.is_none() && !self.advance(view)? {
-                return Ok(None);
+                return self.left_out.clone().map_or(Ok(None), Err);
             }
             let Some(current) = &mut self.current else {
                 return Ok(None);
@@ -137,7 +145,7 @@ impl StoredChunks {
                     let deadline = *deadline.get_or_insert_with(Deadline::start);
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
-                if let Slot::Filled(found) = current.find(view, &self.array, &indices, detail) {
+                if let Slot::Filled(found) = current.find(view, &self.array, &indices, detail)? {
                     return Ok(Some(self.item(indices, found)));
                 }
             }
@@ -157,8 +165,14 @@ impl StoredChunks {
         };
         while let Some(entry) = listing.next_entry()? {
             if let Some(current) = stored_chunk(&self.array, &self.first, &entry) {
-                self.current = Some(current);
-                return Ok(true);
+                match current.is_listed(view, &self.array) {
+                    Ok(true) => {
+                        self.current = Some(current);
+                        return Ok(true);
+                    }
+                    Ok(false) => {}
+                    Err(error) => self.left_out = Some(error),
+                }
             }
             self.cursor = entry.cursor;
         }
@@ -186,12 +200,20 @@ impl StoredChunks {
 
 impl StoredChunk {
     /// The chunk or directory of `indices`, in the box that this stands for.
-    fn find(&mut self, view: &View, array: &ShownArray, indices: &[u64], detail: Detail) -> Slot {
-        let is_chunk = indices.len() == array.grid().rank();
+    ///
+    /// # Errors
+    /// Of a slot of which nothing can be known, where there were too many of them before.
+    fn find(
+        &mut self,
+        view: &View,
+        array: &ShownArray,
+        indices: &[u64],
+        detail: Detail,
+    ) -> Result<Slot, Error> {
         let asked = detail == Detail::Attributes;
-        Slot::Filled(match (&mut self.contents, self.meta) {
+        Ok(Slot::Filled(match (&mut self.contents, self.meta) {
             (Contents::Shard(locator), _) => match locator.locate(indices) {
-                Ok(None) => return Slot::Empty,
+                Ok(None) => return Ok(Slot::Empty),
                 Ok(Some(chunk)) if asked => {
                     let meta = locator.meta();
                     match array.form {
@@ -199,16 +221,40 @@ impl StoredChunk {
                         _ => Some(view.part(meta, chunk.encoded.len())),
                     }
                 }
-                Ok(Some(_)) | Err(_) => None,
+                Ok(Some(_)) => None,
+                Err(error) => {
+                    // A shard within this one has a false index.
+                    self.unknown += 1;
+                    if self.unknown > MOST_UNKNOWN {
+                        return Err(error);
+                    }
+                    None
+                }
             },
-            (Contents::Gone, _) => return Slot::Empty,
-            (Contents::All, Some(meta)) if asked && is_chunk => match array.form {
+            (Contents::Gone, _) => return Ok(Slot::Empty),
+            (Contents::Chunk, Some(meta)) if asked => match array.form {
                 Form::Decoded => view.decoded_chunk(array, &meta),
                 _ => Some(view.object(&meta)),
             },
-            (Contents::All, Some(meta)) if asked => Some(view.directory(&meta)),
-            (Contents::Unknown | Contents::All, _) => None,
-        })
+            (Contents::Directory(_), Some(meta)) if asked => Some(view.directory(&meta)),
+            (Contents::Unknown(_) | Contents::Chunk | Contents::Directory(_), _) => None,
+        }))
+    }
+
+    /// Whether there is anything to list. Few directories are listed wherever a shard lies below
+    /// them; of many, one of the shards must have an index.
+    ///
+    /// # Errors
+    /// What is wrong with the index of a shard, where too many names would be listed because of it.
+    fn is_listed(&self, view: &View, array: &Arc<ShownArray>) -> Result<bool, Error> {
+        if self.places.total() <= MOST_UNKNOWN {
+            return Ok(true);
+        }
+        match &self.contents {
+            Contents::Unknown(error) => Err(error.clone()),
+            Contents::Directory(stored) => has_sound_shard(view, array, stored.clone()),
+            Contents::Chunk | Contents::Shard(_) | Contents::Gone => Ok(true),
+        }
     }
 }
 
@@ -252,11 +298,18 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
                 .get(own..)?
                 .get(..lower.len())?,
         )?,
-        contents: if is_directory || !layout.is_sharded() {
-            Contents::All
+        contents: if is_directory {
+            Contents::Directory(stored)
+        } else if !layout.is_sharded() {
+            Contents::Chunk
         } else {
-            shard(array, first, &lower)
+            match verdict(array, &child(array, first, &lower)) {
+                Verdict::Sound(locator) => Contents::Shard(locator),
+                Verdict::Absent => Contents::Gone,
+                Verdict::Unknown(error) => Contents::Unknown(error),
+            }
         },
+        unknown: 0,
         places: Odometer::new(
             child(array, first, &lower),
             child_lengths(array, first, lengths),
@@ -264,27 +317,6 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
         after: entry.cursor,
         meta: entry.meta,
     })
-}
-
-fn shard(array: &Arc<ShownArray>, first: &[u64], lower: &[u64]) -> Contents {
-    let indices = child(array, first, lower);
-    let open = || -> Result<Option<Locator>, Error> {
-        let Some(object) = array.reader.open_stored(&indices, None)? else {
-            return Ok(None);
-        };
-        let mut locator = array.reader.locator(&object, &indices)?;
-        locator.verify()?;
-        Ok(Some(locator))
-    };
-    match open() {
-        Ok(Some(locator)) => Contents::Shard(Box::new(locator)),
-        Ok(None) => Contents::Gone,
-        Err(error) => {
-            // Logged when a slot is looked up, which is when somebody misses its bytes.
-            log::debug!("{error}");
-            Contents::Unknown
-        }
-    }
 }
 
 /// The indices of a chunk (or directory) whose own part is `own`.

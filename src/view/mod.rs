@@ -24,6 +24,7 @@ mod place;
 mod shown;
 mod statistics;
 mod stored_listing;
+mod unread_shards;
 mod vnode;
 mod walk;
 mod written;

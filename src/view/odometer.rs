@@ -30,6 +30,11 @@ impl Odometer {
         })
     }
 
+    /// How many there are.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
     /// How many were passed.
     pub(super) fn passed(&self) -> u64 {
         self.passed

@@ -8,7 +8,7 @@ use super::options::{Missing, ViewKind, ViewOptions};
 use crate::chunk::{ArrayReader, Continuation, Shards, Shared, Slice};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
-use crate::grid::ChunkGrid;
+use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
 use crate::metadata::write::{self, Content};
 use crate::metadata::{Decoding, DocumentName, Target};
@@ -217,7 +217,7 @@ impl ShownArray {
     /// The store's directory of the stored chunks below the shown directory `first`.
     pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let stored = self.reader.layout().stored_indices(first);
-        self.directory(&stored)
+        self.stored_prefix(&stored)
     }
 
     /// The store's directory of the name of the shown directory `first`; `None` where the view
@@ -227,15 +227,28 @@ impl ShownArray {
         first: &[u64],
     ) -> Result<Option<Prefix>, StoreError> {
         let same = self.stored == self.shown && self.path == self.node.prefix;
-        same.then(|| self.directory(first)).transpose()
+        same.then(|| self.stored_prefix(first)).transpose()
     }
 
-    fn directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
+    /// The store's directory of the stored chunks that begin with the stored indices `first`.
+    pub(super) fn stored_prefix(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let relative = self.stored.directory_key(first);
         if relative.is_empty() {
             return Ok(self.node.prefix.clone());
         }
         Ok(self.node.prefix.key(&relative)?.to_prefix())
+    }
+
+    /// The first shown chunk of the stored chunk `indices`; `None` where that lies outside the grid.
+    pub(super) fn first_shown(&self, indices: &[u64]) -> Option<Dims> {
+        let per_stored = self.reader.layout().shown_per_stored();
+        let shown = indices.iter().zip(per_stored).zip(self.grid().counts());
+        shown
+            .map(|((index, per_stored), &count)| {
+                let first = index.checked_mul(per_stored)?;
+                (first < count).then_some(first)
+            })
+            .collect()
     }
 
     /// Whether the chunks that begin with `first` are in the grid.

@@ -1,0 +1,93 @@
+//! Shards whose index cannot be read, in listings.
+//!
+//! Such a shard may hold a chunk in each of its slots, so a listing names them all: whoever looks a name
+//! up gets the error, and none of the chunks passes for absent. That ends where a false index would make
+//! names without number: a shard of 2^33 slots needs no more than one damaged byte.
+
+use std::sync::Arc;
+
+use super::View;
+use super::names::Name;
+use super::shown::ShownArray;
+use crate::chunk::{Deadline, Locator};
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::store::{Cursor, Detail};
+
+/// Slots of one stored name that are listed although nothing is known of them. Of a name that stands for
+/// more, none is listed, and the listing ends with the error.
+pub(super) const MOST_UNKNOWN: u64 = 1_000_000;
+
+/// What the index of a stored shard says.
+pub(super) enum Verdict {
+    /// The index is true.
+    Sound(Box<Locator>),
+    /// There is no such shard, or there is none any more.
+    Absent,
+    /// The index is false, or cannot be read.
+    Unknown(Error),
+}
+
+/// The verdict on the stored shard that holds the shown chunk `indices`.
+pub(super) fn verdict(array: &Arc<ShownArray>, indices: &[u64]) -> Verdict {
+    let open = || -> Result<Option<Locator>, Error> {
+        let Some(object) = array.reader.open_stored(indices, None)? else {
+            return Ok(None);
+        };
+        let mut locator = array.reader.locator(&object, indices)?;
+        locator.verify()?;
+        Ok(Some(locator))
+    };
+    match open() {
+        Ok(Some(locator)) => Verdict::Sound(Box::new(locator)),
+        Ok(None) => Verdict::Absent,
+        Err(error) => {
+            // Logged when a slot is looked up, which is when somebody misses its bytes.
+            log::debug!("{error}");
+            Verdict::Unknown(error)
+        }
+    }
+}
+
+/// Whether any stored shard below the stored directory of `first` has an index that can be read. The
+/// search ends at the first one that has.
+///
+/// # Errors
+/// That of the last shard whose index cannot be read, where no other shard has one that can.
+pub(super) fn has_sound_shard(
+    view: &View,
+    array: &Arc<ShownArray>,
+    first: Dims,
+) -> Result<bool, Error> {
+    let deadline = Deadline::start();
+    let mut refused = None;
+    let mut pending = vec![first];
+    while let Some(first) = pending.pop() {
+        let prefix = array.stored_prefix(&first)?;
+        let store = view.shared.sources.store();
+        let Some(mut listing) = store.list(&prefix, Cursor::START, Detail::Names)? else {
+            continue;
+        };
+        while let Some(entry) = listing.next_entry()? {
+            deadline.check(|| format!("{prefix}: listing"))?;
+            let stored = match array.stored.in_directory(&first, &entry.name) {
+                Name::Directory(indices) => {
+                    pending.push(indices);
+                    continue;
+                }
+                Name::Chunk(indices) => indices,
+                Name::Other => continue,
+            };
+            let Some(shown) = array.first_shown(&stored) else {
+                // A leftover of a resize, outside the grid.
+                continue;
+            };
+            match verdict(array, &shown) {
+                Verdict::Sound(_) => return Ok(true),
+                Verdict::Absent => {}
+                Verdict::Unknown(error) => refused = Some(error),
+            }
+        }
+    }
+    refused.map_or(Ok(false), Err)
+}
