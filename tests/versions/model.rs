@@ -149,7 +149,7 @@ impl Model {
     pub fn fill(&self) -> Vec<u8> {
         self.fill
             .clone()
-            .unwrap_or_else(|| vec![0; self.item.size()])
+            .unwrap_or_else(|| self.item.no_fill())
     }
 
     fn element(&self, at: &[usize]) -> Vec<u8> {

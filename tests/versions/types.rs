@@ -239,6 +239,15 @@ impl Type {
         self.fields().iter().flat_map(of).collect()
     }
 
+    /// An element of an array without a fill value, as Zarr libraries read it.
+    pub fn no_fill(&self) -> Vec<u8> {
+        if self.is_time() {
+            i64::MIN.to_le_bytes().to_vec()
+        } else {
+            vec![0; self.size()]
+        }
+    }
+
     pub fn is_brain_float(&self) -> bool {
         matches!(self, Type::Plain(field) if field.kind == BrainFloat)
     }
@@ -272,7 +281,7 @@ impl Type {
         match (self, value) {
             // zarr-python 2 says 0 of objects.
             (Type::Strings | Type::ByteStrings, Value::Null | Value::Number(_)) => Vec::new(),
-            (_, Value::Null) => vec![0; self.size()],
+            (_, Value::Null) => self.no_fill(),
             (Type::Plain(field), _) => field.kind.of_fill(value),
             (Type::Record(_), _) => {
                 let mut item = of_base64(value);
