@@ -14,6 +14,7 @@ import datasets
 import floors
 import growth
 import listing
+import paired
 import random_reads
 import workbench
 from report import Report
@@ -25,6 +26,7 @@ SECTIONS = {
     "random": (random_reads.run, "4 KiB in cached and in absent chunks"),
     "listing": (listing.run, "ls -f, ls -ln and stat of very many virtual chunks"),
     "cache": (cache.run, "hit rates beside LRU and Belady on recorded traces"),
+    "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
     "growth": (growth.run, "cost by the number of chunks and arrays"),
 }
 
@@ -38,9 +40,12 @@ def parse():
     parser.add_argument("--size", type=int, metavar="MIB", help="of each data set, decoded [512]")
     parser.add_argument("--rounds", type=int, help="readings of each, of which the median is told [5]")
     parser.add_argument("--quick", action="store_true", help="a smoke run: 64 MiB, one round, small directories")
+    parser.add_argument("--against", type=Path, metavar="BINARY", help="another build of zarr-mount, which `paired` compares this one with")
     parser.add_argument("--output", type=Path, metavar="DIR", help="write report.md and report.json there")
     parser.add_argument("--data", type=Path, metavar="DIR", help="make the data sets there, and keep them for the next run")
     options = parser.parse_args()
+    if options.against:
+        options.against = options.against.resolve(strict=True)
     options.size = options.size or (64 if options.quick else 512)
     options.rounds = options.rounds or (1 if options.quick else 5)
     return options

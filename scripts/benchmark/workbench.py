@@ -47,16 +47,17 @@ class Bench:
         print(f"-- {text}", file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
-    def mount(self, store, *args, cache="1GiB"):
-        """A fresh mount. Its peak memory is noted when it is left."""
+    def mount(self, store, *args, cache="1GiB", binary=None):
+        """A fresh mount, of this build or another one. Its peak memory is noted when it is left, if it is this one's."""
         point = self.folder / f"m{next(self.numbers)}"
         log = point.with_suffix(".log")
         start = time.perf_counter()
-        mounted = mounting.Mount(store, point, "--cache-size", cache, *args, log=log)
+        mounted = mounting.Mount(store, point, "--cache-size", cache, *args, log=log, binary=binary or mounting.BINARY)
         mounted.mount_seconds = time.perf_counter() - start
         try:
             yield mounted
-            self.note_peak(mounted, store)
+            if binary is None:
+                self.note_peak(mounted, store)
         except BaseException:
             mounting.force_away(point)
             raise
