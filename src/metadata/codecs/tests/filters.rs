@@ -23,7 +23,7 @@ pub(super) fn decode(
     length: u64,
     encoded: &[u8],
 ) -> Result<Vec<u8>, FormatError> {
-    let fill = FillValue::undefined(&data_type);
+    let fill = FillValue::undefined(data_type);
     let spec = ChunkSpec {
         shape: &[length],
         dtype: data_type,
