@@ -4,15 +4,17 @@
 //! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
-//! A message names what was found, what was expected and what to do, in lower case.
+//! A message names what was found, what was expected and what to do, in lower case. Where it
+//! repeats words of a store, they are [`Escaped`].
 
+use crate::escape::Escaped;
 use crate::store::StoreError;
 
 /// What is wrong in a document or in encoded bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// A document is no JSON, or not of the form that its format demands.
-    #[error("{place}: {problem}")]
+    #[error("{}: {}", Escaped(.place), Escaped(.problem))]
     Document {
         /// Where: a member path such as `codecs[1].configuration`, or `line 3 column 7`.
         place: String,
@@ -20,7 +22,11 @@ pub enum FormatError {
         problem: String,
     },
     /// A name that this build does not know: codec, data type, extension.
-    #[error("{place}: unsupported {what} `{name}`; encoded chunks stay readable in the keys view")]
+    #[error(
+        "{}: unsupported {what} `{}`; encoded chunks stay readable in the keys view",
+        Escaped(.place),
+        Escaped(.name)
+    )]
     Unsupported {
         /// Where in the document.
         place: String,
@@ -30,7 +36,7 @@ pub enum FormatError {
         name: String,
     },
     /// What another version of the format has no name for.
-    #[error("{place}: `{name}` cannot be expressed in {version}")]
+    #[error("{}: `{}` cannot be expressed in {version}", Escaped(.place), Escaped(.name))]
     Inexpressible {
         /// Where in the document.
         place: String,
@@ -40,7 +46,7 @@ pub enum FormatError {
         version: &'static str,
     },
     /// Encoded bytes that a codec refuses.
-    #[error("{codec}: {problem}")]
+    #[error("{codec}: {}", Escaped(.problem))]
     Encoded {
         /// The codec that found it.
         codec: &'static str,
@@ -48,7 +54,7 @@ pub enum FormatError {
         problem: String,
     },
     /// A number too large for what is to be done with it.
-    #[error("{what} is {found}, more than the limit of {limit}")]
+    #[error("{what} is {}, more than the limit of {limit}", Escaped(.found))]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -145,7 +151,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A metadata document is wrong or asks for what is not supported.
-    #[error("{key}: {error}")]
+    #[error("{}: {error}", Escaped(.key))]
     Metadata {
         /// Key of the document.
         key: String,
@@ -153,7 +159,7 @@ pub enum Error {
         error: FormatError,
     },
     /// A chunk or shard cannot be decoded.
-    #[error("{key}: bytes {start}..{end}: {error}")]
+    #[error("{}: bytes {start}..{end}: {error}", Escaped(.key))]
     Chunk {
         /// Key of the stored object.
         key: String,
@@ -165,7 +171,7 @@ pub enum Error {
         error: FormatError,
     },
     /// More memory than the limits allow.
-    #[error("{what} needs {needed} bytes, more than --max-chunk allows ({limit})")]
+    #[error("{} needs {needed} bytes, more than --max-chunk allows ({limit})", Escaped(.what))]
     TooLarge {
         /// What was to be loaded.
         what: String,
@@ -178,7 +184,7 @@ pub enum Error {
     #[error(transparent)]
     Memory(#[from] crate::budget::OutOfBudget),
     /// It took longer than a request may.
-    #[error("{what}: given up after {seconds} s")]
+    #[error("{}: given up after {seconds} s", Escaped(.what))]
     TooSlow {
         /// What was being done.
         what: String,
@@ -191,4 +197,142 @@ pub enum Error {
     /// A number that the file system gave back is no longer known here.
     #[error("no longer what it was")]
     Stale,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a store may hold: an escape sequence, the same in C1, ends of lines, and marks that
+    /// reorder the text.
+    const FOREIGN: &str = "x\u{1b}[2J\r\n\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}";
+
+    fn format_errors() -> Vec<FormatError> {
+        let name = || FOREIGN.to_owned();
+        let errors = vec![
+            FormatError::document(FOREIGN, FOREIGN),
+            FormatError::unsupported(FOREIGN, "codec", FOREIGN),
+            FormatError::inexpressible(FOREIGN, FOREIGN, "v2"),
+            FormatError::encoded("gzip", FOREIGN),
+            FormatError::TooLarge {
+                what: "a size",
+                found: name(),
+                limit: 1,
+            },
+        ];
+        let kinds: Vec<usize> = errors
+            .iter()
+            .map(|error| match error {
+                FormatError::Document { .. } => 0,
+                FormatError::Unsupported { .. } => 1,
+                FormatError::Inexpressible { .. } => 2,
+                FormatError::Encoded { .. } => 3,
+                FormatError::TooLarge { .. } => 4,
+            })
+            .collect();
+        assert_eq!(kinds, [0, 1, 2, 3, 4], "one of each");
+        errors
+    }
+
+    fn store_errors() -> Vec<StoreError> {
+        let key = || FOREIGN.to_owned();
+        let (offset, len, size) = (1, 2, 3);
+        let errors = vec![
+            StoreError::InvalidKey(key()),
+            StoreError::Denied {
+                key: key(),
+                reason: key(),
+            },
+            StoreError::NotAnObject {
+                key: key(),
+                found: "a FIFO",
+            },
+            StoreError::Changed { key: key() },
+            StoreError::Short {
+                key: key(),
+                offset,
+                len,
+                size,
+            },
+            StoreError::Loop { key: key() },
+            StoreError::Io {
+                key: key(),
+                message: key(),
+                errno: None,
+            },
+            StoreError::Unsupported(key()),
+        ];
+        let kinds: Vec<usize> = errors
+            .iter()
+            .map(|error| match error {
+                StoreError::InvalidKey(_) => 0,
+                StoreError::Denied { .. } => 1,
+                StoreError::NotAnObject { .. } => 2,
+                StoreError::Changed { .. } => 3,
+                StoreError::Short { .. } => 4,
+                StoreError::Loop { .. } => 5,
+                StoreError::Io { .. } => 6,
+                StoreError::Unsupported(_) => 7,
+            })
+            .collect();
+        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7], "one of each");
+        errors
+    }
+
+    fn errors() -> Vec<Error> {
+        let (key, what) = (|| FOREIGN.to_owned(), || FOREIGN.to_owned());
+        let mut errors: Vec<Error> = store_errors().into_iter().map(Error::from).collect();
+        for error in format_errors() {
+            errors.push(Error::Metadata {
+                key: key(),
+                error: error.clone(),
+            });
+            errors.push(Error::Chunk {
+                key: key(),
+                start: 0,
+                end: 1,
+                error,
+            });
+        }
+        let (needed, limit, seconds) = (2, 1, 30);
+        errors.push(Error::TooLarge {
+            what: what(),
+            needed,
+            limit,
+        });
+        errors.push(Error::TooSlow {
+            what: what(),
+            seconds,
+        });
+        for error in &errors {
+            match error {
+                Error::Store(_)
+                | Error::Metadata { .. }
+                | Error::Chunk { .. }
+                | Error::TooLarge { .. }
+                | Error::TooSlow { .. } => {}
+                Error::Memory(_) | Error::Panicked | Error::Stale => {
+                    unreachable!("no words of a store")
+                }
+            }
+        }
+        errors
+    }
+
+    #[test]
+    fn no_message_has_a_control_character_of_a_store() {
+        let messages = errors().into_iter().map(|error| error.to_string());
+        for message in messages.chain(format_errors().iter().map(ToString::to_string)) {
+            let harmful = |c: char| c.is_control() || "\u{202e}\u{2066}\u{2028}".contains(c);
+            assert!(!message.contains(harmful), "{message:?}");
+            assert!(message.contains(r"x\u{1b}[2J\r\n\u{7f}"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_place_with_foreign_names_is_escaped_once() {
+        let inner = FormatError::document("a\u{1b}", "b\u{1b}").to_string();
+        let error = FormatError::document("codecs", inner).within("c\u{1b}");
+        assert_eq!(error.to_string(), r"c\u{1b}.codecs: a\u{1b}: b\u{1b}");
+    }
 }

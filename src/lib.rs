@@ -6,6 +6,7 @@
 //!
 //! | module | knows | must not know |
 //! |---|---|---|
+//! | [`escape`] | text for people, without what a terminal would obey | anything else |
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
 //! | [`budget`], [`buffers`], [`workers`] | bytes of memory; where they are; threads and what they do next | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
@@ -82,6 +83,7 @@ pub mod cli;
 pub mod codec;
 pub mod dtype;
 pub mod error;
+pub mod escape;
 pub mod fuse;
 pub mod grid;
 pub mod hierarchy;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The rows, top of the table first: a row may import from those before it. Modules of one row
 /// do not know each other.
-const ROWS: [&[&str]; 12] = [
+const ROWS: [&[&str]; 13] = [
+    &["escape"],
     &["store"],
     &["budget", "buffers", "workers"],
     &["grid", "dtype"],

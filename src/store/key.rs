@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::StoreError;
+use crate::escape::Escaped;
 
 /// Name of an object. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +45,11 @@ impl Key {
     /// The last segment.
     pub fn name(&self) -> &[u8] {
         self.0.rsplit(|&b| b == b'/').next().unwrap_or(&self.0)
+    }
+
+    /// The key as text for programs, without escapes. Bytes that are no UTF-8 are replaced.
+    pub fn to_text(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
     }
 
     /// What the key lies in.
@@ -92,6 +98,12 @@ impl Prefix {
         &self.0
     }
 
+    /// As [`Key::to_text`]; the root is `/`.
+    pub fn to_text(&self) -> String {
+        self.to_key()
+            .map_or_else(|| "/".to_owned(), |key| key.to_text())
+    }
+
     /// The prefix as a key; `None` for the root.
     pub fn to_key(&self) -> Option<Key> {
         (!self.is_root()).then(|| Key(self.0.clone()))
@@ -121,9 +133,11 @@ impl Prefix {
     }
 }
 
+/// As text that a terminal does not obey. Backslashes are doubled, so that a name with an escape in
+/// it reads differently from a name that is spelled like one.
 fn write_lossy(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // Control characters would let a key forge lines of the log.
-    write!(f, "{}", String::from_utf8_lossy(bytes).escape_debug())
+    let name = String::from_utf8_lossy(bytes).replace('\\', r"\\");
+    write!(f, "{}", Escaped(name))
 }
 
 impl fmt::Display for Key {
@@ -168,6 +182,21 @@ mod tests {
             assert!(Key::parse(bad.as_bytes()).is_err(), "{bad}");
         }
         assert!(Key::parse(b"latin\xe9").is_ok(), "keys are bytes");
+    }
+
+    #[test]
+    fn names_are_shown_without_control_characters() {
+        for (name, shown) in [
+            ("it's \"a\"", "it's \"a\""),
+            ("a\u{1b}[2J\nb/\u{202e}c", r"a\u{1b}[2J\nb/\u{202e}c"),
+            (r"a\u{1b}", r"a\\u{1b}"),
+        ] {
+            let key = Key::parse(name.as_bytes()).unwrap();
+            assert_eq!(key.to_string(), shown);
+            assert_eq!(key.to_text(), name);
+            assert_eq!(key.to_prefix().to_string(), shown);
+            assert_eq!(key.to_prefix().to_text(), name);
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub use memory::MemoryStore;
 pub use meta::{GRAIN, ObjectMeta, Times, Version};
 pub use zip::ZipStore;
 
+use crate::escape::Escaped;
+
 /// Bytes by key. Shared by every thread; an implementation locks as little as it can.
 pub trait Store: Send + Sync + fmt::Debug {
     /// What is at `key`, without opening it. `None` when nothing is.
@@ -187,7 +189,7 @@ pub enum StoreError {
     #[error("{0:?} is not a valid key")]
     InvalidKey(String),
     /// The store denies access, or a symbolic link leaves the store.
-    #[error("{key}: access denied: {reason}")]
+    #[error("{}: access denied: {}", Escaped(.key), Escaped(.reason))]
     Denied {
         /// The key asked for.
         key: String,
@@ -195,7 +197,7 @@ pub enum StoreError {
         reason: String,
     },
     /// Not a sequence of bytes: a FIFO, a socket, a device, or a prefix.
-    #[error("{key}: {found}, expected an object")]
+    #[error("{}: {found}, expected an object", Escaped(.key))]
     NotAnObject {
         /// The key asked for.
         key: String,
@@ -203,13 +205,16 @@ pub enum StoreError {
         found: &'static str,
     },
     /// The version that was opened is no longer there.
-    #[error("{key}: changed while it was read")]
+    #[error("{}: changed while it was read", Escaped(.key))]
     Changed {
         /// The key asked for.
         key: String,
     },
     /// The object ends before the range does.
-    #[error("{key}: {len} bytes at {offset} asked for, the object has {size}")]
+    #[error(
+        "{}: {len} bytes at {offset} asked for, the object has {size}",
+        Escaped(.key)
+    )]
     Short {
         /// The key asked for.
         key: String,
@@ -221,13 +226,13 @@ pub enum StoreError {
         size: u64,
     },
     /// A symbolic link leads back to a prefix that contains it.
-    #[error("{key}: symbolic links form a loop")]
+    #[error("{}: symbolic links form a loop", Escaped(.key))]
     Loop {
         /// The key asked for.
         key: String,
     },
     /// The system failed.
-    #[error("{key}: {message}")]
+    #[error("{}: {}", Escaped(.key), Escaped(.message))]
     Io {
         /// The key asked for.
         key: String,
@@ -237,7 +242,7 @@ pub enum StoreError {
         errno: Option<i32>,
     },
     /// STORE names something that this build cannot open.
-    #[error("{0}")]
+    #[error("{}", Escaped(.0))]
     Unsupported(String),
 }
 
