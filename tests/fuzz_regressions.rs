@@ -15,6 +15,7 @@ mod targets;
 use std::fs;
 use std::path::Path;
 
+#[expect(clippy::print_stderr, reason = "shown where the test fails")]
 fn replay(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fuzz/regressions")
@@ -26,7 +27,6 @@ fn replay(target: &str, run: fn(&[u8])) {
     inputs.sort();
     assert!(!inputs.is_empty(), "no inputs in {}", folder.display());
     for input in inputs {
-        // Shown where the test fails.
         eprintln!("{}", input.display());
         run(&fs::read(&input).unwrap());
     }

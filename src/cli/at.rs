@@ -1,20 +1,22 @@
 //! `--info STORE PATH --at i,j,k`: where one element is stored, and its value.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::config::ViewOptions;
+use super::output::Output;
 use crate::budget::Budget;
 use crate::chunk::{
     ArrayReader, Block, Cache, Counters, Freshness, LocatedChunk, Shards, Shared, Sources,
 };
 use crate::dtype::element_text;
 use crate::error::{Error, FormatError};
+use crate::escape::Text;
 use crate::grid::{Dims, rank_of};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
-use crate::store::{Object, ObjectMeta, Prefix, Store};
+use crate::store::{Key, Object, ObjectMeta, Prefix, Store};
 use crate::workers::Workers;
 
 /// Why an element cannot be told.
@@ -50,7 +52,7 @@ pub(super) fn tell(
     path: &Prefix,
     indices: &[u64],
     as_json: bool,
-    out: &mut impl Write,
+    out: &mut Output,
 ) -> Result<(), AtError> {
     let limits = ViewOptions::default();
     let budget = Budget::new(limits.cache_budget_bytes);
@@ -82,14 +84,12 @@ pub(super) fn tell(
         max_chunk_bytes: limits.max_chunk_bytes,
     };
     let found = find(&node, shared, indices)?;
-    if as_json {
-        serde_json::to_writer_pretty(&mut *out, &found.as_json(path, indices))
-            .map_err(io::Error::from)?;
-        writeln!(out)?;
-        return Ok(());
-    }
-    found.for_people(path, indices, out)?;
-    Ok(())
+    let text = if as_json {
+        Text::new().json(&found.as_json(path, indices))
+    } else {
+        found.for_people(path, indices)
+    };
+    Ok(out.print(&text)?)
 }
 
 /// Where an element is.
@@ -102,7 +102,7 @@ struct Found {
     number: u64,
     /// The indices of the shard, where there are shards.
     shard: Option<Dims>,
-    key: String,
+    key: Key,
     stored: Stored,
     value: String,
 }
@@ -163,7 +163,7 @@ fn find(node: &Arc<ArrayNode>, mount: Shared, indices: &[u64]) -> Result<Found, 
         covers,
         number,
         shard,
-        key: key.to_string(),
+        key,
         stored,
         value,
     })
@@ -217,13 +217,13 @@ fn element_of(reader: &ArrayReader, chunk: &[u8], number: u64) -> Result<String,
 impl Found {
     fn as_json(&self, path: &Prefix, indices: &[u64]) -> Value {
         let mut facts = json!({
-            "path": path.to_string(),
+            "path": path.to_text(),
             "indices": indices,
             "value": self.value,
             "chunk": self.chunk.as_slice(),
             "region": self.covers,
             "number_in_chunk": self.number,
-            "key": self.key,
+            "key": self.key.to_text(),
         });
         let facts_of = match &self.stored {
             Stored::Absent { .. } => json!({ "stored": false }),
@@ -243,43 +243,43 @@ impl Found {
         facts
     }
 
-    fn for_people(&self, path: &Prefix, indices: &[u64], out: &mut impl Write) -> io::Result<()> {
+    fn for_people(&self, path: &Prefix, indices: &[u64]) -> Text {
         let region: Vec<String> = self
             .covers
             .iter()
             .map(|(from, to)| format!("{from}:{to}"))
             .collect();
-        writeln!(out, "{path}[{}] = {}", list(indices, ", "), self.value)?;
-        writeln!(
-            out,
-            "chunk   ({})  [{}]  element {} in it",
-            list(&self.chunk, ", "),
-            region.join(", "),
-            self.number
-        )?;
+        let mut text = Text::new()
+            .line(format_args!(
+                "{path}[{}] = {}",
+                list(indices, ", "),
+                self.value
+            ))
+            .line(format_args!(
+                "chunk   ({})  [{}]  element {} in it",
+                list(&self.chunk, ", "),
+                region.join(", "),
+                self.number
+            ));
         if let Some(shard) = &self.shard {
-            writeln!(out, "shard   ({})", list(shard, ", "))?;
+            text = text.line(format_args!("shard   ({})", list(shard, ", ")));
         }
-        writeln!(out, "key     {}", self.key)?;
-        match &self.stored {
-            Stored::Absent { object: None } => {
-                writeln!(out, "bytes   none: no such key, so the fill value")
-            }
-            Stored::Absent { object: Some(_) } => {
-                writeln!(
-                    out,
-                    "bytes   none: the shard has no such chunk, so the fill value"
-                )
-            }
-            Stored::Range { offset, nbytes } => {
-                writeln!(out, "bytes   {offset}..{}  ({nbytes})", offset + nbytes)
-            }
-            Stored::Decoded { offset, nbytes } => writeln!(
-                out,
-                "bytes   {offset}..{}  ({nbytes}) of the shard once it is decompressed",
-                offset + nbytes
-            ),
-        }
+        text.line(format_args!("key     {}", self.key))
+            .line(match &self.stored {
+                Stored::Absent { object: None } => {
+                    "bytes   none: no such key, so the fill value".to_owned()
+                }
+                Stored::Absent { object: Some(_) } => {
+                    "bytes   none: the shard has no such chunk, so the fill value".to_owned()
+                }
+                Stored::Range { offset, nbytes } => {
+                    format!("bytes   {offset}..{}  ({nbytes})", offset + nbytes)
+                }
+                Stored::Decoded { offset, nbytes } => format!(
+                    "bytes   {offset}..{}  ({nbytes}) of the shard once it is decompressed",
+                    offset + nbytes
+                ),
+            })
     }
 }
 

@@ -7,14 +7,16 @@ mod facts;
 mod line;
 mod progress;
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::output::Output;
 use crate::budget::Budget;
 use crate::chunk::Shards;
 use crate::error::Error;
+use crate::escape::Text;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
 use crate::metadata::Target;
 use crate::metadata::write::{self, Content};
@@ -48,7 +50,7 @@ pub(super) fn report(
     store: Arc<dyn Store>,
     start: &Prefix,
     options: InfoOptions,
-    out: &mut impl Write,
+    out: &mut Output,
 ) -> io::Result<bool> {
     let hierarchy = Hierarchy::new(
         Arc::clone(&store),
@@ -80,8 +82,7 @@ pub(super) fn report(
     report.visit(start, out)?;
     report.progress.clear();
     if json {
-        serde_json::to_writer_pretty(&mut *out, &Value::Array(report.found))?;
-        writeln!(out)?;
+        out.print(&Text::new().json(&Value::Array(report.found)))?;
     }
     Ok(report.any)
 }
@@ -98,7 +99,7 @@ struct Report {
 }
 
 impl Report {
-    fn visit(&mut self, start: &Prefix, out: &mut impl Write) -> io::Result<()> {
+    fn visit(&mut self, start: &Prefix, out: &mut Output) -> io::Result<()> {
         // Depth first, names sorted within one prefix; deep trees cost no stack.
         let mut pending = vec![start.clone()];
         while let Some(prefix) = pending.pop() {
@@ -123,12 +124,7 @@ impl Report {
     }
 
     /// A node that cannot be read.
-    fn tell_error(
-        &mut self,
-        prefix: &Prefix,
-        error: &Error,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    fn tell_error(&mut self, prefix: &Prefix, error: &Error, out: &mut Output) -> io::Result<()> {
         let facts = json!({ "node_type": "unknown", "error": error.to_string() });
         self.any = true;
         self.write(prefix, facts, out)
@@ -159,13 +155,13 @@ impl Report {
         Ok(children)
     }
 
-    fn tell(&mut self, prefix: &Prefix, node: &Node, out: &mut impl Write) -> io::Result<()> {
+    fn tell(&mut self, prefix: &Prefix, node: &Node, out: &mut Output) -> io::Result<()> {
         let mut facts = match node {
             Node::Implicit => return Ok(()),
             Node::Group(group) => facts_of_group(group.format),
             Node::Broken(broken) => json!({
                 "node_type": "unknown",
-                "document": broken.document.key.to_string(),
+                "document": broken.document.key.to_text(),
                 "error": broken.error.to_string(),
             }),
             Node::Array(array) => facts_of_array(array),
@@ -198,14 +194,14 @@ impl Report {
         self.write(prefix, facts, out)
     }
 
-    fn write(&mut self, prefix: &Prefix, mut facts: Value, out: &mut impl Write) -> io::Result<()> {
+    fn write(&mut self, prefix: &Prefix, mut facts: Value, out: &mut Output) -> io::Result<()> {
         if self.options.json {
-            insert(&mut facts, "path", prefix.to_string().into());
+            insert(&mut facts, "path", prefix.to_text().into());
             self.found.push(facts);
             return Ok(());
         }
         self.progress.clear();
-        writeln!(out, "{}", line(prefix, &facts))
+        out.print(&Text::new().line(line(prefix, &facts)))
     }
 
     /// By view, why `target` cannot express an array.

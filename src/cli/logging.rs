@@ -1,12 +1,16 @@
 //! The log: to a file when one is named, else to standard error when someone sees it.
+//!
+//! Every record is one line without control characters ([`Escaped`]): what it says of a store may
+//! be the words of a stranger.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 
 use env_logger::{Builder, Target};
 use log::LevelFilter;
 
 use super::config::LogConfig;
+use crate::escape::Escaped;
 
 /// Who reads standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +39,16 @@ pub(crate) fn start(config: &LogConfig, audience: Audience) -> io::Result<()> {
         }
         (None, Audience::Nobody) => return Ok(()),
     }
-    builder.format_timestamp_millis();
+    builder.format(|line, record| {
+        writeln!(
+            line,
+            "[{} {:<5} {}] {}",
+            line.timestamp_millis(),
+            record.level(),
+            record.target(),
+            Escaped(record.args())
+        )
+    });
     builder.filter_level(config.level);
     // fuser tells every request at its debug level.
     let fuser_level = match config.level {

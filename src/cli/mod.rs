@@ -18,9 +18,9 @@ mod logging;
 mod memory_limit;
 mod mountpoint;
 mod options;
+mod output;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ use self::error::CliError;
 use self::info::InfoOptions;
 use self::logging::Audience;
 use self::mountpoint::Mountpoint;
+use self::output::Output;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
 use crate::store::{Location, Prefix, Store, Symlinks, open_store};
@@ -48,11 +49,11 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let Err(error) = execute(&command_line) else {
         return ExitCode::SUCCESS;
     };
-    // Standard output may be closed, and then there is nobody to tell.
     match &error {
-        CliError::Print(text) => text.print().ok(),
-        _ => writeln!(std::io::stderr(), "zarr-mount: {error}").ok(),
-    };
+        // Standard output may be closed, and then there is nobody to tell.
+        CliError::Print(text) => drop(text.print()),
+        _ => output::complain(&error),
+    }
     error.status()
 }
 
@@ -73,7 +74,7 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
     let store = open(&config.store, config.symlinks)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
-    let out = &mut std::io::stdout().lock();
+    let out = &mut Output::standard();
     if let Some(indices) = &config.at {
         return match at::tell(store, &start, indices, config.json, out) {
             Err(AtError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

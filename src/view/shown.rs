@@ -8,6 +8,7 @@ use super::options::{Missing, ViewKind, ViewOptions};
 use crate::chunk::{ArrayReader, Continuation, Shards, Shared, Slice};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
+use crate::escape::Text;
 use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
 use crate::metadata::write::{self, Content};
@@ -294,24 +295,20 @@ impl Unusable {
 
     /// The text of `ERROR.txt` in `view`.
     pub(super) fn note(&self, view: ViewKind) -> Vec<u8> {
-        let name = String::from_utf8_lossy(self.document.key.name());
-        let document = format!(
-            "Its metadata document is shown under the name {name}.unsupported, so that no reader \
-             takes it for an array without chunks.\n"
-        );
-        format!(
-            "{path} cannot be shown in this view.\n\n{key}: {reason}\n\n\
-             {document}The keys view (--view keys, without --as) shows the stored bytes.\n",
-            path = self.path,
-            key = self.document.key,
-            reason = self.reason,
-            document = if view == ViewKind::Arrays {
-                ""
-            } else {
-                &document
-            },
-        )
-        .into_bytes()
+        let mut text = Text::new()
+            .line(format_args!("{} cannot be shown in this view.", self.path))
+            .line("")
+            .line(format_args!("{}: {}", self.document.key, self.reason))
+            .line("");
+        if view != ViewKind::Arrays {
+            let name = String::from_utf8_lossy(self.document.key.name());
+            text = text.line(format_args!(
+                "Its metadata document is shown under the name {name}.unsupported, so that no \
+                 reader takes it for an array without chunks."
+            ));
+        }
+        text.line("The keys view (--view keys, without --as) shows the stored bytes.")
+            .into_bytes()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Progress of long work, for whoever watches.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
+
+use super::super::output;
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_millis(500);
@@ -16,22 +17,20 @@ impl Progress {
     pub(super) fn new() -> Progress {
         Progress {
             shown: None,
-            wanted: io::stderr().is_terminal(),
+            wanted: output::is_watched(),
         }
     }
 
     pub(super) fn show(&mut self, text: impl FnOnce() -> String) {
         if self.wanted && self.shown.is_none_or(|last| last.elapsed() > PROGRESS) {
-            let mut stderr = io::stderr().lock();
-            // Progress that cannot be shown is not worth an error.
-            let _ = write!(stderr, "\r\x1b[K{}", text());
+            output::write_over(&text());
             self.shown = Some(Instant::now());
         }
     }
 
     pub(super) fn clear(&mut self) {
         if self.shown.take().is_some() {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+            output::write_over("");
         }
     }
 }
