@@ -10,7 +10,8 @@ POISON = ("\x1b]0;t\x07\x7f\u009b2J\r\n[2026-01-01T00:00:00.000Z ERROR forged::l
           "\nforged \u0085\u202eoloc\u2066\u2028\u2029\t\\")
 # `\x1b`, as every text for people spells it.
 SPELLED = r"\u{1b}"
-RECORD = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (ERROR|WARN |INFO |DEBUG|TRACE) (zarr_mount|fuser)[\w:]*\] ")
+RECORD = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+                    r"(ERROR|WARN |INFO |DEBUG|TRACE) (zarr_mount|fuser)[\w:]*\] ")
 # Controls but the line feed, and what has no width or reorders its neighbours. The joiners U+200C and U+200D are not
 # among them: words of some scripts are spelled with them.
 HARMFUL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -72,7 +73,7 @@ def parsed(path):
 
 
 def nodes(root):
-    """Makes a folder of nodes, each the copy of one of the corpus with one change, no change twice. How many there are."""
+    """Makes a folder of nodes, copies of those of the corpus, each with one change of its own. Returns how many."""
     root.mkdir()
     seen, count = set(), 0
     for name in NODES:

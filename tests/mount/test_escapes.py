@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import zarr
 
-import corpus
 from mounting import BINARY
 from poison import POISON, SPELLED, TREES, assert_harmless, assert_log, nodes, trees, written
 from test_hostile import walk
@@ -20,10 +19,10 @@ VIEWS = [("keys",), ("keys", "--as", "v2"), ("keys", "--as", "v3"), ("chunks",),
          ("chunks", "--as", "v3"), ("arrays", "--files", FORMATS)]
 
 
-def said(*arguments, cwd=None):
+def said(*arguments):
     """(status, standard output, standard error), both as bytes."""
-    done = subprocess.run([BINARY, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL, capture_output=True, timeout=300,
-                          cwd=cwd)
+    done = subprocess.run([BINARY, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=300)
     return done.returncode, done.stdout, done.stderr
 
 
