@@ -39,7 +39,8 @@ def test_any_options_in_any_order(mount, tmp_path, batch):
             made = mount(store.root, *options.arguments())
             try:
                 checks = [check for view in options.views for check in CHECKS[view](made.path, store, options)]
-                assert checks, f"{about}: nothing to look at"
+                is_empty = all(array.values.size == 0 for array in store.arrays)
+                assert checks or is_empty, f"{about}: nothing to look at"
                 dice.shuffle(checks)
                 run(checks, dice.choice([1, 4]), about)
                 assert "internal error" not in made.log_text(), f"{about}: {made.log_text()}"
