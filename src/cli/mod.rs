@@ -37,7 +37,7 @@ use self::mountpoint::Mountpoint;
 use self::output::Output;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
-use crate::store::{Location, Prefix, Store, Symlinks, open_store};
+use crate::store::{Location, Prefix, Sharing, Store, Symlinks, open_store_for};
 use crate::view::View;
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
@@ -71,7 +71,7 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 /// `--info`.
 fn tell(config: &InfoConfig) -> Result<(), CliError> {
     logging::start(&config.log, Audience::Terminal).map_err(CliError::failed)?;
-    let store = open(&config.store, config.symlinks)?;
+    let store = open(&config.store, config.symlinks, Sharing::Nobody)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
@@ -99,7 +99,11 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
 }
 
 /// Opens STORE.
-fn open(store: &StoreArgument, symlinks: Symlinks) -> Result<Arc<dyn Store>, CliError> {
+fn open(
+    store: &StoreArgument,
+    symlinks: Symlinks,
+    sharing: Sharing,
+) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
     if let Location::Directory(path) = &location
         && let Some(root) = draft::root_around(path)
@@ -109,7 +113,7 @@ fn open(store: &StoreArgument, symlinks: Symlinks) -> Result<Arc<dyn Store>, Cli
             root.display()
         )));
     }
-    open_store(&location, symlinks).map_err(CliError::failed)
+    open_store_for(&location, symlinks, sharing).map_err(CliError::failed)
 }
 
 fn mount(config: &MountConfig) -> Result<(), CliError> {
@@ -166,7 +170,12 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
 /// The file system of a store. Reads nothing but the attributes of its root and, so that a
 /// STORE without anything of Zarr in it is an error, what lives there.
 fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
-    let store = open(&config.store, config.symlinks)?;
+    let sharing = if config.view.arrays.others_look {
+        Sharing::Others
+    } else {
+        Sharing::Nobody
+    };
+    let store = open(&config.store, config.symlinks, sharing)?;
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
     if !view.finds_anything().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(

@@ -124,6 +124,12 @@ impl Prefix {
         Key::parse(&bytes)
     }
 
+    /// This prefix and all that it lies in, the root last.
+    pub fn on_the_way(&self) -> impl Iterator<Item = Prefix> {
+        let above = |prefix: &Prefix| prefix.to_key().map(|key| key.parent());
+        std::iter::successors(Some(self.clone()), above)
+    }
+
     /// The part of `key` below this prefix, or `None` when it lies elsewhere.
     pub fn strip<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         if self.is_root() {
@@ -197,6 +203,19 @@ mod tests {
             assert_eq!(key.to_prefix().to_string(), shown);
             assert_eq!(key.to_prefix().to_text(), name);
         }
+    }
+
+    #[test]
+    fn the_root_is_on_every_way() {
+        let way = |path: &[u8]| -> Vec<String> {
+            let prefix = Prefix::parse(path).unwrap();
+            prefix
+                .on_the_way()
+                .map(|prefix| prefix.to_string())
+                .collect()
+        };
+        assert_eq!(way(b"a/b/c"), ["a/b/c", "a/b", "a", "/"]);
+        assert_eq!(way(b""), ["/"]);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{
-    Cursor, Detail, DirStore, EntryKind, Prefix, Store, StoreError, Symlinks, ZipStore, demo,
+    Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError, Symlinks, ZipStore,
+    demo,
 };
 
 /// The built-in store, as it is typed.
@@ -72,13 +73,25 @@ impl Location {
     }
 }
 
-/// Opens the store at `location`. `symlinks` matters to directories only.
+/// Opens the store at `location`, for nobody but this user. `symlinks` matters to directories only.
 ///
 /// # Errors
 /// As [`DirStore::open`] and [`ZipStore::open`].
 pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Store>, StoreError> {
+    open_store_for(location, symlinks, Sharing::Nobody)
+}
+
+/// As [`open_store`], for those who look at what it tells.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn open_store_for(
+    location: &Location,
+    symlinks: Symlinks,
+    sharing: Sharing,
+) -> Result<Arc<dyn Store>, StoreError> {
     match location {
-        Location::Directory(path) => Ok(Arc::new(DirStore::open(path, symlinks)?)),
+        Location::Directory(path) => Ok(Arc::new(DirStore::shared(path, symlinks, sharing)?)),
         Location::Zip(path) => Ok(Arc::new(open_zip(path)?)),
         Location::Demo => Ok(Arc::new(demo::demo_store())),
     }

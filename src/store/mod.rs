@@ -13,6 +13,7 @@
 //! Absence is `Ok(None)`. Everything else that keeps bytes away is an error, because a Zarr
 //! reader takes absence for the fill value.
 
+mod access;
 mod demo;
 mod dir;
 mod key;
@@ -25,9 +26,10 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-pub use dir::{DirStore, Symlinks};
+pub use access::{Access, ReadRight, Readers};
+pub use dir::{DirStore, Sharing, Symlinks};
 pub use key::{Key, Prefix};
-pub use location::{Location, open_store};
+pub use location::{Location, open_store, open_store_for};
 pub use memory::MemoryStore;
 pub use meta::{GRAIN, ObjectMeta, Times, Version};
 pub use zip::ZipStore;

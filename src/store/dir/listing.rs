@@ -5,15 +5,17 @@
 //! it survives the descriptor, and names that come or go elsewhere in the directory.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::attributes::{kind_of, object_meta};
+use super::attributes::kind_of;
 use super::root::{Identity, Resolved, Root, refusal};
-use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, Prefix, StatKind, StoreError};
+use crate::store::{
+    Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StatKind, StoreError,
+};
 
 const BUFFER_BYTES: usize = 32 * 1024;
 
@@ -109,7 +111,20 @@ impl DirListing {
             Ok(StatKind::Prefix) | Err(_) => EntryKind::Unreadable,
         };
         let wanted = self.detail == Detail::Attributes && kind != EntryKind::Unreadable;
-        raw.entry(kind, wanted.then(|| object_meta(stat)))
+        let meta = wanted.then(|| self.meta(&raw, stat));
+        raw.entry(kind, meta.flatten())
+    }
+
+    /// The attributes of an entry of which `stat` was just asked; `None` when they cannot be had.
+    fn meta(&self, raw: &RawEntry, stat: &Stat) -> Option<ObjectMeta> {
+        let is_link = !matches!(raw.file_type, FileType::RegularFile | FileType::Directory);
+        if !self.root.is_shared() || !is_link {
+            return Some(self.root.entry_meta(self.fd.as_fd(), &raw.name, stat));
+        }
+        let path = self.prefix.key(&raw.name).ok()?.to_prefix();
+        let resolved = self.root.resolve(&path, OFlags::PATH).ok()??;
+        let stat = fstat(&resolved.fd).ok()?;
+        Some(self.root.meta(&resolved, &path, &stat))
     }
 
     /// Attributes of an entry, which may turn out to be a link all the same.
@@ -150,7 +165,7 @@ impl DirListing {
 }
 
 impl RawEntry {
-    fn entry(self, kind: EntryKind, meta: Option<crate::store::ObjectMeta>) -> ListEntry {
+    fn entry(self, kind: EntryKind, meta: Option<ObjectMeta>) -> ListEntry {
         ListEntry {
             name: self.name,
             kind,

@@ -12,6 +12,7 @@
 pub(super) mod attributes;
 mod listing;
 mod object;
+mod rights;
 mod root;
 
 use std::path::Path;
@@ -23,9 +24,10 @@ use super::{
     Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind, Store,
     StoreError,
 };
-use attributes::{kind_of, object_meta};
+use attributes::kind_of;
 use listing::DirListing;
 use object::DirObject;
+pub use rights::Sharing;
 use root::{Root, refusal};
 
 /// What symbolic links may do.
@@ -53,6 +55,20 @@ impl DirStore {
         let root = Arc::new(Root::open(path, symlinks)?);
         Ok(DirStore { root })
     }
+
+    /// The same directory, whose files are told with the modes that suit those who look.
+    ///
+    /// # Errors
+    /// As [`DirStore::open`].
+    pub fn shared(
+        path: &Path,
+        symlinks: Symlinks,
+        sharing: Sharing,
+    ) -> Result<DirStore, StoreError> {
+        let root = Root::open(path, symlinks)?.shared(sharing);
+        let root = Arc::new(root);
+        Ok(DirStore { root })
+    }
 }
 
 impl Store for DirStore {
@@ -65,14 +81,14 @@ impl Store for DirStore {
         match kind_of(&stat) {
             Ok(kind) => Ok(Some(Stat {
                 kind,
-                meta: object_meta(&stat),
+                meta: self.root.meta(&resolved, &key.to_prefix(), &stat),
             })),
             Err(found) => Err(not_an_object(key, found)),
         }
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
-        self.root.stat().map(|stat| object_meta(&stat))
+        self.root.own_meta()
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
@@ -85,7 +101,7 @@ impl Store for DirStore {
         let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
         match kind_of(&stat) {
             Ok(StatKind::Object) => {
-                let meta = object_meta(&stat);
+                let meta = self.root.meta(&resolved, &key.to_prefix(), &stat);
                 Ok(Some(Arc::new(DirObject::new(
                     key.clone(),
                     resolved.fd,

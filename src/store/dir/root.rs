@@ -14,12 +14,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
 use super::Symlinks;
-use crate::store::{Prefix, StoreError};
+use super::attributes::object_meta;
+use super::rights::{Sharing, entry_under_list, through_links, under_list};
+use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// No Linux file system has longer names.
 const NAME_MAX_BYTES: usize = 255;
@@ -32,6 +34,7 @@ const RACE_RETRIES: usize = 32;
 pub(super) struct Root {
     fd: OwnedFd,
     symlinks: Symlinks,
+    sharing: Sharing,
     /// Whether the link count tells that the directory was deleted: some file systems count
     /// none, ever.
     counts_links: bool,
@@ -67,6 +70,7 @@ impl Root {
         let root = Root {
             fd,
             symlinks,
+            sharing: Sharing::Nobody,
             counts_links,
         };
         // Sandboxes of old container engines answer EPERM for calls that they do not know.
@@ -81,8 +85,54 @@ impl Root {
         }
     }
 
+    /// The same directory, for those who look at what it tells.
+    pub(super) fn shared(self, sharing: Sharing) -> Root {
+        Root { sharing, ..self }
+    }
+
+    /// What is told of the directory.
+    pub(super) fn own_meta(&self) -> Result<ObjectMeta, StoreError> {
+        let meta = object_meta(&self.stat()?);
+        Ok(match self.sharing {
+            Sharing::Nobody => meta,
+            Sharing::Others => under_list(self.as_fd(), meta),
+        })
+    }
+
+    /// What is told of what `path` led to, of which `stat` was just asked.
+    pub(super) fn meta(&self, resolved: &Resolved, path: &Prefix, stat: &Stat) -> ObjectMeta {
+        let meta = object_meta(stat);
+        if self.sharing == Sharing::Nobody {
+            return meta;
+        }
+        let meta = under_list(resolved.fd.as_fd(), meta);
+        match resolved.linked {
+            None => meta,
+            Some(_) => through_links(self.as_fd(), path, meta),
+        }
+    }
+
+    /// What is told of the entry `name`, which `stat` was just asked of, in an open directory.
+    pub(super) fn entry_meta(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        stat: &Stat,
+    ) -> ObjectMeta {
+        let meta = object_meta(stat);
+        match self.sharing {
+            Sharing::Nobody => meta,
+            Sharing::Others => entry_under_list(directory, name, meta),
+        }
+    }
+
+    /// Whether links are told with the modes of what they lead through.
+    pub(super) fn is_shared(&self) -> bool {
+        self.sharing == Sharing::Others
+    }
+
     /// Attributes of the directory.
-    pub(super) fn stat(&self) -> Result<rustix::fs::Stat, StoreError> {
+    pub(super) fn stat(&self) -> Result<Stat, StoreError> {
         let stat = fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))?;
         if self.counts_links && stat.st_nlink == 0 {
             return Err(StoreError::Io {
@@ -205,7 +255,7 @@ impl Root {
 }
 
 impl Identity {
-    pub(super) fn of(stat: &rustix::fs::Stat) -> Identity {
+    pub(super) fn of(stat: &Stat) -> Identity {
         Identity {
             device: stat.st_dev,
             inode: stat.st_ino,

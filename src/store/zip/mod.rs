@@ -43,8 +43,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind, Store,
-    StoreError, Version,
+    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind,
+    Store, StoreError, Version,
 };
 use archive::Archive;
 use file::{Place, ZipFile};
@@ -66,8 +66,16 @@ pub struct ZipStore {
 #[derive(Debug)]
 struct Current {
     version: Version,
+    /// Entries are told with the mode of the file.
+    access: Access,
     /// Or what is wrong with it, so that a broken file is not read at every request.
     archive: Result<Arc<Archive>, StoreError>,
+}
+
+impl Current {
+    fn is(&self, found: &ObjectMeta) -> bool {
+        self.version == found.version && self.access == found.access()
+    }
 }
 
 impl ZipStore {
@@ -108,7 +116,7 @@ impl ZipStore {
     fn archive(&self) -> Result<Arc<Archive>, StoreError> {
         let found = self.place.stat()?;
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(current) = current.as_ref().filter(|c| c.version == found.version) {
+        if let Some(current) = current.as_ref().filter(|c| c.is(&found)) {
             return current.archive.clone();
         }
         drop(current);
@@ -117,8 +125,8 @@ impl ZipStore {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
             let file = self.open_settled(patience)?;
-            let version = file.meta().version;
-            if let Some(current) = current.as_ref().filter(|c| c.version == version) {
+            let (version, access) = (file.meta().version, file.meta().access());
+            if let Some(current) = current.as_ref().filter(|c| c.is(file.meta())) {
                 return current.archive.clone();
             }
             let archive = Archive::read(&self.place, file).map(Arc::new);
@@ -132,6 +140,7 @@ impl ZipStore {
             if archive.is_ok() || matches!(archive, Err(StoreError::Io { errno: None, .. })) {
                 *current = Some(Current {
                     version,
+                    access,
                     archive: archive.clone(),
                 });
             }

@@ -1,0 +1,287 @@
+//! Rights that the mode of a file does not tell: those of access control lists, and of the
+//! directories that symbolic links lead through.
+//!
+//! They matter where users other than the daemon's look at what is shown ([`Sharing::Others`]). The
+//! kernel then holds those against the mode alone. So the mode that is told grants no more than the
+//! file does:
+//!
+//! * With a list (`acl(5)`), the bits of the group are a mask, the most that any entry grants. They
+//!   count as none. Others have what is granted to them and to every named user and group, because
+//!   the named ones are among the others to the kernel.
+//! * Whoever follows a link must be able to search the directories that it leads through, which a
+//!   path of the mount does not have in it.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{getxattr, lgetxattr};
+use rustix::io::Errno;
+
+use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
+
+/// Who looks at what a store tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The daemon's own user, who is given what the system gives to the daemon.
+    Nobody,
+    /// Others too, who are held against the modes that are shown.
+    Others,
+}
+
+/// The extended attribute that holds the list.
+const LIST: &str = "system.posix_acl_access";
+/// Room for a list of about a hundred entries. The owner alone is sure to be granted what a longer
+/// one says.
+const LIST_BYTES: usize = 1024;
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// `meta` of the open file `fd`, with the bits that are left under its list.
+pub(super) fn under_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMeta {
+    under(meta, |list| getxattr(path_of(fd), LIST, list))
+}
+
+/// As [`under_list`], of the entry `name` of the open directory `fd`.
+pub(super) fn entry_under_list(fd: BorrowedFd<'_>, name: &[u8], meta: ObjectMeta) -> ObjectMeta {
+    under(meta, |list| {
+        let mut path = path_of(fd).into_bytes();
+        path.push(b'/');
+        path.extend_from_slice(name);
+        lgetxattr(path, LIST, list)
+    })
+}
+
+fn under(
+    meta: ObjectMeta,
+    read: impl FnOnce(&mut [u8; LIST_BYTES]) -> Result<usize, Errno>,
+) -> ObjectMeta {
+    // What only its owner may touch, only its owner may touch: whatever a list says is masked.
+    if meta.mode | 0o700 == 0o700 {
+        return meta;
+    }
+    let mut list = [0; LIST_BYTES];
+    let others = match read(&mut list) {
+        Err(Errno::NODATA | Errno::NOTSUP) => return meta,
+        Ok(len) => list.get(..len).and_then(granted_to_all).unwrap_or(0),
+        // Not known is not granted.
+        Err(_) => 0,
+    };
+    ObjectMeta {
+        mode: meta.mode & (0o700 | others),
+        ..meta
+    }
+}
+
+/// The bits that a list grants to everybody: others, and each that it names. `None` when it is no
+/// list.
+///
+/// ```text
+/// 02 00 00 00                 version
+/// 01 00 06 00 ff ff ff ff     tag, bits, number: the owner
+/// 02 00 04 00 39 30 00 00     the user 12345
+/// ```
+fn granted_to_all(list: &[u8]) -> Option<u32> {
+    const NAMED_USER: u16 = 0x02;
+    const OWNING_GROUP: u16 = 0x04;
+    const NAMED_GROUP: u16 = 0x08;
+    const MASK: u16 = 0x10;
+    const OTHERS: u16 = 0x20;
+    let (version, entries) = list.split_first_chunk::<4>()?;
+    if u32::from_le_bytes(*version) != 2 {
+        return None;
+    }
+    let (entries, rest) = entries.as_chunks::<8>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let (mut masked, mut mask, mut others) = (7, 7, 0);
+    for &[t0, t1, b0, b1, ..] in entries {
+        let bits = u16::from_le_bytes([b0, b1]);
+        match u16::from_le_bytes([t0, t1]) {
+            NAMED_USER | OWNING_GROUP | NAMED_GROUP => masked &= bits,
+            MASK => mask = bits,
+            OTHERS => others = bits,
+            _ => {}
+        }
+    }
+    Some(u32::from(masked & mask & others))
+}
+
+/// `meta` of what `path`, which has links in it, leads to in the directory that `root` is, with the
+/// bits of those who may go all the way.
+pub(super) fn through_links(root: BorrowedFd<'_>, path: &Prefix, meta: ObjectMeta) -> ObjectMeta {
+    let readers = fs::read_link(path_of(root))
+        .ok()
+        .and_then(|root| readers_through(&root, path));
+    let shown = meta.access().with_mode(0o444);
+    // Not known is not granted, but to the owner.
+    let all = readers.map_or(0o400, |readers| readers.bits_for(shown));
+    ObjectMeta {
+        // To go there is needed to read, and to list and search.
+        mode: meta.mode & (all | all >> 1 | all >> 2),
+        ..meta
+    }
+}
+
+/// Those who may go from the directory `root` to `path`; `None` when that cannot be told.
+fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
+    let mut readers = Readers::default();
+    for directory in directories_through(root, path)? {
+        let metadata = fs::symlink_metadata(directory).ok()?;
+        readers.add(ReadRight::of_directory(Access {
+            mode: metadata.mode() & 0o777,
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+        }));
+    }
+    Some(readers)
+}
+
+/// The directories that are gone through on the way from the directory `root` to `path`, links
+/// followed. `None` when something is not there any more.
+fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
+    let mut here = root.to_owned();
+    let mut through = Vec::new();
+    let mut rest: VecDeque<OsString> = names_in(path.as_bytes());
+    let mut n_links = 0;
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            here.pop();
+        } else {
+            let next = here.join(&name);
+            let found = fs::symlink_metadata(&next).ok()?;
+            if found.is_symlink() {
+                n_links += 1;
+                if n_links > MOST_LINKS {
+                    return None;
+                }
+                let target = fs::read_link(&next).ok()?;
+                if target.is_absolute() {
+                    here = PathBuf::from("/");
+                    through.push(here.clone());
+                }
+                for component in target.components().rev() {
+                    if let Component::Normal(_) | Component::ParentDir = component {
+                        rest.push_front(component.as_os_str().to_owned());
+                    }
+                }
+                continue;
+            }
+            if !found.is_dir() {
+                break;
+            }
+            here = next;
+        }
+        // To be in what the path leads to in the end is no part of the way.
+        if !rest.is_empty() {
+            through.push(here.clone());
+        }
+    }
+    Some(through)
+}
+
+fn names_in(path: &[u8]) -> VecDeque<OsString> {
+    let names = path.split(|&byte| byte == b'/');
+    let names = names.filter(|name| !name.is_empty());
+    names
+        .map(|name| OsString::from_vec(name.to_vec()))
+        .collect()
+}
+
+/// A name for an open file that may be open by its path alone.
+fn path_of(fd: BorrowedFd<'_>) -> String {
+    let mut path = String::with_capacity(32);
+    // Writing to a string does not fail.
+    let _ = write!(path, "/proc/self/fd/{}", fd.as_raw_fd());
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn list(entries: &[(u16, u16)]) -> Vec<u8> {
+        let mut list = vec![2, 0, 0, 0];
+        for (tag, bits) in entries {
+            list.extend(tag.to_le_bytes());
+            list.extend(bits.to_le_bytes());
+            list.extend(12345_u32.to_le_bytes());
+        }
+        list
+    }
+
+    #[test]
+    fn others_have_what_everybody_has_whom_a_list_names() {
+        for (entries, granted, why) in [
+            (
+                &[(1, 6), (4, 4), (0x20, 4)][..],
+                4,
+                "no entry but those of the mode",
+            ),
+            (
+                &[(1, 6), (2, 4), (4, 4), (0x10, 4), (0x20, 4)],
+                4,
+                "a user who may read",
+            ),
+            (
+                &[(1, 6), (2, 0), (4, 4), (0x10, 4), (0x20, 4)],
+                0,
+                "a user who may not",
+            ),
+            (
+                &[(1, 6), (4, 4), (8, 0), (0x10, 4), (0x20, 4)],
+                0,
+                "a group that may not",
+            ),
+            (
+                &[(1, 7), (2, 7), (4, 7), (0x10, 5), (0x20, 7)],
+                5,
+                "the mask",
+            ),
+            (
+                &[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)],
+                0,
+                "others may not",
+            ),
+        ] {
+            assert_eq!(granted_to_all(&list(entries)), Some(granted), "{why}");
+        }
+        assert_eq!(granted_to_all(&[1, 0, 0, 0]), None, "another version");
+        assert_eq!(granted_to_all(&[2, 0, 0, 0, 1]), None, "cut off");
+        assert_eq!(granted_to_all(&[]), None);
+    }
+
+    #[test]
+    fn a_link_leads_through_the_directories_of_its_target_and_of_further_links() {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().canonicalize().unwrap();
+        for directory in ["a", "private/b/c", "hidden"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        fs::write(root.join("private/b/c/file"), "").unwrap();
+        symlink("../hidden/link", root.join("a/link")).unwrap();
+        symlink("../private/b", root.join("hidden/link")).unwrap();
+        let path = Prefix::parse(b"a/link/c/file").unwrap();
+        let through = directories_through(&root, &path).unwrap();
+        let mut through: Vec<&str> = through
+            .iter()
+            .map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap())
+            .collect();
+        through.sort_unstable();
+        through.dedup();
+        assert_eq!(
+            through,
+            ["", "a", "hidden", "private", "private/b", "private/b/c"]
+        );
+        let gone = Prefix::parse(b"a/link/d").unwrap();
+        assert_eq!(directories_through(&root, &gone), None);
+    }
+}
