@@ -19,6 +19,7 @@ mod shared_read;
 mod slice;
 mod sources;
 mod spent;
+mod ways;
 mod whole;
 
 mod deadline;

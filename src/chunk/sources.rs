@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use lru::LruCache;
 
 use super::Counters;
-use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
+use super::ways::Ways;
+use crate::store::{Access, Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
 
 /// Descriptors kept after their last reader; shards are few and each serves many chunks.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
@@ -33,6 +34,7 @@ pub struct Sources {
     freshness: Freshness,
     counters: Arc<Counters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
+    ways: Ways,
 }
 
 impl Sources {
@@ -43,6 +45,17 @@ impl Sources {
             freshness,
             counters,
             kept: Mutex::new(LruCache::new(KEPT_OPEN)),
+            ways: Ways::new((freshness == Freshness::Checked).then_some(Duration::ZERO)),
+        }
+    }
+
+    /// The same, where owners and modes of directories are trusted for `ttl`.
+    #[must_use]
+    pub fn trusting_directories_for(self, ttl: Duration) -> Sources {
+        let ttl = (self.freshness == Freshness::Checked).then_some(ttl);
+        Sources {
+            ways: Ways::new(ttl),
+            ..self
         }
     }
 
@@ -82,6 +95,15 @@ impl Sources {
         let stat = self.store.stat(&key)?;
         let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
         Ok(stat.map(|stat| stat.meta))
+    }
+
+    /// Owner and mode of a directory, as they were a little while ago at most; `None` where there
+    /// is none. For the directories on the way to many objects.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
+        self.ways.directory(&*self.store, prefix)
     }
 
     /// As [`Sources::stat`], of a version that is settled.
@@ -153,7 +175,12 @@ impl Sources {
                 Some(_) => found,
                 None => self.stat(key)?,
             };
-            if now.is_some_and(|now| now.version == object.meta().version) {
+            // Its owner and mode are shown, and must be those of now.
+            let is_same = |now: ObjectMeta| {
+                let kept = object.meta();
+                now.version == kept.version && now.access() == kept.access()
+            };
+            if now.is_some_and(is_same) {
                 return Ok(Some(object));
             }
         }

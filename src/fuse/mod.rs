@@ -37,7 +37,7 @@ use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 
 use crate::chunk::Counters;
 use crate::error::Error;
-use crate::view::{View, VnodeId};
+use crate::view::{Attributes, View, VnodeId};
 use crate::workers::Workers;
 
 use attr::file_attr;
@@ -139,9 +139,11 @@ impl ZarrFs {
     fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<FileAttr, Errno> {
         Counters::add(&self.view.counters().getattrs);
         let opened = handle.and_then(|handle| self.files.get(handle));
-        let opened = opened.map(|opened| opened.attributes);
-        if let Some(pinned) = opened.or_else(|| self.versions.pinned_attributes(ino)) {
-            return Ok(file_attr(ino, &pinned));
+        if let Some(opened) = opened {
+            return Ok(file_attr(ino, &opened.attributes));
+        }
+        if let Some(pinned) = self.versions.pinned_attributes(ino) {
+            return Ok(file_attr(ino, &self.with_mode_of_now(ino, pinned)));
         }
         let current = self.view.attributes(self.vnode(ino)?);
         let current = current
@@ -152,6 +154,16 @@ impl ZarrFs {
             return Err(Errno::ESTALE);
         }
         Ok(file_attr(ino, &current))
+    }
+
+    /// The attributes of a version that others have open, for somebody who may want to open it too:
+    /// who may do so can change while the bytes stay the same.
+    fn with_mode_of_now(&self, ino: u64, pinned: Attributes) -> Attributes {
+        let current = self.vnode(ino).ok();
+        let current = current.and_then(|vnode| self.view.attributes(vnode).ok().flatten());
+        current
+            .filter(|current| current.fingerprint == pinned.fingerprint)
+            .unwrap_or(pinned)
     }
 
     fn extended_attributes(&self, ino: u64) -> Result<xattr::Attributes, Errno> {

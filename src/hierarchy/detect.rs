@@ -3,12 +3,12 @@
 use std::time::{Instant, SystemTime};
 
 use super::node::{GroupNode, Node};
-use super::remembered::Remembered;
+use super::remembered::{Remembered, Seen};
 use super::{Hierarchy, Text};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::metadata::{NodeMetadata, ZarrFormat, draft, n5, pre_v1, v1, v2, v3};
-use crate::store::{Key, Prefix, StoreError, Version};
+use crate::store::{Key, Prefix, StoreError};
 
 /// Files of common names that are larger than this are no documents.
 const MAX_COMMON_BYTES: u64 = 4 << 20;
@@ -28,7 +28,7 @@ pub(super) fn is_array_document(name: &[u8]) -> bool {
 pub(super) struct Look<'h> {
     hierarchy: &'h Hierarchy,
     started: Instant,
-    found: Vec<(Key, Option<Version>)>,
+    found: Vec<(Key, Option<Seen>)>,
     pub(super) settled: bool,
     document_bytes: u64,
 }
@@ -85,20 +85,21 @@ impl<'h> Look<'h> {
             self.settled &= meta.settles_in(SystemTime::now()).is_none();
             self.document_bytes = meta.size();
         }
-        self.found.push((key, meta.map(|meta| meta.version)));
+        let seen = meta.map(|meta| (meta.version, meta.access()));
+        self.found.push((key, seen));
         Ok(text)
     }
 
     /// As [`Look::read`], of a file that may be anything: none that is large or cannot be read.
     fn read_common(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        let version = self.hierarchy.version_of(&key)?;
-        if version.is_none_or(|version| version.size > MAX_COMMON_BYTES) {
-            self.found.push((key, version));
+        let seen = self.hierarchy.seen_at(&key)?;
+        if seen.is_none_or(|(version, _)| version.size > MAX_COMMON_BYTES) {
+            self.found.push((key, seen));
             return Ok(None);
         }
         match self.read(key.clone()) {
             Err(Error::Store(StoreError::Denied { .. } | StoreError::NotAnObject { .. })) => {
-                self.found.push((key, version));
+                self.found.push((key, seen));
                 Ok(None)
             }
             text => text,

@@ -34,9 +34,9 @@ pub use tree::{TreeNode, TreePlace};
 use crate::budget::{Budget, Holding};
 use crate::error::{Error, FormatError};
 use crate::metadata::write::Source;
-use crate::store::{Key, Prefix, StatKind, Store, Version};
+use crate::store::{Key, Prefix, StatKind, Store};
 use draft::DraftRoot;
-use remembered::{Nodes, Remembered};
+use remembered::{Nodes, Remembered, Seen};
 
 /// Largest metadata document that is read; a consolidated one of a million nodes fits.
 pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
@@ -153,26 +153,26 @@ impl Hierarchy {
         }
     }
 
-    /// Whether loading would find the same versions, without reading.
+    /// Whether loading would find the same versions and modes, without reading.
     fn is_unchanged(&self, known: &Remembered) -> Result<bool, Error> {
-        for (key, version) in &known.found {
-            if self.version_of(key)? != *version {
+        for (key, seen) in &known.found {
+            if self.seen_at(key)? != *seen {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// The version of the object at `key`. Names that mostly are not Zarr's keep no one from
+    /// The version, owner and mode of the object at `key`. Names that mostly are not Zarr's keep no one from
     /// looking on when they cannot be examined.
-    fn version_of(&self, key: &Key) -> Result<Option<Version>, Error> {
+    fn seen_at(&self, key: &Key) -> Result<Option<Seen>, Error> {
         let stat = match self.store.stat(key) {
             Err(_) if detect::is_common_name(key.name()) => None,
             stat => stat?,
         };
         Ok(stat
             .filter(|stat| stat.kind == StatKind::Object)
-            .map(|stat| stat.meta.version))
+            .map(|stat| (stat.meta.version, stat.meta.access())))
     }
 
     /// The documents of `array`, for what the model does not keep; `None` when it is gone.

@@ -8,7 +8,7 @@ use lru::LruCache;
 
 use super::draft::DraftRoot;
 use super::node::Node;
-use crate::store::{Key, Prefix, Version};
+use crate::store::{Access, Key, Prefix, Version};
 
 /// Nodes remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
@@ -57,12 +57,16 @@ impl Nodes {
     }
 }
 
+/// An object as it was seen: its version, and who may read it, because files that are made from it
+/// show that.
+pub(super) type Seen = (Version, Access);
+
 /// A node, and what made it one.
 #[derive(Debug, Clone)]
 pub(super) struct Remembered {
     pub(super) node: Node,
-    /// The keys that were looked at, and the versions of the objects found there.
-    pub(super) found: Vec<(Key, Option<Version>)>,
+    /// The keys that were looked at, and what was found there.
+    pub(super) found: Vec<(Key, Option<Seen>)>,
     /// Whether equal versions mean that the node is the same: they were old enough to be told
     /// from later ones, and nothing else was looked at.
     pub(super) settled: bool,

@@ -53,7 +53,7 @@ impl Hierarchy {
                 ..array.chunk_keys
             };
             let key = prefix.key(&keys.encode(&[]))?;
-            if self.version_of(&key)?.is_some() {
+            if self.seen_at(&key)?.is_some() {
                 array.chunk_keys = keys;
                 return Ok(true);
             }
@@ -71,7 +71,7 @@ impl Hierarchy {
             let mut keys = array.chunk_keys;
             keys.separator = separator;
             let key = prefix.key(&keys.encode(&first))?;
-            if self.version_of(&key)?.is_some() {
+            if self.seen_at(&key)?.is_some() {
                 return Ok(Some(separator));
             }
         }

@@ -11,6 +11,7 @@
 //! listing (`listing`) keeps nothing.
 
 mod around;
+mod audience;
 mod facts;
 mod file;
 mod groups;

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use super::View;
+use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::statistics;
 use super::vnode::{Attributes, Vnode, VnodeKind};
@@ -22,8 +23,15 @@ impl View {
                 let meta = self.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.directory(&meta)))
             }
-            Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
+            Vnode::Object { key, .. } => {
                 Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
+            }
+            Vnode::Unsupported { key, .. } => {
+                let Some(meta) = self.shared.sources.stat(key)? else {
+                    return Ok(None);
+                };
+                let shown = self.shown_apart(&meta, &key.parent())?;
+                Ok(Some(self.object(&shown)))
             }
             Vnode::Document { view, key } => {
                 let document = self.document(*view, key)?;
@@ -34,12 +42,10 @@ impl View {
                 Ok(written.map(|(meta, text)| self.edited_document(&meta, &text)))
             }
             Vnode::Plain(name) => self.plain_attributes(name),
-            Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
-                Shown::Unusable(unusable) => Ok(Some(
-                    self.text(&unusable.document.meta, &unusable.note(*view)),
-                )),
-                _ => Ok(None),
-            },
+            Vnode::ErrorNote { view, path } => {
+                let note = self.note(*view, path)?;
+                Ok(note.map(|(attributes, _)| attributes))
+            }
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
                 self.chunk_directory(&array, &place.indices)
@@ -53,6 +59,21 @@ impl View {
                 self.chunk(&array, &place.indices, stored)
             }
         }
+    }
+
+    /// `ERROR.txt` of the node at `path`; `None` when it can be shown.
+    pub(super) fn note(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<Option<(Attributes, Vec<u8>)>, Error> {
+        let Shown::Unusable(unusable) = self.shown(view, path)? else {
+            return Ok(None);
+        };
+        let note = unusable.note(view);
+        let document = &unusable.document;
+        let meta = self.shown_apart(&document.meta, &document.key.parent())?;
+        Ok(Some((self.text(&meta, &note), note)))
     }
 
     /// The attributes of the directory of the chunks that begin with `first`; `None` when no
@@ -73,7 +94,12 @@ impl View {
             }
             found => found,
         };
-        Ok(meta.map(|meta| self.directory(&meta)))
+        let Some(meta) = meta else { return Ok(None) };
+        if array.is_in_its_place() {
+            return Ok(Some(self.directory(&meta)));
+        }
+        let meta = self.directory_shown_apart(&meta, &stored)?;
+        Ok(Some(self.directory(&meta)))
     }
 
     /// The attributes of a chunk of the grid, given those of the object that would hold it. One of
@@ -85,24 +111,26 @@ impl View {
         stored: Option<ObjectMeta>,
     ) -> Result<Option<Attributes>, Error> {
         let Some(meta) = stored else {
-            return Ok(self.absent_chunk(array));
+            return self.absent_chunk(array);
         };
+        let shown = self.chunk_meta(array, indices, &meta)?;
         let reader = &array.reader;
         if !reader.layout().is_sharded() && array.form != Form::Decoded {
-            return Ok(Some(self.object(&meta)));
+            return Ok(Some(self.object(&shown)));
         }
         if !reader.layout().is_sharded()
-            && let Some(known) = self.decoded_chunk(array, &meta)
+            && let Some(known) = self.decoded_chunk(array, &shown)
         {
             return Ok(Some(known));
         }
         // Index and attributes must be of one version: that of the object that is opened.
         let Some(object) = reader.open_stored(indices, Some(meta))? else {
-            return Ok(self.absent_chunk(array));
+            return self.absent_chunk(array);
         };
+        let shown = self.chunk_meta(array, indices, object.meta())?;
         let mut locator = reader.locator(&object, indices)?;
         if array.absent_len.is_some()
-            && let Some(known) = self.decoded_chunk(array, object.meta())
+            && let Some(known) = self.decoded_chunk(array, &shown)
         {
             locator.verify()?;
             return Ok(Some(known));
@@ -112,7 +140,7 @@ impl View {
             Some(chunk) if array.form != Form::Decoded => Some(chunk.encoded.len()),
             Some(_) => Some(array.decoded_len_of(&object, indices)?),
         };
-        Ok(len.map(|len| self.part(object.meta(), len)))
+        Ok(len.map(|len| self.part(&shown, len)))
     }
 
     /// A decoded chunk of a stored object with the attributes `meta`; `None` when its size is
@@ -132,10 +160,18 @@ impl View {
     }
 
     /// A chunk that the store lacks, where that is a file of fill value.
-    pub(super) fn absent_chunk(&self, array: &ShownArray) -> Option<Attributes> {
+    pub(super) fn absent_chunk(&self, array: &ShownArray) -> Result<Option<Attributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
-        let meta = &array.node.document.meta;
-        Some(self.file(meta, array.absent_len?, fingerprint))
+        let Some(len) = array.absent_len else {
+            return Ok(None);
+        };
+        let document = &array.node.document;
+        let meta = if array.is_in_its_place() {
+            document.meta
+        } else {
+            self.shown_apart(&document.meta, &document.key.parent())?
+        };
+        Ok(Some(self.file(&meta, len, fingerprint)))
     }
 
     /// An object as it is stored.

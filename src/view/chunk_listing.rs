@@ -215,11 +215,11 @@ impl StoredChunk {
             (Contents::Shard(locator), _) => match locator.locate(indices) {
                 Ok(None) => return Ok(Slot::Empty),
                 Ok(Some(chunk)) if asked => {
-                    let meta = locator.meta();
-                    match array.form {
-                        Form::Decoded => view.decoded_chunk(array, meta),
-                        _ => Some(view.part(meta, chunk.encoded.len())),
-                    }
+                    let meta = view.chunk_meta(array, indices, locator.meta()).ok();
+                    meta.and_then(|meta| match array.form {
+                        Form::Decoded => view.decoded_chunk(array, &meta),
+                        _ => Some(view.part(&meta, chunk.encoded.len())),
+                    })
                 }
                 Ok(Some(_)) => None,
                 Err(error) => {
@@ -232,11 +232,19 @@ impl StoredChunk {
                 }
             },
             (Contents::Gone, _) => return Ok(Slot::Empty),
-            (Contents::Chunk, Some(meta)) if asked => match array.form {
-                Form::Decoded => view.decoded_chunk(array, &meta),
-                _ => Some(view.object(&meta)),
-            },
-            (Contents::Directory(_), Some(meta)) if asked => Some(view.directory(&meta)),
+            (Contents::Chunk, Some(meta)) if asked => {
+                let meta = view.chunk_meta(array, indices, &meta).ok();
+                meta.and_then(|meta| match array.form {
+                    Form::Decoded => view.decoded_chunk(array, &meta),
+                    _ => Some(view.object(&meta)),
+                })
+            }
+            (Contents::Directory(_), Some(meta)) if asked && array.is_in_its_place() => {
+                Some(view.directory(&meta))
+            }
+            (Contents::Directory(_), Some(_)) if asked => {
+                view.chunk_directory(array, indices).ok().flatten()
+            }
             (Contents::Unknown(_) | Contents::Chunk | Contents::Directory(_), _) => None,
         }))
     }

@@ -11,14 +11,15 @@ use std::time::Duration;
 use super::View;
 use super::attributes::{array_in, hash};
 use super::options::ViewKind;
+use super::rights::is_closed;
 use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
 use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::Error;
-use crate::hierarchy::chunk_identity;
+use crate::hierarchy::{Document, Text, chunk_identity};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
-use crate::store::{Key, ObjectMeta, Prefix, StoreError};
+use crate::store::{Key, ObjectMeta, Readers, StoreError};
 
 /// A consolidated document is held against the documents that it copies this often at most.
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
@@ -39,7 +40,8 @@ impl View {
             None => (0, self.epoch(meta.size())),
         };
         let block_key = BlockKey {
-            owner: Owner::Object(hash(&(view, key, identity))),
+            // Those who may read it decide which documents it may be made from.
+            owner: Owner::Object(hash(&(view, key, identity, meta.access()))),
             version: meta.version,
             part: Part::Document { epoch },
         };
@@ -51,7 +53,7 @@ impl View {
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
             })?;
-            self.document_block(self.edited(view, key, &text.bytes)?)
+            self.document_block(self.edited(view, &text)?)
         })?;
         Ok(Some((meta, text)))
     }
@@ -92,14 +94,15 @@ impl View {
         self.started.elapsed().as_secs() / period
     }
 
-    fn edited(&self, view: ViewKind, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
+    fn edited(&self, view: ViewKind, text: &Text) -> Result<Vec<u8>, Error> {
+        let key = &text.document.key;
         if is_zmetadata(key) {
-            return self.edit_copies(view, key, text, ZarrFormat::V2);
+            return self.edit_copies(view, text, ZarrFormat::V2);
         }
         if let Some(array) = self.array_of_document(view, key)? {
-            return self.translated(&array, text);
+            return self.translated(&array, &text.bytes);
         }
-        self.edit_copies(view, key, text, ZarrFormat::V3)
+        self.edit_copies(view, text, ZarrFormat::V3)
     }
 
     /// The document `name` of an array that is shown in its own version; `None` when there is
@@ -135,23 +138,29 @@ impl View {
         }
     }
 
-    /// The consolidated document at `key`, each copy edited as the view shows its array.
+    /// A consolidated document, each copy edited as the view shows its array.
     fn edit_copies(
         &self,
         view: ViewKind,
-        key: &Key,
-        text: &[u8],
+        text: &Text,
         format: ZarrFormat,
     ) -> Result<Vec<u8>, Error> {
-        let group = key.parent();
+        let (document, text) = (&text.document, text.bytes.as_slice());
+        let group = document.key.parent();
         let mut failed = None;
         let mut edit = |path: &str, entry: &[u8]| {
-            match self.edit_entry(view, &group, path, entry, format) {
+            match self.edit_entry(view, document, (path, entry), format) {
                 Ok(edit) => edit,
                 Err(Error::Metadata { key, error }) => {
                     // Without its entry the array is absent from the copy: an error to a reader,
                     // where a wrong entry would be wrong values.
                     log::debug!("{group}: the copy of {key} is left out: {error}");
+                    EntryEdit::Remove
+                }
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    self.say_once(&(&group, path, "copy"), || {
+                        format!("{}: the copy of {path} is left out: {error}", document.key)
+                    });
                     EntryEdit::Remove
                 }
                 Err(error) => {
@@ -170,7 +179,7 @@ impl View {
             (None, Ok(edited)) => Ok(edited),
             (None, Err(error)) => {
                 // What is no consolidated document copies nothing: as stored.
-                log::debug!("{key}: not edited: {error}");
+                log::debug!("{}: not edited: {error}", document.key);
                 Ok(text.to_vec())
             }
         }
@@ -190,15 +199,16 @@ impl View {
         })
     }
 
-    /// What becomes of the copy `entry` of the document of the array at `path` below `group`.
+    /// What becomes of the copy `entry`, in a consolidated `document`, of the document of the array
+    /// at `path` below its group.
     fn edit_entry(
         &self,
         view: ViewKind,
-        group: &Prefix,
-        path: &str,
-        entry: &[u8],
+        document: &Document,
+        (path, entry): (&str, &[u8]),
         format: ZarrFormat,
     ) -> Result<EntryEdit, Error> {
+        let group = &document.key.parent();
         let prefix = match group.key(path.as_bytes()) {
             Ok(key) => key.to_prefix(),
             Err(_) if path.is_empty() => group.clone(),
@@ -226,6 +236,7 @@ impl View {
         let text = if agrees {
             entry
         } else {
+            self.check_may_copy(&array.node.document, document)?;
             own = self
                 .hierarchy
                 .read(&array.node.document.key, Holding::SOURCE)?;
@@ -235,6 +246,22 @@ impl View {
             }
         };
         Ok(EntryEdit::Replace(self.translated(&array, text)?))
+    }
+}
+
+impl View {
+    /// Refuses a document of which a consolidated one would be a copy, where fewer may read it.
+    fn check_may_copy(&self, original: &Document, copy: &Document) -> Result<(), Error> {
+        let (mut of_original, mut of_copy) = (Readers::default(), Readers::default());
+        self.add_object(&original.key, &original.meta, &mut of_original)?;
+        self.add_object(&copy.key, &copy.meta, &mut of_copy)?;
+        if of_original.include(copy.meta.access(), &of_copy) {
+            return Ok(());
+        }
+        Err(Error::Store(StoreError::Denied {
+            key: original.key.to_string(),
+            reason: format!("fewer may read it than {}", copy.key),
+        }))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use super::View;
 use super::arrays::PlainOpen;
 use super::chunk_file::ChunkFile;
-use super::shown::{Form, Shown, ShownArray};
+use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::buffers::Buffer;
 use crate::chunk::{Block, Continuation, Slice};
@@ -97,9 +97,20 @@ impl Deref for Data<'_> {
 impl View {
     pub(super) fn open_vnode(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<Opened>, Error> {
         match vnode {
-            Vnode::Object { key, .. } | Vnode::Unsupported { key, .. } => {
+            Vnode::Object { key, .. } => {
                 let object = self.shared.sources.open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
+            }
+            Vnode::Unsupported { key, .. } => {
+                let Some(object) = self.shared.sources.open(key)? else {
+                    return Ok(None);
+                };
+                let meta = self.shown_apart(object.meta(), &key.parent())?;
+                let opened = self.open_object(object, key);
+                Ok(Some(Opened {
+                    attributes: self.object(&meta),
+                    ..opened
+                }))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 Ok(self.document_of(vnode)?.map(|(meta, text)| {
@@ -113,14 +124,14 @@ impl View {
                 }))
             }
             Vnode::Plain(name) => self.open_plain(name),
-            Vnode::ErrorNote { view, path } => match self.shown(*view, path)? {
-                Shown::Unusable(unusable) => {
-                    let note = unusable.note(*view);
-                    let attributes = self.text(&unusable.document.meta, &note);
-                    Ok(Some(self.opened(attributes, Content::Generated(note))))
-                }
-                _ => Ok(None),
-            },
+            Vnode::ErrorNote { view, path } => {
+                let note = self.note(*view, path)?;
+                Ok(
+                    note.map(|(attributes, text)| {
+                        self.opened(attributes, Content::Generated(text))
+                    }),
+                )
+            }
             Vnode::Statistics => {
                 let attributes = self.attributes_of(vnode)?;
                 let text = self.statistics();
@@ -157,10 +168,10 @@ impl View {
             attributes.map(|attributes| self.opened(attributes, Content::Absent(array)))
         };
         let Some(object) = reader.open_stored(indices, None)? else {
-            let attributes = self.absent_chunk(&array);
+            let attributes = self.absent_chunk(&array)?;
             return Ok(absent(array, attributes));
         };
-        let meta = *object.meta();
+        let meta = self.chunk_meta(&array, indices, object.meta())?;
         if array.form == Form::Stored {
             return Ok(Some(self.open_object(object, &reader.stored_key(indices)?)));
         }

@@ -21,6 +21,7 @@ mod numbers;
 mod odometer;
 mod options;
 mod place;
+mod rights;
 mod shown;
 mod statistics;
 mod stored_listing;
@@ -96,10 +97,12 @@ impl View {
             (Freshness::Checked, Recheck::After(options.ttl))
         };
         let root = store.stat_root()?;
+        let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck);
+        let sources = Sources::new(store, freshness, Arc::clone(&counters));
         Ok(View {
-            hierarchy: Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck),
+            hierarchy,
             shared: Shared {
-                sources: Arc::new(Sources::new(store, freshness, Arc::clone(&counters))),
+                sources: Arc::new(sources.trusting_directories_for(options.ttl)),
                 cache: Cache::new(budget, Arc::clone(&counters)),
                 workers: Workers::new(std::thread::available_parallelism().map_or(1, usize::from)),
                 max_chunk_bytes: options.max_chunk_bytes,

@@ -79,7 +79,10 @@ impl View {
         }
         // A leaf has no prefix of its own among the documents.
         match self.stat_prefix(&draft.children()?)? {
-            Some(meta) => Ok(Some(meta)),
+            Some(meta) => {
+                let meta = self.directory_shown_apart(&meta, &draft.children()?)?;
+                Ok(Some(meta))
+            }
             None => self.stat_prefix(&draft.root),
         }
     }

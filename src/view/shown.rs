@@ -227,8 +227,15 @@ impl ShownArray {
         &self,
         first: &[u64],
     ) -> Result<Option<Prefix>, StoreError> {
-        let same = self.stored == self.shown && self.path == self.node.prefix;
-        same.then(|| self.stored_prefix(first)).transpose()
+        self.is_in_its_place()
+            .then(|| self.stored_prefix(first))
+            .transpose()
+    }
+
+    /// Whether chunks are shown in the directories in which they are stored, so that the kernel
+    /// holds whoever reads one against the modes of all of them.
+    pub(super) fn is_in_its_place(&self) -> bool {
+        self.stored == self.shown && self.path == self.node.prefix
     }
 
     /// The store's directory of the stored chunks that begin with the stored indices `first`.

@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use super::View;
 use super::folder::Folder;
 use super::options::ViewKind;
+use super::rights::{is_closed, more_private, not_given};
 use super::shown::{Shown, ShownArray};
 use crate::chunk::Deadline;
-use crate::error::Error;
+use crate::error::{Error, FormatError};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target};
-use crate::store::{Cursor, Detail, EntryKind, Prefix};
+use crate::store::{Access, Cursor, Detail, EntryKind, Prefix, Readers};
 
 /// Nodes and directories walked through at most.
 const MOST_NODES: usize = 1000;
@@ -23,12 +24,14 @@ pub(super) type DocumentCopy = (String, Vec<u8>);
 
 impl View {
     /// The documents of the nodes below `group` as consolidated metadata of `target` have them,
-    /// by key or path; `None` when there are too many.
+    /// by key or path; `None` when there are too many. They are for `audience`: those who may read a
+    /// file that is shown so, of those who are among some readers. What fewer may read, and what the
+    /// store does not give, is left out and named in the log.
     pub(super) fn copies(
         &self,
-        view: ViewKind,
-        group: &Prefix,
+        (view, group): (ViewKind, &Prefix),
         target: Target,
+        audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
         let deadline = Deadline::start();
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
@@ -42,7 +45,13 @@ impl View {
                 }
                 return Ok(None);
             }
-            let folder = self.folder(view, &path)?;
+            let folder = match self.folder(view, &path) {
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    self.say_not_copied(group, &path, &not_given(&error));
+                    continue;
+                }
+                folder => folder?,
+            };
             let Some(name) = group
                 .strip(path.as_bytes())
                 .or((path == *group).then_some(b""))
@@ -52,8 +61,12 @@ impl View {
             let Ok(name) = str::from_utf8(name) else {
                 continue;
             };
-            match self.copies_of(&folder, name, target) {
-                Ok(mut found) => {
+            match self.copies_for(&folder, name, target, audience) {
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    self.say_not_copied(group, &path, &not_given(&error));
+                }
+                Ok(None) => self.say_not_copied(group, &path, &more_private()),
+                Ok(Some(mut found)) => {
                     n_bytes += found.iter().map(|(_, text)| text.len()).sum::<usize>();
                     copies.append(&mut found);
                 }
@@ -63,12 +76,50 @@ impl View {
                 }
                 Err(error) => return Err(error),
             }
-            if folder.has_children() {
-                pending.extend(self.children(&folder)?);
+            match self.children_for(&folder, audience) {
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    self.say_not_copied(group, &path, &not_given(&error));
+                }
+                children => pending.extend(children?),
             }
         }
         copies.sort_unstable();
         Ok(Some(copies))
+    }
+
+    fn say_not_copied(&self, group: &Prefix, path: &Prefix, reason: &FormatError) {
+        self.say_once(&(group, path, "consolidated"), || {
+            format!("{group}: {path} is not in the consolidated metadata: {reason}")
+        });
+    }
+
+    /// As [`View::copies_of`]; `None` when not all of the audience may read them.
+    fn copies_for(
+        &self,
+        folder: &Folder,
+        name: &str,
+        target: Target,
+        (shown, readers): (Access, &Readers),
+    ) -> Result<Option<Vec<DocumentCopy>>, Error> {
+        let own = self.readers_of_node(&folder.path, &folder.place)?;
+        if !own.include(shown, readers) {
+            return Ok(None);
+        }
+        self.copies_of(folder, name, target).map(Some)
+    }
+
+    /// The children of a group that all of the audience may list.
+    fn children_for(
+        &self,
+        folder: &Folder,
+        (shown, readers): (Access, &Readers),
+    ) -> Result<Vec<Prefix>, Error> {
+        let mut own = Readers::default();
+        self.add_names(&folder.path, &folder.place, &mut own)?;
+        if !folder.has_children() || !own.include(shown, readers) {
+            return Ok(Vec::new());
+        }
+        self.children(folder)
     }
 
     /// The documents of one node, called `name` below the group.

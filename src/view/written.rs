@@ -9,6 +9,7 @@ use super::View;
 use super::attributes::hash;
 use super::options::ViewKind;
 use super::place::Place;
+use super::rights::limited;
 use super::shown::{Shown, ShownArray};
 use crate::budget::Holding;
 use crate::chunk::{Block, BlockKey, Owner, Part};
@@ -16,7 +17,7 @@ use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Node, Text};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
-use crate::store::{Key, ObjectMeta, Prefix, StatKind, Version};
+use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, StatKind, Version};
 
 impl View {
     /// The document `name` of the foreign node at `path`, with the attributes of the one that it
@@ -31,22 +32,34 @@ impl View {
         if !place.written().contains(&name) {
             return Ok(None);
         }
-        let Some((meta, attributes)) = self.backing(view, path, &place)? else {
+        let Some((backing, attributes)) = self.backing(view, path, &place)? else {
             return Ok(None);
         };
+        let readers = self.readers_of_written(path, &place, name)?;
+        let meta = limited(&backing, &readers);
         // What is written of an array comes from its model too, which may be behind its document.
         let (identity, epoch) = match &place.node {
             Node::Array(node) => (node.identity, 0),
             _ => (0, self.epoch(meta.size())),
         };
         let key = BlockKey {
-            owner: Owner::Object(hash(&(view, path, name, attributes, identity))),
+            // Those who may read it decide which copies are in it.
+            owner: Owner::Object(hash(&(
+                view,
+                path,
+                name,
+                attributes,
+                identity,
+                meta.access(),
+                &readers,
+            ))),
             version: meta.version,
             part: Part::Document { epoch },
         };
         let text = self.shared.cache.get_or_load(key, || {
             // What the node does not have is remembered as an empty text.
-            let text = self.write(view, path, &place, name)?;
+            let audience = (meta.access(), &readers);
+            let text = self.write((view, path, &place), name, audience)?;
             self.document_block(text.unwrap_or_default())
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
@@ -76,6 +89,47 @@ impl View {
         Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))
     }
 
+    /// Who may read the documents that the document `name` of a node is written from. What copies
+    /// others tells the names in the node's directory too.
+    fn readers_of_written(
+        &self,
+        path: &Prefix,
+        place: &Place,
+        name: DocumentName,
+    ) -> Result<Readers, Error> {
+        let mut readers = self.readers_of_node(path, place)?;
+        let copies = match name {
+            DocumentName::ZMetadata => true,
+            DocumentName::ZarrJson => self.holds_consolidated(path, place)?,
+            _ => false,
+        };
+        if copies {
+            self.add_names(path, place, &mut readers)?;
+        }
+        Ok(readers)
+    }
+
+    /// Who may read the documents of the node at `path`, or go there where it has none.
+    pub(super) fn readers_of_node(&self, path: &Prefix, place: &Place) -> Result<Readers, Error> {
+        let mut readers = Readers::default();
+        let own = match &place.node {
+            Node::Array(node) => Some(&node.document.key),
+            Node::Broken(node) => Some(&node.document.key),
+            Node::Group(group) => group.document.as_ref().map(|document| &document.key),
+            Node::Implicit => None,
+        };
+        let attributes = self.attributes_key(path, place)?;
+        for key in own.into_iter().chain(&attributes) {
+            if let Some(meta) = self.object_meta(key)? {
+                self.add_object(key, &meta, &mut readers)?;
+            }
+        }
+        if own.is_none() {
+            self.add_way(path, &mut readers)?;
+        }
+        Ok(readers)
+    }
+
     /// The document that a node keeps its attributes in, where that is one of their own.
     pub(super) fn attributes_key(
         &self,
@@ -96,12 +150,13 @@ impl View {
             .then_some(key))
     }
 
+    /// The text of the document `name` of the node at a path of a view, for its `audience`: as it
+    /// will be shown, and who may read what it is made from but for the copies in it.
     fn write(
         &self,
-        view: ViewKind,
-        path: &Prefix,
-        place: &Place,
+        (view, path, place): (ViewKind, &Prefix, &Place),
         name: DocumentName,
+        audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
         if let Node::Array(_) = &place.node {
             return match self.shown_at(view, path, place)? {
@@ -112,7 +167,7 @@ impl View {
         Ok(match name {
             DocumentName::ZarrJson => {
                 let copies = if self.holds_consolidated(path, place)? {
-                    self.copies(view, path, Target::V3)?
+                    self.copies((view, path), Target::V3, audience)?
                 } else {
                     None
                 };
@@ -126,7 +181,7 @@ impl View {
             DocumentName::ZMetadata
                 if path.is_root() || self.holds_consolidated(path, place)? =>
             {
-                let copies = self.copies(view, path, Target::V2)?;
+                let copies = self.copies((view, path), Target::V2, audience)?;
                 let text = copies.map(|copies| write::consolidated_v2(&copies));
                 text.transpose()
                     .map_err(|error| in_directory(path, error))?

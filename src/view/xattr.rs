@@ -6,6 +6,7 @@ use super::options::ViewKind;
 use super::shown::ShownArray;
 use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
 use crate::error::Error;
+use crate::store::{Prefix, Readers};
 
 impl View {
     /// Names (`user.zarr.…`) and values of the extended attributes of `id`.
@@ -15,8 +16,12 @@ impl View {
     pub fn extended_attributes(&self, id: VnodeId) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         match self.vnode(id)? {
             Vnode::Prefix { view, path } => {
-                let array = array_in(self.shown(view, &path)?);
-                Ok(array.map(|array| of_array(&array)).unwrap_or_default())
+                let Some(array) = array_in(self.shown(view, &path)?) else {
+                    return Ok(Vec::new());
+                };
+                // Whoever may read a directory is told them, and may read its document or not.
+                let tells = self.tells_of_document(view, &path, &array)?;
+                Ok(if tells { of_array(&array) } else { Vec::new() })
             }
             Vnode::Plain(PlainName {
                 path,
@@ -31,6 +36,26 @@ impl View {
             }
             _ => Ok(Vec::new()),
         }
+    }
+}
+
+impl View {
+    /// Whether all who may read the directory of an array may read the document of the array.
+    fn tells_of_document(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        array: &ShownArray,
+    ) -> Result<bool, Error> {
+        let Some(directory) = self.directory_meta(view, path)? else {
+            return Ok(false);
+        };
+        let (mut to_tell, mut to_read) = (Readers::default(), Readers::default());
+        self.add_way(path, &mut to_tell)?;
+        let document = &array.node.document;
+        self.add_object(&document.key, &document.meta, &mut to_read)?;
+        let alone = !self.options.arrays.others_look;
+        Ok(alone || to_read.include(directory.access(), &to_tell))
     }
 }
 

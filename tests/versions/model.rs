@@ -147,9 +147,7 @@ impl Model {
     }
 
     pub fn fill(&self) -> Vec<u8> {
-        self.fill
-            .clone()
-            .unwrap_or_else(|| self.item.no_fill())
+        self.fill.clone().unwrap_or_else(|| self.item.no_fill())
     }
 
     fn element(&self, at: &[usize]) -> Vec<u8> {

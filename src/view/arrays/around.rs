@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::options::ViewKind;
+use super::super::rights::is_closed;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{ArrayNode, Node, TreePlace};
+use crate::hierarchy::{ArrayNode, GroupNode, Node, TreePlace};
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::metadata::{Attributes, DocumentName};
 use crate::plain::{Axis, axes};
-use crate::store::Prefix;
+use crate::store::{Access, Key, Prefix};
 
 /// Attributes of groups whose JSON is longer are not kept at hand.
 const KEPT_GROUP_BYTES: usize = 64 << 10;
@@ -22,8 +23,8 @@ const MOST_ANCESTORS: usize = 8;
 /// A group and what its documents say.
 #[derive(Debug)]
 pub(in crate::view) struct GroupFacts {
-    attributes: Arc<Attributes>,
-    inputs: Inputs,
+    pub(super) attributes: Attributes,
+    pub(super) inputs: Inputs,
 }
 
 impl View {
@@ -45,7 +46,15 @@ impl View {
             let Some(child) = self.child_called(&group, name.as_bytes())? else {
                 continue;
             };
-            let Node::Array(coordinate) = self.place(ViewKind::Arrays, &child)?.node else {
+            let place = match self.place(ViewKind::Arrays, &child) {
+                // What the store does not show is no reason to show nothing else.
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    inputs.see_way(&self.shared.sources, &child)?;
+                    continue;
+                }
+                place => place?,
+            };
+            let Node::Array(coordinate) = place.node else {
                 // It may come to be one.
                 for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
                     let key = child.key(name.as_str().as_bytes())?;
@@ -58,10 +67,19 @@ impl View {
                 inputs.add_object(&document.key, Some(&document.meta));
                 continue;
             }
-            match self.array_attributes(&coordinate, inputs) {
-                Ok((Ok(attributes), ..)) => coordinates.push((name.clone(), attributes)),
-                // What is wrong with a coordinate is said where that is shown.
-                Ok((Err(_), ..)) => {}
+            let mut own = Inputs::default();
+            match self.array_attributes(&coordinate, &mut own) {
+                Ok((Ok(attributes), ..)) if says_no_more(&own, node, inputs) => {
+                    inputs.add_all(&own);
+                    coordinates.push((name.clone(), attributes));
+                }
+                // What is wrong with a coordinate is said where that is shown; and the attributes
+                // of one that fewer may read are shown only there.
+                Ok(_) => inputs.add_seen(&own),
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    inputs.add_seen(&own);
+                    inputs.see_way(&self.shared.sources, &child)?;
+                }
                 Err(error) => {
                     self.hierarchy.forget(&child);
                     return Err(error);
@@ -87,13 +105,18 @@ impl View {
             let Ok(relative) = str::from_utf8(relative) else {
                 break;
             };
-            let found = self.group_attributes_at(&below, inputs)?;
-            ancestors.push((relative.to_owned(), found));
+            let found = self.group_facts(&below)?;
+            if says_no_more(&found.inputs, node, inputs) {
+                inputs.add_all(&found.inputs);
+                ancestors.push((relative.to_owned(), found));
+            } else {
+                inputs.add_seen(&found.inputs);
+            }
         }
         let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
         let ancestors: Vec<(&str, &Attributes)> = ancestors
             .iter()
-            .map(|(path, attributes)| (path.as_str(), attributes.as_ref()))
+            .map(|(path, group)| (path.as_str(), &group.attributes))
             .collect();
         let coordinates: Vec<(&str, &Attributes)> = coordinates
             .iter()
@@ -104,38 +127,28 @@ impl View {
 
     /// The attributes of the group at `path`, none where it has none or they cannot be read as
     /// such: they say something about arrays, whose own are held to more.
-    pub(super) fn group_attributes_at(
-        &self,
-        path: &Prefix,
-        inputs: &mut Inputs,
-    ) -> Result<Arc<Attributes>, Error> {
+    pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
         let known = lock(&self.arrays.groups).get(path).cloned();
         if let Some(known) = known
-            && self.are_unchanged(&known.inputs)?
+            && self.are_unchanged(&known.inputs)
         {
-            inputs.add_all(&known.inputs);
-            return Ok(Arc::clone(&known.attributes));
+            return Ok(known);
         }
-        let mut own = Inputs::default();
         let place = self.place(ViewKind::Arrays, path)?;
-        match &place.keys {
-            TreePlace::Draft(draft) => {
-                let key = draft.group_document()?;
-                own.add_object(&key, self.object_meta(&key)?.as_ref());
-            }
-            TreePlace::Store | TreePlace::BelowArray => {
-                for name in [DocumentName::ZarrJson, DocumentName::ZAttrs] {
-                    let key = path.key(name.as_str().as_bytes())?;
-                    own.add_object(&key, self.object_meta(&key)?.as_ref());
-                }
+        let mut own = Inputs::default();
+        let attributes = self.attributes_key(path, &place)?;
+        for key in documents_of_group(path, &place.node, &place.keys)? {
+            let is_read = attributes.as_ref() == Some(&key) || is_document(&place.node, &key);
+            match self.object_meta(&key)?.filter(|_| is_read) {
+                Some(meta) => own.add_document(&self.shared.sources, &key, &meta)?,
+                None => own.add_object(&key, self.object_meta(&key)?.as_ref()),
             }
         }
         let text = self.group_attributes(path, &place)?.unwrap_or_default();
-        if !self.are_unchanged(&own)? {
+        if !self.are_unchanged(&own) {
             self.hierarchy.forget(path);
             return Err(Error::Stale);
         }
-        inputs.add_all(&own);
         let memory = (text.len() as u64).saturating_mul(MEMORY_PER_BYTE);
         let _reservation = self.shared.cache.reserve(memory, Holding::SOURCE)?;
         let attributes = if text.is_empty() {
@@ -149,14 +162,47 @@ impl View {
             });
             Attributes::default()
         });
-        let attributes = Arc::new(attributes);
-        if text.len() <= KEPT_GROUP_BYTES && own.checked().is_some() {
-            let facts = GroupFacts {
-                attributes: Arc::clone(&attributes),
-                inputs: own,
-            };
-            lock(&self.arrays.groups).put(path.clone(), Arc::new(facts));
+        let is_kept = text.len() <= KEPT_GROUP_BYTES && own.checked().is_some();
+        let facts = Arc::new(GroupFacts {
+            attributes,
+            inputs: own,
+        });
+        if is_kept {
+            lock(&self.arrays.groups).put(path.clone(), Arc::clone(&facts));
         }
-        Ok(attributes)
+        Ok(facts)
     }
+}
+
+/// Whether the document of the group `node` is the one at `key`.
+fn is_document(node: &Node, key: &Key) -> bool {
+    matches!(node, Node::Group(GroupNode { document: Some(document), .. }) if document.key == *key)
+}
+
+/// The documents that say something of the group at `path`, or would if they were there.
+fn documents_of_group(path: &Prefix, node: &Node, keys: &TreePlace) -> Result<Vec<Key>, Error> {
+    if let TreePlace::Draft(draft) = keys {
+        return Ok(vec![draft.group_document()?]);
+    }
+    let mut documents = Vec::new();
+    for name in [DocumentName::ZarrJson, DocumentName::ZAttrs] {
+        documents.push(path.key(name.as_str().as_bytes())?);
+    }
+    if let Node::Group(GroupNode {
+        document: Some(document),
+        ..
+    }) = node
+        && !documents.contains(&document.key)
+    {
+        documents.push(document.key.clone());
+    }
+    Ok(documents)
+}
+
+/// Whether all who may read the files of the array `node`, of which `inputs` is known so far, may
+/// read what `others` says of it.
+fn says_no_more(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
+    let access: Access = node.document.meta.access();
+    let shown = access.with_mode(inputs.readers().bits_for(access));
+    others.readers().include(shown, inputs.readers())
 }

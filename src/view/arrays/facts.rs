@@ -137,7 +137,7 @@ impl View {
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
-                && self.are_unchanged(&known.inputs)?
+                && self.are_unchanged(&known.inputs)
             {
                 return Ok(Some(known));
             }
@@ -182,6 +182,8 @@ impl View {
             && bytes.saturating_mul(MEMORY_PER_BYTE) <= self.shared.cache.budget().limit() / 8;
         let reserved = reserved.filter(|_| is_kept);
         let dimension_names = dimension_names(node, &attributes);
+        // Chunks may lie apart from the document.
+        inputs.add_way(&self.shared.sources, &node.prefix)?;
         let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
             array,
@@ -201,12 +203,13 @@ impl View {
         node: &ArrayNode,
         inputs: &mut Inputs,
     ) -> Result<ReadAttributes, Error> {
+        let sources = &self.shared.sources;
         if let Some(key) = &node.attributes {
             let meta = self.object_meta(key)?;
             // What is too long is not even read.
             let bytes = meta.map_or(0, |meta| meta.size());
             if let Err(error) = check_len(usize::try_from(bytes).unwrap_or(usize::MAX)) {
-                inputs.add_object(&node.document.key, Some(&node.document.meta));
+                inputs.add_document(sources, &node.document.key, &node.document.meta)?;
                 inputs.add_object(key, meta.as_ref());
                 return Ok((Err(error), 0, None));
             }
@@ -216,10 +219,11 @@ impl View {
         if documents.own().meta.version != node.document.meta.version {
             return Err(Error::Stale);
         }
-        inputs.add_object(&node.document.key, Some(&node.document.meta));
-        if let Some(key) = &node.attributes {
-            let meta = documents.attributes().map(|document| document.meta);
-            inputs.add_object(key, meta.as_ref());
+        inputs.add_document(sources, &node.document.key, &node.document.meta)?;
+        match (&node.attributes, documents.attributes()) {
+            (Some(key), Some(document)) => inputs.add_document(sources, key, &document.meta)?,
+            (Some(key), None) => inputs.add_object(key, None),
+            (None, _) => {}
         }
         let source = documents.source();
         let bytes = source.attributes.map_or(source.document.len(), <[u8]>::len) as u64;
@@ -231,7 +235,7 @@ impl View {
     }
 
     /// Logs a warning about `subject`, once.
-    pub(super) fn say_once<T: std::hash::Hash>(
+    pub(in crate::view) fn say_once<T: std::hash::Hash>(
         &self,
         subject: &T,
         message: impl FnOnce() -> String,

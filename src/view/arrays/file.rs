@@ -34,7 +34,7 @@ pub(in crate::view) struct PlainFile {
     pub(super) sources: Vec<Source>,
     /// Of the document that it is shown with the times of.
     pub(super) meta: ObjectMeta,
-    /// Permission bits that all its documents have.
+    /// Read bits of those who may read all that it is made from.
     pub(super) mode: u32,
     /// What it does not hold of a group.
     pub(super) omitted: Vec<Omitted>,
@@ -65,7 +65,6 @@ pub(super) struct Parts {
     pub(super) layout: Layout,
     pub(super) sources: Vec<Source>,
     pub(super) meta: ObjectMeta,
-    pub(super) mode: u32,
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Inputs,
 }
@@ -142,7 +141,7 @@ impl View {
     pub(super) fn plain_file(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         let known = lock(&self.arrays.files).get(name).and_then(Kept::file);
         if let Some(file) = known
-            && self.is_current(&file)?
+            && self.is_current(&file)
         {
             return Ok(Some(file));
         }
@@ -161,7 +160,7 @@ impl View {
             layout: parts.layout,
             sources: parts.sources,
             meta: parts.meta,
-            mode: parts.mode,
+            mode: parts.inputs.readers().bits_for(parts.meta.access()),
             omitted: parts.omitted,
             checked: Mutex::new(parts.inputs.checked()),
             inputs: Arc::new(parts.inputs),
@@ -193,20 +192,20 @@ impl View {
         self.forget_node(&file.name.path)
     }
 
-    fn is_current(&self, file: &PlainFile) -> Result<bool, Error> {
+    fn is_current(&self, file: &PlainFile) -> bool {
         let checked = *lock(&file.checked);
         let Some(checked) = checked else {
-            return Ok(false);
+            return false;
         };
         if self.options.immutable || checked.elapsed() < self.options.ttl {
-            return Ok(true);
+            return true;
         }
         let now = Instant::now();
-        let unchanged = self.are_unchanged(&file.inputs)?;
+        let unchanged = self.are_unchanged(&file.inputs);
         if unchanged {
             *lock(&file.checked) = Some(now);
         }
-        Ok(unchanged)
+        unchanged
     }
 
     fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
@@ -310,7 +309,6 @@ impl ArrayFacts {
             layout,
             sources: Vec::new(),
             meta,
-            mode: meta.mode,
             omitted: Vec::new(),
             inputs: self.inputs.clone(),
         }

@@ -1,8 +1,10 @@
 //! Files of whole groups: the arrays in a group, and for some formats the groups in it too.
 
 use super::super::View;
+use super::super::folder::Folder;
 use super::super::options::ViewKind;
-use super::facts::in_document;
+use super::super::rights::{is_closed, more_private, not_given};
+use super::facts::{ArrayFacts, in_document};
 use super::file::{Parts, Source, is_refusal};
 use super::inputs::Inputs;
 use super::lock;
@@ -14,7 +16,7 @@ use crate::hierarchy::{GroupNode, Node};
 use crate::metadata::Attributes;
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{FileFormat, Group, Omitted, Options, group_file};
-use crate::store::{Cursor, Detail, ObjectMeta, Prefix};
+use crate::store::{Access, Cursor, Detail, ObjectMeta, Prefix};
 
 /// Nodes in one file at most; also directories that are looked through for them.
 const MOST_NODES: usize = 10_000;
@@ -33,7 +35,8 @@ struct Gathering<'v> {
     format: FileFormat,
     sources: Vec<Source>,
     inputs: Inputs,
-    mode: u32,
+    /// As the file will be shown: what fewer may read is left out.
+    shown: Access,
     n_nodes: usize,
     /// What has been gathered so far takes, about, and the room that it has.
     memory: u64,
@@ -60,13 +63,13 @@ impl View {
             format,
             sources: Vec::new(),
             inputs: Inputs::default(),
-            mode: meta.mode,
+            shown: meta.access(),
             n_nodes: 0,
             memory: 0,
             reserved: Vec::new(),
             deadline: Deadline::start(),
         };
-        let mut group = gathering.group(path, 0)?;
+        let mut group = gathering.root(path)?;
         let name = || path.to_string();
         if gathering.n_nodes > MOST_NODES {
             return Err(Error::Metadata {
@@ -90,26 +93,51 @@ impl View {
             });
         }
         if gathering.sources.is_empty() {
+            self.say_omitted(path, format, &group.omitted);
             return Ok(None);
         }
         group.name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
-        let key = path.to_string();
         let file = group_file(format, &group, &self.group_options())
             .map_err(|error| Error::Metadata { key: name(), error })?;
-        for Omitted { name, reason } in &file.omitted {
-            let title = format.title();
-            self.say_once(&(path, format, name), || {
-                format!("{key}: {name} is not in the {title} file: {reason}")
-            });
-        }
+        self.say_omitted(path, format, &file.omitted);
         Ok(Some(Parts {
             layout: file.layout,
             sources: gathering.sources,
             meta,
-            mode: gathering.mode,
             omitted: file.omitted,
             inputs: gathering.inputs,
         }))
+    }
+
+    fn say_omitted(&self, path: &Prefix, format: FileFormat, omitted: &[Omitted]) {
+        for Omitted { name, reason } in omitted {
+            let title = format.title();
+            self.say_once(&(path, format, name), || {
+                format!("{path}: {name} is not in the {title} file: {reason}")
+            });
+        }
+    }
+
+    /// What the file of a group is made from but for the children, and the attributes of the group.
+    fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
+        let facts = self.group_facts(&folder.path)?;
+        let mut own = facts.inputs.clone();
+        own.add_names(&self.shared.sources, &listed(folder)?)?;
+        Ok((own, facts.attributes.clone()))
+    }
+
+    /// Whether all who may read the documents of the group at `path`, if it is one, may read what
+    /// `facts` are made from, so that the array is in the group's file.
+    pub(super) fn is_held_by(&self, path: &Prefix, facts: &ArrayFacts) -> Result<bool, Error> {
+        let folder = self.folder(ViewKind::Arrays, path)?;
+        let Some(meta) = self.group_meta(path)?.filter(|_| folder.has_children()) else {
+            return Ok(true);
+        };
+        let (own, _) = self.own_inputs(&folder)?;
+        let shown = meta
+            .access()
+            .with_mode(own.readers().bits_for(meta.access()));
+        Ok(facts.inputs.readers().include(shown, own.readers()))
     }
 
     /// Memory that gathering a group may take.
@@ -140,40 +168,73 @@ impl View {
 }
 
 impl Gathering<'_> {
-    /// What is at `path`, whose name the caller knows.
-    fn group(&mut self, path: &Prefix, depth: usize) -> Result<Group, Error> {
+    /// What is at `path`, of which the file is made.
+    fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
         let view = self.view;
-        let mut group = Group::default();
         let folder = view.folder(ViewKind::Arrays, path)?;
-        if !folder.has_children() {
-            // The root is an array.
+        let mut group = Group::default();
+        if folder.has_children() {
+            let (own, attributes) = view.own_inputs(&folder)?;
+            self.shown = self.shown.with_mode(own.readers().bits_for(self.shown));
+            self.inputs.add_all(&own);
+            group.attributes = attributes;
+            self.children(&folder, 0, &mut group)?;
+        } else {
+            // The root is an array, and nothing is held against it.
+            self.shown = self.shown.with_mode(0);
             let name = String::from_utf8_lossy(&view.name_of(path)).into_owned();
             self.array(path, &name, &mut group)?;
-            return Ok(group);
         }
-        let attributes = view.group_attributes_at(path, &mut self.inputs)?;
-        group.attributes = Attributes::clone(&attributes);
-        let listed = match folder.draft() {
-            Some(draft) => draft.children()?,
-            None => path.clone(),
+        Ok(group)
+    }
+
+    /// The group at `path` below the one that the file is made of; or why it is left out.
+    fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
+        let folder = self.view.folder(ViewKind::Arrays, path)?;
+        let (own, attributes) = self.view.own_inputs(&folder)?;
+        if !self.may_hold(&own) {
+            return Ok(Err(more_private()));
+        }
+        let mut group = Group {
+            attributes,
+            ..Group::default()
         };
+        self.children(&folder, depth, &mut group)?;
+        Ok(Ok(group))
+    }
+
+    /// Whether all who may read the file may read what is made from `inputs`. What is changes with
+    /// them, whether they are in it or not.
+    fn may_hold(&mut self, inputs: &Inputs) -> bool {
+        let holds = inputs.readers().include(self.shown, self.inputs.readers());
+        if holds {
+            self.inputs.add_all(inputs);
+        } else {
+            self.inputs.add_seen(inputs);
+        }
+        holds
+    }
+
+    fn children(&mut self, folder: &Folder, depth: usize, group: &mut Group) -> Result<(), Error> {
+        let view = self.view;
+        let listed = listed(folder)?;
         self.inputs
             .add_directory(&listed, view.stat_prefix(&listed)?.as_ref());
         let mut children = Vec::new();
         let store = view.shared.sources.store();
         if let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? {
             while let Some(entry) = listing.next_entry()? {
-                children.extend(view.node_listed(&folder, &entry)?);
+                children.extend(view.node_listed(folder, &entry)?);
                 if self.n_nodes + children.len() > MOST_NODES {
                     self.n_nodes += children.len();
-                    return Ok(group);
+                    return Ok(());
                 }
             }
         }
         children.sort_unstable();
         for (name, child) in children {
             self.n_nodes += 1;
-            self.deadline.check(|| path.to_string())?;
+            self.deadline.check(|| folder.path.to_string())?;
             self.make_room(NODE_BYTES)?;
             if self.n_nodes > MOST_NODES || self.memory > view.most_gathered() {
                 break;
@@ -186,9 +247,30 @@ impl Gathering<'_> {
                 });
                 continue;
             };
-            self.child(&child, name, depth, &mut group)?;
+            self.child_or_reason(&child, name, depth, group)?;
         }
-        Ok(group)
+        Ok(())
+    }
+
+    /// As [`Gathering::child`]. What the store does not give is left out.
+    fn child_or_reason(
+        &mut self,
+        path: &Prefix,
+        name: String,
+        depth: usize,
+        group: &mut Group,
+    ) -> Result<(), Error> {
+        let n_sources = self.sources.len();
+        match self.child(path, &name, depth, group) {
+            Err(Error::Store(error)) if is_closed(&error) => {
+                self.sources.truncate(n_sources);
+                self.inputs.see_way(&self.view.shared.sources, path)?;
+                let reason = not_given(&error);
+                group.omitted.push(Omitted { name, reason });
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     /// Takes `bytes` more, which the budget is asked for a little ahead.
@@ -207,10 +289,15 @@ impl Gathering<'_> {
     fn child(
         &mut self,
         path: &Prefix,
-        name: String,
+        name: &str,
         depth: usize,
         group: &mut Group,
     ) -> Result<(), Error> {
+        let mut leave_out = |reason| {
+            let name = name.to_owned();
+            group.omitted.push(Omitted { name, reason });
+            Ok(())
+        };
         // Before it is looked at: whatever comes to be in it after that is noticed.
         let directory = self.view.stat_prefix(path)?;
         let kind = self.view.kind_of(path)?;
@@ -218,31 +305,28 @@ impl Gathering<'_> {
             self.inputs.add_directory(path, directory.as_ref());
         }
         match kind {
-            Kind::Array => self.array(path, &name, group),
+            Kind::Array => self.array(path, name, group),
             Kind::Unusable => {
                 self.document(path)?;
-                let reason = FormatError::document("metadata", "cannot be decoded");
-                group.omitted.push(Omitted { name, reason });
-                Ok(())
+                leave_out(FormatError::document("metadata", "cannot be decoded"))
             }
             Kind::Directory if self.format != FileFormat::H5 => Ok(()),
-            Kind::Directory if depth == MOST_DEPTH => {
-                let reason = FormatError::TooLarge {
-                    what: "the number of groups within each other",
-                    found: "more".to_owned(),
-                    limit: MOST_DEPTH as u64,
-                };
-                group.omitted.push(Omitted { name, reason });
-                Ok(())
-            }
-            Kind::Directory => {
-                let mut below = self.group(path, depth + 1)?;
-                below.name = name;
-                if below != Group::default() {
-                    group.groups.push(below);
+            Kind::Directory if depth == MOST_DEPTH => leave_out(FormatError::TooLarge {
+                what: "the number of groups within each other",
+                found: "more".to_owned(),
+                limit: MOST_DEPTH as u64,
+            }),
+            Kind::Directory => match self.group(path, depth + 1)? {
+                Ok(below) if below == Group::default() => Ok(()),
+                Ok(below) => {
+                    group.groups.push(Group {
+                        name: name.to_owned(),
+                        ..below
+                    });
+                    Ok(())
                 }
-                Ok(())
-            }
+                Err(reason) => leave_out(reason),
+            },
             Kind::Nothing => Ok(()),
         }
     }
@@ -277,11 +361,16 @@ impl Gathering<'_> {
             Err(error) => return Err(error),
         };
         self.make_room(facts.attribute_bytes.saturating_mul(MEMORY_PER_BYTE))?;
-        self.inputs.add_all(&facts.inputs);
+        if !self.may_hold(&facts.inputs) {
+            group.omitted.push(Omitted {
+                name: name.to_owned(),
+                reason: more_private(),
+            });
+            return Ok(());
+        }
         match facts.array(self.sources.len(), name, self.format) {
             Ok(array) => {
                 group.arrays.push(array);
-                self.mode &= facts.array.node.document.meta.mode;
                 self.sources.push(Source::whole(&facts.array));
                 Ok(())
             }
@@ -295,4 +384,12 @@ impl Gathering<'_> {
             Err(error) => Err(in_document(&facts.array.node.document.key, error)),
         }
     }
+}
+
+/// The directory of the store that has the names of the children of `folder`.
+fn listed(folder: &Folder) -> Result<Prefix, Error> {
+    Ok(match folder.draft() {
+        Some(draft) => draft.children()?,
+        None => folder.path.clone(),
+    })
 }

@@ -1,5 +1,5 @@
 //! What a file was made from: keys of the store and their versions, so that a change of one is
-//! seen without making the file again.
+//! seen without making the file again; and who may read all that the file says of them.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Instant, SystemTime};
@@ -8,13 +8,17 @@ use super::super::View;
 use super::super::attributes::hash;
 use crate::chunk::Sources;
 use crate::error::Error;
-use crate::store::{Key, ObjectMeta, Prefix, StatKind, StoreError, Version};
+use crate::store::{
+    Access, Key, ObjectMeta, Prefix, ReadRight, Readers, StatKind, StoreError, Version,
+};
 
 /// Keys and their versions.
 #[derive(Debug, Clone, Default)]
 pub(in crate::view) struct Inputs {
-    /// With the permission bits, which decide who may read.
-    entries: HashMap<Place, Option<(Version, u32)>>,
+    entries: HashMap<Place, Option<Seen>>,
+    /// Those who may read what the file was made from. What was looked at and is not in the file
+    /// does not count.
+    readers: Readers,
     /// Whether one may still change without showing it.
     is_young: bool,
 }
@@ -23,6 +27,25 @@ pub(in crate::view) struct Inputs {
 enum Place {
     Object(Key),
     Directory(Prefix),
+    /// A directory that leads to others: only who may go through it matters.
+    Way(Prefix),
+}
+
+/// What was at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Seen {
+    /// None of a directory whose contents do not matter.
+    version: Option<Version>,
+    access: Access,
+}
+
+impl From<&ObjectMeta> for Seen {
+    fn from(meta: &ObjectMeta) -> Seen {
+        Seen {
+            version: Some(meta.version),
+            access: meta.access(),
+        }
+    }
 }
 
 impl Inputs {
@@ -36,8 +59,14 @@ impl Inputs {
         self.add(Place::Directory(prefix.clone()), meta);
     }
 
-    /// All of `others`.
+    /// All of `others`, which the file says something of.
     pub(super) fn add_all(&mut self, others: &Inputs) {
+        self.readers.add_all(&others.readers);
+        self.add_seen(others);
+    }
+
+    /// All of `others`, which were looked at, and which the file says nothing of.
+    pub(super) fn add_seen(&mut self, others: &Inputs) {
         self.is_young |= others.is_young;
         let others = others.entries.iter();
         self.entries
@@ -47,15 +76,65 @@ impl Inputs {
     fn add(&mut self, place: Place, meta: Option<&ObjectMeta>) {
         let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
         self.is_young |= meta.is_some_and(young);
-        self.entries
-            .insert(place, meta.map(|meta| (meta.version, meta.mode)));
+        self.entries.insert(place, meta.map(Seen::from));
+    }
+
+    /// Who may read all that the file was made from.
+    pub(super) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// A document that the file says something of.
+    pub(super) fn add_document(
+        &mut self,
+        sources: &Sources,
+        key: &Key,
+        meta: &ObjectMeta,
+    ) -> Result<(), Error> {
+        self.add_object(key, Some(meta));
+        self.readers.add(ReadRight::of_object(meta.access()));
+        self.add_way(sources, &key.parent())
+    }
+
+    /// All directories from the root of the store to `prefix`, which whoever reads the file must be
+    /// able to go through.
+    pub(super) fn add_way(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
+        for directory in prefix.on_the_way() {
+            if let Some(access) = self.see_way(sources, &directory)? {
+                self.readers.add(ReadRight::of_directory(access));
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory whose names the file tells.
+    pub(super) fn add_names(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
+        if let Some(access) = self.see_way(sources, prefix)? {
+            self.readers.add(ReadRight::of_listed_directory(access));
+        }
+        self.add_way(sources, prefix)
+    }
+
+    /// A directory that the file says nothing of, because the store does not let it be looked into.
+    pub(super) fn see_way(
+        &mut self,
+        sources: &Sources,
+        prefix: &Prefix,
+    ) -> Result<Option<Access>, Error> {
+        let access = sources.directory_access(prefix)?;
+        let seen = access.map(|access| Seen {
+            version: None,
+            access,
+        });
+        self.entries.insert(Place::Way(prefix.clone()), seen);
+        Ok(access)
     }
 
     /// The prefixes that they are, or are in.
     pub(super) fn prefixes(&self) -> HashSet<Prefix> {
         let prefix = |place: &Place| match place {
             Place::Object(key) => key.parent(),
-            Place::Directory(prefix) => prefix.clone(),
+            Place::Directory(prefix) | Place::Way(prefix) => prefix.clone(),
         };
         self.entries.keys().map(prefix).collect()
     }
@@ -73,22 +152,10 @@ impl Inputs {
         entries.map(|entry| hash(&entry)).fold(1, u64::wrapping_add)
     }
 
-    /// Whether none of them changed.
-    pub(super) fn are_unchanged(&self, sources: &Sources) -> Result<bool, StoreError> {
-        for (place, version) in &self.entries {
-            let now = match place {
-                Place::Object(key) => {
-                    let stat = sources.store().stat(key)?;
-                    let stat = stat.filter(|stat| stat.kind == StatKind::Object);
-                    stat.map(|stat| stat.meta)
-                }
-                Place::Directory(prefix) => sources.stat_prefix(prefix)?,
-            };
-            if now.map(|meta| (meta.version, meta.mode)) != *version {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// Whether none of them changed. What cannot be looked at any more is not what it was.
+    pub(super) fn are_unchanged(&self, sources: &Sources) -> bool {
+        let mut entries = self.entries.iter();
+        entries.all(|(place, seen)| place.now(sources).is_ok_and(|now| now == *seen))
     }
 
     /// Until when they need not be looked at again; `None` when they must be.
@@ -97,10 +164,31 @@ impl Inputs {
     }
 }
 
+impl Place {
+    /// What is there now.
+    fn now(&self, sources: &Sources) -> Result<Option<Seen>, StoreError> {
+        Ok(match self {
+            Place::Object(key) => {
+                let stat = sources.store().stat(key)?;
+                let stat = stat.filter(|stat| stat.kind == StatKind::Object);
+                stat.map(|stat| Seen::from(&stat.meta))
+            }
+            Place::Directory(prefix) => {
+                let meta = sources.stat_prefix(prefix)?;
+                meta.as_ref().map(Seen::from)
+            }
+            Place::Way(prefix) => sources.directory_access(prefix)?.map(|access| Seen {
+                version: None,
+                access,
+            }),
+        })
+    }
+}
+
 impl View {
     /// Whether nothing of `inputs` changed.
-    pub(super) fn are_unchanged(&self, inputs: &Inputs) -> Result<bool, Error> {
-        Ok(inputs.are_unchanged(&self.shared.sources)?)
+    pub(super) fn are_unchanged(&self, inputs: &Inputs) -> bool {
+        inputs.are_unchanged(&self.shared.sources)
     }
 
     /// The attributes of the object at `key`; `None` when there is none.

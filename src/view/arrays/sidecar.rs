@@ -1,6 +1,7 @@
 //! `NAME.json`: what the other files of an array do not say, and why some are not there.
 
 use super::super::View;
+use super::super::rights::more_private;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::facts::{ArrayFacts, is_text};
 use super::file::{Parts, is_refusal};
@@ -139,6 +140,10 @@ impl View {
         format: FileFormat,
         facts: &ArrayFacts,
     ) -> Result<Outcome, Error> {
+        let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
+        if !self.is_held_by(&group, facts)? {
+            return Ok(Outcome::LeftOut(more_private()));
+        }
         let name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
         let array = match facts.array(0, &name, format) {
             Ok(array) => array,
@@ -160,7 +165,6 @@ impl View {
         if let Some(reason) = reason {
             return Ok(Outcome::LeftOut(reason));
         }
-        let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
         let vnode = Vnode::Plain(PlainName {
             path: group.clone(),
             kind: PlainKind::Group(format),

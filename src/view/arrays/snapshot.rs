@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use lru::{DefaultHasher, LruCache};
 
+use super::audience::Audience;
 use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
@@ -44,8 +45,8 @@ pub(in crate::view) struct Snapshot {
     sources: Arc<Sources>,
     /// Nothing changes.
     immutable: bool,
-    /// Read bits that every object must have, because others look at what is shown.
-    readable: u32,
+    /// Who may read the file, and so all of its chunks.
+    audience: Audience,
     /// The document of each array, by the identity of its reader.
     documents: HashMap<ReaderIdentity, (Key, Version)>,
     /// All that the file was made from.
@@ -110,7 +111,7 @@ impl Snapshot {
         generation: u64,
         sources: Arc<Sources>,
         immutable: bool,
-        readable: u32,
+        audience: Audience,
         file: &PlainFile,
     ) -> Snapshot {
         let documents = file.sources.iter().map(|source| {
@@ -122,7 +123,7 @@ impl Snapshot {
             generation,
             sources,
             immutable,
-            readable,
+            audience,
             documents: documents.collect(),
             inputs: Arc::clone(&file.inputs),
             handles: AtomicUsize::new(0),
@@ -163,9 +164,9 @@ impl Snapshot {
         self.inputs.fingerprint() == file.inputs.fingerprint()
     }
 
-    /// Whether a file with these permission bits may be read from it.
-    pub(super) fn may_show(&self, mode: u32) -> bool {
-        self.readable & mode == self.readable
+    /// Whether it is for these users.
+    pub(super) fn is_for(&self, audience: Audience) -> bool {
+        self.audience == audience
     }
 
     /// Whether all that the kernel holds of the file was read from this snapshot.
@@ -179,32 +180,40 @@ impl Snapshot {
     }
 
     /// Makes this the store as it is now; `false` when it is not, or too much was read to say.
-    pub(super) fn moves_to_now(&self) -> Result<bool, Error> {
+    pub(super) fn moves_to_now(&self) -> bool {
         if self.immutable {
-            return Ok(true);
+            return true;
         }
         let now = SystemTime::now();
         let mut state = lock(&self.state);
         if state.stale || state.overflowed {
-            return Ok(false);
+            return false;
         }
-        if !self.inputs.are_unchanged(&self.sources)? {
-            return Ok(false);
+        if !self.inputs.are_unchanged(&self.sources) {
+            return false;
         }
         for (key, version) in state.seen.values() {
             // What cannot be looked at any more is not what it was.
             let Ok(found) = self.sources.stat(key) else {
-                return Ok(false);
+                return false;
             };
             let is_same = found.map(|meta| meta.version) == *version;
-            if !is_same || found.is_some_and(|meta| !self.may_show(meta.mode)) {
-                return Ok(false);
+            let is_open = |meta| self.audience.check_object(key, &meta).is_ok();
+            if !is_same || !found.is_none_or(is_open) {
+                return false;
+            }
+        }
+        let limited = self.audience.is_limited();
+        for prefix in state.directories.keys().filter(|_| limited) {
+            match self.sources.stat_prefix(prefix) {
+                Ok(found) if self.may_pass(prefix, found.as_ref()).is_ok() => {}
+                _ => return false,
             }
         }
         state.moves += 1;
         state.directories.clear();
         state.since = state.since.max(now);
-        Ok(true)
+        true
     }
 
     /// The version of an object that was not read yet, if it belongs to this snapshot.
@@ -212,17 +221,14 @@ impl Snapshot {
         let parent = key.parent();
         let mut came_later = false;
         // The directories first: whoever replaces one from here on is noticed when the read ends.
-        if !self.immutable && !lock(&self.state).directories.contains_key(&parent) {
+        if self.immutable {
+            self.audience.check_way(&self.sources, &parent)?;
+        } else if !lock(&self.state).directories.contains_key(&parent) {
             came_later |= self.is_replaced([(parent.clone(), false)])?;
         }
         let found = self.sources.stat_settled(key)?;
-        if let Some(meta) = &found
-            && !self.may_show(meta.mode)
-        {
-            return Err(Error::Store(StoreError::Denied {
-                key: key.to_string(),
-                reason: "fewer may read it than the file that it is a part of".to_owned(),
-            }));
+        if let Some(meta) = &found {
+            self.audience.check_object(key, meta)?;
         }
         let version = found.map(|meta| meta.version);
         if self.immutable {
@@ -253,7 +259,15 @@ impl Snapshot {
         }
         let directories = touched.iter();
         let directories = directories.map(|(prefix, touched)| (prefix.clone(), touched.is_absent));
-        let came_later = self.is_replaced(directories)?;
+        let came_later = match self.is_replaced(directories) {
+            // It was closed after what lies in it was looked at. What is in the cache by now may
+            // not be shown by this snapshot.
+            Err(error @ Error::Store(StoreError::Denied { .. })) => {
+                lock(&self.state).stale = true;
+                return Err(error);
+            }
+            replaced => replaced?,
+        };
         self.keeps_up(came_later)?;
         // Where others looked meanwhile, they ask for themselves.
         let mut state = lock(&self.state);
@@ -270,7 +284,7 @@ impl Snapshot {
 
     /// Moves to now when something came later, or becomes stale.
     fn keeps_up(&self, came_later: bool) -> Result<(), Error> {
-        if came_later && !self.moves_to_now()? {
+        if came_later && !self.moves_to_now() {
             return Err(self.becomes_stale());
         }
         Ok(())
@@ -290,7 +304,7 @@ impl Snapshot {
     ) -> Result<bool, Error> {
         let since = lock(&self.state).since;
         let mut seen: HashMap<Prefix, Option<ObjectMeta>> = HashMap::new();
-        let mut is_replaced = false;
+        let (mut is_replaced, mut looked) = (false, Vec::new());
         for (directory, is_absent) in directories {
             let mut is_nearest = is_absent;
             let mut next = Some(directory);
@@ -306,7 +320,8 @@ impl Snapshot {
                 };
                 let changed = meta.is_some_and(|meta| is_later(meta.times.ctime, since));
                 if known.is_none() {
-                    is_replaced |= self.is_another(&prefix, meta.as_ref(), changed);
+                    self.may_pass(&prefix, meta.as_ref())?;
+                    looked.push((prefix.clone(), meta, changed));
                 }
                 is_replaced |= is_nearest && changed;
                 is_nearest &= meta.is_none();
@@ -314,7 +329,18 @@ impl Snapshot {
                 seen.insert(prefix, meta);
             }
         }
+        // Remembered once none of them is closed: a look at what is remembered asks no more.
+        for (prefix, meta, changed) in looked {
+            is_replaced |= self.is_another(&prefix, meta.as_ref(), changed);
+        }
         Ok(is_replaced)
+    }
+
+    /// Whether all who may read the file may go through the directory at `prefix`, if there is one.
+    fn may_pass(&self, prefix: &Prefix, meta: Option<&ObjectMeta>) -> Result<(), Error> {
+        meta.map_or(Ok(()), |meta| {
+            self.audience.check_directory(prefix, meta.access())
+        })
     }
 
     /// Whether a directory is not the one that it was; of one that is seen for the first time,

@@ -69,16 +69,12 @@ impl View {
     /// of its own. Else the number stays: to those who see it, the file was written into. Only
     /// what the kernel holds of it may be older ([`Snapshot::is_clean`]).
     pub(super) fn snapshot(&self, file: &PlainFile) -> Result<Arc<Snapshot>, Error> {
-        let (name, mode) = (&file.name, file.mode);
-        let readable = if self.options.arrays.others_look {
-            mode & 0o444
-        } else {
-            0
-        };
+        let name = &file.name;
+        let audience = self.audience(&file.meta, file.mode);
         loop {
             let known = lock(&self.arrays.snapshots).get(name);
             let is_good = match &known {
-                Some(known) => known.is_of(file) && known.may_show(mode) && known.moves_to_now()?,
+                Some(known) => known.is_of(file) && known.is_for(audience) && known.moves_to_now(),
                 None => false,
             };
             // Decided and counted in one go: whoever comes in between sees that it is open.
@@ -100,7 +96,7 @@ impl View {
             let generation = snapshots.generation(name) + u64::from(others);
             let sources = Arc::clone(&self.shared.sources);
             let immutable = self.options.immutable;
-            let snapshot = Snapshot::new(generation, sources, immutable, readable, file);
+            let snapshot = Snapshot::new(generation, sources, immutable, audience, file);
             let snapshot = Arc::new(snapshot);
             snapshot.open();
             snapshots.put(name, &snapshot);

@@ -74,6 +74,8 @@ impl View {
         let _reservation = self.shared.cache.reserve(memory, Holding::NOTHING)?;
         let mut parts = facts.parts(Layout::of_bytes(Vec::new()));
         let fill = reader.layout().fill_value().bytes();
+        let bits = parts.inputs.readers().bits_for(parts.meta.access());
+        let audience = self.audience(&parts.meta, bits);
         let mut lines = Lines::filled(n_elements, fill, kind, limit).map_err(refused)?;
         let deadline = Deadline::start();
         for indices in chunks_of(reader.layout().shown_grid(), &selected).map_err(refused)? {
@@ -84,6 +86,8 @@ impl View {
                 .inputs
                 .add_object(&key, object.as_ref().map(|object| object.meta()));
             let Some(object) = object else { continue };
+            audience.check_object(&key, object.meta())?;
+            audience.check_way(&self.shared.sources, &key.parent())?;
             if reader.locate(&object, &indices)?.is_some() {
                 let block = reader.decoded(&object, &indices)?;
                 lines

@@ -1,0 +1,66 @@
+//! Directories on the way from the root of the store to an object, and who may go there.
+//!
+//! Many files lie in one directory, so its owner and mode are remembered for as long as the
+//! attributes of files are trusted: whoever asks for a thousand files of one group examines the
+//! directories above them once.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::store::{Access, Prefix, StatKind, Store, StoreError};
+
+/// Directories that are remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
+
+/// The owners and modes of directories.
+#[derive(Debug)]
+pub(super) struct Ways {
+    /// How long a directory is trusted; `None` is for ever.
+    ttl: Option<Duration>,
+    known: Mutex<LruCache<Prefix, (Instant, Option<Access>)>>,
+}
+
+impl Ways {
+    /// Nothing is known yet.
+    pub(super) fn new(ttl: Option<Duration>) -> Ways {
+        Ways {
+            ttl,
+            known: Mutex::new(LruCache::new(REMEMBERED)),
+        }
+    }
+
+    /// Owner and mode of the directory at `prefix`; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    pub(super) fn directory(
+        &self,
+        store: &dyn Store,
+        prefix: &Prefix,
+    ) -> Result<Option<Access>, StoreError> {
+        let known = self.lock().get(prefix).copied();
+        if let Some((checked, access)) = known
+            && self.ttl.is_none_or(|ttl| checked.elapsed() < ttl)
+        {
+            return Ok(access);
+        }
+        let now = Instant::now();
+        let meta = match prefix.to_key() {
+            None => Some(store.stat_root()?),
+            Some(key) => store
+                .stat(&key)?
+                .filter(|stat| stat.kind == StatKind::Prefix)
+                .map(|stat| stat.meta),
+        };
+        let access = meta.map(|meta| meta.access());
+        self.lock().put(prefix.clone(), (now, access));
+        Ok(access)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Prefix, (Instant, Option<Access>)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

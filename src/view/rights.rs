@@ -1,0 +1,125 @@
+//! Who may read what is made of several objects, or is shown elsewhere than where it is stored.
+//!
+//! The kernel holds each caller against the modes that the mount shows: of a file, and of the
+//! directories of the mount above it. Where those are the directories of the store, nothing else is
+//! needed. Where a path of the mount leaves directories of the store out (the arrays view, and
+//! `--as` for some), and where a file is made of several objects, its own mode says the rest: it
+//! grants a class of users no more than all parts and all directories on the way to them do.
+
+use super::View;
+use super::place::Place;
+use super::shown::ShownArray;
+use crate::error::{Error, FormatError};
+use crate::hierarchy::TreePlace;
+use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
+
+impl View {
+    /// Only those `readers` who may go through all directories from the root of the store to
+    /// `prefix`, itself included.
+    pub(super) fn add_way(&self, prefix: &Prefix, readers: &mut Readers) -> Result<(), Error> {
+        for directory in prefix.on_the_way() {
+            if let Some(access) = self.shared.sources.directory_access(&directory)? {
+                readers.add(ReadRight::of_directory(access));
+            }
+        }
+        Ok(())
+    }
+
+    /// Only those `readers` who may list the directory that has the names of the children of a node.
+    pub(super) fn add_names(
+        &self,
+        path: &Prefix,
+        place: &Place,
+        readers: &mut Readers,
+    ) -> Result<(), Error> {
+        let listed = match &place.keys {
+            TreePlace::Draft(draft) => draft.children()?,
+            TreePlace::Store | TreePlace::BelowArray => path.clone(),
+        };
+        if let Some(access) = self.shared.sources.directory_access(&listed)? {
+            readers.add(ReadRight::of_listed_directory(access));
+        }
+        self.add_way(&listed, readers)
+    }
+
+    /// Only those `readers` who may read the object at `key`, and go where it is.
+    pub(super) fn add_object(
+        &self,
+        key: &Key,
+        meta: &ObjectMeta,
+        readers: &mut Readers,
+    ) -> Result<(), Error> {
+        readers.add(ReadRight::of_object(meta.access()));
+        self.add_way(&key.parent(), readers)
+    }
+
+    /// The attributes of the object that holds the shown chunk `indices`, or of a part of it.
+    pub(super) fn chunk_meta(
+        &self,
+        array: &ShownArray,
+        indices: &[u64],
+        meta: &ObjectMeta,
+    ) -> Result<ObjectMeta, Error> {
+        if array.is_in_its_place() {
+            return Ok(*meta);
+        }
+        self.shown_apart(meta, &array.reader.stored_key(indices)?.parent())
+    }
+
+    /// The attributes of a file that is shown apart from `directory`, where it is stored.
+    pub(super) fn shown_apart(
+        &self,
+        meta: &ObjectMeta,
+        directory: &Prefix,
+    ) -> Result<ObjectMeta, Error> {
+        let mut readers = Readers::default();
+        self.add_way(directory, &mut readers)?;
+        Ok(limited(meta, &readers))
+    }
+
+    /// As [`View::shown_apart`], of a directory.
+    pub(super) fn directory_shown_apart(
+        &self,
+        meta: &ObjectMeta,
+        directory: &Prefix,
+    ) -> Result<ObjectMeta, Error> {
+        let mut readers = Readers::default();
+        self.add_way(directory, &mut readers)?;
+        let all = readers.bits_for(meta.access().with_mode(0o444));
+        Ok(ObjectMeta {
+            mode: meta.mode & (all | all >> 2),
+            ..*meta
+        })
+    }
+}
+
+/// The attributes of a file that all of `readers`, and nobody else, may read: of those whom `meta`
+/// lets read it.
+pub(super) fn limited(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
+    ObjectMeta {
+        mode: readers.bits_for(meta.access()),
+        ..*meta
+    }
+}
+
+/// Whether the store will not give a part, whoever asks and however often: the whole is made
+/// without it. Anything else may pass.
+pub(super) fn is_closed(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Denied { .. } | StoreError::NotAnObject { .. } | StoreError::Loop { .. }
+    )
+}
+
+/// Why a part that the store does not give is left out.
+pub(super) fn not_given(error: &StoreError) -> FormatError {
+    FormatError::document("store", error.to_string())
+}
+
+/// Why a part is left out of a group's file, or of consolidated metadata, that more users read.
+pub(super) fn more_private() -> FormatError {
+    FormatError::document(
+        "permissions",
+        "fewer users may read it than the document of the group",
+    )
+}
