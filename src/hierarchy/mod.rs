@@ -123,7 +123,13 @@ impl Hierarchy {
         draft: Option<&Arc<DraftRoot>>,
         load: impl FnOnce() -> Result<Remembered, Error>,
     ) -> Result<Node, Error> {
-        let known = self.lock().get(prefix);
+        // A store that took the place of another one has nothing of it, however young it is.
+        let generation = self.store.generation();
+        let known = {
+            let mut nodes = self.lock();
+            nodes.enter(generation);
+            nodes.get(prefix)
+        };
         if let Some(known) = known.filter(|known| known.draft.as_ref() == draft) {
             if self.is_fresh(&known) {
                 return Ok(known.node);
@@ -131,8 +137,8 @@ impl Hierarchy {
             let checked = Instant::now();
             if known.settled && self.is_unchanged(&known)? {
                 let node = known.node.clone();
-                self.lock()
-                    .put(prefix.clone(), Remembered { checked, ..known });
+                let known = Remembered { checked, ..known };
+                self.lock().put_found(prefix.clone(), known, generation);
                 return Ok(node);
             }
         }
@@ -142,7 +148,7 @@ impl Hierarchy {
         if let Node::Broken(broken) = &node {
             log::warn!("{}: {}", broken.document.key, broken.error);
         }
-        self.lock().put(prefix.clone(), loaded);
+        self.lock().put_found(prefix.clone(), loaded, generation);
         Ok(node)
     }
 

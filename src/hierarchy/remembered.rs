@@ -20,6 +20,8 @@ const REMEMBERED_BYTES: u64 = 4 << 20;
 pub(super) struct Nodes {
     by_prefix: LruCache<Prefix, Remembered>,
     document_bytes: u64,
+    /// Of the store that they were found in, see [`crate::store::Store::generation`].
+    generation: u64,
 }
 
 impl Nodes {
@@ -28,6 +30,23 @@ impl Nodes {
         Nodes {
             by_prefix: LruCache::new(REMEMBERED),
             document_bytes: 0,
+            generation: 0,
+        }
+    }
+
+    /// Forgets all of them if the store is of another generation than they are.
+    pub(super) fn enter(&mut self, generation: u64) {
+        if self.generation != generation {
+            self.by_prefix.clear();
+            self.document_bytes = 0;
+            self.generation = generation;
+        }
+    }
+
+    /// As [`Nodes::put`], of a node that was looked for in the store of `generation`.
+    pub(super) fn put_found(&mut self, prefix: Prefix, node: Remembered, generation: u64) {
+        if self.generation == generation {
+            self.put(prefix, node);
         }
     }
 
@@ -44,7 +63,7 @@ impl Nodes {
     }
 
     /// Remembers `node`, and forgets others.
-    pub(super) fn put(&mut self, prefix: Prefix, node: Remembered) {
+    fn put(&mut self, prefix: Prefix, node: Remembered) {
         self.document_bytes += node.document_bytes;
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
             self.document_bytes -= left.document_bytes;

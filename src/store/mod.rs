@@ -70,6 +70,12 @@ pub trait Store: Send + Sync + fmt::Debug {
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError>;
 
+    /// A number that changes when the store as a whole is found to be another one: what was learnt of
+    /// the one before says nothing about it. No request to the store.
+    fn generation(&self) -> u64 {
+        0
+    }
+
     /// Size and free space of what holds the store, if it can say.
     fn capacity(&self) -> Option<Capacity> {
         None

@@ -1,15 +1,17 @@
 //! A directory as a store: a key is a path below it.
 //!
-//! The directory is opened once. Every later name is resolved by the kernel relative to that
-//! descriptor ([`Root`], `openat2(2)`), so that no key and no symbolic link leads outside unless
-//! [`Symlinks::Follow`] allows it. A store that is moved goes on; one that is deleted turns into
-//! an error, not into absence.
+//! Every name is resolved by the kernel relative to a descriptor of the directory ([`Root`],
+//! `openat2(2)`), so that no key and no symbolic link leads outside unless [`Symlinks::Follow`]
+//! allows it. The directory is followed by its path ([`FollowedRoot`]): one that replaces it
+//! answers from then on. One that is moved goes on until something is in its place; one that is
+//! deleted turns into an error, not into absence.
 //!
-//! A version is the size, mtime, inode and device *of the descriptor*: a file replaced by
-//! rename(2) stays readable through the objects that were opened before, a file changed in
-//! place answers [`StoreError::Changed`].
+//! A version is the size, mtime, inode and device *of the descriptor*, and which directory of the
+//! store it was opened in: a file replaced by rename(2) stays readable through the objects that
+//! were opened before, a file changed in place answers [`StoreError::Changed`].
 
 pub(super) mod attributes;
+mod followed;
 mod listing;
 mod object;
 mod rights;
@@ -25,6 +27,7 @@ use super::{
     StoreError,
 };
 use attributes::kind_of;
+use followed::FollowedRoot;
 use listing::DirListing;
 use object::DirObject;
 pub use rights::Sharing;
@@ -42,18 +45,17 @@ pub enum Symlinks {
 /// A directory as a store.
 #[derive(Debug)]
 pub struct DirStore {
-    root: Arc<Root>,
+    root: FollowedRoot,
 }
 
 impl DirStore {
-    /// Opens the directory at `path`.
+    /// Opens the directory at `path`, and follows it by the path that this resolves to.
     ///
     /// # Errors
     /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
     /// entered, [`StoreError::Unsupported`] when the system lacks `openat2(2)`.
     pub fn open(path: &Path, symlinks: Symlinks) -> Result<DirStore, StoreError> {
-        let root = Arc::new(Root::open(path, symlinks)?);
-        Ok(DirStore { root })
+        DirStore::shared(path, symlinks, Sharing::Nobody)
     }
 
     /// The same directory, whose files are told with the modes that suit those who look.
@@ -65,52 +67,22 @@ impl DirStore {
         symlinks: Symlinks,
         sharing: Sharing,
     ) -> Result<DirStore, StoreError> {
-        let root = Root::open(path, symlinks)?.shared(sharing);
-        let root = Arc::new(root);
+        let root = FollowedRoot::open(path, symlinks, sharing)?;
         Ok(DirStore { root })
     }
 }
 
 impl Store for DirStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
-        // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
-        let Some(resolved) = self.root.resolve(&key.to_prefix(), OFlags::PATH)? else {
-            return Ok(None);
-        };
-        let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
-        match kind_of(&stat) {
-            Ok(kind) => Ok(Some(Stat {
-                kind,
-                meta: self.root.meta(&resolved, &key.to_prefix(), &stat),
-            })),
-            Err(found) => Err(not_an_object(key, found)),
-        }
+        self.root.ask(key, |root| stat_in(root, key))
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
-        self.root.own_meta()
+        self.root.now()?.own_meta()
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        // O_NONBLOCK: without it, a FIFO would wait here for a writer. Reads of a regular file
-        // do not heed it.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let Some(resolved) = self.root.resolve(&key.to_prefix(), flags)? else {
-            return Ok(None);
-        };
-        let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
-        match kind_of(&stat) {
-            Ok(StatKind::Object) => {
-                let meta = self.root.meta(&resolved, &key.to_prefix(), &stat);
-                Ok(Some(Arc::new(DirObject::new(
-                    key.clone(),
-                    resolved.fd,
-                    meta,
-                ))))
-            }
-            Ok(StatKind::Prefix) => Err(not_an_object(key, "a prefix")),
-            Err(found) => Err(not_an_object(key, found)),
-        }
+        self.root.ask(key, |root| open_in(root, key))
     }
 
     fn list(
@@ -119,23 +91,70 @@ impl Store for DirStore {
         after: Cursor,
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
-        let Some(resolved) = self.root.resolve(prefix, flags)? else {
-            return Ok(None);
-        };
-        if after != Cursor::START {
-            seek(&resolved.fd, SeekFrom::Start(after.0)).map_err(|errno| refusal(prefix, errno))?;
-        }
-        let listing = DirListing::new(Arc::clone(&self.root), prefix.clone(), resolved, detail);
-        Ok(Some(Box::new(listing)))
+        self.root.ask(prefix, |root| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+            let Some(resolved) = root.resolve(prefix, flags)? else {
+                return Ok(None);
+            };
+            if after != Cursor::START {
+                seek(&resolved.fd, SeekFrom::Start(after.0))
+                    .map_err(|errno| refusal(prefix, errno))?;
+            }
+            let listing = DirListing::new(Arc::clone(root), prefix.clone(), resolved, detail);
+            Ok(Some(Box::new(listing) as Box<dyn Listing>))
+        })
+    }
+
+    fn generation(&self) -> u64 {
+        self.root.generation()
     }
 
     fn capacity(&self) -> Option<Capacity> {
-        let stat = fstatvfs(&self.root).ok()?;
+        let stat = fstatvfs(self.root.now().ok()?).ok()?;
         Some(Capacity {
             total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
             free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
         })
+    }
+}
+
+/// What is at `key` of the directory `root`.
+fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
+    // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
+    let Some(resolved) = root.resolve(&key.to_prefix(), OFlags::PATH)? else {
+        return Ok(None);
+    };
+    let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
+    match kind_of(&stat) {
+        Ok(kind) => Ok(Some(Stat {
+            kind,
+            meta: root.meta(&resolved, &key.to_prefix(), &stat),
+        })),
+        Err(found) => Err(not_an_object(key, found)),
+    }
+}
+
+/// Opens what is at `key` of the directory `root`.
+fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+    // O_NONBLOCK: without it, a FIFO would wait here for a writer. Reads of a regular file
+    // do not heed it.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let Some(resolved) = root.resolve(&key.to_prefix(), flags)? else {
+        return Ok(None);
+    };
+    let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
+    match kind_of(&stat) {
+        Ok(StatKind::Object) => {
+            let meta = root.meta(&resolved, &key.to_prefix(), &stat);
+            Ok(Some(Arc::new(DirObject::new(
+                key.clone(),
+                resolved.fd,
+                root.generation(),
+                meta,
+            ))))
+        }
+        Ok(StatKind::Prefix) => Err(not_an_object(key, "a prefix")),
+        Err(found) => Err(not_an_object(key, found)),
     }
 }
 

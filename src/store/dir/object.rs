@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
-use super::attributes::object_meta;
+use super::attributes::object_meta_in;
 use super::root::refusal;
 use crate::store::{Key, Object, ObjectMeta, StoreError};
 
@@ -14,19 +14,27 @@ use crate::store::{Key, Object, ObjectMeta, StoreError};
 pub(super) struct DirObject {
     key: Key,
     fd: OwnedFd,
+    /// Of the directory that it was opened in.
+    generation: u32,
     meta: ObjectMeta,
 }
 
 impl DirObject {
-    pub(super) fn new(key: Key, fd: OwnedFd, meta: ObjectMeta) -> DirObject {
-        DirObject { key, fd, meta }
+    /// `meta` is what is told of `fd`, opened in a directory of `generation`.
+    pub(super) fn new(key: Key, fd: OwnedFd, generation: u32, meta: ObjectMeta) -> DirObject {
+        DirObject {
+            key,
+            fd,
+            generation,
+            meta,
+        }
     }
 
     /// Whether the descriptor still shows the version that was opened. Unlinking changes
     /// neither, so that a replaced file goes on.
     fn check_version(&self) -> Result<(), StoreError> {
         let stat = fstat(&self.fd).map_err(|errno| self.failed(errno))?;
-        if object_meta(&stat).version == self.meta.version {
+        if object_meta_in(self.generation, &stat).version == self.meta.version {
             Ok(())
         } else {
             Err(self.changed())

@@ -1,4 +1,4 @@
-//! The one open directory, and names resolved below it.
+//! An open directory, and names resolved below it.
 //!
 //! Most paths hold no symbolic link: they cost one `openat2(2)`, told to refuse links. Only
 //! when it finds one is the path walked prefix by prefix, which tells three cases apart that
@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 
 use super::Symlinks;
-use super::attributes::object_meta;
+use super::attributes::object_meta_in;
 use super::rights::{Sharing, entry_under_list, through_links, under_list};
 use crate::store::{ObjectMeta, Prefix, StoreError};
 
@@ -33,8 +33,11 @@ const RACE_RETRIES: usize = 32;
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
+    identity: Identity,
     symlinks: Symlinks,
     sharing: Sharing,
+    /// How many directories were at the path of the store before this one.
+    generation: u32,
     /// Whether the link count tells that the directory was deleted: some file systems count
     /// none, ever.
     counts_links: bool,
@@ -62,17 +65,15 @@ impl AsFd for Root {
 }
 
 impl Root {
-    pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Root, StoreError> {
+    pub(super) fn open(
+        path: &Path,
+        symlinks: Symlinks,
+        sharing: Sharing,
+    ) -> Result<Root, StoreError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let refused = |errno| refusal(&path.display(), errno);
         let fd = retry_on_intr(|| openat(CWD, path, flags, Mode::empty())).map_err(refused)?;
-        let counts_links = fstat(&fd).map_err(refused)?.st_nlink > 0;
-        let root = Root {
-            fd,
-            symlinks,
-            sharing: Sharing::Nobody,
-            counts_links,
-        };
+        let root = Root::new(fd, (symlinks, sharing), 0).map_err(refused)?;
         // Sandboxes of old container engines answer EPERM for calls that they do not know.
         match root.open_beneath(&Prefix::root(), flags, ResolveFlags::NO_SYMLINKS) {
             Err(Errno::NOSYS | Errno::PERM) => Err(StoreError::Unsupported(
@@ -85,14 +86,58 @@ impl Root {
         }
     }
 
-    /// The same directory, for those who look at what it tells.
-    pub(super) fn shared(self, sharing: Sharing) -> Root {
-        Root { sharing, ..self }
+    /// Opens the directory at `path`, which holds no symbolic link, in place of `self`.
+    pub(super) fn open_in_place(&self, path: &Path) -> Result<Root, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let open = || openat2(CWD, path, flags, Mode::empty(), resolve);
+        let generation = self.generation.wrapping_add(1);
+        Root::new(
+            retry_on_intr(open)?,
+            (self.symlinks, self.sharing),
+            generation,
+        )
+    }
+
+    fn new(
+        fd: OwnedFd,
+        (symlinks, sharing): (Symlinks, Sharing),
+        generation: u32,
+    ) -> Result<Root, Errno> {
+        let stat = fstat(&fd)?;
+        Ok(Root {
+            fd,
+            identity: Identity::of(&stat),
+            symlinks,
+            sharing,
+            generation,
+            counts_links: stat.st_nlink > 0,
+        })
+    }
+
+    /// Which directory it is.
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// How many directories were at the path of the store before this one.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Whether it was deleted: every name below it is absent then. A failure of the system is no
+    /// sign of that.
+    pub(super) fn is_deleted(&self) -> bool {
+        match fstat(&self.fd) {
+            Ok(stat) => self.counts_links && stat.st_nlink == 0,
+            // NFS: it was deleted on the server.
+            Err(errno) => errno == Errno::STALE,
+        }
     }
 
     /// What is told of the directory.
     pub(super) fn own_meta(&self) -> Result<ObjectMeta, StoreError> {
-        let meta = object_meta(&self.stat()?);
+        let meta = object_meta_in(self.generation, &self.stat()?);
         Ok(match self.sharing {
             Sharing::Nobody => meta,
             Sharing::Others => under_list(self.as_fd(), meta),
@@ -101,7 +146,7 @@ impl Root {
 
     /// What is told of what `path` led to, of which `stat` was just asked.
     pub(super) fn meta(&self, resolved: &Resolved, path: &Prefix, stat: &Stat) -> ObjectMeta {
-        let meta = object_meta(stat);
+        let meta = object_meta_in(self.generation, stat);
         if self.sharing == Sharing::Nobody {
             return meta;
         }
@@ -119,7 +164,7 @@ impl Root {
         name: &[u8],
         stat: &Stat,
     ) -> ObjectMeta {
-        let meta = object_meta(stat);
+        let meta = object_meta_in(self.generation, stat);
         match self.sharing {
             Sharing::Nobody => meta,
             Sharing::Others => entry_under_list(directory, name, meta),
@@ -133,18 +178,11 @@ impl Root {
 
     /// Attributes of the directory.
     pub(super) fn stat(&self) -> Result<Stat, StoreError> {
-        let stat = fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))?;
-        if self.counts_links && stat.st_nlink == 0 {
-            return Err(StoreError::Io {
-                key: Prefix::root().to_string(),
-                message: "the directory of the store was deleted".to_owned(),
-                errno: Some(Errno::NOENT.raw_os_error()),
-            });
-        }
-        Ok(stat)
+        fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))
     }
 
-    /// Opens `path`, or `None` when nothing is there.
+    /// Opens `path`, or `None` when nothing is there. Whether the directory itself is deleted is
+    /// not looked at.
     pub(super) fn resolve(
         &self,
         path: &Prefix,
@@ -154,16 +192,16 @@ impl Root {
             Ok(fd) => return Ok(Some(Resolved { fd, linked: None })),
             Err(Errno::LOOP) => match self.walk(path)? {
                 Some(identities) => identities,
-                None => return self.absent(path, Errno::NOENT),
+                None => return Ok(None),
             },
-            Err(errno) => return self.absent(path, errno),
+            Err(errno) => return absent(path, errno),
         };
         match self.follow(path, flags) {
             Ok(fd) => Ok(Some(Resolved {
                 fd,
                 linked: Some(linked),
             })),
-            Err(errno) => self.absent(path, errno),
+            Err(errno) => absent(path, errno),
         }
     }
 
@@ -238,20 +276,6 @@ impl Root {
         }
         open()
     }
-
-    /// Absence if `errno` says so for sure, the error otherwise.
-    fn absent<T>(&self, path: &Prefix, errno: Errno) -> Result<Option<T>, StoreError> {
-        match errno {
-            Errno::NOENT | Errno::NOTDIR => {
-                // Below a deleted directory, every name is absent.
-                self.stat()?;
-                Ok(None)
-            }
-            // A path of short names can be too long too, and yet exist.
-            Errno::NAMETOOLONG if has_long_name(path) => Ok(None),
-            other => Err(refusal(path, other)),
-        }
-    }
 }
 
 impl Identity {
@@ -273,6 +297,16 @@ fn ancestry(path: &Prefix) -> Vec<Prefix> {
     }
     prefixes.reverse();
     prefixes
+}
+
+/// Absence if `errno` says so for sure, the error otherwise.
+fn absent<T>(path: &Prefix, errno: Errno) -> Result<Option<T>, StoreError> {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR => Ok(None),
+        // A path of short names can be too long too, and yet exist.
+        Errno::NAMETOOLONG if has_long_name(path) => Ok(None),
+        other => Err(refusal(path, other)),
+    }
 }
 
 fn has_long_name(path: &Prefix) -> bool {

@@ -1,0 +1,214 @@
+//! The directory at the path of the store, whichever it is at the moment.
+//!
+//! A descriptor stays with the directory that it was opened for: after `rm -r` and `mkdir`, or after
+//! another directory was renamed into place, it shows what used to be there. So each request looks
+//! whether the path still leads to the directory that is held, and opens the path anew where it
+//! does not:
+//!
+//! ```text
+//! the path leads to      the directory that is held is
+//!                        still there                      deleted
+//! the same directory     it answers                       (cannot be)
+//! nothing                it answers: it was moved         an error until something is there
+//! another directory      the other one answers, if it may; else an error
+//! ```
+//!
+//! A daemon of root must not be led elsewhere by those who may write to a directory above the store.
+//! So no symbolic link is followed, and the other directory must be of the same owner and on the
+//! same device as the first one was.
+//!
+//! The new directory may hold files with the inode numbers, sizes and times of old ones. Each
+//! [`Root`] has a generation, which is a part of the versions of its files, so that none of them
+//! is mistaken for an old one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+
+use super::Symlinks;
+use super::rights::Sharing;
+use super::root::{Identity, Root, refusal};
+use crate::store::StoreError;
+
+/// How often a request begins again because its directory was deleted meanwhile, and another one
+/// was there at once.
+const ATTEMPTS: usize = 16;
+
+/// The directory of the store, followed by its path.
+#[derive(Debug)]
+pub(super) struct FollowedRoot {
+    /// Absolute and free of links when the store was opened.
+    path: PathBuf,
+    /// Of the first directory.
+    owner: u32,
+    device: u64,
+    held: RwLock<Arc<Root>>,
+    /// Of the directory that is held.
+    generation: AtomicU32,
+}
+
+/// The directory that a request is to be answered from.
+struct Current {
+    root: Arc<Root>,
+    /// Whether this request noticed that it is another one.
+    is_new: bool,
+}
+
+impl FollowedRoot {
+    /// Opens the directory at `path`, which may lead there by symbolic links.
+    ///
+    /// # Errors
+    /// As [`super::DirStore::open`].
+    pub(super) fn open(
+        path: &Path,
+        symlinks: Symlinks,
+        sharing: Sharing,
+    ) -> Result<FollowedRoot, StoreError> {
+        let resolved = path
+            .canonicalize()
+            .map_err(|error| match Errno::from_io_error(&error) {
+                Some(errno) => refusal(&path.display(), errno),
+                None => StoreError::io(path.display(), &error),
+            })?;
+        let root = Root::open(&resolved, symlinks, sharing)?;
+        let stat = root.stat()?;
+        Ok(FollowedRoot {
+            path: resolved,
+            owner: stat.st_uid,
+            device: stat.st_dev,
+            held: RwLock::new(Arc::new(root)),
+            generation: AtomicU32::new(0),
+        })
+    }
+
+    /// How often another directory was found at the path.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire).into()
+    }
+
+    /// The directory that is at the path now.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the directory was deleted and nothing is there instead, or what must
+    /// not take its place; [`StoreError::Denied`] when the path may not be examined any more.
+    pub(super) fn now(&self) -> Result<Arc<Root>, StoreError> {
+        self.current().map(|current| current.root)
+    }
+
+    /// What `ask` finds of `key` in the directory that is at the path now; `None` where nothing
+    /// is. A directory that is deleted while it is asked has no answer: names below it seem to be
+    /// absent.
+    ///
+    /// # Errors
+    /// Those of `ask` and of [`FollowedRoot::now`]. [`StoreError::Changed`] in place of absence
+    /// from the request that notices the other directory: whoever asks may know the key from the
+    /// old one, and would take its absence for a fill value.
+    pub(super) fn ask<T>(
+        &self,
+        key: &dyn fmt::Display,
+        ask: impl Fn(&Arc<Root>) -> Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let Current {
+            mut root,
+            mut is_new,
+        } = self.current()?;
+        let mut answer = ask(&root);
+        for _ in 0..ATTEMPTS {
+            if matches!(answer, Ok(Some(_))) || !root.is_deleted() {
+                break;
+            }
+            root = self.open_anew(&root)?;
+            is_new = true;
+            answer = ask(&root);
+        }
+        match answer {
+            Ok(None) if root.is_deleted() => Err(self.gone()),
+            Ok(None) if is_new => Err(StoreError::Changed {
+                key: key.to_string(),
+            }),
+            answer => answer,
+        }
+    }
+
+    fn current(&self) -> Result<Current, StoreError> {
+        let held = Arc::clone(&self.lock());
+        let is_new = match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Identity::of(&found) != held.identity(),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => held.is_deleted(),
+            Err(errno) => return Err(self.refused(errno)),
+        };
+        let root = if is_new { self.open_anew(&held)? } else { held };
+        Ok(Current { root, is_new })
+    }
+
+    /// Opens the directory at the path in place of `held`, unless another request did.
+    fn open_anew(&self, held: &Arc<Root>) -> Result<Arc<Root>, StoreError> {
+        let opened = held
+            .open_in_place(&self.path)
+            .map_err(|errno| self.refused(errno))?;
+        let stat = opened.stat()?;
+        if stat.st_uid != self.owner {
+            return Err(self.unlike(&format!(
+                "owned by user {}, not {}",
+                stat.st_uid, self.owner
+            )));
+        }
+        if stat.st_dev != self.device {
+            return Err(self.unlike("on another file system"));
+        }
+        let mut current = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&current, held) {
+            return Ok(Arc::clone(&current));
+        }
+        let opened = Arc::new(opened);
+        self.generation
+            .store(opened.generation(), Ordering::Release);
+        let replaced = std::mem::replace(&mut *current, Arc::clone(&opened));
+        drop(current);
+        drop(replaced);
+        log::info!(
+            "{}: the directory of the store was replaced, and opened anew",
+            self.path.display()
+        );
+        Ok(opened)
+    }
+
+    /// Why what is at the path cannot be opened in place of the directory.
+    fn refused(&self, errno: Errno) -> StoreError {
+        match errno {
+            Errno::NOENT | Errno::STALE => self.gone(),
+            Errno::NOTDIR => self.unlike("no directory"),
+            // Not the link's own error, which would be about the name that was asked for.
+            Errno::LOOP => self.unlike("a symbolic link, or behind one"),
+            other => refusal(&self.path.display(), other),
+        }
+    }
+
+    fn unlike(&self, what: &str) -> StoreError {
+        self.problem(format!(
+            "what took the place of the directory of the store is {what}, and is not opened; \
+             mount again to show it"
+        ))
+    }
+
+    fn gone(&self) -> StoreError {
+        self.problem("the directory of the store was deleted".to_owned())
+    }
+
+    /// An error without a number, because one of the system would be about the name asked for.
+    fn problem(&self, message: String) -> StoreError {
+        StoreError::Io {
+            key: self.path.display().to_string(),
+            message,
+            errno: None,
+        }
+    }
+
+    fn lock(&self) -> RwLockReadGuard<'_, Arc<Root>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
