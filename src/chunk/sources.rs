@@ -10,10 +10,15 @@ use lru::LruCache;
 
 use super::Counters;
 use super::ways::Ways;
-use crate::store::{Access, Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
+use crate::store::{
+    Access, Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError, Version, descriptor_limit,
+};
 
-/// Descriptors kept after their last reader; shards are few and each serves many chunks.
-const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+/// Most descriptors kept after their last reader; shards are few and each serves many chunks.
+const MOST_KEPT_OPEN: usize = 64;
+
+/// The part of all descriptors of the process that may be kept so, where they are few.
+const KEPT_PART: u64 = 4;
 
 /// An object that keeps changing is not waited for longer than this.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
@@ -44,7 +49,7 @@ impl Sources {
             store,
             freshness,
             counters,
-            kept: Mutex::new(LruCache::new(KEPT_OPEN)),
+            kept: Mutex::new(LruCache::new(most_kept_open(descriptor_limit()))),
             ways: Ways::new((freshness == Freshness::Checked).then_some(Duration::ZERO)),
         }
     }
@@ -135,7 +140,7 @@ impl Sources {
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
-            let Some(object) = self.store.open(key)? else {
+            let Some(object) = self.open_now(key)? else {
                 return Ok(None);
             };
             if let Some(wait) = self.settles_in(object.meta()) {
@@ -149,6 +154,26 @@ impl Sources {
             Counters::add(&self.counters.fetches);
             return Ok(Some(object));
         }
+    }
+
+    /// As [`Store::open`]. Where no descriptor is left, those are given up that are only kept.
+    fn open_now(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        match self.store.open(key) {
+            Err(StoreError::Io {
+                errno: Some(libc::EMFILE | libc::ENFILE),
+                ..
+            }) if self.gives_up_kept() => self.store.open(key),
+            opened => opened,
+        }
+    }
+
+    /// Whether there were any to give up.
+    fn gives_up_kept(&self) -> bool {
+        let mut kept = self.lock();
+        let given_up: Vec<_> = std::iter::from_fn(|| kept.pop_lru()).collect();
+        drop(kept);
+        // Closing a file is a system call: not under the lock.
+        !given_up.is_empty()
     }
 
     fn settles_in(&self, meta: &ObjectMeta) -> Option<Duration> {
@@ -222,6 +247,13 @@ impl Sources {
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Arc<dyn Object>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many objects may be kept open where the process may have `limit` descriptors.
+fn most_kept_open(limit: Option<u64>) -> NonZeroUsize {
+    let part = limit.map_or(u64::MAX, |limit| limit / KEPT_PART);
+    let part = usize::try_from(part).unwrap_or(usize::MAX);
+    NonZeroUsize::new(part.min(MOST_KEPT_OPEN)).unwrap_or(NonZeroUsize::MIN)
 }
 
 fn changed(key: &Key) -> StoreError {

@@ -101,6 +101,23 @@ fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 
+/// With fewer descriptors, what the daemon itself holds leaves none for requests.
+const LEAST_DESCRIPTORS: u64 = 16;
+
+/// Whether as many descriptors can be had as a mount needs.
+///
+/// # Errors
+/// What to do when they cannot.
+pub(crate) fn check_descriptor_limit() -> Result<(), String> {
+    match rustix::process::getrlimit(Resource::Nofile).maximum {
+        Some(most) if most < LEAST_DESCRIPTORS => Err(format!(
+            "the limit of open files is {most}, and a mount needs {LEAST_DESCRIPTORS}; raise it \
+             (ulimit -n 1024)"
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Allows as many descriptors as the system lets us: each open file of the mount may need one.
 pub(crate) fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use self::args::Args;
 use self::at::AtError;
-use self::config::{InfoConfig, MountConfig, StoreArgument, Task};
+use self::config::{InfoConfig, LogConfig, MountConfig, StoreArgument, Task};
 use self::daemon::{Forked, Report};
 use self::error::CliError;
 use self::info::InfoOptions;
@@ -70,7 +70,7 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 
 /// `--info`.
 fn tell(config: &InfoConfig) -> Result<(), CliError> {
-    logging::start(&config.log, Audience::Terminal).map_err(CliError::failed)?;
+    start_log(&config.log, Audience::Terminal)?;
     let store = open(&config.store, config.symlinks, Sharing::Nobody)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
@@ -117,6 +117,7 @@ fn open(
 }
 
 fn mount(config: &MountConfig) -> Result<(), CliError> {
+    daemon::check_descriptor_limit().map_err(CliError::Failed)?;
     let (report, audience) = if config.foreground {
         (Report::to_nobody(), Audience::Terminal)
     } else {
@@ -146,16 +147,16 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
     }
 }
 
+fn start_log(log: &LogConfig, audience: Audience) -> Result<(), CliError> {
+    logging::start(log, audience).map_err(|error| {
+        let path = log.file.as_deref().unwrap_or("standard error".as_ref());
+        CliError::Failed(format!("log file {}: {error}", path.display()))
+    })
+}
+
 /// Everything up to a mount that answers.
 fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoint), CliError> {
-    logging::start(&config.log, audience).map_err(|error| {
-        let path = config
-            .log
-            .file
-            .as_deref()
-            .unwrap_or("standard error".as_ref());
-        CliError::Failed(format!("log file {}: {error}", path.display()))
-    })?;
+    start_log(&config.log, audience)?;
     daemon::raise_descriptor_limit();
     let filesystem = build(config)?;
     let notifier = filesystem.notifier();

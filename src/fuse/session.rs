@@ -117,6 +117,8 @@ enum Event {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the kernel may take to end a session after the mount left the table.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// Stack of a thread that does next to nothing.
+const SMALL_STACK_BYTES: usize = 256 << 10;
 /// Between two attempts at a busy mount.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -134,6 +136,7 @@ impl Session {
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
         let (sender, events) = mpsc::channel();
+        let (first, answers) = mpsc::channel();
         // From here on a signal waits until there is something to unmount.
         listen_to_signals(sender.clone()).map_err(|error| SessionError::Mount {
             mountpoint: mountpoint.to_owned(),
@@ -148,9 +151,9 @@ impl Session {
         )
         .and_then(|session| {
             notify(session.notifier());
-            serve(session, sender)
+            serve(session, sender, first.clone())
         })
-        .and_then(|()| device_behind(mountpoint));
+        .and_then(|()| await_first_answer(mountpoint, first, &answers));
         match answer {
             Ok(device) => {
                 session_mount::widen_read_ahead(device);
@@ -300,6 +303,7 @@ fn listen_to_signals(events: Sender<Event>) -> io::Result<()> {
     }
     thread::Builder::new()
         .name("signals".to_owned())
+        .stack_size(SMALL_STACK_BYTES)
         .spawn(move || {
             for signal in signals.forever() {
                 if events.send(Event::Signal(signal)).is_err() {
@@ -333,23 +337,49 @@ fn config(options: &SessionOptions) -> fuser::Config {
     let mut config = fuser::Config::default();
     config.acl = acl(options.access);
     config.n_threads = Some(options.n_threads.max(1));
-    config.clone_fd = session_mount::device_can_be_opened();
+    config.clone_fd = session_mount::can_open_devices(options.n_threads);
     config
 }
 
-/// Answers requests until the kernel has no more.
+/// Answers requests until the kernel has no more. `first` is told if it cannot.
 fn serve<F: fuser::Filesystem>(
     session: fuser::Session<F>,
     events: Sender<Event>,
+    first: Sender<io::Result<Device>>,
 ) -> io::Result<()> {
     thread::Builder::new()
         .name("session".to_owned())
+        .stack_size(SMALL_STACK_BYTES)
         .spawn(move || {
             let result = session.run();
+            if let Err(error) = &result {
+                let error = io::Error::new(error.kind(), error.to_string());
+                first.send(Err(error)).ok();
+            }
             // Nobody listens any more when the process is about to end.
             events.send(Event::Ended(result)).ok();
         })?;
     Ok(())
+}
+
+/// Waits until the mount answers, or cannot be served. A thread of its own asks, because what is
+/// asked of a mount that nobody serves has no answer for as long as this process lives: the file
+/// system holds the device open too, through its notifier.
+fn await_first_answer(
+    mountpoint: &Path,
+    first: Sender<io::Result<Device>>,
+    answers: &Receiver<io::Result<Device>>,
+) -> io::Result<Device> {
+    let mountpoint = mountpoint.to_owned();
+    thread::Builder::new()
+        .name("first-look".to_owned())
+        .stack_size(SMALL_STACK_BYTES)
+        .spawn(move || {
+            first.send(device_behind(&mountpoint)).ok();
+        })?;
+    answers
+        .recv()
+        .unwrap_or_else(|_| Err(io::Error::other("nobody serves it")))
 }
 
 /// Asks the mount for its attributes, through the kernel. Not to be called by a thread that

@@ -24,6 +24,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use super::mount_table::FILE_SYSTEM_TYPE;
 use super::session::{Access, Execution, SessionError, SessionOptions};
 use super::session_unmount::FUSERMOUNT;
+use crate::store::descriptor_limit;
 
 const DEVICE: &str = "/dev/fuse";
 
@@ -32,6 +33,9 @@ const DEVICE: &str = "/dev/fuse";
 /// one request each. Still shorter ones are faster still, but ask for more chunks again where a row
 /// of them does not fit the cache.
 const MAX_READ_BYTES: u32 = 512 << 10;
+
+/// Descriptors that threads must leave to files before each of them has a device of its own.
+const DESCRIPTORS_FOR_FILES: u64 = 64;
 
 /// Mounts at `mountpoint`, an absolute path free of links, and gives the kernel's end.
 pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedFd, SessionError> {
@@ -49,9 +53,13 @@ pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<Owned
     }
 }
 
-/// Whether each thread can have a device of its own, which needs the right to open it.
-pub(super) fn device_can_be_opened() -> bool {
-    open_device().is_ok()
+/// Whether each of so many threads can have a device of its own. That needs the right to open it, and
+/// descriptors: where these are few, files have them.
+pub(super) fn can_open_devices(n_threads: usize) -> bool {
+    let wanted = u64::try_from(n_threads).unwrap_or(u64::MAX);
+    let suffices =
+        descriptor_limit().is_none_or(|most| most >= wanted.saturating_add(DESCRIPTORS_FOR_FILES));
+    suffices && open_device().is_ok()
 }
 
 fn open_device() -> rustix::io::Result<OwnedFd> {
