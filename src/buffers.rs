@@ -13,10 +13,13 @@
 //! it back to the system. What is short, or would waste much of a slab, is an ordinary `Vec`.
 
 mod slab;
+mod zeroed;
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use zeroed::{NoMemory, with_room, zeroed};
 
 use slab::{HUGE_PAGE_BYTES, LARGEST_PAGE_BYTES, Piece, Slab};
 
@@ -68,34 +71,45 @@ enum Memory {
 
 impl Buffers {
     /// A buffer of `len` bytes.
-    pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
+    ///
+    /// # Errors
+    /// [`NoMemory`].
+    pub fn take(self: &Arc<Self>, len: usize) -> Result<Buffer, NoMemory> {
         let Some((piece_len, n_pieces)) = division(len) else {
-            return Buffer(Memory::Vec(vec![0; len]));
+            return zeroed(len).map(Buffer::from);
         };
         self.take_of(len, piece_len, n_pieces)
     }
 
     /// As [`Buffers::take`], for a short while: of one of few lengths, so that the next one, of
     /// perhaps another length, has the same memory.
-    pub fn scratch(self: &Arc<Self>, len: usize) -> Buffer {
+    ///
+    /// # Errors
+    /// [`NoMemory`].
+    pub fn scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, NoMemory> {
         match scratch_division(len) {
             Some((piece_len, n_pieces)) => self.take_of(len, piece_len, n_pieces),
-            None => Buffer(Memory::Vec(vec![0; len])),
+            None => zeroed(len).map(Buffer::from),
         }
     }
 
-    fn take_of(self: &Arc<Self>, len: usize, piece_len: usize, n_pieces: usize) -> Buffer {
+    fn take_of(
+        self: &Arc<Self>,
+        len: usize,
+        piece_len: usize,
+        n_pieces: usize,
+    ) -> Result<Buffer, NoMemory> {
         match self
             .recycled(piece_len)
             .or_else(|| self.fresh(piece_len, n_pieces))
         {
-            Some(piece) => Buffer(Memory::Piece {
+            Some(piece) => Ok(Buffer(Memory::Piece {
                 piece: Some(piece),
                 len,
                 home: Arc::clone(self),
-            }),
-            // The system has no mapping to give; the allocator says what there is to say.
-            None => Buffer(Memory::Vec(vec![0; len])),
+            })),
+            // The system has no mapping to give; the allocator may have free memory.
+            None => zeroed(len).map(Buffer::from),
         }
     }
 

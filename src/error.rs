@@ -144,6 +144,13 @@ impl FormatError {
     }
 }
 
+impl From<crate::buffers::NoMemory> for FormatError {
+    /// A decoder that got no memory failed, whatever the bytes are.
+    fn from(error: crate::buffers::NoMemory) -> Self {
+        FormatError::encoded("decoding", error.to_string())
+    }
+}
+
 /// An error with the place in the hierarchy that it is about.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -183,6 +190,9 @@ pub enum Error {
     /// The budget had no room for too long.
     #[error(transparent)]
     Memory(#[from] crate::budget::OutOfBudget),
+    /// The system had none.
+    #[error(transparent)]
+    NoMemory(#[from] crate::buffers::NoMemory),
     /// It took longer than a request may.
     #[error("{}: given up after {seconds} s", Escaped(.what))]
     TooSlow {

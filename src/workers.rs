@@ -77,6 +77,16 @@ impl Workers {
         })
     }
 
+    /// As many slots as cores, or as many as have room for the stacks of their threads where the
+    /// addresses of the process are limited to `addresses` bytes (`ulimit -v`).
+    pub fn for_this_machine(addresses: Option<u64>) -> Arc<Workers> {
+        /// Two stacks of 2 MiB, for the job and one that it may wait for, and what decoders take.
+        const BYTES_PER_SLOT: u64 = 32 << 20;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let most = addresses.map_or(u64::MAX, |bytes| bytes / BYTES_PER_SLOT);
+        Workers::new(cores.min(usize::try_from(most).unwrap_or(usize::MAX)))
+    }
+
     /// Jobs that can run side by side.
     pub fn slots(&self) -> usize {
         self.pool.slots

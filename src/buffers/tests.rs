@@ -45,7 +45,7 @@ fn lengths_are_divided_without_much_waste() {
 #[test]
 fn buffers_do_not_overlap_and_begin_as_zeros() {
     let buffers = Arc::new(Buffers::default());
-    let mut held: Vec<Buffer> = (0..100).map(|_| buffers.take(300_000)).collect();
+    let mut held: Vec<Buffer> = (0..100).map(|_| buffers.take(300_000).unwrap()).collect();
     for (n, buffer) in held.iter_mut().enumerate() {
         assert!(buffer.iter().all(|&byte| byte == 0));
         buffer.fill(u8::try_from(n).unwrap() + 1);
@@ -62,17 +62,17 @@ fn what_is_free_is_used_again() {
     let buffers = Arc::new(Buffers::default());
     let address = |buffer: &Buffer| buffer.as_ptr().addr();
     for len in [16 << 10, 64 << 10, 1 << 20, 3 << 20] {
-        let first = buffers.take(len);
+        let first = buffers.take(len).unwrap();
         let at = address(&first);
         drop(first);
-        assert_eq!(address(&buffers.take(len)), at, "{len}");
+        assert_eq!(address(&buffers.take(len).unwrap()), at, "{len}");
     }
 }
 
 #[test]
 fn free_memory_is_bounded_and_slabs_go_away() {
     let buffers = Arc::new(Buffers::default());
-    let mut held: Vec<Buffer> = (0..64).map(|_| buffers.take(1 << 20)).collect();
+    let mut held: Vec<Buffer> = (0..64).map(|_| buffers.take(1 << 20).unwrap()).collect();
     // One of each pair: no slab is without users.
     let mut n = 0;
     held.retain(|_| {
@@ -82,7 +82,7 @@ fn free_memory_is_bounded_and_slabs_go_away() {
     assert_eq!(kept(&buffers), KEPT_BYTES);
     assert_eq!(free_pieces(&buffers), 32);
     // Also those that were given back can be used again.
-    held.extend((0..32).map(|_| buffers.take(1 << 20)));
+    held.extend((0..32).map(|_| buffers.take(1 << 20).unwrap()));
     assert_eq!((kept(&buffers), free_pieces(&buffers)), (0, 0));
     for buffer in &mut held {
         buffer.fill(1);
@@ -99,7 +99,9 @@ fn free_memory_is_bounded_and_slabs_go_away() {
 #[test]
 fn buffers_of_many_lengths_keep_no_more() {
     let buffers = Arc::new(Buffers::default());
-    let held: Vec<Buffer> = (1..=128).map(|n| buffers.take(n * SHORTEST)).collect();
+    let held: Vec<Buffer> = (1..=128)
+        .map(|n| buffers.take(n * SHORTEST).unwrap())
+        .collect();
     assert!(kept(&buffers) <= KEPT_BYTES, "{}", kept(&buffers));
     drop(held);
     assert!(kept(&buffers) <= KEPT_BYTES, "{}", kept(&buffers));
@@ -108,7 +110,7 @@ fn buffers_of_many_lengths_keep_no_more() {
 #[test]
 fn large_ones_are_not_kept() {
     let buffers = Arc::new(Buffers::default());
-    drop(buffers.take(KEPT_BYTES + 1));
+    drop(buffers.take(KEPT_BYTES + 1).unwrap());
     assert_eq!((kept(&buffers), free_pieces(&buffers)), (0, 0));
 }
 
@@ -121,7 +123,7 @@ fn threads_take_and_give_back() {
             scope.spawn(move || {
                 let mut held = Vec::new();
                 for n in 0..200 {
-                    let mut buffer = buffers.take(16_000 * (1 + n % 40));
+                    let mut buffer = buffers.take(16_000 * (1 + n % 40)).unwrap();
                     buffer.fill(thread);
                     held.push(buffer);
                     if n % 3 == 0 {

@@ -46,7 +46,7 @@ impl ArrayReader {
         }
         let room = out_capacity.saturating_add(chain.scratch_bytes(decoded_len));
         self.decode_within(chunk, room, |encoded| {
-            let mut out = cache.buffers().take(to_usize(decoded_len)?);
+            let mut out = cache.buffers().take(to_usize(decoded_len)?)?;
             chain
                 .decode(&self.spec(), encoded, &mut out)
                 .map_err(|error| chunk.encoded.error(error))?;
@@ -74,7 +74,7 @@ impl ArrayReader {
         let cache = &self.shared.cache;
         let room = Buffer::capacity_of(decoded_len);
         let reservation = cache.reserve(room, chunk.encoded.holding())?;
-        let mut numbers = cache.buffers().take(to_usize(decoded_len)?);
+        let mut numbers = cache.buffers().take(to_usize(decoded_len)?)?;
         let mut around = SmallVec::<[u8; 8]>::from_elem(0, to_usize(before + after)?);
         let (head, tail) = around.split_at_mut(to_usize(before)?);
         let ends = [(0, head), (before + decoded_len, tail)];
@@ -123,7 +123,7 @@ impl ArrayReader {
         let encoded = if let Some(bytes) = in_memory {
             bytes
         } else {
-            fetched = cache.buffers().scratch(to_usize(encoded_len)?);
+            fetched = cache.buffers().scratch(to_usize(encoded_len)?)?;
             chunk.encoded.read_at(0, &mut fetched)?;
             Counters::add_n(&cache.counters().fetched_bytes, encoded_len);
             &fetched

@@ -11,6 +11,7 @@ use super::reader::ArrayReader;
 use super::slice::Slice;
 use super::{Counters, Deadline};
 use crate::budget::Holding;
+use crate::buffers::zeroed;
 use crate::codec::{EntryState, IndexLayout};
 use crate::error::{Error, FormatError};
 use crate::store::Version;
@@ -140,7 +141,7 @@ impl ShardIndex {
             .cache()
             .reserve(VERIFY_BYTES.min(len), self.holding())?;
         let mut verifier = layout.verifier(self.body.len());
-        let mut buffer = vec![0; to_usize(VERIFY_BYTES.min(len))?];
+        let mut buffer = zeroed(to_usize(VERIFY_BYTES.min(len))?)?;
         let mut done = 0;
         let deadline = Deadline::start();
         while done < len {
@@ -190,7 +191,7 @@ impl ShardIndex {
         self.cache().get_or_load(key, || {
             let size = (len - page_at).min(PAGE_BYTES);
             let reservation = self.cache().reserve(size, self.holding())?;
-            let mut bytes = vec![0; to_usize(size)?];
+            let mut bytes = zeroed(to_usize(size)?)?;
             self.body.read_at(start + page_at, &mut bytes)?;
             Ok(Block::new(bytes, reservation))
         })

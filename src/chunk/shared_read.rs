@@ -13,6 +13,7 @@ use super::Deadline;
 use super::gather::{Policy, Run, Versions};
 use super::reader::ArrayReader;
 use super::region::{Piece, Region};
+use crate::buffers::zeroed;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::workers::while_waiting;
@@ -180,7 +181,7 @@ impl SharedRead {
             policy: Policy::ByCost,
             deadline: self.deadline,
         };
-        let mut bytes = vec![0; self.len];
+        let mut bytes = zeroed(self.len)?;
         let numbers = self.read(&run, first, &mut bytes)?;
         Ok((bytes, numbers))
     }

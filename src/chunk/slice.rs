@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cache::Block;
 use super::index::to_usize;
 use crate::budget::Holding;
+use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::store::{Object, StoreError};
 
@@ -135,7 +136,7 @@ impl Slice {
 
     /// All the bytes, in memory of their own. The caller has reserved and checked the length.
     pub(super) fn read_all(&self) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; to_usize(self.len)?];
+        let mut bytes = zeroed(to_usize(self.len)?)?;
         self.read_at(0, &mut bytes)?;
         Ok(bytes)
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use log::LevelFilter;
 
+use super::addresses;
 use super::args::Args;
 use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
@@ -210,7 +211,7 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         umask: args.umask.unwrap_or(0),
         ttl: args.ttl,
         immutable: args.immutable,
-        cache_budget_bytes: args.cache_size.unwrap_or_else(default_cache_bytes),
+        cache_budget_bytes: addresses::cache(args.cache_size.unwrap_or_else(default_cache_bytes)),
         max_chunk_bytes: args.max_chunk,
     }
 }
@@ -301,10 +302,12 @@ fn session_options(store: &StoreArgument, options: MountOptions) -> SessionOptio
         access: options.access,
         execution: options.execution,
         // More than cores: one that waits for a disk must not hold up those that need none.
-        n_threads: std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .max(4)
-            * 2,
+        n_threads: addresses::readers(
+            std::thread::available_parallelism()
+                .map_or(1, usize::from)
+                .max(4)
+                * 2,
+        ),
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::store::address_limit;
+
 /// The default of `--cache-size`: a quarter of what may be used, and 1 GiB at most.
 pub(crate) fn default_cache_bytes() -> u64 {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
-    let address_space = rustix::process::getrlimit(rustix::process::Resource::As).current;
-    cache_bytes(usable_bytes(read, address_space))
+    cache_bytes(usable_bytes(read, address_limit()))
 }
 
 fn cache_bytes(usable: Option<u64>) -> u64 {

@@ -7,6 +7,7 @@
 //!    [`Session`]: any of them may fail, and the line that says
 //!    so reaches the user through `daemon`'s pipe.
 
+mod addresses;
 mod args;
 mod at;
 pub mod config;
@@ -118,6 +119,7 @@ fn open(
 
 fn mount(config: &MountConfig) -> Result<(), CliError> {
     daemon::check_descriptor_limit().map_err(CliError::Failed)?;
+    addresses::check().map_err(CliError::Failed)?;
     let (report, audience) = if config.foreground {
         (Report::to_nobody(), Audience::Terminal)
     } else {
@@ -157,6 +159,7 @@ fn start_log(log: &LogConfig, audience: Audience) -> Result<(), CliError> {
 /// Everything up to a mount that answers.
 fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoint), CliError> {
     start_log(&config.log, audience)?;
+    addresses::share_arena();
     daemon::raise_descriptor_limit();
     let filesystem = build(config)?;
     let notifier = filesystem.notifier();

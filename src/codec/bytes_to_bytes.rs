@@ -13,6 +13,7 @@ use super::{
     lzma::Lzma,
     shuffle, zstd,
 };
+use crate::buffers::zeroed;
 use crate::error::FormatError;
 
 /// A codec from bytes to bytes.
@@ -129,7 +130,7 @@ impl BytesToBytes {
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut room = encoded.len().saturating_mul(4).max(SMALLEST).min(most);
         loop {
-            let mut out = vec![0; room];
+            let mut out = zeroed(room)?;
             match self.undo(encoded, &mut out)? {
                 Undone::Whole(n) => {
                     out.truncate(n);

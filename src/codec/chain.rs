@@ -26,6 +26,7 @@ use super::{
     bytes, bytes_to_bytes,
 };
 use crate::{
+    buffers::zeroed,
     dtype::{DataType, FillValue},
     error::FormatError,
     grid,
@@ -135,7 +136,7 @@ impl CodecChain {
                 shape: &shape,
                 ..*spec
             };
-            let mut transposed = vec![0; out.len()];
+            let mut transposed = zeroed(out.len())?;
             self.decode_elements(&transposed_spec, encoded, &mut transposed)?;
             transpose.decode(spec.shape, item_size, &transposed, out);
         }
@@ -153,7 +154,7 @@ impl CodecChain {
         let buffer = |stage: &Stage| {
             let length = stage.len();
             let length = length.ok_or_else(|| FormatError::encoded("chunk", "too large"));
-            length.map(|length| vec![0; length])
+            length.and_then(|length| Ok(zeroed(length)?))
         };
         let fill = match self.array_to_bytes {
             ArrayToBytes::Sharding(_) => self.encode_fill(spec.fill)?,
@@ -307,7 +308,7 @@ impl CodecChain {
         length: usize,
     ) -> Result<Cow<'a, [u8]>, FormatError> {
         if self.ends_in_compressor() {
-            let mut out = vec![0; length];
+            let mut out = zeroed(length)?;
             self.undo_into(encoded, &mut out)?;
             return Ok(Cow::Owned(out));
         }

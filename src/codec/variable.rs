@@ -10,6 +10,7 @@
 //!
 //! Nothing is allocated from a count or a length before the bytes are known to be there.
 
+use crate::buffers::with_room;
 use crate::error::FormatError;
 
 /// Bytes of a count or of a length.
@@ -198,7 +199,7 @@ impl Items {
         // An item takes at least the bytes of its length, so that this is no wild number.
         let most = bytes.len() / WORD;
         let room = usize::try_from(expected).map_or(most, |n| n.min(most));
-        let mut places = Vec::with_capacity(room.saturating_mul(PLACE));
+        let mut places = with_room(room.saturating_mul(PLACE))?;
         codec.walk(&bytes, expected, |at, _| {
             places.extend((at as u64).to_le_bytes());
         })?;
@@ -230,7 +231,7 @@ impl Items {
             let problem = format!("decodes to {length} bytes, more than the {limit} allowed");
             return Err(FormatError::encoded(codec.name(), problem));
         };
-        let mut out = Vec::with_capacity(room);
+        let mut out = with_room(room)?;
         out.extend(count.to_le_bytes());
         for item in items() {
             out.extend_from_slice(item);

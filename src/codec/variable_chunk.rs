@@ -15,6 +15,7 @@ use super::{
     variable::{Items, PLACE, framed},
 };
 use crate::{
+    buffers::zeroed,
     dtype::FillValue,
     error::FormatError,
     grid::{self, Dims},
@@ -125,7 +126,7 @@ impl CodecChain {
             match codec {
                 ArrayToArray::Transpose(transpose) => {
                     transpose.check_rank(&shape)?;
-                    let mut places = vec![0; items.places.len()];
+                    let mut places = zeroed(items.places.len())?;
                     transpose.decode(&shape, PLACE, &items.places, &mut places);
                     items.places = places;
                 }
@@ -166,7 +167,7 @@ fn items_of_shard(
     };
     let mut items = Items {
         pool: Vec::new(),
-        places: vec![0; room],
+        places: zeroed(room)?,
     };
     let mut absent: Option<FillValue> = None;
     for slot in 0..sharding.index.n_slots() {

@@ -79,7 +79,7 @@ fn subject(error: &Error) -> String {
         Error::Metadata { key, .. } | Error::Chunk { key, .. } => key.clone(),
         Error::TooLarge { what, .. } | Error::TooSlow { what, .. } => what.clone(),
         Error::Store(error) => store_subject(error),
-        Error::Memory(_) => "memory".to_owned(),
+        Error::Memory(_) | Error::NoMemory(_) => "memory".to_owned(),
         Error::Panicked | Error::Stale => error.to_string(),
     }
 }
@@ -103,9 +103,11 @@ fn translate(error: &Error) -> (Errno, Kind) {
         // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
         // both are bytes that could not be read. The log tells which flag raises the limit.
         // ETIMEDOUT would make some programs try again, and it would take as long again.
-        Error::TooLarge { .. } | Error::TooSlow { .. } | Error::Memory(_) | Error::Panicked => {
-            (Errno::EIO, Kind::Other)
-        }
+        Error::TooLarge { .. }
+        | Error::TooSlow { .. }
+        | Error::Memory(_)
+        | Error::NoMemory(_)
+        | Error::Panicked => (Errno::EIO, Kind::Other),
         Error::Stale => (Errno::ESTALE, Kind::Stale),
     }
 }

@@ -32,6 +32,7 @@ pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use tree::{TreeNode, TreePlace};
 
 use crate::budget::{Budget, Holding};
+use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::metadata::write::Source;
 use crate::store::{Key, Prefix, StatKind, Store};
@@ -240,7 +241,7 @@ impl Hierarchy {
             .budget
             .reserve(meta.size().saturating_mul(2), holding)?;
         let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
-        let mut bytes = vec![0; len];
+        let mut bytes = zeroed(len)?;
         object.read_at(0, &mut bytes)?;
         Ok(Some(Text {
             document: Document {

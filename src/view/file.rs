@@ -13,7 +13,7 @@ use super::arrays::PlainOpen;
 use super::chunk_file::ChunkFile;
 use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
-use crate::buffers::Buffer;
+use crate::buffers::{Buffer, NoMemory, zeroed};
 use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
 use crate::store::{Key, Object, ObjectMeta};
@@ -299,12 +299,12 @@ impl OpenFile {
                 if let Some(block) = chunk.cached(&self.view, len) {
                     return Some(Ok(Data::Block(block, range)));
                 }
-                let mut room = self.room(scratch, len);
+                let mut room = self.room(scratch, len).ok()?;
                 let read = chunk.try_read(offset, room.bytes())?;
                 Some(read.map(|()| room.data()))
             }
             Content::Plain(plain) => {
-                let mut room = self.room(scratch, len);
+                let mut room = self.room(scratch, len).ok()?;
                 let read = plain.try_read(offset, room.bytes());
                 read.then(|| Ok(room.data()))
             }
@@ -327,14 +327,20 @@ impl OpenFile {
         let range = self.range(offset, len);
         let len = range.len();
         if let Content::Plain(plain) = &self.content {
-            let mut bytes = self.view.shared.cache.buffers().scratch(len);
+            let mut bytes = match self.view.shared.cache.buffers().scratch(len) {
+                Ok(bytes) => bytes,
+                Err(error) => return then(Err(error.into())),
+            };
             let read = plain.read(offset, &mut bytes);
             return then(read.map(|()| &*bytes));
         }
         if let Content::Chunk(chunk) = &self.content
             && chunk.may_be_read_in_part(offset, len)
         {
-            let mut bytes = vec![0; len];
+            let mut bytes = match zeroed(len) {
+                Ok(bytes) => bytes,
+                Err(error) => return then(Err(error.into())),
+            };
             match chunk.read_part(offset, &mut bytes) {
                 Ok(true) => return then(Ok(&bytes)),
                 Ok(false) => {}
@@ -364,14 +370,20 @@ impl OpenFile {
         }
     }
 
-    fn room<'a>(&self, scratch: &'a mut Vec<u8>, len: usize) -> Room<'a> {
+    fn room<'a>(&self, scratch: &'a mut Vec<u8>, len: usize) -> Result<Room<'a>, NoMemory> {
         if len > SCRATCH_BYTES {
-            return Room::Long(self.view.shared.cache.buffers().scratch(len));
+            return self
+                .view
+                .shared
+                .cache
+                .buffers()
+                .scratch(len)
+                .map(Room::Long);
         }
         if scratch.len() < len {
             scratch.resize(SCRATCH_BYTES, 0);
         }
-        Room::Short(&mut scratch[..len])
+        Ok(Room::Short(&mut scratch[..len]))
     }
 
     /// Makes `read` fill `len` bytes.
@@ -381,7 +393,7 @@ impl OpenFile {
         len: usize,
         read: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<Data<'a>, Error> {
-        let mut room = self.room(scratch, len);
+        let mut room = self.room(scratch, len)?;
         read(room.bytes())?;
         Ok(room.data())
     }

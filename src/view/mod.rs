@@ -48,7 +48,9 @@ use crate::budget::Budget;
 use crate::chunk::{Cache, Counters, Freshness, Shared, Sources};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
-use crate::store::{Capacity, Cursor, Detail, ObjectMeta, Prefix, Store, StoreError};
+use crate::store::{
+    Capacity, Cursor, Detail, ObjectMeta, Prefix, Store, StoreError, address_limit,
+};
 use crate::workers::Workers;
 use numbers::Numbers;
 use place::Place;
@@ -104,7 +106,7 @@ impl View {
             shared: Shared {
                 sources: Arc::new(sources.trusting_directories_for(options.ttl)),
                 cache: Cache::new(budget, Arc::clone(&counters)),
-                workers: Workers::new(std::thread::available_parallelism().map_or(1, usize::from)),
+                workers: Workers::for_this_machine(address_limit()),
                 max_chunk_bytes: options.max_chunk_bytes,
             },
             counters,

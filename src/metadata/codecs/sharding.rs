@@ -46,7 +46,7 @@ pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage,
         .and_then(|specs| inner.chain(&specs))
         .map_err(|error| error.within("codecs"))?;
     let words = || {
-        Ok(Seen {
+        Ok::<_, FormatError>(Seen {
             shape: chunks_per_shard.iter().copied().chain([2]).collect(),
             data_type: DataType::of(
                 "uint64".to_owned(),
