@@ -69,6 +69,16 @@
 //! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`), which
 //!   remembers the versions of what was read and tells whether more of the same state can be.
 //!
+//! # Rights
+//!
+//! The kernel checks callers against the modes that the mount shows, so a mode grants no more than
+//! the store does. What is shown where it is stored has its own mode, as have the directories above
+//! it. What is made of several objects, or is shown apart from directories that it is stored in, has
+//! the bits of those who may read all of it and go all the way ([`store::Readers`], `view::rights`);
+//! what fewer may read than a group's own document is left out of the group's file. Pages are shared
+//! among users: a chunk that fewer may reach than its file is read for nobody
+//! (`view::arrays::audience`).
+//!
 //! # Memory
 //!
 //! One budget ([`budget::Budget`]) holds decoded chunks, pages of shard indices, documents and

@@ -81,7 +81,7 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
     open_store_for(location, symlinks, Sharing::Nobody)
 }
 
-/// As [`open_store`], for those who look at what it tells.
+/// As [`open_store`], where `sharing` says who looks at what it tells.
 ///
 /// # Errors
 /// As [`open_store`].
@@ -92,13 +92,13 @@ pub fn open_store_for(
 ) -> Result<Arc<dyn Store>, StoreError> {
     match location {
         Location::Directory(path) => Ok(Arc::new(DirStore::shared(path, symlinks, sharing)?)),
-        Location::Zip(path) => Ok(Arc::new(open_zip(path)?)),
+        Location::Zip(path) => Ok(Arc::new(open_zip(path, sharing)?)),
         Location::Demo => Ok(Arc::new(demo::demo_store())),
     }
 }
 
-fn open_zip(path: &Path) -> Result<ZipStore, StoreError> {
-    let store = ZipStore::open(path)?;
+fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
+    let store = ZipStore::shared(path, sharing)?;
     let root = hierarchy_root(&store)?;
     if !root.is_root() {
         let shown = one_line(&path.to_string_lossy());

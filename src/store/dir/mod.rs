@@ -14,7 +14,7 @@ pub(super) mod attributes;
 mod followed;
 mod listing;
 mod object;
-mod rights;
+pub(super) mod rights;
 mod root;
 
 use std::path::Path;

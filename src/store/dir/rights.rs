@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{getxattr, lgetxattr};
+use rustix::fs::getxattr;
 use rustix::io::Errno;
 
 use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
@@ -48,12 +48,16 @@ pub(super) fn under_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMeta {
 }
 
 /// As [`under_list`], of the entry `name` of the open directory `fd`.
-pub(super) fn entry_under_list(fd: BorrowedFd<'_>, name: &[u8], meta: ObjectMeta) -> ObjectMeta {
+pub(in crate::store) fn entry_under_list(
+    fd: BorrowedFd<'_>,
+    name: &[u8],
+    meta: ObjectMeta,
+) -> ObjectMeta {
     under(meta, |list| {
         let mut path = path_of(fd).into_bytes();
         path.push(b'/');
         path.extend_from_slice(name);
-        lgetxattr(path, LIST, list)
+        getxattr(path, LIST, list)
     })
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rawzip::{ErrorKind, RECOMMENDED_BUFFER_SIZE, ReaderAt, ZipLocator};
@@ -10,7 +11,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::store::dir::attributes::{kind_of, object_meta};
-use crate::store::{ObjectMeta, StatKind, StoreError};
+use crate::store::dir::rights::entry_under_list;
+use crate::store::{ObjectMeta, Sharing, StatKind, StoreError};
 
 /// A name in an open directory, so that nothing that is mounted over the path later, and no
 /// change of the current directory, leads elsewhere.
@@ -19,6 +21,7 @@ pub(super) struct Place {
     directory: OwnedFd,
     name: OsString,
     shown: String,
+    sharing: Sharing,
 }
 
 /// One version of the zip file, held open.
@@ -29,7 +32,7 @@ pub(super) struct ZipFile {
 }
 
 impl Place {
-    pub(super) fn new(path: &Path) -> Result<Place, StoreError> {
+    pub(super) fn new(path: &Path, sharing: Sharing) -> Result<Place, StoreError> {
         let shown = path.display().to_string();
         let Some(name) = path.file_name() else {
             return Err(StoreError::Unsupported(format!("{shown}: not a file name")));
@@ -45,6 +48,7 @@ impl Place {
             directory,
             name: name.to_owned(),
             shown,
+            sharing,
         })
     }
 
@@ -74,9 +78,17 @@ impl Place {
 
     fn regular(&self, stat: &rustix::fs::Stat) -> Result<ObjectMeta, StoreError> {
         match kind_of(stat) {
-            Ok(StatKind::Object) => Ok(object_meta(stat)),
+            Ok(StatKind::Object) => Ok(self.told(object_meta(stat))),
             Ok(StatKind::Prefix) => Err(self.not_a_file("a directory")),
             Err(found) => Err(self.not_a_file(found)),
+        }
+    }
+
+    /// What is told of the file that has these attributes.
+    fn told(&self, meta: ObjectMeta) -> ObjectMeta {
+        match self.sharing {
+            Sharing::Nobody => meta,
+            Sharing::Others => entry_under_list(self.directory.as_fd(), self.name.as_bytes(), meta),
         }
     }
 

@@ -43,8 +43,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind,
-    Store, StoreError, Version,
+    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Sharing, Stat,
+    StatKind, Store, StoreError, Version,
 };
 use archive::Archive;
 use file::{Place, ZipFile};
@@ -85,8 +85,16 @@ impl ZipStore {
     /// [`StoreError::Denied`], [`StoreError::NotAnObject`] or [`StoreError::Io`] when `path` is
     /// no file that can be read, or no zip file.
     pub fn open(path: &Path) -> Result<ZipStore, StoreError> {
+        ZipStore::shared(path, Sharing::Nobody)
+    }
+
+    /// As [`ZipStore::open`], told with the mode that suits those who look.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`].
+    pub fn shared(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
         let store = ZipStore {
-            place: Place::new(path)?,
+            place: Place::new(path, sharing)?,
             root: Prefix::root(),
             current: RwLock::new(None),
         };
@@ -105,7 +113,7 @@ impl ZipStore {
     /// # Errors
     /// As [`ZipStore::open`], when it cannot be read.
     pub fn is_zip(path: &Path) -> Result<bool, StoreError> {
-        let file = Place::new(path)?.open()?;
+        let file = Place::new(path, Sharing::Nobody)?.open()?;
         file::looks_like_zip(file).map_err(|error| StoreError::io(path.display(), &error))
     }
 

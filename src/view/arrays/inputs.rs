@@ -115,7 +115,7 @@ impl Inputs {
         self.add_way(sources, prefix)
     }
 
-    /// A directory that the file says nothing of, because the store does not let it be looked into.
+    /// A directory, of which only owner and mode matter: with them changes what can be reached.
     pub(super) fn see_way(
         &mut self,
         sources: &Sources,
