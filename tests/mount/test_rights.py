@@ -423,6 +423,23 @@ def test_the_mask_of_a_list_is_not_the_right_of_the_group(store, show, entries, 
         assert as_user(user, read_error, str(made.path / shown)) == "EACCES"
 
 
+def test_a_zip_file_is_told_with_the_mode_that_it_has_and_that_is_left_under_a_list(store, show):
+    packed = Path(shutil.make_archive(store, "zip", store))
+    os.chmod(packed, 0o644)
+    made = show(packed, "--view", "keys,arrays", "--ttl", "0")
+    paths = [made.path / name for name in ("keys/t/zarr.json", "arrays/t.npy", "keys/t/c/0/0")]
+    assert [as_user(OUTSIDER, read_error, str(path)) for path in paths] == [None] * 3
+    os.chmod(packed, 0o600)
+    mounting.until(lambda: [mode(path) for path in paths] == [0o400] * 3, "the new mode")
+    os.chown(packed, 0, GROUP)
+    os.chmod(packed, 0o640)
+    member = USERS["member"]
+    mounting.until(lambda: [as_user(member, read_error, str(path)) for path in paths] == [None] * 3, "the group's bits")
+    rights_stores.give_list(packed, rights_stores.GRANTS_ONE)
+    assert mode(packed) == 0o640
+    mounting.until(lambda: [as_user(member, read_error, str(path)) for path in paths] == ["EACCES"] * 3, "the list")
+
+
 # Links.
 
 def test_a_link_leads_through_the_directories_of_its_target(store, show):
