@@ -229,7 +229,7 @@ def outdated(store, key, document):
     if store.dice.random() < 0.5:
         return document
     text = json.dumps(document)
-    for word in words_of(text):
+    for word in sorted(words_of(text)):
         text = text.replace(word, store.marker() if word.startswith("Mk") else str(store.number()))
     copy = json.loads(text)
     if "chunks" in copy:
