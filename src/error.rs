@@ -321,7 +321,7 @@ mod tests {
                 | Error::Chunk { .. }
                 | Error::TooLarge { .. }
                 | Error::TooSlow { .. } => {}
-                Error::Memory(_) | Error::Panicked | Error::Stale => {
+                Error::Memory(_) | Error::NoMemory(_) | Error::Panicked | Error::Stale => {
                     unreachable!("no words of a store")
                 }
             }
