@@ -261,3 +261,106 @@ fn changed(key: &Key) -> StoreError {
         key: key.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Cursor, Detail, Listing, MemoryStore, Stat};
+
+    /// A store whose objects take a descriptor each, of which there are two.
+    #[derive(Debug)]
+    struct Few {
+        store: MemoryStore,
+        descriptors: Arc<()>,
+    }
+
+    #[derive(Debug)]
+    struct Open {
+        object: Arc<dyn Object>,
+        _descriptor: Arc<()>,
+    }
+
+    impl Object for Open {
+        fn meta(&self) -> &ObjectMeta {
+            self.object.meta()
+        }
+
+        fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+            self.object.read_at(offset_bytes, buf)
+        }
+    }
+
+    impl Store for Few {
+        fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+            self.store.stat(key)
+        }
+
+        fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+            self.store.stat_root()
+        }
+
+        fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+            if Arc::strong_count(&self.descriptors) > 2 {
+                let error = std::io::Error::from_raw_os_error(libc::EMFILE);
+                return Err(StoreError::io(key, &error));
+            }
+            let opened = self.store.open(key)?.map(|object| Open {
+                object,
+                _descriptor: Arc::clone(&self.descriptors),
+            });
+            Ok(opened.map(|open| Arc::new(open) as Arc<dyn Object>))
+        }
+
+        fn list(
+            &self,
+            prefix: &Prefix,
+            after: Cursor,
+            detail: Detail,
+        ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+            self.store.list(prefix, after, detail)
+        }
+    }
+
+    #[test]
+    fn descriptors_that_are_only_kept_are_given_up_when_none_is_left() {
+        let key = |name: &str| Key::parse(name.as_bytes()).unwrap();
+        let store = MemoryStore::new();
+        for name in ["a", "b", "c", "d"] {
+            store.insert(key(name), name.as_bytes().to_vec());
+        }
+        let descriptors = Arc::default();
+        let few = Arc::new(Few { store, descriptors });
+        let sources = Sources::new(few, Freshness::Immutable, Arc::default());
+        let shared = |name: &str| sources.open_shared(&key(name), None);
+        for name in ["a", "b", "c", "d"] {
+            assert!(shared(name).unwrap().is_some(), "{name}");
+        }
+        let held = [shared("a").unwrap(), shared("b").unwrap()];
+        let refused = shared("c").unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                StoreError::Io {
+                    errno: Some(libc::EMFILE),
+                    ..
+                }
+            ),
+            "{refused}"
+        );
+        drop(held);
+        assert!(shared("c").unwrap().is_some());
+    }
+
+    #[test]
+    fn few_descriptors_are_kept_where_there_are_few() {
+        for (limit, kept) in [
+            (Some(0), 1),
+            (Some(16), 4),
+            (Some(64), 16),
+            (Some(1024), 64),
+            (None, 64),
+        ] {
+            assert_eq!(most_kept_open(limit).get(), kept, "{limit:?}");
+        }
+    }
+}
