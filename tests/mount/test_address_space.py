@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from mounting import BINARY, mount_entry, run
+from mounting import BINARY, force_away, mount_entry, run
 
 GIVEN_UP = 60  # seconds
 
@@ -86,11 +86,15 @@ def test_a_cache_larger_than_the_address_space_does_not_end_the_mount(large, mou
 
 
 def test_too_little_address_space_is_one_line(large, tmp_path):
-    done = run(*limited("as", 120 << 20, BINARY, large, tmp_path / "point"), timeout=GIVEN_UP)
-    assert done.returncode == 1
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1 and "the limit of address space is 122880 kB" in lines[0], lines
-    assert mount_entry(tmp_path / "point") is None
+    point = tmp_path / "point"
+    try:
+        done = run(*limited("as", 120 << 20, BINARY, large, point), timeout=GIVEN_UP)
+        assert done.returncode == 1
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1 and "the limit of address space is 122880 kB" in lines[0], lines
+        assert mount_entry(point) is None
+    finally:
+        force_away(point)
 
 
 def test_memory_that_the_system_does_not_give_is_an_error_of_that_read(tmp_path, mount):
