@@ -7,6 +7,7 @@
 //!    [`Session`]: any of them may fail, and the line that says
 //!    so reaches the user through `daemon`'s pipe.
 
+mod allocator;
 mod args;
 mod at;
 pub mod config;
@@ -120,6 +121,7 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             Forked::Daemon(report) => (report, Audience::Nobody),
         }
     };
+    allocator::map_long_blocks();
     match start(config, audience) {
         Ok((session, mountpoint)) => {
             let end = match report.ready() {

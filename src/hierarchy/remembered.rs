@@ -12,14 +12,14 @@ use crate::store::{Key, Prefix, Version};
 
 /// Nodes remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-/// Bytes of their documents; a parsed document of an array is a few times as large.
-const REMEMBERED_BYTES: u64 = 4 << 20;
+/// Memory of them; 4 KiB each would be many codecs.
+const REMEMBERED_BYTES: u64 = 8 << 20;
 
-/// Nodes used last, bounded in number and in the bytes of the documents that they were made of.
+/// Nodes used last, bounded in number and in the memory that they take.
 #[derive(Debug)]
 pub(super) struct Nodes {
     by_prefix: LruCache<Prefix, Remembered>,
-    document_bytes: u64,
+    memory_bytes: u64,
 }
 
 impl Nodes {
@@ -27,7 +27,7 @@ impl Nodes {
     pub(super) fn new() -> Nodes {
         Nodes {
             by_prefix: LruCache::new(REMEMBERED),
-            document_bytes: 0,
+            memory_bytes: 0,
         }
     }
 
@@ -39,20 +39,20 @@ impl Nodes {
     /// Forgets what is at `prefix`.
     pub(super) fn forget(&mut self, prefix: &Prefix) {
         if let Some(left) = self.by_prefix.pop(prefix) {
-            self.document_bytes -= left.document_bytes;
+            self.memory_bytes -= left.memory_bytes;
         }
     }
 
     /// Remembers `node`, and forgets others.
     pub(super) fn put(&mut self, prefix: Prefix, node: Remembered) {
-        self.document_bytes += node.document_bytes;
+        self.memory_bytes += node.memory_bytes;
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
-            self.document_bytes -= left.document_bytes;
+            self.memory_bytes -= left.memory_bytes;
         }
-        while self.document_bytes > REMEMBERED_BYTES
+        while self.memory_bytes > REMEMBERED_BYTES
             && let Some((_, left)) = self.by_prefix.pop_lru()
         {
-            self.document_bytes -= left.document_bytes;
+            self.memory_bytes -= left.memory_bytes;
         }
     }
 }
@@ -69,5 +69,5 @@ pub(super) struct Remembered {
     /// The draft's hierarchy that it was looked for in.
     pub(super) draft: Option<Arc<DraftRoot>>,
     pub(super) checked: Instant,
-    pub(super) document_bytes: u64,
+    pub(super) memory_bytes: u64,
 }

@@ -58,10 +58,9 @@ impl View {
                 inputs.add_object(&document.key, Some(&document.meta));
                 continue;
             }
-            match self.array_attributes(&coordinate, inputs) {
-                Ok((Ok(attributes), ..)) => coordinates.push((name.clone(), attributes)),
+            match self.short_attributes(&coordinate, inputs) {
                 // What is wrong with a coordinate is said where that is shown.
-                Ok((Err(_), ..)) => {}
+                Ok(read) => coordinates.extend(read.ok().map(|found| (name.clone(), found))),
                 Err(error) => {
                     self.hierarchy.forget(&child);
                     return Err(error);
@@ -130,16 +129,34 @@ impl View {
                 }
             }
         }
-        let text = self.group_attributes(path, &place)?.unwrap_or_default();
+        let text = match self.group_attributes(path, &place) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(Error::Metadata { key, error }) => {
+                self.say_once(&(path, "attributes"), || {
+                    format!("{key}: attributes: {error}; they are left out")
+                });
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        };
         if !self.are_unchanged(&own)? {
             self.hierarchy.forget(path);
             return Err(Error::Stale);
         }
         inputs.add_all(&own);
-        let memory = (text.len() as u64).saturating_mul(MEMORY_PER_BYTE);
-        let _reservation = self.shared.cache.reserve(memory, Holding::SOURCE)?;
+        let bytes = text.len() as u64;
+        let is_long = bytes > self.most_tree_bytes();
+        let tree = if is_long { 0 } else { bytes };
+        let holding = Holding::SOURCE.and_one().to_hold("attributes");
+        let memory = tree.saturating_mul(MEMORY_PER_BYTE);
+        let _reservation = self.shared.cache.reserve(memory, holding)?;
         let attributes = if text.is_empty() {
             Ok(Attributes::default())
+        } else if is_long {
+            self.say_once(&(path, "long attributes"), || {
+                format!("{path}: attributes of {bytes} bytes: long ones are left out of the files of groups (see --cache-size)")
+            });
+            Attributes::parse_short(&text)
         } else {
             Attributes::parse(&text)
         };
@@ -150,7 +167,7 @@ impl View {
             Attributes::default()
         });
         let attributes = Arc::new(attributes);
-        if text.len() <= KEPT_GROUP_BYTES && own.checked().is_some() {
+        if (is_long || text.len() <= KEPT_GROUP_BYTES) && own.checked().is_some() {
             let facts = GroupFacts {
                 attributes: Arc::clone(&attributes),
                 inputs: own,

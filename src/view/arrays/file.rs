@@ -11,7 +11,7 @@ use super::facts::{ArrayFacts, in_document};
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
-use crate::chunk::{ArrayReader, Region};
+use crate::chunk::{ArrayReader, Block, BlockKey, Part, Region};
 use crate::error::{Error, FormatError};
 use crate::plain::{
     Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
@@ -23,6 +23,9 @@ const SMALL_BYTES: u64 = 64 << 10;
 
 /// What an array of a file takes: its node, its layout, where it is.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
+
+/// What a format makes of the model of an array: a few texts and trees that are about as large.
+const MODEL_COPIES: u64 = 4;
 
 /// One version of a whole-array file, but for the bytes of its elements.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(in crate::view) struct PlainFile {
     /// What it does not hold of a group.
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Arc<Inputs>,
+    /// Of a long text, which is not in `layout` but in the cache, its bytes.
+    pub(super) text_len: Option<u64>,
     /// When the inputs were last seen unchanged.
     checked: Mutex<Option<Instant>>,
     _reservation: Option<Reservation>,
@@ -100,8 +105,28 @@ impl Source {
 impl Parts {
     /// Memory that the file takes, about.
     fn memory_bytes(&self) -> u64 {
-        let sources = self.sources.len() as u64 * SOURCE_BYTES;
+        let models = self.sources.iter();
+        let models: u64 = models.map(|source| source.array.node.model_bytes).sum();
+        let sources = models.saturating_add(self.sources.len() as u64 * SOURCE_BYTES);
         self.layout.memory_bytes() + sources + self.inputs.memory_bytes()
+    }
+}
+
+impl Parts {
+    /// Takes the text of a sidecar out of its layout, where it is long.
+    fn take_long_text(&mut self, name: &PlainName) -> Option<Arc<[u8]>> {
+        if name.kind != PlainKind::Sidecar || self.layout.len() <= SMALL_BYTES {
+            return None;
+        }
+        let text = match self.layout.parts() {
+            [part] => match &part.content {
+                Content::Bytes(bytes) => Arc::clone(bytes),
+                Content::Computed(_) | Content::Elements(_) => return None,
+            },
+            _ => return None,
+        };
+        self.layout = Layout::of_bytes(Vec::new());
+        Some(text)
     }
 }
 
@@ -146,17 +171,28 @@ impl View {
         {
             return Ok(Some(file));
         }
-        let Some(parts) = self.make_plain(name)? else {
+        let Some(mut parts) = self.make_plain(name)? else {
             return Ok(None);
+        };
+        let identity = parts.identity(name);
+        let text_len = match parts.take_long_text(name) {
+            Some(text) => {
+                let len = text.len();
+                self.long_text_block(&parts.meta, identity, || Ok(text))?;
+                Some(len as u64)
+            }
+            None => None,
         };
         let memory = parts.memory_bytes();
         let reservation = if memory > SMALL_BYTES {
-            Some(self.shared.cache.reserve(memory, Holding::NOTHING)?)
+            let holding = Holding::NOTHING.to_hold("the header of a file");
+            Some(self.shared.cache.reserve_kept(memory, holding)?)
         } else {
             None
         };
         let file = Arc::new(PlainFile {
-            identity: parts.identity(name),
+            identity,
+            text_len,
             name: name.clone(),
             layout: parts.layout,
             sources: parts.sources,
@@ -172,7 +208,8 @@ impl View {
         } else {
             // A few are not made again for every look, as far as the cache can spare the memory.
             if memory <= self.shared.cache.budget().limit() / 8 {
-                lock(&self.arrays.large).put(name.clone(), Arc::clone(&file));
+                let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
+                drop(replaced);
             }
             Kept::Large(Arc::downgrade(&file))
         };
@@ -180,10 +217,49 @@ impl View {
         Ok(Some(file))
     }
 
+    /// The text of the file called `name`, with the attributes of its document, where that is long:
+    /// `None` when there is no such file, or it is short by now.
+    pub(in crate::view) fn long_text(
+        &self,
+        name: &PlainName,
+    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        let Some(file) = self.plain_if_held(name)? else {
+            return Ok(None);
+        };
+        if file.text_len.is_none() {
+            return Ok(None);
+        }
+        let block = self.long_text_block(&file.meta, file.identity, || {
+            let mut parts = self.make_plain(name)?.ok_or(Error::Stale)?;
+            if parts.identity(name) != file.identity {
+                return Err(Error::Stale);
+            }
+            parts.take_long_text(name).ok_or(Error::Stale)
+        })?;
+        Ok(Some((file.meta, block)))
+    }
+
+    /// A long text in the cache, where it may be evicted and is made again.
+    fn long_text_block(
+        &self,
+        meta: &ObjectMeta,
+        identity: u64,
+        text: impl FnOnce() -> Result<Arc<[u8]>, Error>,
+    ) -> Result<Arc<Block>, Error> {
+        let key = BlockKey {
+            array: identity,
+            version: meta.version,
+            part: Part::Document { epoch: 0 },
+        };
+        self.shared
+            .cache
+            .get_or_load(key, || self.document_block(text()?.to_vec()))
+    }
+
     /// Forgets `file`, which changed, and what it was made from.
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
-        lock(&self.arrays.large).pop(&file.name);
+        lock(&self.arrays.idle.files).pop(&file.name);
         for prefix in file.inputs.prefixes() {
             self.hierarchy.forget(&prefix);
         }
@@ -231,6 +307,7 @@ impl View {
         if format == FileFormat::Jsonl {
             return self.make_jsonl(path, &facts, selection);
         }
+        let _working = self.working_memory(facts.model_memory())?;
         let refused = |error| in_document(&facts.array.node.document.key, error);
         let stem = self.stem_of(path, selection);
         if format.points_to_raw() && str::from_utf8(&stem).is_err() {
@@ -256,6 +333,16 @@ impl View {
             sources: vec![Source { array, selected }],
             ..facts.parts(layout)
         }))
+    }
+
+    /// Memory for what a format makes of a long model or long attributes, while it does; `None` where
+    /// that is little.
+    pub(super) fn working_memory(&self, memory: u64) -> Result<Option<Reservation>, Error> {
+        if memory <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let holding = Holding::NOTHING.to_hold("the header of a file");
+        self.shared.cache.reserve(memory, holding).map(Some)
     }
 
     /// What `stat` shows of the file called `name`; `None` when it is not there, or its format
@@ -292,7 +379,8 @@ impl View {
 
     pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {
         let fingerprint = hash(&(file.identity, generation));
-        let shown = self.part(&file.meta, file.layout.len());
+        let len = file.text_len.unwrap_or(file.layout.len());
+        let shown = self.part(&file.meta, len);
         Attributes {
             kind: VnodeKind::File,
             mode: shown.mode & file.mode,
@@ -303,6 +391,12 @@ impl View {
 }
 
 impl ArrayFacts {
+    /// Memory of what a format makes of the model: much of a record of very many fields.
+    pub(super) fn model_memory(&self) -> u64 {
+        let model = self.array.node.model_bytes;
+        model.saturating_mul(MODEL_COPIES)
+    }
+
     /// The parts of a file of nothing but this array, without sources.
     pub(super) fn parts(&self, layout: Layout) -> Parts {
         let meta = self.array.node.document.meta;
