@@ -213,6 +213,17 @@ impl Element {
         }
     }
 
+    /// Fields of a record, and of the records in it.
+    pub(crate) fn count_fields(&self) -> u64 {
+        match self {
+            Element::Record(fields) => fields
+                .iter()
+                .map(|field| 1 + field.element.count_fields())
+                .sum(),
+            _ => 0,
+        }
+    }
+
     /// Turns `bytes` of one little-endian element, or of several, into `order`.
     pub(crate) fn reorder(&self, order: ByteOrder, bytes: &mut [u8]) -> Result<(), FormatError> {
         if order == ByteOrder::Little || !self.has_multi_byte() {

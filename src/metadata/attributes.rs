@@ -90,18 +90,19 @@ impl Attributes {
     pub fn parse_short(text: &[u8]) -> Result<Attributes, FormatError> {
         check_len(text.len())?;
         let document = Document::parse(text)?;
-        let root = document
-            .root()
-            .map_err(|error| error.within("attributes"))?;
         let mut left = MOST_SHORT_BYTES;
-        let short = root.iter().filter(|(name, value)| {
+        let mut short = Vec::new();
+        json::for_each_member(document.value()?, |name, value| {
             let bytes = name.len() + value.get().len();
-            let is_short = bytes <= MOST_MEMBER_BYTES.min(left);
-            left -= if is_short { bytes } else { 0 };
-            is_short
-        });
+            if bytes <= MOST_MEMBER_BYTES.min(left) {
+                left -= bytes;
+                short.push((name.to_owned(), value));
+            }
+        })
+        .map_err(|error| error.within("attributes"))?;
         short
-            .map(|(name, value)| Ok((name.to_owned(), tree(value, 1)?)))
+            .into_iter()
+            .map(|(name, value)| Ok((name, tree(value, 1)?)))
             .collect()
     }
 

@@ -21,14 +21,21 @@ pub struct Outline {
     text: Vec<u8>,
     limit: usize,
     depth: u64,
-    in_string: bool,
-    is_escaped: bool,
+    place: TextPlace,
     /// The last string directly in the document, as far as it may be a name of interest.
     name: Vec<u8>,
     /// Whether a value of the document begins with what comes next.
     expects_value: bool,
     is_cutting: bool,
     has_copies: bool,
+}
+
+/// Where the next byte is: between the strings of JSON, or in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextPlace {
+    Between,
+    Within,
+    AfterBackslash,
 }
 
 impl Outline {
@@ -38,8 +45,7 @@ impl Outline {
             text: Vec::new(),
             limit,
             depth: 0,
-            in_string: false,
-            is_escaped: false,
+            place: TextPlace::Between,
             name: Vec::new(),
             expects_value: false,
             is_cutting: false,
@@ -57,10 +63,9 @@ impl Outline {
             if !self.is_cutting {
                 self.text.push(byte);
             }
-            if self.in_string {
-                self.in_text(byte);
-            } else {
-                self.between_texts(byte);
+            match self.place {
+                TextPlace::Between => self.between_texts(byte),
+                TextPlace::Within | TextPlace::AfterBackslash => self.in_text(byte),
             }
         }
         if self.text.len() <= self.limit {
@@ -79,9 +84,12 @@ impl Outline {
     }
 
     fn in_text(&mut self, byte: u8) {
-        let ends = byte == b'"' && !self.is_escaped;
-        self.is_escaped = byte == b'\\' && !self.is_escaped;
-        self.in_string = !ends;
+        self.place = match (self.place, byte) {
+            (TextPlace::Within, b'"') => TextPlace::Between,
+            (TextPlace::Within, b'\\') => TextPlace::AfterBackslash,
+            _ => TextPlace::Within,
+        };
+        let ends = self.place == TextPlace::Between;
         if self.depth == 1 && !ends && self.name.len() <= LONGEST_NAME {
             self.name.push(byte);
         }
@@ -90,7 +98,7 @@ impl Outline {
     fn between_texts(&mut self, byte: u8) {
         match byte {
             b'"' => {
-                self.in_string = true;
+                self.place = TextPlace::Within;
                 if self.depth == 1 {
                     self.name.clear();
                     self.expects_value = false;
