@@ -16,6 +16,7 @@ mod file;
 mod groups;
 mod inputs;
 pub(super) mod listing;
+mod long_text;
 mod names;
 mod reading;
 mod sequence;

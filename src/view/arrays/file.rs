@@ -11,7 +11,7 @@ use super::facts::{ArrayFacts, in_document};
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
-use crate::chunk::{ArrayReader, Block, BlockKey, Part, Region};
+use crate::chunk::{ArrayReader, Region};
 use crate::error::{Error, FormatError};
 use crate::plain::{
     Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
@@ -19,7 +19,7 @@ use crate::plain::{
 use crate::store::{ObjectMeta, Prefix};
 
 /// Layouts that take less memory are kept at hand without a reservation.
-const SMALL_BYTES: u64 = 64 << 10;
+pub(super) const SMALL_BYTES: u64 = 64 << 10;
 
 /// What an array of a file takes: its node, its layout, where it is.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
@@ -32,7 +32,7 @@ const MODEL_COPIES: u64 = 4;
 pub(in crate::view) struct PlainFile {
     pub(super) name: PlainName,
     /// Stands for all but the bytes of elements.
-    identity: u64,
+    pub(super) identity: u64,
     pub(super) layout: Layout,
     pub(super) sources: Vec<Source>,
     /// Of the document that it is shown with the times of.
@@ -112,24 +112,6 @@ impl Parts {
     }
 }
 
-impl Parts {
-    /// Takes the text of a sidecar out of its layout, where it is long.
-    fn take_long_text(&mut self, name: &PlainName) -> Option<Arc<[u8]>> {
-        if name.kind != PlainKind::Sidecar || self.layout.len() <= SMALL_BYTES {
-            return None;
-        }
-        let text = match self.layout.parts() {
-            [part] => match &part.content {
-                Content::Bytes(bytes) => Arc::clone(bytes),
-                Content::Computed(_) | Content::Elements(_) => return None,
-            },
-            _ => return None,
-        };
-        self.layout = Layout::of_bytes(Vec::new());
-        Some(text)
-    }
-}
-
 impl Kept {
     fn file(&self) -> Option<Arc<PlainFile>> {
         match self {
@@ -141,7 +123,7 @@ impl Kept {
 
 impl Parts {
     /// Stands for all but the bytes of elements.
-    fn identity(&self, name: &PlainName) -> u64 {
+    pub(super) fn identity(&self, name: &PlainName) -> u64 {
         let sources = self.sources.iter();
         let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
         let bytes = self.layout.parts().iter().map(|part| match &part.content {
@@ -217,45 +199,6 @@ impl View {
         Ok(Some(file))
     }
 
-    /// The text of the file called `name`, with the attributes of its document, where that is long:
-    /// `None` when there is no such file, or it is short by now.
-    pub(in crate::view) fn long_text(
-        &self,
-        name: &PlainName,
-    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let Some(file) = self.plain_if_held(name)? else {
-            return Ok(None);
-        };
-        if file.text_len.is_none() {
-            return Ok(None);
-        }
-        let block = self.long_text_block(&file.meta, file.identity, || {
-            let mut parts = self.make_plain(name)?.ok_or(Error::Stale)?;
-            if parts.identity(name) != file.identity {
-                return Err(Error::Stale);
-            }
-            parts.take_long_text(name).ok_or(Error::Stale)
-        })?;
-        Ok(Some((file.meta, block)))
-    }
-
-    /// A long text in the cache, where it may be evicted and is made again.
-    fn long_text_block(
-        &self,
-        meta: &ObjectMeta,
-        identity: u64,
-        text: impl FnOnce() -> Result<Arc<[u8]>, Error>,
-    ) -> Result<Arc<Block>, Error> {
-        let key = BlockKey {
-            array: identity,
-            version: meta.version,
-            part: Part::Document { epoch: 0 },
-        };
-        self.shared
-            .cache
-            .get_or_load(key, || self.document_block(text()?.to_vec()))
-    }
-
     /// Forgets `file`, which changed, and what it was made from.
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
@@ -285,7 +228,7 @@ impl View {
         Ok(unchanged)
     }
 
-    fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
+    pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
         match &name.kind {
             PlainKind::Array(format, selection) => {
                 self.make_array_file(&name.path, *format, selection.as_ref())
