@@ -2,20 +2,27 @@
 //!
 //! A [`Reservation`] is held by what it was made for and gives the bytes back when that is
 //! dropped, so that an evicted entry that a reader still holds still counts. When the budget is
-//! full, [`Budget::reserve`] evicts through the one [`Evict`] that was registered (the cache),
+//! full, [`Budget::reserve`] evicts through each [`Evict`] that was registered, in their order,
 //! then waits for others to finish.
 //!
-//! A load asks once, for all that it needs, so that waiting is rare. Three cases may pass the
+//! A reservation is either at *work* or *kept*. Work ends by itself: a load lands in the cache or
+//! fails, a reader drops the block that it copied from. What is kept ([`Reservation::keep`]) stays
+//! for as long as someone has a file open, or while its owner asks for more: no wait frees it.
+//! So a caller waits only while others work, and the log and the error name what for.
+//!
+//! A load asks once, for all that it needs, so that waiting is rare. Four cases may pass the
 //! limit: what is larger than the whole budget (an oversize chunk), a load that already holds
-//! a part of the cache that it decodes from ([`Holding`]), and one that waited for `FAIR_WAIT`,
-//! because those it waits for may be waiting for it.
+//! a part of the cache that it decodes from ([`Holding`]), one that finds nobody else at work,
+//! and one that waited for `FAIR_WAIT`, because those it waits for may be waiting for it.
 //!
 //! One may pass at a time, at each depth of holding: who holds an oversize shard and decodes a
 //! chunk of it waits for others who do the same, never for itself. A wait leads downwards
 //! only, so that waits cannot form a ring.
 
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
 
 /// What can give memory back.
 pub trait Evict: Send + Sync {
@@ -24,38 +31,60 @@ pub trait Evict: Send + Sync {
 }
 
 /// How many reservations the caller already holds, each taken while it held those before:
-/// the body of a shard, the body of a shard within that, and so on.
+/// the body of a shard, the body of a shard within that, and so on; and what the new one is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holding(u32);
+pub struct Holding {
+    depth: u32,
+    purpose: &'static str,
+}
 
 impl Holding {
     /// Nothing: it may wait for as long as others need.
-    pub const NOTHING: Holding = Holding(0);
+    pub const NOTHING: Holding = Holding {
+        depth: 0,
+        purpose: "a chunk",
+    };
     /// One, that it decodes from: others may wait for it in turn.
-    pub const SOURCE: Holding = Holding(1);
+    pub const SOURCE: Holding = Holding {
+        depth: 1,
+        purpose: "a part of a chunk",
+    };
 
     /// This, and one more.
     #[must_use]
-    pub fn and_one(self) -> Holding {
-        Holding(self.0.saturating_add(1))
+    pub const fn and_one(self) -> Holding {
+        Holding {
+            depth: self.depth.saturating_add(1),
+            ..self
+        }
+    }
+
+    /// The same, of memory that is for `purpose`, as those who wait for it are told.
+    #[must_use]
+    pub fn to_hold(self, purpose: &'static str) -> Holding {
+        Holding { purpose, ..self }
     }
 
     /// The bit of those who hold so much; the deepest share one.
     fn bit(self) -> u32 {
-        1 << self.0.min(u32::BITS - 1)
+        1 << self.depth.min(u32::BITS - 1)
     }
 }
 
-/// The budget was full for longer than a request may wait.
+/// The budget was full for longer than a request may wait, or with what no wait frees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no memory within the budget for {needed} bytes after waiting {waited_seconds} s; --cache-size raises it"
+    "no memory within the budget for {needed} bytes for {purpose} after waiting {waited_seconds} s for {held_by}; --cache-size raises it"
 )]
 pub struct OutOfBudget {
     /// Bytes asked for.
     pub needed: u64,
+    /// What they were to hold.
+    pub purpose: &'static str,
     /// How long it waited.
     pub waited_seconds: u64,
+    /// What holds most of the memory that it waited for.
+    pub held_by: &'static str,
 }
 
 /// Longest wait for room, well under the minute after which the kernel complains.
@@ -64,12 +93,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Wait after which one may pass the limit, to break a ring of those who wait for each other.
 const FAIR_WAIT: Duration = Duration::from_secs(2);
 
+/// What may be kept beyond half of the budget, so that a small one has room for open files.
+const MOST_KEPT_BEYOND: u64 = 16 << 20;
+
 /// A number of bytes that must not be passed.
 pub struct Budget {
     limit: u64,
     state: Mutex<State>,
     freed: Condvar,
-    evict: OnceLock<Weak<dyn Evict>>,
+    evict: Mutex<Vec<Weak<dyn Evict>>>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +111,36 @@ struct State {
     /// A bit for each [`Holding`] of which one passed the limit.
     overdrawn: u32,
     waits: u64,
+    /// What is kept, of `used`.
+    kept: u64,
+    /// The rest of it by what it is for: bytes, and reservations.
+    work: Vec<(&'static str, u64, u64)>,
+}
+
+impl State {
+    fn begin(&mut self, purpose: &'static str, bytes: u64) {
+        match self.work.iter_mut().find(|work| work.0 == purpose) {
+            Some(work) => {
+                work.1 = work.1.saturating_add(bytes);
+                work.2 += 1;
+            }
+            None => self.work.push((purpose, bytes, 1)),
+        }
+    }
+
+    /// Takes `bytes` off the work for `purpose`, and as many `reservations`.
+    fn end(&mut self, purpose: &'static str, bytes: u64, reservations: u64) {
+        if let Some(work) = self.work.iter_mut().find(|work| work.0 == purpose) {
+            work.1 = work.1.saturating_sub(bytes);
+            work.2 = work.2.saturating_sub(reservations);
+        }
+    }
+
+    /// What most of the memory is for that will be given back by itself; `None` where none is.
+    fn working(&self) -> Option<&'static str> {
+        let busy = self.work.iter().filter(|work| work.2 > 0);
+        busy.max_by_key(|work| work.1).map(|work| work.0)
+    }
 }
 
 impl Budget {
@@ -88,14 +150,22 @@ impl Budget {
             limit,
             state: Mutex::default(),
             freed: Condvar::new(),
-            evict: OnceLock::new(),
+            evict: Mutex::default(),
         })
     }
 
-    /// Says what to evict from; the first call counts.
+    /// Says what to evict from, when those named before have nothing left.
     pub fn evict_from(&self, evict: Weak<dyn Evict>) {
-        // A second cache would be a mistake of the program, not of its user; the first stays.
-        let _ = self.evict.set(evict);
+        let mut known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
+        known.push(evict);
+    }
+
+    fn evict_one(&self) -> bool {
+        let known: SmallVec<[_; 4]> = {
+            let known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
+            known.iter().filter_map(Weak::upgrade).collect()
+        };
+        known.iter().any(|evict| evict.evict_one())
     }
 
     /// The limit in bytes.
@@ -126,34 +196,88 @@ impl Budget {
         let asked = Instant::now();
         let mut waited = false;
         loop {
-            if let Some(reservation) = self.try_reserve(bytes) {
+            if let Some(reservation) = self.try_reserve(bytes, holding) {
                 return Ok(reservation);
             }
-            let evicted = self
-                .evict
-                .get()
-                .and_then(Weak::upgrade)
-                .is_some_and(|cache| cache.evict_one());
-            if evicted {
+            if self.evict_one() {
                 continue;
             }
-            let allowed =
-                bytes > self.limit || holding != Holding::NOTHING || asked.elapsed() > FAIR_WAIT;
+            let working = self.lock().working();
+            let allowed = bytes > self.limit
+                || holding.depth > 0
+                || working.is_none()
+                || asked.elapsed() > FAIR_WAIT;
             if allowed && let Some(reservation) = self.try_overdraw(bytes, holding) {
                 return Ok(reservation);
+            }
+            let error = OutOfBudget {
+                needed: bytes,
+                purpose: holding.purpose,
+                waited_seconds: PATIENCE.as_secs(),
+                held_by: working.unwrap_or("what is kept"),
+            };
+            if !waited {
+                self.lock().waits += 1;
+                waited = true;
+                log::debug!(
+                    "{bytes} bytes for {} wait for {}",
+                    error.purpose,
+                    error.held_by
+                );
+            }
+            self.wait(error, asked + PATIENCE)?;
+        }
+    }
+
+    /// Reserves `bytes` for what stays while a file is open, so that no wait frees it. All that is
+    /// kept in this way takes half of the budget at most, and `MOST_KEPT_BEYOND` more.
+    ///
+    /// # Errors
+    /// [`OutOfBudget`], at once where it is too much by itself, and soon where files are open that do
+    /// not leave room for it: they may be closed in a moment.
+    pub fn reserve_kept(
+        self: &Arc<Self>,
+        bytes: u64,
+        holding: Holding,
+    ) -> Result<Reservation, OutOfBudget> {
+        let most = (self.limit / 2).saturating_add(MOST_KEPT_BEYOND);
+        let asked = Instant::now();
+        let mut waited = false;
+        loop {
+            let mut state = self.lock();
+            if state.kept.saturating_add(bytes) <= most {
+                let mut reservation = self.grant(&mut state, bytes, holding, None);
+                drop(state);
+                reservation.keep();
+                break Ok(reservation);
+            }
+            let is_kept = state.kept > 0;
+            drop(state);
+            if self.evict_one() {
+                continue;
+            }
+            let error = OutOfBudget {
+                needed: bytes,
+                purpose: holding.purpose,
+                waited_seconds: asked.elapsed().as_secs(),
+                held_by: "files that are open",
+            };
+            // Alone it would not fit either.
+            if !is_kept || bytes > most {
+                break Err(error);
             }
             if !waited {
                 self.lock().waits += 1;
                 waited = true;
             }
-            self.wait(bytes, asked + PATIENCE)?;
+            self.wait(error, asked + FAIR_WAIT)?;
         }
     }
 
-    fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+    fn try_reserve(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         let mut state = self.lock();
         let used = state.used.checked_add(bytes)?;
-        (used <= self.limit).then(|| self.grant(&mut state, bytes, None))
+        (used <= self.limit).then(|| self.grant(&mut state, bytes, holding, None))
     }
 
     /// Only when nothing is left to evict: one of those who hold as much passes the limit.
@@ -161,7 +285,7 @@ impl Budget {
         let mut state = self.lock();
         (state.overdrawn & holding.bit() == 0).then(|| {
             state.overdrawn |= holding.bit();
-            self.grant(&mut state, bytes, Some(holding))
+            self.grant(&mut state, bytes, holding, Some(holding))
         })
     }
 
@@ -169,25 +293,25 @@ impl Budget {
         self: &Arc<Self>,
         state: &mut State,
         bytes: u64,
+        holding: Holding,
         overdraft: Option<Holding>,
     ) -> Reservation {
         state.used = state.used.saturating_add(bytes);
         state.peak = state.peak.max(state.used);
+        state.begin(holding.purpose, bytes);
         Reservation {
             budget: Arc::clone(self),
             bytes,
+            purpose: Some(holding.purpose),
             overdraft,
         }
     }
 
-    fn wait(&self, needed: u64, deadline: Instant) -> Result<(), OutOfBudget> {
+    fn wait(&self, error: OutOfBudget, deadline: Instant) -> Result<(), OutOfBudget> {
         let state = self.lock();
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(OutOfBudget {
-                needed,
-                waited_seconds: PATIENCE.as_secs(),
-            });
+            return Err(error);
         }
         // A block that was evicted while someone read it frees memory when it is dropped;
         // the cap covers a release between the attempt above and this lock.
@@ -198,14 +322,19 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes `bytes` back; says what is left of the `overdraft` when more are kept.
-    fn release(&self, bytes: u64, overdraft: Option<Holding>, kept: Kept) -> Option<Holding> {
+    /// Takes `bytes` of a reservation back, and the reservation where nothing is `left` of it; says
+    /// what is left of its overdraft.
+    fn release(&self, reservation: &Reservation, bytes: u64, left: Left) -> Option<Holding> {
         let mut state = self.lock();
         state.used = state.used.saturating_sub(bytes);
+        match reservation.purpose {
+            Some(purpose) => state.end(purpose, bytes, u64::from(left == Left::Nothing)),
+            None => state.kept = state.kept.saturating_sub(bytes),
+        }
         // What shrank until all fits does not pass the limit any more.
-        let ends = kept == Kept::Nothing || state.used <= self.limit;
-        let overdraft_left = overdraft.filter(|_| !ends);
-        if let (Some(holding), None) = (overdraft, overdraft_left) {
+        let ends = left == Left::Nothing || state.used <= self.limit;
+        let overdraft_left = reservation.overdraft.filter(|_| !ends);
+        if let (Some(holding), None) = (reservation.overdraft, overdraft_left) {
             state.overdrawn &= !holding.bit();
         }
         drop(state);
@@ -225,8 +354,9 @@ impl std::fmt::Debug for Budget {
     }
 }
 
+/// What is left of a reservation of which bytes are given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Left {
     Nothing,
     Some,
 }
@@ -236,6 +366,8 @@ enum Kept {
 pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
+    /// What the work is for that it was made for; `None` once it is kept.
+    purpose: Option<&'static str>,
     /// Among whom it passed the limit, if it did.
     overdraft: Option<Holding>,
 }
@@ -246,100 +378,33 @@ impl Reservation {
         let surplus = self.bytes.saturating_sub(bytes);
         if surplus > 0 {
             self.bytes -= surplus;
-            self.overdraft = self.budget.release(surplus, self.overdraft, Kept::Some);
+            self.overdraft = self.budget.release(self, surplus, Left::Some);
         }
+    }
+
+    /// Says that no wait frees these bytes: they stay for as long as something else does, or
+    /// their owner asks for more before it gives them back.
+    pub fn keep(&mut self) {
+        let Some(purpose) = self.purpose.take() else {
+            return;
+        };
+        let mut state = self.budget.lock();
+        state.end(purpose, self.bytes, 1);
+        state.kept = state.kept.saturating_add(self.bytes);
+        // Others must not wait for it to end.
+        if let Some(holding) = self.overdraft.take() {
+            state.overdrawn &= !holding.bit();
+        }
+        drop(state);
+        self.budget.freed.notify_all();
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget
-            .release(self.bytes, self.overdraft, Kept::Nothing);
+        self.budget.release(self, self.bytes, Left::Nothing);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::thread;
-
-    struct Shelf(Mutex<Vec<Reservation>>);
-
-    impl Evict for Shelf {
-        fn evict_one(&self) -> bool {
-            self.0.lock().unwrap().pop().is_some()
-        }
-    }
-
-    #[test]
-    fn a_full_budget_evicts_before_it_refuses() {
-        let budget = Budget::new(100);
-        let shelf = Arc::new(Shelf(Mutex::default()));
-        let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(&shelf) as Arc<dyn Evict>));
-        budget.evict_from(weak);
-        for _ in 0..10 {
-            let kept = budget.reserve(40, Holding::NOTHING).unwrap();
-            shelf.0.lock().unwrap().push(kept);
-        }
-        assert!(budget.used_and_peak().1 <= 100);
-    }
-
-    #[test]
-    fn the_oversize_pass_one_at_a_time() {
-        let budget = Budget::new(100);
-        let first = budget.reserve(1000, Holding::NOTHING).unwrap();
-        let waiting = {
-            let budget = Arc::clone(&budget);
-            thread::spawn(move || budget.reserve(500, Holding::NOTHING).map(drop))
-        };
-        while budget.waits() == 0 {
-            thread::yield_now();
-        }
-        assert_eq!(budget.used_and_peak().1, 1000, "the second waits");
-        drop(first);
-        assert!(waiting.join().unwrap().is_ok());
-        assert_eq!(budget.used_and_peak(), (0, 1000));
-    }
-
-    #[test]
-    fn a_holder_of_its_source_is_not_kept_waiting() {
-        let budget = Budget::new(100);
-        let _source = budget.reserve(90, Holding::NOTHING).unwrap();
-        assert!(budget.reserve(20, Holding::SOURCE).is_ok());
-    }
-
-    #[test]
-    fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
-        let budget = Budget::new(100);
-        let _shard = budget.reserve(1000, Holding::NOTHING).unwrap();
-        let _nested = budget.reserve(500, Holding::SOURCE).unwrap();
-        let deepest = Holding::SOURCE.and_one();
-        let _chunk = budget.reserve(50, deepest).unwrap();
-        assert_eq!(budget.waits(), 0);
-        assert!(budget.try_overdraw(1, deepest).is_none(), "one at a time");
-    }
-
-    #[test]
-    fn what_shrank_until_it_fits_lets_the_next_pass() {
-        let budget = Budget::new(100);
-        let mut shrunk = budget.reserve(1000, Holding::NOTHING).unwrap();
-        shrunk.shrink_to(10);
-        let _next = budget.reserve(1000, Holding::NOTHING).unwrap();
-        drop(shrunk);
-        assert_eq!(budget.waits(), 0);
-        assert!(
-            budget.try_overdraw(1, Holding::NOTHING).is_none(),
-            "the end of the first is not that of the next"
-        );
-    }
-
-    #[test]
-    fn shrinking_gives_back_the_rest() {
-        let budget = Budget::new(100);
-        let mut reservation = budget.reserve(80, Holding::NOTHING).unwrap();
-        reservation.shrink_to(10);
-        assert_eq!(budget.used_and_peak().0, 10);
-        drop(reservation);
-        assert_eq!(budget.used_and_peak().0, 0);
-    }
-}
+mod tests;

@@ -84,7 +84,13 @@
 //! One budget ([`budget::Budget`]) holds decoded chunks, pages of shard indices, documents and
 //! every buffer on the way. A load reserves all it needs at once, before it allocates and while
 //! it holds nothing, so that loads cannot wait for each other; what does not fit the budget at
-//! all is let through one at a time.
+//! all is let through one at a time. A load waits for the work of others, which ends, and never for
+//! what is kept by open files, which no wait frees.
+//!
+//! A document is not what it takes: a tree of JSON is thirty times its text. So attributes are
+//! trees only where they are short, and text otherwise ([`metadata::attributes`]), long documents
+//! are read in outline ([`metadata::outline`]), and nodes are remembered by the memory that
+//! they take.
 
 pub mod budget;
 pub mod buffers;

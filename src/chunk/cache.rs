@@ -116,6 +116,16 @@ impl Cache {
             .map_err(Error::from)
     }
 
+    /// Reserves memory for what is no block, and stays while a file is open.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] at once when there is no room.
+    pub fn reserve_kept(&self, bytes: u64, holding: Holding) -> Result<Reservation, Error> {
+        self.budget
+            .reserve_kept(bytes, holding)
+            .map_err(Error::from)
+    }
+
     /// Where memory for blocks comes from, once it is reserved.
     pub fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers

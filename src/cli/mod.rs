@@ -8,6 +8,7 @@
 //!    so reaches the user through `daemon`'s pipe.
 
 mod addresses;
+mod allocator;
 mod args;
 mod at;
 pub mod config;
@@ -128,6 +129,7 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             Forked::Daemon(report) => (report, Audience::Nobody),
         }
     };
+    allocator::map_long_blocks();
     match start(config, audience) {
         Ok((session, mountpoint)) => {
             let end = match report.ready() {

@@ -3,6 +3,8 @@
 //! A [`DataType`](super::DataType) is what decoding needs: sizes. An [`Element`] is what both
 //! document formats parse into on the way there, and what a fill value is read by.
 
+use std::sync::Arc;
+
 use super::float::FloatFormat;
 use super::{ByteOrder, ItemLayout};
 use crate::error::FormatError;
@@ -38,8 +40,8 @@ pub(crate) enum Element {
         /// Bytes.
         len: u64,
     },
-    /// Fields, one after the other without a gap.
-    Record(Vec<Field>),
+    /// Fields, one after the other without a gap: shared, because there may be very many.
+    Record(Arc<[Field]>),
     /// No fixed number of bytes.
     Variable(Variable),
 }
@@ -152,7 +154,7 @@ impl Element {
             Element::Text { units } => units.checked_mul(4),
             Element::Record(fields) => {
                 let mut total = Some(0_u64);
-                for field in fields {
+                for field in fields.iter() {
                     let size = field.size()?;
                     total = total
                         .zip(size)
@@ -211,6 +213,17 @@ impl Element {
         }
     }
 
+    /// Fields of a record, and of the records in it.
+    pub(crate) fn count_fields(&self) -> u64 {
+        match self {
+            Element::Record(fields) => fields
+                .iter()
+                .map(|field| 1 + field.element.count_fields())
+                .sum(),
+            _ => 0,
+        }
+    }
+
     /// Turns `bytes` of one little-endian element, or of several, into `order`.
     pub(crate) fn reorder(&self, order: ByteOrder, bytes: &mut [u8]) -> Result<(), FormatError> {
         if order == ByteOrder::Little || !self.has_multi_byte() {
@@ -225,7 +238,7 @@ impl Element {
         let size = usize::try_from(self.size()?).unwrap_or(usize::MAX).max(1);
         for record in bytes.chunks_exact_mut(size) {
             let mut rest = record;
-            for field in fields {
+            for field in fields.iter() {
                 let len = field.size()?.unwrap_or(u64::MAX);
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
                 let Some((own, after)) = rest.split_at_mut_checked(len) else {
@@ -255,11 +268,14 @@ mod tests {
 
     #[test]
     fn records_are_packed_and_reordered_leaf_by_leaf() {
-        let inner = Element::Record(vec![
+        let inner = Element::Record(Arc::new([
             field(Element::Bool, 1),
             field(Element::Text { units: 1 }, 1),
-        ]);
-        let record = Element::Record(vec![field(Element::Complex(FLOAT32), 1), field(inner, 2)]);
+        ]));
+        let record = Element::Record(Arc::new([
+            field(Element::Complex(FLOAT32), 1),
+            field(inner, 2),
+        ]));
         assert_eq!(record.size(), Ok(18));
         assert_eq!(record.layout(), ItemLayout::Structured { multi_byte: true });
         let mut bytes: Vec<u8> = (0..18).collect();
@@ -273,7 +289,7 @@ mod tests {
     #[test]
     fn sizes_never_wrap() {
         let huge = field(Element::Raw { len: u64::MAX }, 2);
-        assert!(Element::Record(vec![huge]).size().is_err());
+        assert!(Element::Record(Arc::new([huge])).size().is_err());
         assert!(Element::Text { units: 1 << 62 }.size().is_err());
         assert_eq!(Element::Float(FLOAT64).size(), Ok(8));
     }

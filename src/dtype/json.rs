@@ -99,6 +99,35 @@ pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Object<'a>
     }
 }
 
+/// Calls `each` with the members of an object, one after the other, so that very many of them take
+/// no memory.
+pub(crate) fn for_each_member<'a>(
+    raw: &'a RawValue,
+    each: impl FnMut(&str, &'a RawValue),
+) -> Result<(), FormatError> {
+    struct Members<F>(F);
+    impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
+        type Value = ();
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
+                (self.0)(&name, value);
+            }
+            Ok(())
+        }
+    }
+    if !raw.get().starts_with('{') {
+        return Err(mismatch(raw, "an object"));
+    }
+    serde_json::Deserializer::from_str(raw.get())
+        .deserialize_map(Members(each))
+        .map_err(|error| FormatError::document("", error.to_string()))
+}
+
 /// A whole number of 0 or more.
 pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
     match Json::of(raw)? {

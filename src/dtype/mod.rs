@@ -67,13 +67,26 @@ pub enum ItemLayout {
     Variable,
 }
 
+/// Fields of a record and of those in it. A field takes 150 bytes for as long as anyone looks at the
+/// array, and several times that in each header that tells of it, so that the record of one short
+/// document could take more memory than a small cache has.
+pub const MOST_FIELDS: u64 = 8192;
+
 impl DataType {
     /// The type of `element`, spelled `name`.
     ///
     /// # Errors
     ///
-    /// When its size is too large for a number.
+    /// When its size is too large for a number, or it is a record of too many fields.
     pub(crate) fn of(name: String, element: Element) -> Result<DataType, FormatError> {
+        let fields = element.count_fields();
+        if fields > MOST_FIELDS {
+            return Err(FormatError::TooLarge {
+                what: "the number of fields of a record",
+                found: fields.to_string(),
+                limit: MOST_FIELDS,
+            });
+        }
         Ok(DataType {
             name,
             item_size: element.size()?,

@@ -16,6 +16,8 @@
 //!
 //! Sources: Zarr v2, section "Data type encoding"; zarr-extensions, `data-types`.
 
+use std::sync::Arc;
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
@@ -71,7 +73,7 @@ impl Element {
             return Vec::new();
         };
         let mut orders = Vec::new();
-        for field in fields {
+        for field in fields.iter() {
             if field.element.unit() > 1 {
                 orders.push(field.order);
             }
@@ -85,7 +87,7 @@ impl Element {
 
 fn set_order(element: &mut Element, order: ByteOrder) {
     if let Element::Record(fields) = element {
-        for field in fields {
+        for field in Arc::make_mut(fields) {
             if field.element.unit() > 1 {
                 field.order = order;
             }

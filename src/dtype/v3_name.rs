@@ -182,7 +182,7 @@ fn fields(configuration: &Object<'_>, depth: usize) -> Result<Element, FormatErr
             return Err(FormatError::document("fields", problem));
         }
     }
-    Ok(Element::Record(fields))
+    Ok(Element::Record(fields.into()))
 }
 
 /// `{"name": .., "data_type": ..}` as `struct` has them, or `[name, type]` as `structured` has.

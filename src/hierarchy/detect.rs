@@ -2,16 +2,51 @@
 
 use std::time::{Instant, SystemTime};
 
-use super::node::{GroupNode, Node};
+use super::node::{Document, GroupNode, Node};
 use super::remembered::{Remembered, Seen};
 use super::{Hierarchy, Text};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
-use crate::metadata::{NodeMetadata, ZarrFormat, draft, n5, pre_v1, v1, v2, v3};
-use crate::store::{Key, Prefix, StoreError};
+use crate::metadata::{
+    NodeMetadata, ZarrFormat, check_array_document_len, draft, n5, pre_v1, v1, v2, v3,
+};
+use crate::store::{Key, ObjectMeta, Prefix, StoreError};
 
 /// Files of common names that are larger than this are no documents.
 const MAX_COMMON_BYTES: u64 = 4 << 20;
+
+/// Longer documents are read without their attributes and copies of others.
+const LONG_BYTES: u64 = 1 << 20;
+/// Memory for each byte of a document that is parsed: the places of its values, and the model.
+const PARSED_PER_BYTE: u64 = 8;
+/// Shorter documents are parsed in memory that nobody counts.
+const SHORT_BYTES: u64 = 64 << 10;
+
+/// What an outline leaves out of its document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Nothing.
+    Nothing,
+    /// Its attributes, as far as there are any.
+    Attributes,
+    /// Copies of other documents, and perhaps attributes.
+    Copies,
+}
+
+/// Memory that a document of `bytes` takes while it is parsed.
+pub(super) fn parsed_bytes(bytes: u64) -> u64 {
+    let per_byte = if bytes > SHORT_BYTES {
+        PARSED_PER_BYTE
+    } else {
+        2
+    };
+    bytes.saturating_mul(per_byte)
+}
+
+/// The longest outline, where a document may take `memory`.
+pub(super) fn most_outlined(memory: u64) -> u64 {
+    memory / PARSED_PER_BYTE
+}
 
 /// Whether a file of this name may be anything: it is a document only if it says so itself.
 pub(super) fn is_common_name(name: &[u8]) -> bool {
@@ -30,14 +65,25 @@ pub(super) struct Look<'h> {
     started: Instant,
     found: Vec<(Key, Option<Seen>)>,
     pub(super) settled: bool,
-    document_bytes: u64,
+}
+
+/// What is remembered of an object that was looked at.
+fn seen_of(meta: &ObjectMeta) -> Seen {
+    (meta.version, meta.access())
 }
 
 impl Hierarchy {
     /// Looks for the node at `prefix`, which lies in no draft's hierarchy.
     pub(super) fn load(&self, prefix: &Prefix) -> Result<Remembered, Error> {
         let mut look = Look::new(self);
-        let node = look.node_at(prefix)?.unwrap_or(Node::Implicit);
+        let node = match look.node_at(prefix) {
+            Ok(node) => node.unwrap_or(Node::Implicit),
+            // A document that is too large to be parsed.
+            Err(Error::Metadata { key, error }) => {
+                look.broken(Key::parse(key.as_bytes())?, error)?
+            }
+            Err(error) => return Err(error),
+        };
         Ok(look.remembered(node))
     }
 }
@@ -50,7 +96,6 @@ impl<'h> Look<'h> {
             started: Instant::now(),
             found: Vec::new(),
             settled: true,
-            document_bytes: 0,
         }
     }
 
@@ -61,10 +106,10 @@ impl<'h> Look<'h> {
             settled: self.settled,
             draft: None,
             checked: self.started,
-            document_bytes: match node {
+            memory_bytes: match &node {
                 // Nothing is kept of a group but that it is one.
-                Node::Group(_) | Node::Implicit => 0,
-                Node::Array(_) | Node::Broken(_) => self.document_bytes,
+                Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,
+                Node::Array(array) => array.model_bytes,
             },
             node,
         }
@@ -78,16 +123,38 @@ impl<'h> Look<'h> {
     /// Reads the document at `key`, if there is one.
     pub(super) fn read(&mut self, key: Key) -> Result<Option<Text>, Error> {
         // Its caller may hold a consolidated document that copies this one.
-        let text = self.hierarchy.read(&key, Holding::SOURCE)?;
+        let holding = Holding::SOURCE.to_hold("a document");
+        let text = self.hierarchy.read_as(&key, holding, parsed_bytes)?;
         let meta = text.as_ref().map(|text| text.document.meta);
         if let Some(meta) = meta {
             // After it was read: what is written later is younger than now.
             self.settled &= meta.settles_in(SystemTime::now()).is_none();
-            self.document_bytes = meta.size();
         }
-        let seen = meta.map(|meta| (meta.version, meta.access()));
-        self.found.push((key, seen));
+        self.found.push((key, meta.as_ref().map(seen_of)));
         Ok(text)
+    }
+
+    /// The document at `key`, of a long one only the outline, and whether it held copies of others.
+    fn read_outline(&mut self, key: Key) -> Result<Option<(Text, Cut)>, Error> {
+        let seen = self.hierarchy.seen_at(&key)?;
+        if seen.is_none_or(|(version, _)| version.size <= LONG_BYTES) {
+            return Ok(self.read(key)?.map(|text| (text, Cut::Nothing)));
+        }
+        let outlined = self.hierarchy.read_outline(&key)?;
+        let meta = outlined.as_ref().map(|(text, _)| text.document.meta);
+        if let Some(meta) = meta {
+            self.settled &= meta.settles_in(SystemTime::now()).is_none();
+        }
+        self.found.push((key, meta.as_ref().map(seen_of)));
+        Ok(outlined)
+    }
+
+    /// The node whose document at `key` cannot be used, which is looked at again when that changes.
+    fn broken(&mut self, key: Key, error: FormatError) -> Result<Node, Error> {
+        let stat = self.hierarchy.store.stat(&key)?.ok_or(Error::Stale)?;
+        let meta = stat.meta;
+        self.found.push((key.clone(), Some(seen_of(&meta))));
+        Ok(Node::broken(Document { key, meta }, error))
     }
 
     /// As [`Look::read`], of a file that may be anything: none that is large or cannot be read.
@@ -107,8 +174,8 @@ impl<'h> Look<'h> {
     }
 
     fn node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some(text) = self.read(prefix.key(b"zarr.json")?)? {
-            return self.zarr_json(prefix, text).map(Some);
+        if let Some((text, cut)) = self.read_outline(prefix.key(b"zarr.json")?)? {
+            return self.zarr_json(prefix, text, cut).map(Some);
         }
         if let Some(text) = self.read(prefix.key(b".zarray")?)? {
             let mut metadata = v2::parse_array(&text.bytes);
@@ -131,13 +198,14 @@ impl<'h> Look<'h> {
 
     /// What is looked for where there is no document of v2 or v3.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some(text) = self.read(prefix.key(b".zmetadata")?)?
+        if let Some(text) = self.read_copies(prefix.key(b".zmetadata")?)?
             && v2::is_consolidated(&text.bytes)
         {
             return Ok(Some(Node::Group(GroupNode {
                 format: ZarrFormat::V2,
                 document: None,
                 draft: None,
+                is_only_long: false,
             })));
         }
         if let Some(text) = self.read_common(prefix.key(b"meta")?)?
@@ -162,13 +230,35 @@ impl<'h> Look<'h> {
         Ok(None)
     }
 
-    fn zarr_json(&mut self, prefix: &Prefix, text: Text) -> Result<Node, Error> {
+    /// As [`Look::read`], of copies of other documents: none where they are too many to be read.
+    fn read_copies(&mut self, key: Key) -> Result<Option<Text>, Error> {
+        match self.read(key.clone()) {
+            Err(Error::Metadata { key: name, error }) => {
+                log::warn!("{name}: {error}");
+                let seen = self.hierarchy.seen_at(&key)?;
+                self.found.push((key, seen));
+                Ok(None)
+            }
+            text => text,
+        }
+    }
+
+    fn zarr_json(&mut self, prefix: &Prefix, text: Text, cut: Cut) -> Result<Node, Error> {
         let document = text.document;
         let error = match v3::parse(&text.bytes) {
             Ok(NodeMetadata::Array(metadata)) => {
-                return Ok(Node::array(prefix, document, None, Ok(*metadata)));
+                let bytes = usize::try_from(document.meta.size()).unwrap_or(usize::MAX);
+                let metadata = check_array_document_len(bytes).map(|()| *metadata);
+                return Ok(Node::array(prefix, document, None, metadata));
             }
-            Ok(NodeMetadata::Group(_)) => return Ok(Node::group(ZarrFormat::V3, document)),
+            Ok(NodeMetadata::Group(_)) => {
+                return Ok(Node::Group(GroupNode {
+                    format: ZarrFormat::V3,
+                    document: Some(document),
+                    draft: None,
+                    is_only_long: cut == Cut::Attributes,
+                }));
+            }
             Err(error) => error,
         };
         match draft::parse_entry(&text.bytes) {
@@ -180,6 +270,7 @@ impl<'h> Look<'h> {
                     format: ZarrFormat::Draft,
                     document: Some(document),
                     draft: Some(layout.into()),
+                    is_only_long: false,
                 }))
             }
             Ok(None) => Ok(Node::broken(document, error)),

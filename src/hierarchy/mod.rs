@@ -34,13 +34,19 @@ pub use tree::{TreeNode, TreePlace};
 use crate::budget::{Budget, Holding};
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
+use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
-use crate::store::{Key, Prefix, StatKind, Store};
+use crate::store::{Key, Object, Prefix, StatKind, Store};
+use detect::Cut;
 use draft::DraftRoot;
 use remembered::{Nodes, Remembered, Seen};
 
 /// Largest metadata document that is read; a consolidated one of a million nodes fits.
 pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
+
+/// Memory that one document may take however small the budget is. What is larger than the budget
+/// passes its limit, one at a time.
+const LEAST_DOCUMENT_MEMORY: u64 = 20 << 20;
 
 /// When a remembered document is checked against the store again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +197,8 @@ impl Hierarchy {
             return Ok(None);
         };
         let attributes = match &array.attributes {
-            Some(key) => self.read(key, Holding::SOURCE)?,
+            // Its own is held meanwhile: nobody must wait for themselves.
+            Some(key) => self.read(key, Holding::SOURCE.and_one())?,
             None => None,
         };
         Ok(Some(Documents { own, attributes }))
@@ -215,31 +222,32 @@ impl Hierarchy {
     /// holds of the budget.
     ///
     /// # Errors
-    /// [`Error::Store`], [`Error::Metadata`] when it is larger than [`MAX_DOCUMENT_BYTES`].
+    /// [`Error::Store`], [`Error::Metadata`] when it is larger than [`MAX_DOCUMENT_BYTES`], or takes
+    /// more memory than the budget has for one.
     pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<Text>, Error> {
-        // A directory where a document should be is not a document: the libraries look on.
-        match self.store.stat(key)? {
-            Some(stat) if stat.kind == StatKind::Object => {}
-            Some(_) | None => return Ok(None),
-        }
-        let Some(object) = self.store.open(key)? else {
+        // Twice: parsing may mask a copy.
+        self.read_as(key, holding.to_hold("a document"), |size| {
+            size.saturating_mul(2)
+        })
+    }
+
+    /// As [`Hierarchy::read`], of a document of so many bytes that takes `memory` of them.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::read`].
+    pub fn read_as(
+        &self,
+        key: &Key,
+        holding: Holding,
+        memory: impl FnOnce(u64) -> u64,
+    ) -> Result<Option<Text>, Error> {
+        let Some(object) = self.open(key)? else {
             return Ok(None);
         };
         let meta = *object.meta();
-        if meta.size() > MAX_DOCUMENT_BYTES {
-            return Err(Error::Metadata {
-                key: key.to_string(),
-                error: FormatError::TooLarge {
-                    what: "the size of the document",
-                    found: meta.size().to_string(),
-                    limit: MAX_DOCUMENT_BYTES,
-                },
-            });
-        }
-        // Twice: parsing may mask a copy.
-        let reservation = self
-            .budget
-            .reserve(meta.size().saturating_mul(2), holding)?;
+        let needed = memory(meta.size());
+        self.check_document(key, meta.size(), needed)?;
+        let reservation = self.budget.reserve(needed, holding)?;
         let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
         let mut bytes = zeroed(len)?;
         object.read_at(0, &mut bytes)?;
@@ -251,6 +259,84 @@ impl Hierarchy {
             bytes,
             _reservation: reservation,
         }))
+    }
+
+    /// The document at `key` without its attributes and its copies of others, read piece by piece.
+    fn read_outline(&self, key: &Key) -> Result<Option<(Text, Cut)>, Error> {
+        const PIECE_BYTES: u64 = 64 << 10;
+        let Some(object) = self.open(key)? else {
+            return Ok(None);
+        };
+        let meta = *object.meta();
+        let most = detect::most_outlined(self.most_document_memory());
+        let holding = Holding::SOURCE.to_hold("a document");
+        let needed = detect::parsed_bytes(most.min(meta.size()));
+        let reservation = self.budget.reserve(needed, holding)?;
+        let mut outline = Outline::new(usize::try_from(most).unwrap_or(usize::MAX));
+        let mut piece = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];
+        let mut offset = 0;
+        while offset < meta.size() {
+            let len = usize::try_from((meta.size() - offset).min(PIECE_BYTES)).unwrap_or_default();
+            let piece = piece.get_mut(..len).unwrap_or_default();
+            object.read_at(offset, piece)?;
+            outline.feed(piece).map_err(|error| Error::Metadata {
+                key: key.to_string(),
+                error,
+            })?;
+            offset += len as u64;
+        }
+        let (bytes, has_copies) = outline.finish();
+        let text = Text {
+            document: Document {
+                key: key.clone(),
+                meta,
+            },
+            bytes,
+            _reservation: reservation,
+        };
+        let cut = if has_copies {
+            Cut::Copies
+        } else {
+            Cut::Attributes
+        };
+        Ok(Some((text, cut)))
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, Error> {
+        // A directory where a document should be is not a document: the libraries look on.
+        match self.store.stat(key)? {
+            Some(stat) if stat.kind == StatKind::Object => Ok(self.store.open(key)?),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Memory that one document may take.
+    fn most_document_memory(&self) -> u64 {
+        (self.budget.limit() / 4 * 3).max(LEAST_DOCUMENT_MEMORY)
+    }
+
+    /// Refuses a document of `size` bytes that takes `needed` bytes of memory, when that is too much.
+    fn check_document(&self, key: &Key, size: u64, needed: u64) -> Result<(), Error> {
+        let most = self.most_document_memory();
+        let error = if size > MAX_DOCUMENT_BYTES {
+            FormatError::TooLarge {
+                what: "the size of the document",
+                found: size.to_string(),
+                limit: MAX_DOCUMENT_BYTES,
+            }
+        } else if needed > most {
+            FormatError::TooLarge {
+                what: "the memory that the document takes (see --cache-size)",
+                found: needed.to_string(),
+                limit: most,
+            }
+        } else {
+            return Ok(());
+        };
+        Err(Error::Metadata {
+            key: key.to_string(),
+            error,
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Nodes> {

@@ -1,6 +1,7 @@
 //! Nodes: what a prefix holds, and the documents that say so.
 
-use std::hash::{BuildHasher, RandomState};
+use std::fmt::Write;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use crate::error::FormatError;
@@ -29,6 +30,8 @@ pub struct GroupNode {
     pub document: Option<Document>,
     /// How the keys of a draft's hierarchy are spelled, of which this is the root.
     pub draft: Option<Arc<draft::Layout>>,
+    /// Whether its document is long, and holds no copies of others that a view would edit.
+    pub is_only_long: bool,
 }
 
 /// An array and the document that says so.
@@ -47,6 +50,8 @@ pub struct ArrayNode {
     pub identity: u64,
     /// As `identity`, without the shape: an array that grows keeps its chunks.
     pub chunk_identity: u64,
+    /// Memory that `metadata` takes, about.
+    pub model_bytes: u64,
 }
 
 /// A node whose document cannot be used.
@@ -75,8 +80,10 @@ impl ArrayNode {
         attributes: Option<Key>,
         metadata: ArrayMetadata,
     ) -> ArrayNode {
+        let (identity, model_bytes) = hash(prefix, &metadata);
         ArrayNode {
-            identity: hash(prefix, &metadata),
+            identity,
+            model_bytes,
             chunk_identity: chunk_identity(prefix, &metadata),
             prefix: prefix.clone(),
             document,
@@ -112,6 +119,7 @@ impl Node {
             format,
             document: Some(document),
             draft: None,
+            is_only_long: false,
         })
     }
 
@@ -121,10 +129,31 @@ impl Node {
     }
 }
 
-fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
+/// What stands for the prefix and the model, and how long the text of the model is, which is about
+/// the memory that it takes.
+fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> (u64, u64) {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    // The model has no attributes in it; its debug form shows all that it has.
-    KEYS.hash_one((prefix, format!("{metadata:?}")))
+    let mut hasher = KEYS.build_hasher();
+    prefix.hash(&mut hasher);
+    // The model has no attributes in it; its debug form shows all that it has, and may be long.
+    let mut text = Hashed { hasher, bytes: 0 };
+    // What is written to a hasher is taken.
+    let _ = write!(text, "{metadata:?}");
+    (text.hasher.finish(), text.bytes)
+}
+
+/// Hashes a text that is nowhere in one piece.
+struct Hashed<H> {
+    hasher: H,
+    bytes: u64,
+}
+
+impl<H: Hasher> Write for Hashed<H> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.hasher.write(text.as_bytes());
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        Ok(())
+    }
 }
 
 /// As `hash`, of what decides names and bytes of chunks: all but the shape and names of dimensions.
@@ -132,5 +161,5 @@ pub(crate) fn chunk_identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
     let mut chunks = metadata.clone();
     chunks.shape.fill(0);
     chunks.dimension_names = None;
-    hash(prefix, &chunks)
+    hash(prefix, &chunks).0
 }

@@ -12,14 +12,14 @@ use crate::store::{Access, Key, Prefix, Version};
 
 /// Nodes remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-/// Bytes of their documents; a parsed document of an array is a few times as large.
-const REMEMBERED_BYTES: u64 = 4 << 20;
+/// Memory of them; 4 KiB each would be many codecs.
+const REMEMBERED_BYTES: u64 = 8 << 20;
 
-/// Nodes used last, bounded in number and in the bytes of the documents that they were made of.
+/// Nodes used last, bounded in number and in the memory that they take.
 #[derive(Debug)]
 pub(super) struct Nodes {
     by_prefix: LruCache<Prefix, Remembered>,
-    document_bytes: u64,
+    memory_bytes: u64,
     /// Of the store that they were found in, see [`crate::store::Store::generation`].
     generation: u64,
 }
@@ -29,7 +29,7 @@ impl Nodes {
     pub(super) fn new() -> Nodes {
         Nodes {
             by_prefix: LruCache::new(REMEMBERED),
-            document_bytes: 0,
+            memory_bytes: 0,
             generation: 0,
         }
     }
@@ -38,7 +38,7 @@ impl Nodes {
     pub(super) fn enter(&mut self, generation: u64) {
         if self.generation != generation {
             self.by_prefix.clear();
-            self.document_bytes = 0;
+            self.memory_bytes = 0;
             self.generation = generation;
         }
     }
@@ -58,20 +58,20 @@ impl Nodes {
     /// Forgets what is at `prefix`.
     pub(super) fn forget(&mut self, prefix: &Prefix) {
         if let Some(left) = self.by_prefix.pop(prefix) {
-            self.document_bytes -= left.document_bytes;
+            self.memory_bytes -= left.memory_bytes;
         }
     }
 
     /// Remembers `node`, and forgets others.
     fn put(&mut self, prefix: Prefix, node: Remembered) {
-        self.document_bytes += node.document_bytes;
+        self.memory_bytes += node.memory_bytes;
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
-            self.document_bytes -= left.document_bytes;
+            self.memory_bytes -= left.memory_bytes;
         }
-        while self.document_bytes > REMEMBERED_BYTES
+        while self.memory_bytes > REMEMBERED_BYTES
             && let Some((_, left)) = self.by_prefix.pop_lru()
         {
-            self.document_bytes -= left.document_bytes;
+            self.memory_bytes -= left.memory_bytes;
         }
     }
 }
@@ -92,5 +92,5 @@ pub(super) struct Remembered {
     /// The draft's hierarchy that it was looked for in.
     pub(super) draft: Option<Arc<DraftRoot>>,
     pub(super) checked: Instant,
-    pub(super) document_bytes: u64,
+    pub(super) memory_bytes: u64,
 }

@@ -1,9 +1,13 @@
 //! Attributes as a tree that keeps their order, and what JSON cannot say: NaN, and integers of
 //! any width.
 
+mod compact;
+
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
+
+pub use compact::compact;
 
 use super::ZarrFormat;
 use super::json::Document;
@@ -15,8 +19,13 @@ use crate::error::FormatError;
 const MOST_NESTING: usize = 64;
 /// The longest attributes of one node that are taken apart, in bytes of JSON.
 const MOST_BYTES: usize = 4 << 20;
-/// Memory for each byte of JSON, at most: `1,` is two bytes and a value.
-pub const MEMORY_PER_BYTE: u64 = size_of::<Json>() as u64 / 2;
+/// Memory for each byte of JSON that is made a tree, at most: `1,` is two bytes, a value, and the
+/// place of its text meanwhile; and a format has a copy of the tree.
+pub const MEMORY_PER_BYTE: u64 = size_of::<Json>() as u64;
+/// Of attributes that are too long to be made a tree as a whole, the longest member that is, and the
+/// most of all such members, in bytes of JSON.
+const MOST_MEMBER_BYTES: usize = 4 << 10;
+const MOST_SHORT_BYTES: usize = 64 << 10;
 
 /// The attributes of a node, in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,25 +51,27 @@ pub enum Json {
 }
 
 impl Attributes {
-    /// Those of an array, out of its documents.
+    /// The text of those of an array, out of its documents; `None` when there are none.
     ///
     /// # Errors
     ///
-    /// When they are no JSON object, too deep or too long.
-    pub fn of_array(format: ZarrFormat, source: &Source<'_>) -> Result<Attributes, FormatError> {
+    /// When they are no JSON object, or too long.
+    pub fn text_of_array(
+        format: ZarrFormat,
+        source: &Source<'_>,
+    ) -> Result<Option<Vec<u8>>, FormatError> {
         // Asked before anything is taken apart.
         check_len(source.attributes.map_or(0, <[u8]>::len))?;
-        match attributes_text(format, source)? {
-            Some(text) => Attributes::parse(&text),
-            None => Ok(Attributes::default()),
-        }
+        let text = attributes_text(format, source)?;
+        check_len(text.as_ref().map_or(0, Vec::len))?;
+        Ok(text)
     }
 
     /// Those that the JSON object `text` has. Of members with one name the last counts.
     ///
     /// # Errors
     ///
-    /// As [`Attributes::of_array`].
+    /// When they are no JSON object, too deep or too long.
     pub fn parse(text: &[u8]) -> Result<Attributes, FormatError> {
         check_len(text.len())?;
         let document = Document::parse(text)?;
@@ -68,6 +79,31 @@ impl Attributes {
             Json::Object(attributes) => Ok(attributes),
             _ => Err(FormatError::document("attributes", "expected an object")),
         }
+    }
+
+    /// Those of the members of the JSON object `text` that are short, as many as take little memory
+    /// together: enough for what says something about dimensions.
+    ///
+    /// # Errors
+    ///
+    /// As [`Attributes::parse`].
+    pub fn parse_short(text: &[u8]) -> Result<Attributes, FormatError> {
+        check_len(text.len())?;
+        let document = Document::parse(text)?;
+        let mut left = MOST_SHORT_BYTES;
+        let mut short = Vec::new();
+        json::for_each_member(document.value()?, |name, value| {
+            let bytes = name.len() + value.get().len();
+            if bytes <= MOST_MEMBER_BYTES.min(left) {
+                left -= bytes;
+                short.push((name.to_owned(), value));
+            }
+        })
+        .map_err(|error| error.within("attributes"))?;
+        short
+            .into_iter()
+            .map(|(name, value)| Ok((name, tree(value, 1)?)))
+            .collect()
     }
 
     /// The attribute `name`.
@@ -245,6 +281,19 @@ fn number(text: &str) -> Result<Json, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_long_ones_the_short_members_are_read() {
+        let long = "1,".repeat(MOST_MEMBER_BYTES);
+        let text = format!("{{\"a\": [\"x\"], \"long\": [{long}1], \"b\": 2}}");
+        let attributes = Attributes::parse_short(text.as_bytes()).unwrap();
+        assert_eq!(attributes.to_string(), "{\"a\":[\"x\"],\"b\":2}");
+        let many: Vec<String> = (0..100_000).map(|n| format!("\"{n}\":{n}")).collect();
+        let text = format!("{{{}}}", many.join(","));
+        let attributes = Attributes::parse_short(text.as_bytes()).unwrap();
+        assert!(attributes.iter().count() < MOST_SHORT_BYTES);
+        assert_eq!(attributes.number("0"), Some(0.0));
+    }
 
     #[test]
     fn order_width_and_nan_are_kept() {

@@ -6,6 +6,7 @@
 //!
 //! Objects and lists are opened one level at a time, so that no depth of nesting uses stack.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ use crate::grid::Dims;
 #[derive(Debug)]
 pub(crate) struct Document<'t> {
     text: &'t [u8],
-    masked: String,
+    masked: Cow<'t, str>,
 }
 
 impl<'t> Document<'t> {
@@ -96,22 +97,29 @@ pub(crate) struct Member<'d> {
     pub(crate) span: Range<usize>,
 }
 
-/// `text` with bare non-finite numbers and a byte order mark masked.
-fn mask(text: &[u8]) -> Result<String, FormatError> {
-    let mut masked = str::from_utf8(text)
-        .map_err(|error| {
-            let place = format!("byte {}", error.valid_up_to());
-            FormatError::document(place, "no UTF-8, so no JSON")
-        })?
-        .to_owned();
-    if masked.starts_with('\u{feff}') {
-        masked.replace_range(..'\u{feff}'.len_utf8(), "   ");
+/// `text` with bare non-finite numbers and a byte order mark masked; as it is where there are none.
+fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
+    const MARK: char = '\u{feff}';
+    let text = str::from_utf8(text).map_err(|error| {
+        let place = format!("byte {}", error.valid_up_to());
+        FormatError::document(place, "no UTF-8, so no JSON")
+    })?;
+    // The masked text so far, and how much of the original is in it.
+    let mut masked = String::new();
+    let mut done = 0;
+    let mut put = |at: usize, mask: &str| {
+        masked.reserve_exact(if done == 0 { text.len() } else { 0 });
+        masked.push_str(text.get(done..at).unwrap_or_default());
+        masked.push_str(mask);
+        done = at + mask.len();
+    };
+    if text.starts_with(MARK) {
+        put(0, "   ");
     }
-    let mut masks = Vec::new();
-    let mut bytes = masked.as_bytes();
+    let mut bytes = text.as_bytes();
     let mut in_string = false;
     while let Some((&byte, rest)) = bytes.split_first() {
-        let at = masked.len() - bytes.len();
+        let at = text.len() - bytes.len();
         bytes = match (in_string, byte) {
             (true, b'\\') => rest.get(1..).unwrap_or_default(),
             (_, b'"') => {
@@ -120,7 +128,7 @@ fn mask(text: &[u8]) -> Result<String, FormatError> {
             }
             (false, b'N' | b'I' | b'-') => match json::mask_of(bytes) {
                 Some(mask) => {
-                    masks.push((at, mask));
+                    put(at, mask);
                     bytes.get(mask.len()..).unwrap_or_default()
                 }
                 None => rest,
@@ -128,10 +136,11 @@ fn mask(text: &[u8]) -> Result<String, FormatError> {
             _ => rest,
         };
     }
-    for (at, mask) in masks {
-        masked.replace_range(at..at + mask.len(), mask);
+    if done == 0 {
+        return Ok(Cow::Borrowed(text));
     }
-    Ok(masked)
+    masked.push_str(text.get(done..).unwrap_or_default());
+    Ok(Cow::Owned(masked))
 }
 
 /// Splices of one text.
@@ -176,12 +185,21 @@ const MAX_ARRAY_DOCUMENT_BYTES: usize = 4 << 20;
 
 /// Checks the length of the document of an array, before its lists are taken apart.
 pub(crate) fn check_array_document(text: &[u8]) -> Result<(), FormatError> {
-    if text.len() <= MAX_ARRAY_DOCUMENT_BYTES {
+    check_array_document_len(text.len())
+}
+
+/// As [`check_array_document`], of a document of so many bytes.
+///
+/// # Errors
+///
+/// When it is too long.
+pub fn check_array_document_len(bytes: usize) -> Result<(), FormatError> {
+    if bytes <= MAX_ARRAY_DOCUMENT_BYTES {
         return Ok(());
     }
     Err(FormatError::TooLarge {
         what: "the size of an array's document",
-        found: text.len().to_string(),
+        found: bytes.to_string(),
         limit: MAX_ARRAY_DOCUMENT_BYTES as u64,
     })
 }
@@ -215,6 +233,10 @@ pub(crate) fn check_format(root: &Object<'_>, expected: i128) -> Result<(), Form
 /// Fails on a member that is neither known nor marked as one that need not be understood.
 pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), FormatError> {
     for (name, value) in root.iter() {
+        // What is known is not taken apart here: attributes may be long.
+        if known.contains(&name) {
+            continue;
+        }
         let tolerated = match (name, Json::of(value)?) {
             // zarr-python 3.0.0 writes null; draft writers leave an empty list.
             ("consolidated_metadata", Json::Null) => true,
@@ -224,7 +246,7 @@ pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), For
                 .is_some_and(|value| value.get() == "false"),
             _ => false,
         };
-        if !tolerated && !known.contains(&name) {
+        if !tolerated {
             // A name may be empty, a place may not.
             let place = if name.is_empty() {
                 "the document"
@@ -247,13 +269,17 @@ pub(crate) fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
     }
 }
 
-/// A value as one line, for messages: a string's characters, anything else without white space.
+/// The longest value that is spelled in full, in characters.
+const LONGEST_SPELLED: usize = 4096;
+
+/// A value as one line, for messages: a string's characters, anything else without white space; of
+/// a long one, such as a record of very many fields, the beginning.
 pub(crate) fn spelled(value: &RawValue) -> String {
     if let Ok(Json::String(text)) = Json::of(value) {
         return text;
     }
     let (mut in_string, mut escaped) = (false, false);
-    value
+    let mut spelled: String = value
         .get()
         .chars()
         .filter(|&character| {
@@ -265,7 +291,12 @@ pub(crate) fn spelled(value: &RawValue) -> String {
             escaped = !escaped && character == '\\';
             true
         })
-        .collect()
+        .take(LONGEST_SPELLED)
+        .collect();
+    if spelled.chars().count() == LONGEST_SPELLED {
+        spelled.push('…');
+    }
+    spelled
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod draft;
 mod json;
 pub mod n5;
 mod numcodecs;
+pub mod outline;
 pub mod pre_v1;
 pub mod render;
 mod splice;
@@ -31,6 +32,7 @@ pub mod write;
 pub use attributes::{Attributes, Json};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
+pub use json::check_array_document_len;
 pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};

@@ -44,7 +44,7 @@ pub use axes::{Axis, AxisKind, axes};
 pub use format::{FileFormat, Scope};
 pub use layout::{AxisOrder, Computed, Content, Elements, Layout, LayoutBuilder, Part, Slabs};
 pub use selection::{SIGN, Selected, Selection};
-pub use sidecar::{SidecarFacts, sidecar};
+pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;
 
 use crate::error::FormatError;

@@ -26,6 +26,8 @@ use crate::metadata::{Attributes, Json, ZarrFormat};
 
 mod pretty;
 
+pub use pretty::MOST_INDENTED;
+
 /// What a sidecar tells.
 #[derive(Debug, Clone, Copy)]
 pub struct SidecarFacts<'a> {
@@ -39,6 +41,8 @@ pub struct SidecarFacts<'a> {
     pub shard_shape: Option<&'a [u64]>,
     /// Names of the codecs, in the order of encoding.
     pub codecs: &'a [String],
+    /// The attributes as compact JSON, where those of `array` are not all.
+    pub attributes: Option<&'a str>,
     /// Why the attributes cannot be read; then `array` has none.
     pub attributes_error: Option<&'a str>,
     /// Name of the format and of the file, of each beside this one.
@@ -77,7 +81,10 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
     for (name, value) in &members {
         out.member(name, value);
     }
-    out.attributes("attributes", &array.attributes);
+    match facts.attributes {
+        Some(text) => out.compact("attributes", text),
+        None => out.attributes("attributes", &array.attributes),
+    }
     if let Some(error) = facts.attributes_error {
         out.member("attributes_error", &Json::Text(error.to_owned()));
     }
@@ -207,6 +214,7 @@ mod tests {
             chunk_shape: &[2, 2],
             shard_shape: Some(&[4, 4]),
             codecs: &["bytes".to_owned(), "zstd".to_owned()],
+            attributes: None,
             attributes_error: None,
             files: &[("npy".to_owned(), "a\"\n.npy".to_owned())],
             left_out: &[("nii".to_owned(), "no such type".to_owned())],

@@ -17,6 +17,7 @@ mod file;
 mod groups;
 mod inputs;
 pub(super) mod listing;
+mod long_text;
 mod names;
 mod reading;
 mod sequence;
@@ -26,11 +27,12 @@ mod snapshots;
 mod text;
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
 use super::vnode::PlainName;
+use crate::budget::Evict;
 use crate::store::Prefix;
 use around::GroupFacts;
 use facts::ArrayFacts;
@@ -55,25 +57,55 @@ const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 
 #[derive(Debug)]
 pub(super) struct State {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
-    large_facts: Mutex<Option<Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, Kept>>,
-    large: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
+    idle: Arc<Idle>,
     snapshots: Mutex<Snapshots>,
     gathering: Mutex<()>,
+    writing: Mutex<()>,
     said: Mutex<LruCache<u64, ()>>,
+}
+
+/// What takes more than a little memory, and is kept for whoever asks next: the budget takes it
+/// back when it is full.
+#[derive(Debug)]
+struct Idle {
+    facts: Mutex<Option<Arc<ArrayFacts>>>,
+    files: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
+}
+
+impl Evict for Idle {
+    fn evict_one(&self) -> bool {
+        // They go outside of the locks.
+        let facts = lock(&self.facts).take();
+        if facts.is_some() {
+            return true;
+        }
+        let file = lock(&self.files).pop_lru();
+        file.is_some()
+    }
+}
+
+impl State {
+    /// What the budget takes back when it is full.
+    pub(super) fn idle(&self) -> Weak<dyn Evict> {
+        Arc::downgrade(&(Arc::clone(&self.idle) as Arc<dyn Evict>))
+    }
 }
 
 impl Default for State {
     fn default() -> Self {
         State {
             facts: Mutex::new(LruCache::new(KEPT_FACTS)),
-            large_facts: Mutex::default(),
             groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
-            large: Mutex::new(LruCache::new(KEPT_LARGE)),
+            idle: Arc::new(Idle {
+                facts: Mutex::default(),
+                files: Mutex::new(LruCache::new(KEPT_LARGE)),
+            }),
             snapshots: Mutex::default(),
             gathering: Mutex::default(),
+            writing: Mutex::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }

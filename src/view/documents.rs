@@ -48,7 +48,7 @@ impl View {
         let text = self.shared.cache.get_or_load(block_key, || {
             let text = self
                 .hierarchy
-                .read(key, Holding::NOTHING)?
+                .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
                 .filter(|text| text.document.meta.version == meta.version);
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
@@ -263,6 +263,12 @@ impl View {
             reason: format!("fewer may read it than {}", copy.key),
         }))
     }
+}
+
+/// Memory that a document of `bytes` takes while it is edited: its text, the same masked, the places
+/// of its members, and what is made of it.
+fn edited_bytes(bytes: u64) -> u64 {
+    bytes.saturating_mul(4)
 }
 
 fn is_zmetadata(key: &Key) -> bool {

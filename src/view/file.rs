@@ -13,6 +13,7 @@ use super::arrays::PlainOpen;
 use super::chunk_file::ChunkFile;
 use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
+use crate::budget::Reservation;
 use crate::buffers::{Buffer, NoMemory, zeroed};
 use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
@@ -56,6 +57,11 @@ pub(super) enum Content {
     },
     /// A short generated text.
     Generated(Vec<u8>),
+    /// A long one, and its memory.
+    Kept {
+        text: Vec<u8>,
+        _reservation: Reservation,
+    },
     /// Counters, as they were when the file was opened.
     Statistics(Vec<u8>),
 }
@@ -154,6 +160,7 @@ impl View {
         match vnode {
             Vnode::Document { view, key } => self.document(*view, key),
             Vnode::Written { view, path, name } => self.written(*view, path, *name),
+            Vnode::Plain(name) => self.long_text(name),
             _ => Ok(None),
         }
     }
@@ -291,7 +298,7 @@ impl OpenFile {
                 array.reader.layout().fill_absent(offset, buf);
                 Ok(())
             })),
-            Content::Generated(text) | Content::Statistics(text) => {
+            Content::Generated(text) | Content::Statistics(text) | Content::Kept { text, .. } => {
                 Some(Ok(Data::Bytes(text.get(range).unwrap_or_default())))
             }
             Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
@@ -365,6 +372,7 @@ impl OpenFile {
             Content::Stored(_)
             | Content::Absent(_)
             | Content::Generated(_)
+            | Content::Kept { .. }
             | Content::Plain(_)
             | Content::Statistics(_) => then(Err(Error::Panicked)),
         }

@@ -112,9 +112,10 @@ impl View {
             }
             Some(DocumentName::ZMetadata) => return Ok(Role::Edited(key)),
             Some(DocumentName::ZarrJson) => {
+                // What holds no copies needs no edit, and may be too long for one.
                 let is_group = matches!(
                     &folder.place.node,
-                    Node::Group(group) if group.format == ZarrFormat::V3
+                    Node::Group(group) if group.format == ZarrFormat::V3 && !group.is_only_long
                 );
                 return Ok(if is_group {
                     Role::Edited(key)

@@ -23,6 +23,7 @@ mod options;
 mod place;
 mod rights;
 mod shown;
+mod shown_nodes;
 mod statistics;
 mod stored_listing;
 mod unread_shards;
@@ -31,12 +32,9 @@ mod walk;
 mod written;
 mod xattr;
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-use lru::LruCache;
 
 pub use arrays::{GroupOutcome, Outcome, cache_for};
 pub use file::{Data, OpenFile, Opened};
@@ -55,10 +53,8 @@ use crate::workers::Workers;
 use numbers::Numbers;
 use place::Place;
 use shown::{Shown, ShownArray, Unusable};
+use shown_nodes::ShownNodes;
 use vnode::{ChunkPlace, Vnode};
-
-/// Arrays whose layout is kept at hand.
-const SHOWN_ARRAYS: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
 /// A store as files.
 #[derive(Debug)]
@@ -68,7 +64,7 @@ pub struct View {
     shared: Shared,
     counters: Arc<Counters>,
     numbers: Numbers,
-    shown: Mutex<LruCache<(ViewKind, Prefix), Shown>>,
+    shown: Mutex<ShownNodes>,
     arrays: arrays::State,
     /// Whether it was said that there are too many nodes to consolidate.
     gave_up_walking: AtomicBool,
@@ -101,18 +97,22 @@ impl View {
         let root = store.stat_root()?;
         let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck);
         let sources = Sources::new(store, freshness, Arc::clone(&counters));
+        let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters));
+        let arrays = arrays::State::default();
+        // After the cache: chunks are decoded again sooner than headers are made again.
+        budget.evict_from(arrays.idle());
         Ok(View {
             hierarchy,
             shared: Shared {
                 sources: Arc::new(sources.trusting_directories_for(options.ttl)),
-                cache: Cache::new(budget, Arc::clone(&counters)),
+                cache,
                 workers: Workers::for_this_machine(address_limit()),
                 max_chunk_bytes: options.max_chunk_bytes,
             },
             counters,
             numbers: Numbers::default(),
-            shown: Mutex::new(LruCache::new(SHOWN_ARRAYS)),
-            arrays: arrays::State::default(),
+            shown: Mutex::default(),
+            arrays,
             gave_up_walking: AtomicBool::new(false),
             root,
             started: Instant::now(),
@@ -256,7 +256,9 @@ impl View {
             }
         };
         known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        known.put(key, shown.clone());
+        let replaced = known.put(key, shown.clone());
+        drop(known);
+        drop(replaced);
         Ok(shown.in_view(view, foreign))
     }
 

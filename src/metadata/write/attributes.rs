@@ -48,6 +48,13 @@ fn object_text(
     without: &[&str],
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let within = |error: FormatError| error.within("attributes");
+    if without.is_empty() {
+        // Very many members are not taken apart only to see that there are some.
+        let inside = value.get().strip_prefix('{');
+        let inside = inside.ok_or_else(|| within(json::mismatch(value, "an object")))?;
+        let is_empty = inside.trim_start().starts_with('}');
+        return Ok((!is_empty).then(|| document.text_of(value).to_vec()));
+    }
     let members = document.members(value).map_err(within)?;
     if members
         .iter()

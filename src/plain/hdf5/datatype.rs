@@ -161,7 +161,7 @@ fn record(element: &Element) -> Result<Vec<u8>, FormatError> {
     let mut members = Vec::new();
     let mut names = std::collections::HashSet::new();
     let mut at = 0_u64;
-    for field in fields {
+    for field in fields.iter() {
         let size = field.size()?;
         let too_large = || refused("a record of more than 64 bits can say");
         // What has no name is the padding of aligned records.

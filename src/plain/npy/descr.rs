@@ -97,7 +97,7 @@ fn record(record: &Element) -> Result<String, Refused> {
     let mut names = std::collections::HashSet::new();
     let mut items = Vec::new();
     let mut padding = 0_u64;
-    for field in fields {
+    for field in fields.iter() {
         let refused = |_| Refused::Field(field.name.clone());
         if field.name.is_empty() {
             // Anything but bytes without a name would get one from NumPy, or none.

@@ -10,7 +10,10 @@ use crate::metadata::{Attributes, Json};
 /// Columns that a list on one line may take.
 const WIDTH: usize = 80;
 /// The longest attributes that are indented, in bytes of compact JSON.
-const MOST_INDENTED: usize = 64 * 1024;
+pub const MOST_INDENTED: usize = 64 * 1024;
+
+/// Room for what mostly follows.
+const ROOM: usize = 4 << 10;
 
 /// An object that is being written.
 pub(super) struct Document {
@@ -40,6 +43,13 @@ impl Document {
         } else {
             members(&mut self.out, attributes, 1);
         }
+    }
+
+    /// Adds a member whose value is compact JSON already.
+    pub(super) fn compact(&mut self, name: &str, text: &str) {
+        self.name(name);
+        self.out.reserve_exact(text.len() + ROOM);
+        self.out.push_str(text);
     }
 
     /// The whole.

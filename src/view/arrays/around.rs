@@ -68,8 +68,8 @@ impl View {
                 continue;
             }
             let mut own = Inputs::default();
-            match self.array_attributes(&coordinate, &mut own) {
-                Ok((Ok(attributes), ..)) if says_no_more(&own, node, inputs) => {
+            match self.short_attributes(&coordinate, &mut own) {
+                Ok(Ok(attributes)) if says_no_more(&own, node, inputs) => {
                     inputs.add_all(&own);
                     coordinates.push((name.clone(), attributes));
                 }
@@ -144,15 +144,33 @@ impl View {
                 None => own.add_object(&key, self.object_meta(&key)?.as_ref()),
             }
         }
-        let text = self.group_attributes(path, &place)?.unwrap_or_default();
+        let text = match self.group_attributes(path, &place) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(Error::Metadata { key, error }) => {
+                self.say_once(&(path, "attributes"), || {
+                    format!("{key}: attributes: {error}; they are left out")
+                });
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        };
         if !self.are_unchanged(&own) {
             self.hierarchy.forget(path);
             return Err(Error::Stale);
         }
-        let memory = (text.len() as u64).saturating_mul(MEMORY_PER_BYTE);
-        let _reservation = self.shared.cache.reserve(memory, Holding::SOURCE)?;
+        let bytes = text.len() as u64;
+        let is_long = bytes > self.most_tree_bytes();
+        let tree = if is_long { 0 } else { bytes };
+        let holding = Holding::SOURCE.and_one().to_hold("attributes");
+        let memory = tree.saturating_mul(MEMORY_PER_BYTE);
+        let _reservation = self.shared.cache.reserve(memory, holding)?;
         let attributes = if text.is_empty() {
             Ok(Attributes::default())
+        } else if is_long {
+            self.say_once(&(path, "long attributes"), || {
+                format!("{path}: attributes of {bytes} bytes: long ones are left out of the files of groups (see --cache-size)")
+            });
+            Attributes::parse_short(&text)
         } else {
             Attributes::parse(&text)
         };
@@ -162,7 +180,7 @@ impl View {
             });
             Attributes::default()
         });
-        let is_kept = text.len() <= KEPT_GROUP_BYTES && own.checked().is_some();
+        let is_kept = (is_long || text.len() <= KEPT_GROUP_BYTES) && own.checked().is_some();
         let facts = Arc::new(GroupFacts {
             attributes,
             inputs: own,

@@ -10,21 +10,47 @@ use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
-use crate::hierarchy::{ArrayNode, Node};
-use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len};
+use crate::hierarchy::{ArrayNode, Documents, Node};
+use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
 use crate::plain::{Array, Axis, FileFormat};
 use crate::store::{Key, Prefix};
 
 /// Attributes whose JSON is longer are not kept at hand.
 const KEPT_BYTES: u64 = 4 << 10;
+/// Models of arrays that take more are not kept with their facts.
+const KEPT_MODEL_BYTES: u64 = 64 << 10;
 /// How often a node that changes while it is looked at is looked at again.
 const MOST_TRIES: usize = 3;
+/// Of who holds the documents of an array: its own, and that of its attributes.
+const HOLDING_DOCUMENTS: Holding = Holding::SOURCE.and_one().and_one();
 /// Attribute in which xarray keeps the names of a v2 array's dimensions.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// Attributes, how long they are in bytes of JSON, and the memory that is theirs.
-pub(super) type ReadAttributes = (Result<Attributes, FormatError>, u64, Option<Reservation>);
+/// Of attributes that are longer than this part of the cache, only short members are made a tree.
+const TREE_PART: u64 = 256;
+/// What is made a tree in any case, in bytes of JSON.
+const LEAST_TREE_BYTES: u64 = 256 << 10;
+
+/// Attributes as they were read.
+pub(super) struct ReadAttributes {
+    /// The tree, of long ones only of their short members; or why they cannot be read.
+    pub(super) attributes: Result<Attributes, FormatError>,
+    /// How long they are, in bytes of JSON.
+    pub(super) bytes: u64,
+    /// Memory of the tree.
+    reserved: Option<Reservation>,
+}
+
+impl ReadAttributes {
+    fn refused(error: FormatError) -> ReadAttributes {
+        ReadAttributes {
+            attributes: Err(error),
+            bytes: 0,
+            reserved: None,
+        }
+    }
+}
 
 /// An array and what its documents say.
 #[derive(Debug)]
@@ -32,8 +58,11 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) array: Arc<ShownArray>,
     /// None where they cannot be read.
     pub(super) attributes: Attributes,
-    /// How long they are, in bytes of JSON.
+    /// How long they are, and how long those of which there is a tree, in bytes of JSON.
     pub(super) attribute_bytes: u64,
+    pub(super) tree_bytes: u64,
+    /// Of attributes of which only short members are read: why the others are not.
+    pub(super) too_long: Option<FormatError>,
     /// Why the attributes cannot be read. The elements are what they are without them.
     pub(super) attributes_error: Option<FormatError>,
     pub(super) dimension_names: Vec<Option<String>>,
@@ -55,7 +84,7 @@ impl ArrayFacts {
         name: &str,
         format: FileFormat,
     ) -> Result<Array, FormatError> {
-        if let Some(error) = &self.attributes_error
+        if let Some(error) = self.attributes_error.as_ref().or(self.too_long.as_ref())
             && !matches!(format, FileFormat::Raw | FileFormat::Npy)
         {
             return Err(error.clone());
@@ -133,7 +162,7 @@ impl View {
             return Ok(None);
         };
         let known = lock(&self.arrays.facts).get(path).cloned();
-        let large = lock(&self.arrays.large_facts).clone();
+        let large = lock(&self.arrays.idle.facts).clone();
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
@@ -150,11 +179,12 @@ impl View {
         if facts.inputs.checked().is_none() {
             return Ok(Some(facts));
         }
-        if facts.attribute_bytes <= KEPT_BYTES {
+        let model = facts.array.node.model_bytes;
+        if facts.tree_bytes <= KEPT_BYTES && model <= KEPT_MODEL_BYTES {
             lock(&self.arrays.facts).put(path.clone(), Arc::clone(&facts));
         } else if facts.reserved.is_some() {
             // One, for the next format of the same array. The last one goes outside of the lock.
-            let last = lock(&self.arrays.large_facts).replace(Arc::clone(&facts));
+            let last = lock(&self.arrays.idle.facts).replace(Arc::clone(&facts));
             drop(last);
         }
         Ok(Some(facts))
@@ -167,8 +197,8 @@ impl View {
         array: Arc<ShownArray>,
     ) -> Result<ArrayFacts, Error> {
         let mut inputs = Inputs::default();
-        let (attributes, bytes, reserved) = self.array_attributes(node, &mut inputs)?;
-        let (attributes, attributes_error) = match attributes {
+        let read = self.array_attributes(node, &mut inputs)?;
+        let (attributes, attributes_error) = match read.attributes {
             Ok(attributes) => (attributes, None),
             Err(error) => {
                 let key = node.attributes.as_ref().unwrap_or(&node.document.key);
@@ -177,10 +207,20 @@ impl View {
                 (Attributes::default(), Some(error))
             }
         };
-        // Others are not asked for memory while this one holds more than a little.
-        let is_kept = bytes > KEPT_BYTES
-            && bytes.saturating_mul(MEMORY_PER_BYTE) <= self.shared.cache.budget().limit() / 8;
-        let reserved = reserved.filter(|_| is_kept);
+        let most = self.most_tree_bytes();
+        let too_long = (read.bytes > most).then(|| FormatError::TooLarge {
+            what: "the size of the attributes (see --cache-size)",
+            found: read.bytes.to_string(),
+            limit: most,
+        });
+        // Of long ones, little is kept.
+        let tree_bytes = if too_long.is_some() { 0 } else { read.bytes };
+        let is_kept = tree_bytes > KEPT_BYTES
+            && tree_bytes.saturating_mul(MEMORY_PER_BYTE) <= self.shared.cache.budget().limit() / 8;
+        let reserved = read.reserved.filter(|_| is_kept).map(|mut reserved| {
+            reserved.keep();
+            reserved
+        });
         let dimension_names = dimension_names(node, &attributes);
         // Chunks may lie apart from the document.
         inputs.add_way(&self.shared.sources, &node.prefix)?;
@@ -188,7 +228,9 @@ impl View {
         Ok(ArrayFacts {
             array,
             attributes,
-            attribute_bytes: bytes,
+            attribute_bytes: read.bytes,
+            tree_bytes,
+            too_long,
             attributes_error,
             dimension_names,
             axes,
@@ -197,12 +239,17 @@ impl View {
         })
     }
 
-    /// The attributes of an array, how long they are, and the memory that is theirs.
-    pub(super) fn array_attributes(
+    /// The longest attributes that are made a tree as a whole, in bytes of JSON.
+    pub(super) fn most_tree_bytes(&self) -> u64 {
+        (self.shared.cache.budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
+    }
+
+    /// The text of the attributes of an array, and of what it was read; empty where there are none.
+    fn attributes_text(
         &self,
         node: &ArrayNode,
         inputs: &mut Inputs,
-    ) -> Result<ReadAttributes, Error> {
+    ) -> Result<Result<(Vec<u8>, Documents), FormatError>, Error> {
         let sources = &self.shared.sources;
         if let Some(key) = &node.attributes {
             let meta = self.object_meta(key)?;
@@ -211,27 +258,90 @@ impl View {
             if let Err(error) = check_len(usize::try_from(bytes).unwrap_or(usize::MAX)) {
                 inputs.add_document(sources, &node.document.key, &node.document.meta)?;
                 inputs.add_object(key, meta.as_ref());
-                return Ok((Err(error), 0, None));
+                return Ok(Err(error));
             }
         }
-        let documents = self.hierarchy.documents(node)?.ok_or(Error::Stale)?;
-        // Shape and type are of the version that was parsed: attributes of another are not theirs.
-        if documents.own().meta.version != node.document.meta.version {
-            return Err(Error::Stale);
-        }
+        let documents = self.documents_of(node)?;
         inputs.add_document(sources, &node.document.key, &node.document.meta)?;
         match (&node.attributes, documents.attributes()) {
             (Some(key), Some(document)) => inputs.add_document(sources, key, &document.meta)?,
             (Some(key), None) => inputs.add_object(key, None),
             (None, _) => {}
         }
-        let source = documents.source();
-        let bytes = source.attributes.map_or(source.document.len(), <[u8]>::len) as u64;
+        let format = node.metadata.zarr_format;
+        let text = Attributes::text_of_array(format, &documents.source());
+        Ok(text.map(|text| (text.unwrap_or_default(), documents)))
+    }
+
+    /// The short ones of the attributes of an array.
+    pub(super) fn short_attributes(
+        &self,
+        node: &ArrayNode,
+        inputs: &mut Inputs,
+    ) -> Result<Result<Attributes, FormatError>, Error> {
+        let text = self.attributes_text(node, inputs)?;
+        Ok(text.and_then(|(text, _held)| match text.as_slice() {
+            [] => Ok(Attributes::default()),
+            text => Attributes::parse_short(text),
+        }))
+    }
+
+    /// The attributes of an array.
+    fn array_attributes(
+        &self,
+        node: &ArrayNode,
+        inputs: &mut Inputs,
+    ) -> Result<ReadAttributes, Error> {
+        let (text, _held) = match self.attributes_text(node, inputs)? {
+            Ok(found) => found,
+            Err(error) => return Ok(ReadAttributes::refused(error)),
+        };
+        if text.is_empty() {
+            return Ok(ReadAttributes {
+                attributes: Ok(Attributes::default()),
+                bytes: 0,
+                reserved: None,
+            });
+        }
+        let bytes = text.len() as u64;
+        if bytes > self.most_tree_bytes() {
+            return Ok(ReadAttributes {
+                attributes: Attributes::parse_short(&text),
+                bytes,
+                reserved: None,
+            });
+        }
         let memory = bytes.saturating_mul(MEMORY_PER_BYTE);
-        let holding = Holding::SOURCE.and_one();
-        let reservation = self.shared.cache.reserve(memory, holding)?;
-        let attributes = Attributes::of_array(node.metadata.zarr_format, &source);
-        Ok((attributes, bytes, Some(reservation)))
+        let holding = HOLDING_DOCUMENTS.to_hold("attributes");
+        let reserved = Some(self.shared.cache.reserve(memory, holding)?);
+        Ok(ReadAttributes {
+            attributes: Attributes::parse(&text),
+            bytes,
+            reserved,
+        })
+    }
+
+    /// The attributes of an array as compact JSON, however long they are.
+    pub(super) fn compact_attributes(
+        &self,
+        node: &ArrayNode,
+    ) -> Result<Result<String, FormatError>, Error> {
+        let documents = self.documents_of(node)?;
+        let text = Attributes::text_of_array(node.metadata.zarr_format, &documents.source());
+        Ok(text.and_then(|text| match text {
+            Some(text) => compact(&text),
+            None => Ok("{}".to_owned()),
+        }))
+    }
+
+    /// The documents of `node`, of the version that it was made from: shape and type are of that
+    /// version, and attributes of another are not theirs.
+    fn documents_of(&self, node: &ArrayNode) -> Result<Documents, Error> {
+        let documents = self.hierarchy.documents(node)?.ok_or(Error::Stale)?;
+        if documents.own().meta.version != node.document.meta.version {
+            return Err(Error::Stale);
+        }
+        Ok(documents)
     }
 
     /// Logs a warning about `subject`, once.

@@ -19,17 +19,20 @@ use crate::plain::{
 use crate::store::{ObjectMeta, Prefix};
 
 /// Layouts that take less memory are kept at hand without a reservation.
-const SMALL_BYTES: u64 = 64 << 10;
+pub(super) const SMALL_BYTES: u64 = 64 << 10;
 
 /// What an array of a file takes: its node, its layout, where it is.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
+
+/// What a format makes of the model of an array: a few texts and trees that are about as large.
+const MODEL_COPIES: u64 = 4;
 
 /// One version of a whole-array file, but for the bytes of its elements.
 #[derive(Debug)]
 pub(in crate::view) struct PlainFile {
     pub(super) name: PlainName,
     /// Stands for all but the bytes of elements.
-    identity: u64,
+    pub(super) identity: u64,
     pub(super) layout: Layout,
     pub(super) sources: Vec<Source>,
     /// Of the document that it is shown with the times of.
@@ -39,6 +42,8 @@ pub(in crate::view) struct PlainFile {
     /// What it does not hold of a group.
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Arc<Inputs>,
+    /// Of a long text, which is not in `layout` but in the cache, its bytes.
+    pub(super) text_len: Option<u64>,
     /// When the inputs were last seen unchanged.
     checked: Mutex<Option<Instant>>,
     _reservation: Option<Reservation>,
@@ -99,7 +104,9 @@ impl Source {
 impl Parts {
     /// Memory that the file takes, about.
     fn memory_bytes(&self) -> u64 {
-        let sources = self.sources.len() as u64 * SOURCE_BYTES;
+        let models = self.sources.iter();
+        let models: u64 = models.map(|source| source.array.node.model_bytes).sum();
+        let sources = models.saturating_add(self.sources.len() as u64 * SOURCE_BYTES);
         self.layout.memory_bytes() + sources + self.inputs.memory_bytes()
     }
 }
@@ -115,7 +122,7 @@ impl Kept {
 
 impl Parts {
     /// Stands for all but the bytes of elements.
-    fn identity(&self, name: &PlainName) -> u64 {
+    pub(super) fn identity(&self, name: &PlainName) -> u64 {
         let sources = self.sources.iter();
         let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
         let bytes = self.layout.parts().iter().map(|part| match &part.content {
@@ -145,17 +152,28 @@ impl View {
         {
             return Ok(Some(file));
         }
-        let Some(parts) = self.make_plain(name)? else {
+        let Some(mut parts) = self.make_plain(name)? else {
             return Ok(None);
+        };
+        let identity = parts.identity(name);
+        let text_len = match parts.take_long_text(name) {
+            Some(text) => {
+                let len = text.len();
+                self.long_text_block(&parts.meta, identity, || Ok(text))?;
+                Some(len as u64)
+            }
+            None => None,
         };
         let memory = parts.memory_bytes();
         let reservation = if memory > SMALL_BYTES {
-            Some(self.shared.cache.reserve(memory, Holding::NOTHING)?)
+            let holding = Holding::NOTHING.to_hold("the header of a file");
+            Some(self.shared.cache.reserve_kept(memory, holding)?)
         } else {
             None
         };
         let file = Arc::new(PlainFile {
-            identity: parts.identity(name),
+            identity,
+            text_len,
             name: name.clone(),
             layout: parts.layout,
             sources: parts.sources,
@@ -171,7 +189,8 @@ impl View {
         } else {
             // A few are not made again for every look, as far as the cache can spare the memory.
             if memory <= self.shared.cache.budget().limit() / 8 {
-                lock(&self.arrays.large).put(name.clone(), Arc::clone(&file));
+                let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
+                drop(replaced);
             }
             Kept::Large(Arc::downgrade(&file))
         };
@@ -182,7 +201,7 @@ impl View {
     /// Forgets `file`, which changed, and what it was made from.
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
-        lock(&self.arrays.large).pop(&file.name);
+        lock(&self.arrays.idle.files).pop(&file.name);
         for prefix in file.inputs.prefixes() {
             self.hierarchy.forget(&prefix);
         }
@@ -208,7 +227,7 @@ impl View {
         unchanged
     }
 
-    fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
+    pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
         match &name.kind {
             PlainKind::Array(format, selection) => {
                 self.make_array_file(&name.path, *format, selection.as_ref())
@@ -230,6 +249,7 @@ impl View {
         if format == FileFormat::Jsonl {
             return self.make_jsonl(path, &facts, selection);
         }
+        let _working = self.working_memory(facts.model_memory())?;
         let refused = |error| in_document(&facts.array.node.document.key, error);
         let stem = self.stem_of(path, selection);
         if format.points_to_raw() && str::from_utf8(&stem).is_err() {
@@ -255,6 +275,16 @@ impl View {
             sources: vec![Source { array, selected }],
             ..facts.parts(layout)
         }))
+    }
+
+    /// Memory for what a format makes of a long model or long attributes, while it does; `None` where
+    /// that is little.
+    pub(super) fn working_memory(&self, memory: u64) -> Result<Option<Reservation>, Error> {
+        if memory <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let holding = Holding::NOTHING.to_hold("the header of a file");
+        self.shared.cache.reserve(memory, holding).map(Some)
     }
 
     /// What `stat` shows of the file called `name`; `None` when it is not there, or its format
@@ -291,7 +321,8 @@ impl View {
 
     pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {
         let fingerprint = hash(&(file.identity, generation));
-        let shown = self.part(&file.meta, file.layout.len());
+        let len = file.text_len.unwrap_or(file.layout.len());
+        let shown = self.part(&file.meta, len);
         Attributes {
             kind: VnodeKind::File,
             mode: shown.mode & file.mode,
@@ -302,6 +333,12 @@ impl View {
 }
 
 impl ArrayFacts {
+    /// Memory of what a format makes of the model: much of a record of very many fields.
+    pub(super) fn model_memory(&self) -> u64 {
+        let model = self.array.node.model_bytes;
+        model.saturating_mul(MODEL_COPIES)
+    }
+
     /// The parts of a file of nothing but this array, without sources.
     pub(super) fn parts(&self, layout: Layout) -> Parts {
         let meta = self.array.node.document.meta;

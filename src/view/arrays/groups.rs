@@ -281,7 +281,11 @@ impl Gathering<'_> {
         let wanted = self.memory.min(self.view.most_gathered());
         let wanted = wanted.saturating_sub(FREE_BYTES);
         while self.reserved.len() as u64 * room < wanted {
-            self.reserved.push(cache.reserve(room, Holding::NOTHING)?);
+            let holding = Holding::NOTHING.to_hold("what is gathered of a group");
+            let mut reservation = cache.reserve(room, holding)?;
+            // It stays while more is asked for: whoever waits for it may be waited for.
+            reservation.keep();
+            self.reserved.push(reservation);
         }
         Ok(())
     }
@@ -360,7 +364,8 @@ impl Gathering<'_> {
             }
             Err(error) => return Err(error),
         };
-        self.make_room(facts.attribute_bytes.saturating_mul(MEMORY_PER_BYTE))?;
+        self.make_room(facts.array.node.model_bytes)?;
+        self.make_room(facts.tree_bytes.saturating_mul(MEMORY_PER_BYTE / 2))?;
         if !self.may_hold(&facts.inputs) {
             group.omitted.push(Omitted {
                 name: name.to_owned(),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::file::{Content, Opened};
-use super::super::vnode::PlainName;
+use super::super::vnode::{PlainName, Vnode};
 use super::file::{PlainFile, Source};
+use super::lock;
 use super::sequence::{Access, Sequence};
 use super::snapshot::Snapshot;
+use crate::budget::Holding;
 use crate::chunk::{ArrayReader, ChunkLayout, Policy, Region, Versions};
 use crate::error::Error;
 use crate::plain::Elements;
@@ -58,6 +60,9 @@ impl View {
                 None => return Ok(None),
             }
         }
+        if file.text_len.is_some() {
+            return self.open_long_text(&file);
+        }
         let snapshot = self.snapshot(&file)?;
         let attributes = self.attributes_of_plain(&file, snapshot.generation);
         let mut policies = vec![Policy::Whole; file.sources.len()];
@@ -75,6 +80,30 @@ impl View {
             policies,
         };
         Ok(Some(self.opened(attributes, Content::Plain(opened))))
+    }
+
+    /// Opens a long text. Its handle has a copy while there is room for that, so that readers of
+    /// many of them do not evict each other's from the cache for every read.
+    fn open_long_text(self: &Arc<Self>, file: &PlainFile) -> Result<Option<Opened>, Error> {
+        let Some((_, text)) = self.long_text(&file.name)? else {
+            return Err(Error::Stale);
+        };
+        let generation = lock(&self.arrays.snapshots).generation(&file.name);
+        let attributes = self.attributes_of_plain(file, generation);
+        let cache = &self.shared.cache;
+        let holding = Holding::NOTHING.to_hold("the text of a file");
+        let content = match cache.reserve_kept(text.len() as u64, holding) {
+            Ok(reservation) => Content::Kept {
+                text: text.to_vec(),
+                _reservation: reservation,
+            },
+            Err(_) => Content::Document {
+                vnode: Vnode::Plain(file.name.clone()),
+                fingerprint: text.stamp(),
+                text: Arc::downgrade(&text),
+            },
+        };
+        Ok(Some(self.opened(attributes, content)))
     }
 
     /// How a run of elements is read: whole chunks, unless a row of them does not fit the cache,

@@ -6,8 +6,15 @@ use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::facts::{ArrayFacts, is_text};
 use super::file::{Parts, is_refusal};
 use crate::error::{Error, FormatError};
-use crate::plain::{FileFormat, Group, Layout, Omitted, Scope, SidecarFacts, group_file, sidecar};
+use crate::metadata::Attributes;
+use crate::plain::{
+    FileFormat, Group, Layout, MOST_INDENTED, Omitted, Scope, SidecarFacts, group_file, sidecar,
+};
 use crate::store::Prefix;
+
+/// Memory for each byte of long attributes: their text, the same compact, what stands for their
+/// names, the file, and a copy of it.
+const MEMORY_OF_LONG: u64 = 6;
 
 /// What became of an array in one format.
 #[derive(Debug)]
@@ -28,7 +35,7 @@ impl View {
             return Ok(None);
         };
         let name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
-        let array = facts.described(0, &name);
+        let mut array = facts.described(0, &name);
         let (mut files, mut left_out) = (Vec::new(), Vec::new());
         for (format, outcome) in self.outcomes_of(path, &facts)? {
             let format = format.name().to_owned();
@@ -37,15 +44,32 @@ impl View {
                 Outcome::LeftOut(error) => left_out.push((format, error.to_string())),
             }
         }
+        let long = facts.too_long.as_ref().map_or(0, |_| facts.attribute_bytes);
+        let model = facts.model_memory();
+        let _working = self.working_memory(model.saturating_add(long * MEMORY_OF_LONG))?;
         let layout = facts.array.reader.layout();
         let metadata = &facts.array.node.metadata;
-        let attributes_error = facts.attributes_error.as_ref().map(ToString::to_string);
+        let mut attributes_error = facts.attributes_error.as_ref().map(ToString::to_string);
+        let mut attributes = None;
+        if facts.too_long.is_some() {
+            match self.compact_attributes(&facts.array.node)? {
+                Ok(text) if text.len() <= MOST_INDENTED => {
+                    array.attributes = Attributes::parse(text.as_bytes()).unwrap_or_default();
+                }
+                Ok(text) => attributes = Some(text),
+                Err(error) => {
+                    array.attributes = Attributes::default();
+                    attributes_error = Some(error.within("attributes").to_string());
+                }
+            }
+        }
         let text = sidecar(&SidecarFacts {
             array: &array,
             zarr_format: metadata.zarr_format,
             chunk_shape: layout.shown_grid().chunk_shape(),
             shard_shape: layout.is_sharded().then_some(&metadata.chunk_shape),
             codecs: &metadata.codecs,
+            attributes: attributes.as_deref(),
             attributes_error: attributes_error.as_deref(),
             files: &files,
             left_out: &left_out,

@@ -71,7 +71,12 @@ impl View {
         }
         let place = size_of::<(u32, u32)>() as u64;
         let memory = limit.saturating_mul(2) + n_elements * place;
-        let _reservation = self.shared.cache.reserve(memory, Holding::NOTHING)?;
+        let holding = Holding::NOTHING.to_hold("the lines of a file");
+        // One at a time: each asks for chunks while it holds a part of the budget, and these must
+        // not wait for it.
+        let _alone = lock(&self.arrays.writing);
+        let mut reservation = self.shared.cache.reserve(memory, holding)?;
+        reservation.keep();
         let mut parts = facts.parts(Layout::of_bytes(Vec::new()));
         let fill = reader.layout().fill_value().bytes();
         let bits = parts.inputs.readers().bits_for(parts.meta.access());

@@ -1,0 +1,166 @@
+use super::*;
+use std::thread;
+
+struct Shelf(Mutex<Vec<Reservation>>);
+
+impl Evict for Shelf {
+    fn evict_one(&self) -> bool {
+        self.0.lock().unwrap().pop().is_some()
+    }
+}
+
+#[test]
+fn a_full_budget_evicts_before_it_refuses() {
+    let budget = Budget::new(100);
+    let shelf = Arc::new(Shelf(Mutex::default()));
+    let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(&shelf) as Arc<dyn Evict>));
+    budget.evict_from(weak);
+    for _ in 0..10 {
+        let kept = budget.reserve(40, Holding::NOTHING).unwrap();
+        shelf.0.lock().unwrap().push(kept);
+    }
+    assert!(budget.used_and_peak().1 <= 100);
+}
+
+#[test]
+fn the_oversize_pass_one_at_a_time() {
+    let budget = Budget::new(100);
+    let first = budget.reserve(1000, Holding::NOTHING).unwrap();
+    let waiting = {
+        let budget = Arc::clone(&budget);
+        thread::spawn(move || budget.reserve(500, Holding::NOTHING).map(drop))
+    };
+    while budget.waits() == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(budget.used_and_peak().1, 1000, "the second waits");
+    drop(first);
+    assert!(waiting.join().unwrap().is_ok());
+    assert_eq!(budget.used_and_peak(), (0, 1000));
+}
+
+#[test]
+fn a_holder_of_its_source_is_not_kept_waiting() {
+    let budget = Budget::new(100);
+    let _source = budget.reserve(90, Holding::NOTHING).unwrap();
+    assert!(budget.reserve(20, Holding::SOURCE).is_ok());
+}
+
+#[test]
+fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
+    let budget = Budget::new(100);
+    let _shard = budget.reserve(1000, Holding::NOTHING).unwrap();
+    let _nested = budget.reserve(500, Holding::SOURCE).unwrap();
+    let deepest = Holding::SOURCE.and_one();
+    let _chunk = budget.reserve(50, deepest).unwrap();
+    assert_eq!(budget.waits(), 0);
+    assert!(budget.try_overdraw(1, deepest).is_none(), "one at a time");
+}
+
+#[test]
+fn what_shrank_until_it_fits_lets_the_next_pass() {
+    let budget = Budget::new(100);
+    let mut shrunk = budget.reserve(1000, Holding::NOTHING).unwrap();
+    shrunk.shrink_to(10);
+    let _next = budget.reserve(1000, Holding::NOTHING).unwrap();
+    drop(shrunk);
+    assert_eq!(budget.waits(), 0);
+    assert!(
+        budget.try_overdraw(1, Holding::NOTHING).is_none(),
+        "the end of the first is not that of the next"
+    );
+}
+
+#[test]
+fn shrinking_gives_back_the_rest() {
+    let budget = Budget::new(100);
+    let mut reservation = budget.reserve(80, Holding::NOTHING).unwrap();
+    reservation.shrink_to(10);
+    assert_eq!(budget.used_and_peak().0, 10);
+    drop(reservation);
+    assert_eq!(budget.used_and_peak().0, 0);
+}
+
+#[test]
+fn nobody_waits_for_what_is_kept() {
+    let budget = Budget::new(100);
+    let mut header = budget.reserve(60, Holding::NOTHING).unwrap();
+    header.keep();
+    for _ in 0..20 {
+        drop(budget.reserve(90, Holding::NOTHING).unwrap());
+    }
+    assert_eq!(budget.waits(), 0);
+    assert_eq!(budget.used_and_peak(), (60, 150));
+}
+
+#[test]
+fn beside_what_is_kept_one_passes_at_a_time() {
+    let budget = Budget::new(100);
+    let _header = budget.reserve_kept(55, Holding::NOTHING).unwrap();
+    let first = budget.reserve(90, Holding::NOTHING).unwrap();
+    let waiting = {
+        let budget = Arc::clone(&budget);
+        thread::spawn(move || budget.reserve(80, Holding::NOTHING).map(drop))
+    };
+    while budget.waits() == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(budget.used_and_peak().1, 145, "the second waits");
+    drop(first);
+    assert!(waiting.join().unwrap().is_ok());
+    assert_eq!(budget.used_and_peak(), (55, 145));
+}
+
+#[test]
+fn what_passed_the_limit_and_is_kept_keeps_nobody_from_passing() {
+    let budget = Budget::new(100);
+    let mut header = budget.reserve(1000, Holding::NOTHING).unwrap();
+    header.keep();
+    let _chunk = budget.reserve(1000, Holding::NOTHING).unwrap();
+    assert_eq!(budget.waits(), 0);
+}
+
+#[test]
+fn too_much_to_keep_is_refused_by_name() {
+    let budget = Budget::new(100);
+    let most = 50 + MOST_KEPT_BEYOND;
+    let holding = Holding::NOTHING.to_hold("the header of a file");
+    let first = budget.reserve_kept(most - 10, holding).unwrap();
+    assert!(budget.reserve_kept(most + 1, holding).is_err());
+    assert_eq!(budget.waits(), 0, "no wait would help");
+    let refused = budget.reserve_kept(20, holding).unwrap_err();
+    assert_eq!(budget.waits(), 1);
+    assert!(refused.to_string().contains("the header of a file"));
+    assert!(refused.to_string().contains("files that are open"));
+    drop(first);
+    assert!(budget.reserve_kept(20, holding).is_ok());
+}
+
+#[test]
+fn those_who_wait_name_what_they_wait_for() {
+    let state = {
+        let budget = Budget::new(100);
+        let document = Holding::NOTHING.to_hold("a document");
+        let _small = budget.reserve(10, Holding::NOTHING).unwrap();
+        let mut large = budget.reserve(80, document).unwrap();
+        assert_eq!(budget.lock().working(), Some("a document"));
+        large.keep();
+        budget.lock().working()
+    };
+    assert_eq!(state, Some("a chunk"));
+}
+
+#[test]
+fn a_full_budget_evicts_from_each_in_turn() {
+    let budget = Budget::new(100);
+    let shelves = [0, 1].map(|_| Arc::new(Shelf(Mutex::default())));
+    for shelf in &shelves {
+        let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(shelf) as Arc<dyn Evict>));
+        budget.evict_from(weak);
+        let mut kept = budget.reserve(50, Holding::NOTHING).unwrap();
+        kept.keep();
+        shelf.0.lock().unwrap().push(kept);
+    }
+    let _all = budget.reserve(100, Holding::NOTHING).unwrap();
+    assert_eq!(budget.used_and_peak(), (100, 100));
+}

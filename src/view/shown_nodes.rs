@@ -1,0 +1,60 @@
+//! Arrays as views show them, those that were used last: bounded in number and in the memory that
+//! their models take, because a record may have very many fields.
+
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
+
+use super::options::ViewKind;
+use super::shown::Shown;
+use crate::store::Prefix;
+
+/// Arrays and what cannot be shown, at most.
+const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+/// Memory of their models.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// What was shown last, by view and path.
+#[derive(Debug)]
+pub(super) struct ShownNodes {
+    by_path: LruCache<(ViewKind, Prefix), Shown>,
+    memory_bytes: u64,
+}
+
+impl Default for ShownNodes {
+    fn default() -> Self {
+        ShownNodes {
+            by_path: LruCache::new(MOST),
+            memory_bytes: 0,
+        }
+    }
+}
+
+impl ShownNodes {
+    /// What is remembered of a path.
+    pub(super) fn get(&mut self, key: &(ViewKind, Prefix)) -> Option<&Shown> {
+        self.by_path.get(key)
+    }
+
+    /// Remembers another; gives those that are forgotten for it.
+    pub(super) fn put(&mut self, key: (ViewKind, Prefix), shown: Shown) -> Vec<Shown> {
+        let mut forgotten = Vec::new();
+        self.memory_bytes = self.memory_bytes.saturating_add(memory_of(&shown));
+        forgotten.extend(self.by_path.push(key, shown).map(|(_, replaced)| replaced));
+        self.memory_bytes -= forgotten.iter().map(memory_of).sum::<u64>();
+        while self.memory_bytes > MOST_BYTES
+            && let Some((_, left)) = self.by_path.pop_lru()
+        {
+            self.memory_bytes -= memory_of(&left);
+            forgotten.push(left);
+        }
+        forgotten
+    }
+}
+
+fn memory_of(shown: &Shown) -> u64 {
+    match shown {
+        Shown::Array(array) => array.node.model_bytes,
+        Shown::Plain | Shown::Unusable(_) => 0,
+    }
+}
