@@ -79,11 +79,11 @@ impl Holding {
 pub struct OutOfBudget {
     /// Bytes asked for.
     pub needed: u64,
-    /// What they were to hold.
+    /// The purpose that they were asked for.
     pub purpose: &'static str,
     /// How long it waited.
     pub waited_seconds: u64,
-    /// What holds most of the memory that it waited for.
+    /// The purpose that most of the memory in the way is held for.
     pub held_by: &'static str,
 }
 
@@ -93,7 +93,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Wait after which one may pass the limit, to break a ring of those who wait for each other.
 const FAIR_WAIT: Duration = Duration::from_secs(2);
 
-/// What may be kept beyond half of the budget, so that a small one has room for open files.
+/// Bytes that may be kept beyond half of the budget, so that a small one has room for open files.
 const MOST_KEPT_BEYOND: u64 = 16 << 20;
 
 /// A number of bytes that must not be passed.
@@ -111,7 +111,7 @@ struct State {
     /// A bit for each [`Holding`] of which one passed the limit.
     overdrawn: u32,
     waits: u64,
-    /// What is kept, of `used`.
+    /// The kept part of `used`.
     kept: u64,
     /// The rest of it by what it is for: bytes, and reservations.
     work: Vec<(&'static str, u64, u64)>,
@@ -136,7 +136,7 @@ impl State {
         }
     }
 
-    /// What most of the memory is for that will be given back by itself; `None` where none is.
+    /// The purpose that most of the memory at work serves; `None` where none is at work.
     fn working(&self) -> Option<&'static str> {
         let busy = self.work.iter().filter(|work| work.2 > 0);
         busy.max_by_key(|work| work.1).map(|work| work.0)
@@ -354,7 +354,7 @@ impl std::fmt::Debug for Budget {
     }
 }
 
-/// What is left of a reservation of which bytes are given back.
+/// The rest of a reservation after some of its bytes were given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Nothing,
@@ -366,7 +366,7 @@ enum Left {
 pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
-    /// What the work is for that it was made for; `None` once it is kept.
+    /// The purpose of the work; `None` once the bytes are kept.
     purpose: Option<&'static str>,
     /// Among whom it passed the limit, if it did.
     overdraft: Option<Holding>,

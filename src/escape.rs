@@ -62,7 +62,7 @@ impl Text {
     #[must_use]
     pub fn json(mut self, value: &Value) -> Text {
         let (out, spell) = (&mut self.0, as_in_json as Spelling);
-        // As above.
+        // Writing to a string fails only where the value itself cannot be displayed.
         let _ = write!(Escaping { out, spell }, "{value:#}");
         self.0.push('\n');
         self

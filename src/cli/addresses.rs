@@ -11,7 +11,7 @@
 
 use crate::store::address_limit;
 
-/// What a thread that reads requests takes: its buffer, its stack of 2 MiB, and some change.
+/// Address space of a thread that reads requests: its buffer, its stack of 2 MiB, and some change.
 const BYTES_PER_READER: u64 = 19 << 20;
 
 /// The part of the addresses that these threads may take.
@@ -20,7 +20,7 @@ const READERS_PART: u64 = 8;
 /// With fewer, one request that waits for a disk would hold up all others.
 const LEAST_READERS: usize = 2;
 
-/// What the process takes beside the cache.
+/// Address space of the process beside the cache.
 const BESIDE_CACHE_BYTES: u64 = 64 << 20;
 
 /// With fewer addresses not even these threads and the smallest cache have room.

@@ -22,7 +22,7 @@ const PARSED_PER_BYTE: u64 = 8;
 /// Shorter documents are parsed in memory that nobody counts.
 const SHORT_BYTES: u64 = 64 << 10;
 
-/// What an outline leaves out of its document.
+/// The parts that an outline leaves out of its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
     /// Nothing.
@@ -67,7 +67,7 @@ pub(super) struct Look<'h> {
     pub(super) settled: bool,
 }
 
-/// What is remembered of an object that was looked at.
+/// The facts that are remembered of an object that was looked at.
 fn seen_of(meta: &ObjectMeta) -> Seen {
     (meta.version, meta.access())
 }

@@ -129,15 +129,15 @@ impl Node {
     }
 }
 
-/// What stands for the prefix and the model, and how long the text of the model is, which is about
-/// the memory that it takes.
+/// A number that stands for the prefix and the model, and the length of the model's text, which is about
+/// the memory that the model takes.
 fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> (u64, u64) {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = KEYS.build_hasher();
     prefix.hash(&mut hasher);
     // The model has no attributes in it; its debug form shows all that it has, and may be long.
     let mut text = Hashed { hasher, bytes: 0 };
-    // What is written to a hasher is taken.
+    // A hasher takes all that is written to it.
     let _ = write!(text, "{metadata:?}");
     (text.hasher.finish(), text.bytes)
 }

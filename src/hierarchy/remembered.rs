@@ -20,7 +20,7 @@ const REMEMBERED_BYTES: u64 = 8 << 20;
 pub(super) struct Nodes {
     by_prefix: LruCache<Prefix, Remembered>,
     memory_bytes: u64,
-    /// Of the store that they were found in, see [`crate::store::Store::generation`].
+    /// The [generation](crate::store::Store::generation) of the store that they were found in.
     generation: u64,
 }
 

@@ -233,7 +233,7 @@ pub(crate) fn check_format(root: &Object<'_>, expected: i128) -> Result<(), Form
 /// Fails on a member that is neither known nor marked as one that need not be understood.
 pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), FormatError> {
     for (name, value) in root.iter() {
-        // What is known is not taken apart here: attributes may be long.
+        // The value stays in one piece here: attributes may be long.
         if known.contains(&name) {
             continue;
         }

@@ -39,7 +39,7 @@ enum TextPlace {
 }
 
 impl Outline {
-    /// Of a document of which nothing was read; the outline may have `limit` bytes.
+    /// The outline of a document of which nothing was read; it may have `limit` bytes.
     pub fn new(limit: usize) -> Outline {
         Outline {
             text: Vec::new(),

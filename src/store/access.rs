@@ -1,4 +1,4 @@
-//! Who may read a file that is made of several objects.
+//! The users who may read a file that is made of several objects.
 //!
 //! A file that is shown has one owner, one group and one set of permission bits; its parts may
 //! have others. A class of users (owner, group, others) of the shown file may read it only if each
@@ -33,7 +33,7 @@ pub struct Access {
 const READ: u32 = 0o444;
 
 impl ObjectMeta {
-    /// Who may do what with it.
+    /// Its owner, group and permission bits.
     pub fn access(&self) -> Access {
         Access {
             mode: self.mode,
@@ -56,7 +56,7 @@ impl Access {
     }
 }
 
-/// What must be granted before a part can be read: the right to read an object, or to search a
+/// A right that is needed before a part can be read: to read an object, or to search a
 /// directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadRight(Access);
@@ -145,7 +145,7 @@ mod tests {
         })
     }
 
-    /// As the kernel decides: the first class that a user is in counts.
+    /// The kernel's rule: the first class that a user is in counts.
     fn may_read(user: User, object: Access) -> bool {
         let (uid, [one, two]) = user;
         let is_member = (object.gid == 1 && one) || (object.gid == 2 && two);

@@ -1,4 +1,4 @@
-//! What the system lets this process have (`ulimit`); `None` where there is no limit.
+//! The limits that the system sets to this process (`ulimit`); `None` where there is none.
 
 use rustix::process::{Resource, getrlimit};
 

@@ -66,7 +66,7 @@ pub(super) struct State {
     said: Mutex<LruCache<u64, ()>>,
 }
 
-/// What takes more than a little memory, and is kept for whoever asks next: the budget takes it
+/// Files and facts that take more than a little memory, kept for the next request: the budget takes them
 /// back when it is full.
 #[derive(Debug)]
 struct Idle {
@@ -87,7 +87,7 @@ impl Evict for Idle {
 }
 
 impl State {
-    /// What the budget takes back when it is full.
+    /// The files and facts that the budget takes back when it is full.
     pub(super) fn idle(&self) -> Weak<dyn Evict> {
         Arc::downgrade(&(Arc::clone(&self.idle) as Arc<dyn Evict>))
     }

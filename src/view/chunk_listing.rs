@@ -202,7 +202,7 @@ impl StoredChunk {
     /// The chunk or directory of `indices`, in the box that this stands for.
     ///
     /// # Errors
-    /// Of a slot of which nothing can be known, where there were too many of them before.
+    /// The error of a slot of which nothing can be known, where there were too many of them before.
     fn find(
         &mut self,
         view: &View,
@@ -253,7 +253,7 @@ impl StoredChunk {
     /// them; of many, one of the shards must have an index.
     ///
     /// # Errors
-    /// What is wrong with the index of a shard, where too many names would be listed because of it.
+    /// The error of the index of a shard, where too many names would be listed because of it.
     fn is_listed(&self, view: &View, array: &Arc<ShownArray>) -> Result<bool, Error> {
         if self.places.total() <= MOST_UNKNOWN {
             return Ok(true);

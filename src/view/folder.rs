@@ -112,7 +112,7 @@ impl View {
             }
             Some(DocumentName::ZMetadata) => return Ok(Role::Edited(key)),
             Some(DocumentName::ZarrJson) => {
-                // What holds no copies needs no edit, and may be too long for one.
+                // A document without copies needs no edit, and may be too long for one.
                 let is_group = matches!(
                     &folder.place.node,
                     Node::Group(group) if group.format == ZarrFormat::V3 && !group.is_only_long

@@ -1,4 +1,4 @@
-//! Who may read what is made of several objects, or is shown elsewhere than where it is stored.
+//! The users who may read a file that is made of several objects, or is shown elsewhere than it is stored.
 //!
 //! The kernel holds each caller against the modes that the mount shows: of a file, and of the
 //! directories of the mount above it. Where those are the directories of the store, nothing else is

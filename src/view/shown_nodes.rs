@@ -14,7 +14,7 @@ const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 /// Memory of their models.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// What was shown last, by view and path.
+/// The nodes that were shown last, by view and path.
 #[derive(Debug)]
 pub(super) struct ShownNodes {
     by_path: LruCache<(ViewKind, Prefix), Shown>,
@@ -31,7 +31,7 @@ impl Default for ShownNodes {
 }
 
 impl ShownNodes {
-    /// What is remembered of a path.
+    /// The node that is remembered for a path.
     pub(super) fn get(&mut self, key: &(ViewKind, Prefix)) -> Option<&Shown> {
         self.by_path.get(key)
     }

@@ -18,7 +18,7 @@ use crate::store::{Cursor, Detail};
 /// more, none is listed, and the listing ends with the error.
 pub(super) const MOST_UNKNOWN: u64 = 1_000_000;
 
-/// What the index of a stored shard says.
+/// The state of the index of a stored shard.
 pub(super) enum Verdict {
     /// The index is true.
     Sound(Box<Locator>),

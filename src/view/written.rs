@@ -89,8 +89,8 @@ impl View {
         Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))
     }
 
-    /// Who may read the documents that the document `name` of a node is written from. What copies
-    /// others tells the names in the node's directory too.
+    /// The users who may read the documents that the document `name` of a node is written from. A document
+    /// that copies others tells the names in the node's directory too.
     fn readers_of_written(
         &self,
         path: &Prefix,
@@ -109,7 +109,7 @@ impl View {
         Ok(readers)
     }
 
-    /// Who may read the documents of the node at `path`, or go there where it has none.
+    /// The users who may read the documents of the node at `path`, or go there where it has none.
     pub(super) fn readers_of_node(&self, path: &Prefix, place: &Place) -> Result<Readers, Error> {
         let mut readers = Readers::default();
         let own = match &place.node {

@@ -19,7 +19,7 @@ impl View {
                 let Some(array) = array_in(self.shown(view, &path)?) else {
                     return Ok(Vec::new());
                 };
-                // Whoever may read a directory is told them, and may read its document or not.
+                // Users who may list a directory are told these names, whether or not they may read its document.
                 let tells = self.tells_of_document(view, &path, &array)?;
                 Ok(if tells { of_array(&array) } else { Vec::new() })
             }

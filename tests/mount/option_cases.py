@@ -70,7 +70,7 @@ def random_array(dice, store, path):
         kwargs["chunk_key_encoding"] = {"name": dice.choice(["default", "v2"]), "separator": dice.choice("./")}
     array = zarr.create_array(str(store.root), name=path, shape=shape, chunks=chunks, dtype=dtype, fill_value=fill,
                               zarr_format=store.zarr_format, attributes={"units": "K", "n": dice.randint(0, 9)}, **kwargs)
-    # Of an array without a fill value, absent chunks are what zarr-python reads in their place.
+    # zarr-python reads something in place of absent chunks of an array without a fill value: that counts.
     values = np.array(array[...]) if is_undefined else np.full(shape, fill, dtype)
     for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks))):
         if dice.random() < 0.7:

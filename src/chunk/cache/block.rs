@@ -14,7 +14,7 @@ pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 368;
 /// Names a block: a part of one version of one stored object. Equal keys name equal bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
-    /// What the block is a part of.
+    /// The array or object that the block is a part of.
     pub owner: Owner,
     /// Version of the stored object.
     pub version: Version,
@@ -22,7 +22,7 @@ pub struct BlockKey {
     pub part: Part,
 }
 
-/// What a block is a part of.
+/// The array or object that a block is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// An array, read in one of the ways that there are.

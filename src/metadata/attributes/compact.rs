@@ -45,7 +45,7 @@ struct Writer {
 /// An object or a list that is not closed yet.
 enum Level {
     Object {
-        /// What stands for each name so far.
+        /// The value of each name so far.
         names: Vec<u64>,
         expects_name: bool,
     },

@@ -43,11 +43,11 @@ const ATTEMPTS: usize = 16;
 pub(super) struct FollowedRoot {
     /// Absolute and free of links when the store was opened.
     path: PathBuf,
-    /// Of the first directory.
+    /// The owner of the first directory.
     owner: u32,
     device: u64,
     held: RwLock<Arc<Root>>,
-    /// Of the directory that is held.
+    /// The generation of the directory that is held.
     generation: AtomicU32,
 }
 

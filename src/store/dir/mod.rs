@@ -118,7 +118,7 @@ impl Store for DirStore {
     }
 }
 
-/// What is at `key` of the directory `root`.
+/// The entry at `key` of the directory `root`.
 fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
     // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
     let Some(resolved) = root.resolve(&key.to_prefix(), OFlags::PATH)? else {

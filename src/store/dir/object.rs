@@ -14,7 +14,7 @@ use crate::store::{Key, Object, ObjectMeta, StoreError};
 pub(super) struct DirObject {
     key: Key,
     fd: OwnedFd,
-    /// Of the directory that it was opened in.
+    /// The generation of the directory that it was opened in.
     generation: u32,
     meta: ObjectMeta,
 }

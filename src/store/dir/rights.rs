@@ -25,7 +25,7 @@ use rustix::io::Errno;
 
 use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
 
-/// Who looks at what a store tells.
+/// The users who look at what a store tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
     /// The daemon's own user, who is given what the system gives to the daemon.
@@ -65,7 +65,7 @@ fn under(
     meta: ObjectMeta,
     read: impl FnOnce(&mut [u8; LIST_BYTES]) -> Result<usize, Errno>,
 ) -> ObjectMeta {
-    // What only its owner may touch, only its owner may touch: whatever a list says is masked.
+    // The mask of a list is the group's bits: without any, no entry of the list grants anything.
     if meta.mode | 0o700 == 0o700 {
         return meta;
     }

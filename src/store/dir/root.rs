@@ -135,7 +135,7 @@ impl Root {
         }
     }
 
-    /// What is told of the directory.
+    /// The attributes of the directory, as they are told to those who look.
     pub(super) fn own_meta(&self) -> Result<ObjectMeta, StoreError> {
         let meta = object_meta_in(self.generation, &self.stat()?);
         Ok(match self.sharing {
@@ -144,7 +144,7 @@ impl Root {
         })
     }
 
-    /// What is told of what `path` led to, of which `stat` was just asked.
+    /// The attributes of the entry that `path` led to, of which `stat` was just asked.
     pub(super) fn meta(&self, resolved: &Resolved, path: &Prefix, stat: &Stat) -> ObjectMeta {
         let meta = object_meta_in(self.generation, stat);
         if self.sharing == Sharing::Nobody {
@@ -157,7 +157,7 @@ impl Root {
         }
     }
 
-    /// What is told of the entry `name`, which `stat` was just asked of, in an open directory.
+    /// The attributes of the entry `name` of an open directory, of which `stat` was just asked.
     pub(super) fn entry_meta(
         &self,
         directory: BorrowedFd<'_>,

@@ -84,7 +84,7 @@ impl Place {
         }
     }
 
-    /// What is told of the file that has these attributes.
+    /// The attributes that are told of the file.
     fn told(&self, meta: ObjectMeta) -> ObjectMeta {
         match self.sharing {
             Sharing::Nobody => meta,

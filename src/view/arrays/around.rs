@@ -47,7 +47,7 @@ impl View {
                 continue;
             };
             let place = match self.place(ViewKind::Arrays, &child) {
-                // What the store does not show is no reason to show nothing else.
+                // A coordinate that the store does not show is no reason to show nothing else.
                 Err(Error::Store(error)) if is_closed(&error) => {
                     inputs.see_way(&self.shared.sources, &child)?;
                     continue;
@@ -73,7 +73,7 @@ impl View {
                     inputs.add_all(&own);
                     coordinates.push((name.clone(), attributes));
                 }
-                // What is wrong with a coordinate is said where that is shown; and the attributes
+                // An error of a coordinate is told where the coordinate is shown; and the attributes
                 // of one that fewer may read are shown only there.
                 Ok(_) => inputs.add_seen(&own),
                 Err(Error::Store(error)) if is_closed(&error) => {

@@ -16,7 +16,7 @@ use super::super::View;
 pub(super) struct Audience(Option<Access>);
 
 impl View {
-    /// Who may read a file of these attributes and read bits.
+    /// The users who may read a file of these attributes and read bits.
     pub(super) fn audience(&self, meta: &ObjectMeta, bits: u32) -> Audience {
         let shown = meta.access().with_mode(bits & !self.options.umask);
         Audience(self.options.arrays.others_look.then_some(shown))

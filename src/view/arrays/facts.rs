@@ -29,7 +29,7 @@ const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// Of attributes that are longer than this part of the cache, only short members are made a tree.
 const TREE_PART: u64 = 256;
-/// What is made a tree in any case, in bytes of JSON.
+/// Attributes up to this many bytes of JSON become a tree in any case.
 const LEAST_TREE_BYTES: u64 = 256 << 10;
 
 /// Attributes as they were read.

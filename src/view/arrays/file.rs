@@ -24,7 +24,7 @@ pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// What an array of a file takes: its node, its layout, where it is.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
 
-/// What a format makes of the model of an array: a few texts and trees that are about as large.
+/// Texts and trees that a format makes of the model of an array, each about as large as the model.
 const MODEL_COPIES: u64 = 4;
 
 /// One version of a whole-array file, but for the bytes of its elements.
@@ -42,7 +42,7 @@ pub(in crate::view) struct PlainFile {
     /// What it does not hold of a group.
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Arc<Inputs>,
-    /// Of a long text, which is not in `layout` but in the cache, its bytes.
+    /// The length of a long text, which is in the cache and not in `layout`.
     pub(super) text_len: Option<u64>,
     /// When the inputs were last seen unchanged.
     checked: Mutex<Option<Instant>>,

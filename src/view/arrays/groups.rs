@@ -35,7 +35,7 @@ struct Gathering<'v> {
     format: FileFormat,
     sources: Vec<Source>,
     inputs: Inputs,
-    /// As the file will be shown: what fewer may read is left out.
+    /// The access that the file will be shown with: parts that fewer users may read are left out.
     shown: Access,
     n_nodes: usize,
     /// What has been gathered so far takes, about, and the room that it has.
@@ -118,7 +118,7 @@ impl View {
         }
     }
 
-    /// What the file of a group is made from but for the children, and the attributes of the group.
+    /// The documents that the file of a group is made from but for the children, and its attributes.
     fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
         let facts = self.group_facts(&folder.path)?;
         let mut own = facts.inputs.clone();
@@ -168,7 +168,7 @@ impl View {
 }
 
 impl Gathering<'_> {
-    /// What is at `path`, of which the file is made.
+    /// The node at `path`, which the file is made of.
     fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
         let view = self.view;
         let folder = view.folder(ViewKind::Arrays, path)?;

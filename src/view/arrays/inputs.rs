@@ -31,7 +31,7 @@ enum Place {
     Way(Prefix),
 }
 
-/// What was at a place.
+/// The object that was found at a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Seen {
     /// None of a directory whose contents do not matter.
@@ -79,7 +79,7 @@ impl Inputs {
         self.entries.insert(place, meta.map(Seen::from));
     }
 
-    /// Who may read all that the file was made from.
+    /// The users who may read all that the file was made from.
     pub(super) fn readers(&self) -> &Readers {
         &self.readers
     }
@@ -165,7 +165,7 @@ impl Inputs {
 }
 
 impl Place {
-    /// What is there now.
+    /// The object that is there now.
     fn now(&self, sources: &Sources) -> Result<Option<Seen>, StoreError> {
         Ok(match self {
             Place::Object(key) => {

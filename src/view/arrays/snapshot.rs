@@ -45,7 +45,7 @@ pub(in crate::view) struct Snapshot {
     sources: Arc<Sources>,
     /// Nothing changes.
     immutable: bool,
-    /// Who may read the file, and so all of its chunks.
+    /// The users who may read the file, and so all of its chunks.
     audience: Audience,
     /// The document of each array, by the identity of its reader.
     documents: HashMap<ReaderIdentity, (Key, Version)>,
