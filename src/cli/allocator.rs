@@ -7,14 +7,23 @@
 
 #![expect(unsafe_code, reason = "mallopt(3) has no safe form")]
 
-/// Blocks of so many bytes and more are mapped by themselves. What chunks are decoded into lies in
-/// slabs of its own where it is as long ([`crate::buffers`]).
+/// Blocks of so many bytes and more are mapped by themselves. Chunks as long as that are decoded into
+/// slabs ([`crate::buffers`]).
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES: i32 = 2 << 20;
+
+/// Free bytes at the end of a heap that stay there. C-Blosc asks for up to a megabyte each time that it
+/// decodes a part of a chunk: a heap that gave that back would have its pages cleared again each time.
+/// The allocator's own rule is twice the length that is mapped, where that is not set.
+#[cfg(target_env = "gnu")]
+const KEPT_BYTES: i32 = 2 * MAPPED_BYTES;
 
 /// Keeps long blocks out of the heaps of threads. To be called before there are threads.
 pub(crate) fn map_long_blocks() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it changes numbers of the allocator, under the allocator's own lock.
-    let _is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES) };
+    // SAFETY: both change numbers of the allocator, under the allocator's own lock.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
+    }
 }
