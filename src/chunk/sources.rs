@@ -11,7 +11,8 @@ use lru::LruCache;
 use super::Counters;
 use super::ways::Ways;
 use crate::store::{
-    Access, Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError, Version, descriptor_limit,
+    Access, Key, Object, ObjectMeta, Prefix, ReadRight, StatKind, Store, StoreError, Version,
+    descriptor_limit,
 };
 
 /// Most descriptors kept after their last reader; shards are few and each serves many chunks.
@@ -39,7 +40,9 @@ pub struct Sources {
     freshness: Freshness,
     counters: Arc<Counters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
-    ways: Ways,
+    /// The directories on the way to objects; `None` where nobody but the daemon's own user looks, whom
+    /// the system itself holds to his rights.
+    ways: Option<Ways>,
 }
 
 impl Sources {
@@ -50,18 +53,25 @@ impl Sources {
             freshness,
             counters,
             kept: Mutex::new(LruCache::new(most_kept_open(descriptor_limit()))),
-            ways: Ways::new((freshness == Freshness::Checked).then_some(Duration::ZERO)),
+            ways: None,
         }
     }
 
-    /// The same, where owners and modes of directories are trusted for `ttl`.
+    /// The same, where other users look, whose rights count. Owners and modes of directories are
+    /// trusted for `ttl`.
     #[must_use]
-    pub fn trusting_directories_for(self, ttl: Duration) -> Sources {
+    pub fn for_others(self, ttl: Duration) -> Sources {
         let ttl = (self.freshness == Freshness::Checked).then_some(ttl);
         Sources {
-            ways: Ways::new(ttl),
+            ways: Some(Ways::new(ttl)),
             ..self
         }
+    }
+
+    /// The right to read an object with these attributes; `None` where no rights count.
+    pub fn object_right(&self, meta: &ObjectMeta) -> Option<ReadRight> {
+        let right = ReadRight::of_object(meta.access());
+        self.ways.is_some().then_some(right)
     }
 
     /// The store that objects are opened in.
@@ -103,12 +113,15 @@ impl Sources {
     }
 
     /// Owner and mode of a directory, as they were a little while ago at most; `None` where there
-    /// is none. For the directories on the way to many objects.
+    /// is none, or where no rights count. For the directories on the way to many objects.
     ///
     /// # Errors
     /// As [`Store::stat`].
     pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
-        self.ways.directory(&*self.store, prefix)
+        match &self.ways {
+            Some(ways) => ways.directory(&*self.store, prefix),
+            None => Ok(None),
+        }
     }
 
     /// As [`Sources::stat`], of a version that is settled.

@@ -75,6 +75,8 @@ fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .append(true)
         .custom_flags(nonblock)
+        // It names keys, also those in directories that other users may not list.
+        .mode(0o600)
         .open(path)?;
     check_type(file.metadata()?.file_type())?;
     // Lines for a terminal that is slow are to wait, not to be lost.

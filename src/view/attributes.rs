@@ -17,8 +17,8 @@ impl View {
     /// The attributes of `vnode`; `None` when it is gone.
     pub(super) fn attributes_of(&self, vnode: &Vnode) -> Result<Option<Attributes>, Error> {
         match vnode {
-            Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root))),
-            Vnode::Statistics => Ok(Some(self.file(&self.root, statistics::SIZE, 0))),
+            Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root_meta()))),
+            Vnode::Statistics => Ok(Some(self.file(&self.root_meta(), statistics::SIZE, 0))),
             Vnode::Prefix { view, path } => {
                 let meta = self.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.directory(&meta)))
@@ -59,6 +59,13 @@ impl View {
                 self.chunk(&array, &place.indices, stored)
             }
         }
+    }
+
+    /// The attributes of the store's root as they are now, or were when the store was last there: the
+    /// mount's own directories outlive it.
+    fn root_meta(&self) -> ObjectMeta {
+        let now = self.shared.sources.store().stat_root();
+        now.unwrap_or(self.root)
     }
 
     /// `ERROR.txt` of the node at `path`; `None` when it can be shown.

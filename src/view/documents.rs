@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::View;
 use super::attributes::{array_in, hash};
+use super::current::look_twice;
 use super::options::ViewKind;
 use super::rights::is_closed;
 use super::shown::{Form, Shown, ShownArray};
@@ -31,12 +32,25 @@ impl View {
         view: ViewKind,
         key: &Key,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        look_twice(|| self.try_document(view, key))
+    }
+
+    fn try_document(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
         let Some(meta) = self.shared.sources.stat_settled(key)? else {
             return Ok(None);
         };
-        // An edit depends on the model too, which may be behind the document.
+        // An edit depends on the model too, which must not be behind the document.
         let (identity, epoch) = match self.array_of_document(view, key)? {
-            Some(array) => (array.node.identity, 0),
+            Some(array) => {
+                if array.node.document.key == *key && !self.options.immutable {
+                    self.check_version(&array.node, &array.path, Some(meta.version))?;
+                }
+                (array.node.identity, 0)
+            }
             None => (0, self.epoch(meta.size())),
         };
         let block_key = BlockKey {

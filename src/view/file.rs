@@ -174,7 +174,11 @@ impl View {
         let absent = |array: Arc<ShownArray>, attributes: Option<Attributes>| {
             attributes.map(|attributes| self.opened(attributes, Content::Absent(array)))
         };
-        let Some(object) = reader.open_stored(indices, None)? else {
+        let found = reader.open_stored(indices, None)?;
+        if array.form != Form::Stored {
+            self.check_current(&array.node, &array.path)?;
+        }
+        let Some(object) = found else {
             let attributes = self.absent_chunk(&array)?;
             return Ok(absent(array, attributes));
         };

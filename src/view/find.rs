@@ -136,21 +136,26 @@ impl View {
         array: &ShownArray,
         name: Name,
     ) -> Result<Option<FoundVnode>, Error> {
-        match name {
+        let found = match name {
             Name::Directory(first) => {
                 let attributes = self.chunk_directory(array, &first)?;
                 let place = chunk_place(view, array, first);
-                Ok(attributes.map(|attributes| (Vnode::ChunkDirectory(place), attributes)))
+                attributes.map(|attributes| (Vnode::ChunkDirectory(place), attributes))
             }
             // Leftovers of a resize are owned by the array, and not shown.
             Name::Chunk(indices) if array.grid().contains(&indices) => {
                 let stored = array.reader.stat_stored(&indices)?;
                 let attributes = self.chunk(array, &indices, stored)?;
                 let place = chunk_place(view, array, indices);
-                Ok(attributes.map(|attributes| (Vnode::Chunk(place), attributes)))
+                attributes.map(|attributes| (Vnode::Chunk(place), attributes))
             }
-            Name::Chunk(_) | Name::Other => Ok(None),
+            Name::Chunk(_) | Name::Other => None,
+        };
+        if found.is_none() {
+            // It may be absent from another array than the one that is there by now.
+            self.check_current(&array.node, &array.path)?;
         }
+        Ok(found)
     }
 }
 

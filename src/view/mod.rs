@@ -9,6 +9,7 @@ mod arrays;
 mod attributes;
 mod chunk_file;
 mod chunk_listing;
+mod current;
 mod documents;
 mod file;
 mod find;
@@ -96,7 +97,10 @@ impl View {
         };
         let root = store.stat_root()?;
         let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck);
-        let sources = Sources::new(store, freshness, Arc::clone(&counters));
+        let mut sources = Sources::new(store, freshness, Arc::clone(&counters));
+        if options.arrays.others_look {
+            sources = sources.for_others(options.ttl);
+        }
         let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters));
         let arrays = arrays::State::default();
         // After the cache: chunks are decoded again sooner than headers are made again.
@@ -104,7 +108,7 @@ impl View {
         Ok(View {
             hierarchy,
             shared: Shared {
-                sources: Arc::new(sources.trusting_directories_for(options.ttl)),
+                sources: Arc::new(sources),
                 cache,
                 workers: Workers::for_this_machine(address_limit()),
                 max_chunk_bytes: options.max_chunk_bytes,

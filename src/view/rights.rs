@@ -49,7 +49,9 @@ impl View {
         meta: &ObjectMeta,
         readers: &mut Readers,
     ) -> Result<(), Error> {
-        readers.add(ReadRight::of_object(meta.access()));
+        if let Some(right) = self.shared.sources.object_right(meta) {
+            readers.add(right);
+        }
         self.add_way(&key.parent(), readers)
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::View;
 use super::attributes::hash;
+use super::current::look_twice;
 use super::options::ViewKind;
 use super::place::Place;
 use super::rights::limited;
@@ -28,6 +29,15 @@ impl View {
         path: &Prefix,
         name: DocumentName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        look_twice(|| self.try_written(view, path, name))
+    }
+
+    fn try_written(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        name: DocumentName,
+    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
         let place = self.place(view, path)?;
         if !place.written().contains(&name) {
             return Ok(None);
@@ -35,9 +45,14 @@ impl View {
         let Some((backing, attributes)) = self.backing(view, path, &place)? else {
             return Ok(None);
         };
+        if let Node::Array(node) = &place.node
+            && !self.options.immutable
+        {
+            // It is written from the model, which must not be behind its document.
+            self.check_version(node, path, Some(backing.version))?;
+        }
         let readers = self.readers_of_written(path, &place, name)?;
         let meta = limited(&backing, &readers);
-        // What is written of an array comes from its model too, which may be behind its document.
         let (identity, epoch) = match &place.node {
             Node::Array(node) => (node.identity, 0),
             _ => (0, self.epoch(meta.size())),

@@ -54,8 +54,7 @@ impl View {
         self.add_way(path, &mut to_tell)?;
         let document = &array.node.document;
         self.add_object(&document.key, &document.meta, &mut to_read)?;
-        let alone = !self.options.arrays.others_look;
-        Ok(alone || to_read.include(directory.access(), &to_tell))
+        Ok(to_read.include(directory.access(), &to_tell))
     }
 }
 

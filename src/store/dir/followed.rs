@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A daemon of root must not be led elsewhere by those who may write to a directory above the store.
-//! So no symbolic link is followed, and the other directory must be of the same owner and on the
-//! same device as the first one was.
+//! So no symbolic link is followed, and the other directory must be of the same owner as the one
+//! that it replaces, and on the same device.
 //!
 //! The new directory may hold files with the inode numbers, sizes and times of old ones. Each
 //! [`Root`] has a generation, which is a part of the versions of its files, so that none of them
@@ -43,8 +43,7 @@ const ATTEMPTS: usize = 16;
 pub(super) struct FollowedRoot {
     /// Absolute and free of links when the store was opened.
     path: PathBuf,
-    /// The owner of the first directory.
-    owner: u32,
+    /// The file system of the first directory.
     device: u64,
     held: RwLock<Arc<Root>>,
     /// The generation of the directory that is held.
@@ -78,7 +77,6 @@ impl FollowedRoot {
         let stat = root.stat()?;
         Ok(FollowedRoot {
             path: resolved,
-            owner: stat.st_uid,
             device: stat.st_dev,
             held: RwLock::new(Arc::new(root)),
             generation: AtomicU32::new(0),
@@ -151,11 +149,9 @@ impl FollowedRoot {
             .open_in_place(&self.path)
             .map_err(|errno| self.refused(errno))?;
         let stat = opened.stat()?;
-        if stat.st_uid != self.owner {
-            return Err(self.unlike(&format!(
-                "owned by user {}, not {}",
-                stat.st_uid, self.owner
-            )));
+        let owner = held.stat()?.st_uid;
+        if stat.st_uid != owner {
+            return Err(self.unlike(&format!("owned by user {}, not {owner}", stat.st_uid)));
         }
         if stat.st_dev != self.device {
             return Err(self.unlike("on another file system"));

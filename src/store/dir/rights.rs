@@ -65,21 +65,26 @@ fn under(
     meta: ObjectMeta,
     read: impl FnOnce(&mut [u8; LIST_BYTES]) -> Result<usize, Errno>,
 ) -> ObjectMeta {
+    ObjectMeta {
+        mode: left_under(meta.mode, read),
+        ..meta
+    }
+}
+
+/// The bits of `mode` that are left under the list that `read` gives.
+fn left_under(mode: u32, read: impl FnOnce(&mut [u8; LIST_BYTES]) -> Result<usize, Errno>) -> u32 {
     // The mask of a list is the group's bits: without any, no entry of the list grants anything.
-    if meta.mode | 0o700 == 0o700 {
-        return meta;
+    if mode | 0o700 == 0o700 {
+        return mode;
     }
     let mut list = [0; LIST_BYTES];
     let others = match read(&mut list) {
-        Err(Errno::NODATA | Errno::NOTSUP) => return meta,
+        Err(Errno::NODATA | Errno::NOTSUP) => return mode,
         Ok(len) => list.get(..len).and_then(granted_to_all).unwrap_or(0),
         // Not known is not granted.
         Err(_) => 0,
     };
-    ObjectMeta {
-        mode: meta.mode & (0o700 | others),
-        ..meta
-    }
+    mode & (0o700 | others)
 }
 
 /// The bits that a list grants to everybody: others, and each that it names. `None` when it is no
@@ -137,9 +142,10 @@ pub(super) fn through_links(root: BorrowedFd<'_>, path: &Prefix, meta: ObjectMet
 fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
     let mut readers = Readers::default();
     for directory in directories_through(root, path)? {
-        let metadata = fs::symlink_metadata(directory).ok()?;
+        let metadata = fs::symlink_metadata(&directory).ok()?;
+        let mode = metadata.mode() & 0o777;
         readers.add(ReadRight::of_directory(Access {
-            mode: metadata.mode() & 0o777,
+            mode: left_under(mode, |list| getxattr(&directory, LIST, list)),
             uid: metadata.uid(),
             gid: metadata.gid(),
         }));

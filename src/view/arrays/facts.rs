@@ -149,8 +149,7 @@ impl View {
     /// Forgets what is remembered of the node at `path`.
     pub(super) fn forget_node(&self, path: &Prefix) -> Result<(), Error> {
         if let Node::Array(node) = self.place(ViewKind::Arrays, path)?.node {
-            self.hierarchy.forget(&node.prefix);
-            self.hierarchy.forget(&node.document.key.parent());
+            self.forget_array(&node, path);
         }
         self.hierarchy.forget(path);
         Ok(())

@@ -92,7 +92,9 @@ impl Inputs {
         meta: &ObjectMeta,
     ) -> Result<(), Error> {
         self.add_object(key, Some(meta));
-        self.readers.add(ReadRight::of_object(meta.access()));
+        if let Some(right) = sources.object_right(meta) {
+            self.readers.add(right);
+        }
         self.add_way(sources, &key.parent())
     }
 
