@@ -28,6 +28,11 @@ use smallvec::SmallVec;
 pub trait Evict: Send + Sync {
     /// Drops the entry used longest ago; `false` when there is none.
     fn evict_one(&self) -> bool;
+
+    /// As [`Evict::evict_one`], of entries that count as kept ([`Reservation::keep`]).
+    fn evict_kept(&self) -> bool {
+        false
+    }
 }
 
 /// How many reservations the caller already holds, each taken while it held those before:
@@ -168,6 +173,15 @@ impl Budget {
         known.iter().any(|evict| evict.evict_one())
     }
 
+    /// Evicts what counts as kept; `false` when there is none.
+    fn evict_kept(&self) -> bool {
+        let known: SmallVec<[_; 4]> = {
+            let known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
+            known.iter().filter_map(Weak::upgrade).collect()
+        };
+        known.iter().any(|evict| evict.evict_kept())
+    }
+
     /// The limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
@@ -230,47 +244,40 @@ impl Budget {
     }
 
     /// Reserves `bytes` for what stays while a file is open, so that no wait frees it. All that is
-    /// kept in this way takes half of the budget at most, and `MOST_KEPT_BEYOND` more.
+    /// kept in this way takes half of the budget at most, and `MOST_KEPT_BEYOND` more. The budget
+    /// is passed only where nothing is left to evict.
     ///
     /// # Errors
-    /// [`OutOfBudget`], at once where it is too much by itself, and soon where files are open that do
-    /// not leave room for it: they may be closed in a moment.
+    /// [`OutOfBudget`], at once, where others keep too much beside it: no wait makes them give that
+    /// back.
     pub fn reserve_kept(
         self: &Arc<Self>,
         bytes: u64,
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
         let most = (self.limit / 2).saturating_add(MOST_KEPT_BEYOND);
-        let asked = Instant::now();
-        let mut waited = false;
+        let mut is_evicted = false;
         loop {
             let mut state = self.lock();
-            if state.kept.saturating_add(bytes) <= most {
+            let is_too_much = state.kept.saturating_add(bytes) > most;
+            let fits = state.used.saturating_add(bytes) <= self.limit;
+            if !is_too_much && (fits || is_evicted) {
                 let mut reservation = self.grant(&mut state, bytes, holding, None);
                 drop(state);
                 reservation.keep();
-                break Ok(reservation);
+                return Ok(reservation);
             }
-            let is_kept = state.kept > 0;
             drop(state);
-            if self.evict_one() {
-                continue;
+            if !is_too_much {
+                is_evicted = !self.evict_one();
+            } else if !self.evict_kept() {
+                return Err(OutOfBudget {
+                    needed: bytes,
+                    purpose: holding.purpose,
+                    waited_seconds: 0,
+                    held_by: "files that are open",
+                });
             }
-            let error = OutOfBudget {
-                needed: bytes,
-                purpose: holding.purpose,
-                waited_seconds: asked.elapsed().as_secs(),
-                held_by: "files that are open",
-            };
-            // Alone it would not fit either.
-            if !is_kept || bytes > most {
-                break Err(error);
-            }
-            if !waited {
-                self.lock().waits += 1;
-                waited = true;
-            }
-            self.wait(error, asked + FAIR_WAIT)?;
         }
     }
 

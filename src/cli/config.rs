@@ -122,9 +122,10 @@ impl Task {
             return Err(CliError::Usage(format!("{what} missing")));
         };
         let log = log_config(&args)?;
+        let others_look = options.access == Access::Everyone;
         if args.info {
             let store = StoreArgument::resolve(store)?;
-            let arrays = array_options(&args, &store, false)?;
+            let arrays = array_options(&args, &store, others_look)?;
             return Ok(Task::Info(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
@@ -144,7 +145,6 @@ impl Task {
             )));
         };
         let store = StoreArgument::resolve(store)?;
-        let others_look = options.access == Access::Everyone;
         let arrays = array_options(&args, &store, others_look)?;
         Ok(Task::Mount(Box::new(MountConfig {
             symlinks: symlinks(&args),

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use self::args::Args;
 use self::at::AtError;
-use self::config::{InfoConfig, LogConfig, MountConfig, StoreArgument, Task};
+use self::config::{ArrayOptions, InfoConfig, LogConfig, MountConfig, StoreArgument, Task};
 use self::daemon::{Forked, Report};
 use self::error::CliError;
 use self::info::InfoOptions;
@@ -73,7 +73,8 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 /// `--info`.
 fn tell(config: &InfoConfig) -> Result<(), CliError> {
     start_log(&config.log, Audience::Terminal)?;
-    let store = open(&config.store, config.symlinks, Sharing::Nobody)?;
+    let sharing = sharing(config.arrays.as_ref());
+    let store = open(&config.store, config.symlinks, sharing)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
@@ -173,14 +174,18 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
     Ok((session, mountpoint))
 }
 
+/// The users who look at the files of these options.
+fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
+    match arrays {
+        Some(arrays) if arrays.others_look => Sharing::Others,
+        _ => Sharing::Nobody,
+    }
+}
+
 /// The file system of a store. Reads nothing but the attributes of its root and, so that a
 /// STORE without anything of Zarr in it is an error, what lives there.
 fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
-    let sharing = if config.view.arrays.others_look {
-        Sharing::Others
-    } else {
-        Sharing::Nobody
-    };
+    let sharing = sharing(Some(&config.view.arrays));
     let store = open(&config.store, config.symlinks, sharing)?;
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
     if !view.finds_anything().map_err(CliError::failed)? {

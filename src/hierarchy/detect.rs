@@ -8,7 +8,8 @@ use super::{Hierarchy, Text};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::metadata::{
-    NodeMetadata, ZarrFormat, check_array_document_len, draft, n5, pre_v1, v1, v2, v3,
+    NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5, pre_v1, v1, v2,
+    v3,
 };
 use crate::store::{Key, ObjectMeta, Prefix, StoreError};
 
@@ -243,13 +244,32 @@ impl<'h> Look<'h> {
         }
     }
 
+    /// Whether the parts of `document` that its outline leaves out are sound: views edit the whole.
+    fn check_outlined(&self, document: &Document) -> Result<Result<(), FormatError>, Error> {
+        // Its caller holds the outline.
+        let holding = Holding::SOURCE.and_one().to_hold("a document");
+        let whole = self
+            .hierarchy
+            .read_as(&document.key, holding, |bytes| bytes.saturating_mul(2))?
+            .filter(|whole| whole.document.meta.version == document.meta.version)
+            .ok_or(Error::Stale)?;
+        Ok(check_outlined(&whole.bytes))
+    }
+
     fn zarr_json(&mut self, prefix: &Prefix, text: Text, cut: Cut) -> Result<Node, Error> {
         let document = text.document;
         let error = match v3::parse(&text.bytes) {
             Ok(NodeMetadata::Array(metadata)) => {
                 let bytes = usize::try_from(document.meta.size()).unwrap_or(usize::MAX);
-                let metadata = check_array_document_len(bytes).map(|()| *metadata);
-                return Ok(Node::array(prefix, document, None, metadata));
+                if let Err(error) = check_array_document_len(bytes) {
+                    return Ok(Node::array(prefix, document, None, Err(error)));
+                }
+                if cut != Cut::Nothing
+                    && let Err(error) = self.check_outlined(&document)?
+                {
+                    return Ok(Node::broken(document, error));
+                }
+                return Ok(Node::array(prefix, document, None, Ok(*metadata)));
             }
             Ok(NodeMetadata::Group(_)) => {
                 return Ok(Node::Group(GroupNode {

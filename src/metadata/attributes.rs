@@ -26,6 +26,9 @@ pub const MEMORY_PER_BYTE: u64 = size_of::<Json>() as u64;
 /// most of all such members, in bytes of JSON.
 const MOST_MEMBER_BYTES: usize = 4 << 10;
 const MOST_SHORT_BYTES: usize = 64 << 10;
+/// Members that say where an array lies in space, and are made a tree up to a greater length.
+const OF_AXES: [&str; 2] = ["multiscales", "ome"];
+const MOST_AXES_BYTES: usize = 256 << 10;
 
 /// The attributes of a node, in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -91,18 +94,28 @@ impl Attributes {
         check_len(text.len())?;
         let document = Document::parse(text)?;
         let mut left = MOST_SHORT_BYTES;
-        let mut short = Vec::new();
+        let mut number = 0;
+        let mut short = HashMap::new();
         json::for_each_member(document.value()?, |name, value| {
             let bytes = name.len() + value.get().len();
-            if bytes <= MOST_MEMBER_BYTES.min(left) {
-                left -= bytes;
-                short.push((name.to_owned(), value));
+            let is_of_axes = OF_AXES.contains(&name) && bytes <= MOST_AXES_BYTES;
+            // Of two members of one name the last counts, also where it is too long.
+            if let Some((_, _, counted)) = short.remove(name) {
+                left += counted;
+            }
+            if is_of_axes || bytes <= MOST_MEMBER_BYTES.min(left) {
+                let counted = if is_of_axes { 0 } else { bytes };
+                left -= counted;
+                number += 1;
+                short.insert(name.to_owned(), (number, value, counted));
             }
         })
         .map_err(|error| error.within("attributes"))?;
+        let mut short: Vec<_> = short.into_iter().collect();
+        short.sort_unstable_by_key(|(_, (number, ..))| *number);
         short
             .into_iter()
-            .map(|(name, value)| Ok((name, tree(value, 1)?)))
+            .map(|(name, (_, value, _))| Ok((name, tree(value, 1)?)))
             .collect()
     }
 
@@ -281,6 +294,18 @@ fn number(text: &str) -> Result<Json, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_long_ones_the_last_of_a_name_counts_and_axes_are_read_at_any_length() {
+        let (long, axes) = ("1,".repeat(MOST_MEMBER_BYTES), "1,".repeat(100 << 10));
+        let text = format!(
+            r#"{{"a": 1, "b": 1, "ome": [{axes}1], "b": [{long}1], "a": 2, "multiscales": [{axes}{axes}1]}}"#
+        );
+        let attributes = Attributes::parse_short(text.as_bytes()).unwrap();
+        let names: Vec<&str> = attributes.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["ome", "a"]);
+        assert_eq!(attributes.number("a"), Some(2.0));
+    }
 
     #[test]
     fn of_long_ones_the_short_members_are_read() {

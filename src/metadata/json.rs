@@ -269,6 +269,16 @@ pub(crate) fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
     }
 }
 
+/// Checks the parts of the document `text` that an outline of it leaves out: the whole is JSON, and its
+/// attributes are an object.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub fn check_outlined(text: &[u8]) -> Result<(), FormatError> {
+    check_attributes(&Document::parse(text)?.root()?)
+}
+
 /// The longest value that is spelled in full, in characters.
 const LONGEST_SPELLED: usize = 4096;
 

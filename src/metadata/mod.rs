@@ -32,7 +32,7 @@ pub mod write;
 pub use attributes::{Attributes, Json};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
-pub use json::check_array_document_len;
+pub use json::{check_array_document_len, check_outlined};
 pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};

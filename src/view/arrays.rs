@@ -26,6 +26,7 @@ mod snapshot;
 mod snapshots;
 mod text;
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -37,6 +38,7 @@ use crate::store::Prefix;
 use around::GroupFacts;
 use facts::ArrayFacts;
 use file::{Kept, PlainFile};
+pub(in crate::view) use long_text::KeptText;
 pub(super) use reading::PlainOpen;
 pub use reading::cache_for;
 pub use sidecar::{GroupOutcome, Outcome};
@@ -60,6 +62,8 @@ pub(super) struct State {
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, Kept>>,
     idle: Arc<Idle>,
+    /// Long texts that are open, by the identity of their file.
+    texts: Mutex<HashMap<u64, Weak<KeptText>>>,
     snapshots: Mutex<Snapshots>,
     gathering: Mutex<()>,
     writing: Mutex<()>,
@@ -84,6 +88,10 @@ impl Evict for Idle {
         let file = lock(&self.files).pop_lru();
         file.is_some()
     }
+
+    fn evict_kept(&self) -> bool {
+        self.evict_one()
+    }
 }
 
 impl State {
@@ -99,6 +107,7 @@ impl Default for State {
             facts: Mutex::new(LruCache::new(KEPT_FACTS)),
             groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
+            texts: Mutex::default(),
             idle: Arc::new(Idle {
                 facts: Mutex::default(),
                 files: Mutex::new(LruCache::new(KEPT_LARGE)),

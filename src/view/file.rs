@@ -9,11 +9,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
-use super::arrays::PlainOpen;
+use super::arrays::{KeptText, PlainOpen};
 use super::chunk_file::ChunkFile;
 use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
-use crate::budget::Reservation;
 use crate::buffers::{Buffer, NoMemory, zeroed};
 use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
@@ -57,11 +56,8 @@ pub(super) enum Content {
     },
     /// A short generated text.
     Generated(Vec<u8>),
-    /// A long one, and its memory.
-    Kept {
-        text: Vec<u8>,
-        _reservation: Reservation,
-    },
+    /// A long one, which all who have it open share.
+    Kept(Arc<KeptText>),
     /// Counters, as they were when the file was opened.
     Statistics(Vec<u8>),
 }
@@ -302,9 +298,10 @@ impl OpenFile {
                 array.reader.layout().fill_absent(offset, buf);
                 Ok(())
             })),
-            Content::Generated(text) | Content::Statistics(text) | Content::Kept { text, .. } => {
+            Content::Generated(text) | Content::Statistics(text) => {
                 Some(Ok(Data::Bytes(text.get(range).unwrap_or_default())))
             }
+            Content::Kept(text) => Some(Ok(Data::Bytes(text.get(range).unwrap_or_default()))),
             Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
             Content::Chunk(chunk) => {
                 if let Some(block) = chunk.cached(&self.view, len) {
@@ -376,7 +373,7 @@ impl OpenFile {
             Content::Stored(_)
             | Content::Absent(_)
             | Content::Generated(_)
-            | Content::Kept { .. }
+            | Content::Kept(_)
             | Content::Plain(_)
             | Content::Statistics(_) => then(Err(Error::Panicked)),
         }

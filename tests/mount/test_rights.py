@@ -197,7 +197,7 @@ def test_where_owners_differ_a_class_has_the_bits_of_others(store, show, owner, 
 
 def left_out(store):
     """What `--info` says that the files of the root do not hold."""
-    nodes = json.loads(mounting.ok(BINARY, "--info", "--json", "--files", "nc,h5", store))
+    nodes = json.loads(mounting.ok(BINARY, "--info", "--json", "--files", "nc,h5", "-o", "allow_other", store))
     return next(node["left_out"] for node in nodes if node["path"] == "/")
 
 
@@ -297,6 +297,38 @@ def test_without_other_users_nothing_is_kept_from_the_daemons_own(store, show):
     os.chmod(store / "t/c/1/0", 0o600)
     made = show(store, "--view", "arrays", options="ro")
     assert read_whole(made.path / "t.npy").endswith("aaaabbbb")
+
+
+def test_several_writers_of_one_group_read_what_they_wrote(store, show_as_nobody):
+    """A directory of a group's, its array written by one of them: the owner of an array is not kept from it."""
+    for base, _, names in os.walk(store):
+        for path in (Path(base), *(Path(base, name) for name in names)):
+            os.chown(path, NOBODY, NOBODY)
+            os.chmod(path, 0o750 if path.is_dir() else 0o640)
+    os.chown(store, 0, NOBODY)
+    os.chmod(store, 0o2770)
+    for arguments in (["--view", "arrays", "--files", "npy,h5"], ["--view", "chunks", "--as", "v2"]):
+        made = show_as_nobody(store, *arguments)
+        files = [str(Path(base, name)) for base, _, names in os.walk(store) for name in names]
+        shown = as_user((NOBODY, []), readable_below, str(made.path))
+        assert files and shown, "nothing to read"
+        assert [name for name, error in shown if error] == []
+        made.unmount()
+
+
+def readable_below(root):
+    """Each file below and the error of reading it."""
+    return [(str(Path(base, name)), read_error(str(Path(base, name)))) for base, _, names in os.walk(root) for name in names]
+
+
+def test_the_mounts_own_directories_have_the_mode_that_the_store_has(store, show):
+    made = show(store, "--view", "keys,arrays", "--ttl", "0")
+    assert as_user(OUTSIDER, read_error, str(made.path / ".zarr-mount" / "stats.json")) is None
+    os.chmod(store, 0o700)
+    mounting.until(lambda: mode(made.path) == 0o500, "the new mode")
+    assert as_user(OUTSIDER, read_error, str(made.path / ".zarr-mount" / "stats.json")) == "EACCES"
+    os.chmod(store, 0o755)
+    mounting.until(lambda: mode(made.path) == 0o555, "the mode before")
 
 
 # Consolidated metadata.
@@ -455,3 +487,14 @@ def test_a_link_leads_through_the_directories_of_its_target(store, show):
     os.listdir(made.path / "keys")
     mounting.until(lambda: [as_user(OUTSIDER, read_error, str(made.path / name)) for name in names] == ["EACCES"] * 5,
                    "the mode of the directory")
+
+
+def test_a_list_of_a_directory_that_a_link_leads_through_counts(store, show):
+    (store / "closed").mkdir()
+    (store / "t").rename(store / "closed" / "t")
+    (store / "t").symlink_to("closed/t")
+    os.chmod(store / "closed", 0o755)
+    rights_stores.give_list(store / "closed", rights_stores.SEARCHED_BUT_BY_ONE)
+    made = show(store, "--view", "keys,chunks,arrays", "--ttl", "0")
+    for name in ("keys/t/zarr.json", "keys/t/c/0/0", "chunks/t/c/0/0", "arrays/t.npy"):
+        assert as_user(OUTSIDER, read_error, str(made.path / name)) == "EACCES", name

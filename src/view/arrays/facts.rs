@@ -28,7 +28,7 @@ const HOLDING_DOCUMENTS: Holding = Holding::SOURCE.and_one().and_one();
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// Of attributes that are longer than this part of the cache, only short members are made a tree.
-const TREE_PART: u64 = 256;
+const TREE_PART: u64 = 64;
 /// Attributes up to this many bytes of JSON become a tree in any case.
 const LEAST_TREE_BYTES: u64 = 256 << 10;
 

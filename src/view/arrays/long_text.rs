@@ -1,15 +1,38 @@
 //! Texts of arrays with long attributes: in the cache, where they are evicted and made again, and not
 //! with the file, of which a listing only wants the length.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
 
 use super::super::View;
 use super::super::vnode::{PlainKind, PlainName};
-use super::file::{Parts, SMALL_BYTES};
+use super::file::{Parts, PlainFile, SMALL_BYTES};
+use super::lock;
+use crate::budget::{Holding, Reservation};
 use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::Error;
 use crate::plain::{Content, Layout};
 use crate::store::ObjectMeta;
+
+/// The memory that all long texts take that are kept for open files: this part of the cache, and so many
+/// bytes more. It leaves as much for the headers of other files.
+const TEXTS_PART: u64 = 4;
+const TEXTS_BYTES: u64 = 12 << 20;
+
+/// A long text that files are open on, and its memory.
+#[derive(Debug)]
+pub(in crate::view) struct KeptText {
+    bytes: Vec<u8>,
+    _reservation: Reservation,
+}
+
+impl Deref for KeptText {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 impl Parts {
     /// Takes the text of a sidecar out of its layout, where it is long.
@@ -67,5 +90,32 @@ impl View {
         self.shared
             .cache
             .get_or_load(key, || self.document_block(text()?.to_vec()))
+    }
+
+    /// A copy of `text`, the text of `file`, that all who have it open share; `None` where there is no
+    /// room for it.
+    pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<KeptText>> {
+        let most = self.shared.cache.budget().limit() / TEXTS_PART + TEXTS_BYTES;
+        let len = text.len() as u64;
+        {
+            let mut texts = lock(&self.arrays.texts);
+            texts.retain(|_, text| text.strong_count() > 0);
+            let open = texts.values().filter_map(Weak::upgrade);
+            let used: u64 = open.map(|text| text.len() as u64).sum();
+            match texts.get(&file.identity).and_then(Weak::upgrade) {
+                Some(kept) => return Some(kept),
+                None if used.saturating_add(len) > most => return None,
+                None => {}
+            }
+        }
+        // Not under the lock: making room may drop files.
+        let holding = Holding::NOTHING.to_hold("the text of a file");
+        let reservation = self.shared.cache.reserve_kept(len, holding).ok()?;
+        let kept = Arc::new(KeptText {
+            bytes: text.to_vec(),
+            _reservation: reservation,
+        });
+        lock(&self.arrays.texts).insert(file.identity, Arc::downgrade(&kept));
+        Some(kept)
     }
 }

@@ -9,7 +9,6 @@ use super::file::{PlainFile, Source};
 use super::lock;
 use super::sequence::{Access, Sequence};
 use super::snapshot::Snapshot;
-use crate::budget::Holding;
 use crate::chunk::{ArrayReader, ChunkLayout, Policy, Region, Versions};
 use crate::error::Error;
 use crate::plain::Elements;
@@ -82,22 +81,17 @@ impl View {
         Ok(Some(self.opened(attributes, Content::Plain(opened))))
     }
 
-    /// Opens a long text. Its handle has a copy while there is room for that, so that readers of
-    /// many of them do not evict each other's from the cache for every read.
+    /// Opens a long text. All who have it open share a copy while there is room for that, so that
+    /// readers of many texts do not evict each other's from the cache for every read.
     fn open_long_text(self: &Arc<Self>, file: &PlainFile) -> Result<Option<Opened>, Error> {
         let Some((_, text)) = self.long_text(&file.name)? else {
             return Err(Error::Stale);
         };
         let generation = lock(&self.arrays.snapshots).generation(&file.name);
         let attributes = self.attributes_of_plain(file, generation);
-        let cache = &self.shared.cache;
-        let holding = Holding::NOTHING.to_hold("the text of a file");
-        let content = match cache.reserve_kept(text.len() as u64, holding) {
-            Ok(reservation) => Content::Kept {
-                text: text.to_vec(),
-                _reservation: reservation,
-            },
-            Err(_) => Content::Document {
+        let content = match self.kept_text(file, &text) {
+            Some(kept) => Content::Kept(kept),
+            None => Content::Document {
                 vnode: Vnode::Plain(file.name.clone()),
                 fingerprint: text.stamp(),
                 text: Arc::downgrade(&text),
