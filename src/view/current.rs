@@ -7,22 +7,37 @@
 //! is shown: where it is another one by then, the caller gets [`Error::Stale`], and the next look finds
 //! the new one. The kernel looks again by itself.
 
+use std::sync::atomic::Ordering;
+
 use super::View;
+use super::shown::ShownArray;
 use crate::error::Error;
 use crate::hierarchy::ArrayNode;
 use crate::store::{Prefix, Version};
 
+/// Milliseconds for which the document of an array is not looked at again for its chunks, of which a reader
+/// may open ten thousand a second. A reader that opens the new document through the mount within that
+/// time has the array looked for again: only one that opens chunks and no document can be late by so much.
+const TRUSTED_MS: u64 = 10;
+
 impl View {
-    /// Checks that the document of the array `node`, shown at `path`, is the one that it was made of.
+    /// Checks that the document of `array` is the one that it was made of, unless that was just done.
     ///
     /// # Errors
     /// [`Error::Stale`] when it is another one, and those of looking at it.
-    pub(super) fn check_current(&self, node: &ArrayNode, path: &Prefix) -> Result<(), Error> {
-        if self.options.immutable {
+    pub(super) fn check_current(&self, array: &ShownArray) -> Result<(), Error> {
+        // The first millisecond is 1: 0 is an array that was never checked.
+        let now = 1 + u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
+        let checked = array.checked_ms.load(Ordering::Relaxed);
+        let is_trusted = checked != 0 && now.saturating_sub(checked) < TRUSTED_MS;
+        if self.options.immutable || is_trusted {
             return Ok(());
         }
-        let now = self.shared.sources.stat(&node.document.key)?;
-        self.check_version(node, path, now.map(|meta| meta.version))
+        let node = &array.node;
+        let found = self.shared.sources.stat(&node.document.key)?;
+        self.check_version(node, &array.path, found.map(|meta| meta.version))?;
+        array.checked_ms.store(now, Ordering::Relaxed);
+        Ok(())
     }
 
     /// As [`View::check_current`], where the version of the document is known.

@@ -172,7 +172,7 @@ impl View {
         };
         let found = reader.open_stored(indices, None)?;
         if array.form != Form::Stored {
-            self.check_current(&array.node, &array.path)?;
+            self.check_current(&array)?;
         }
         let Some(object) = found else {
             let attributes = self.absent_chunk(&array)?;

@@ -153,7 +153,7 @@ impl View {
         };
         if found.is_none() {
             // It may be absent from another array than the one that is there by now.
-            self.check_current(&array.node, &array.path)?;
+            self.check_current(array)?;
         }
         Ok(found)
     }

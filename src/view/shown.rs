@@ -1,5 +1,6 @@
 //! An array as a view shows it.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
 
 use super::names::{ChunkNames, Name};
@@ -25,6 +26,8 @@ pub(super) struct ShownArray {
     pub(super) node: Arc<ArrayNode>,
     /// Where it is in the tree.
     pub(super) path: Prefix,
+    /// When its document was last seen to be that of `node`: milliseconds since the view began, from 1.
+    pub(super) checked_ms: AtomicU64,
     /// The version that its document is written in, where that is not its own.
     pub(super) foreign: Option<Target>,
     pub(super) form: Form,
@@ -138,6 +141,7 @@ impl ShownArray {
         Ok(ShownArray {
             node,
             path: path.clone(),
+            checked_ms: AtomicU64::new(0),
             form,
             stored,
             shown: foreign.map_or(stored, |target| ChunkNames {
