@@ -23,8 +23,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
@@ -38,6 +39,11 @@ use crate::store::StoreError;
 /// was there at once.
 const ATTEMPTS: usize = 16;
 
+/// How long a look at the path is good for where requests follow each other closely: a listing with
+/// attributes, or many small chunks, ask a hundred thousand times a second, and a look costs a tenth of
+/// such a request. A request takes about as long to come here through the kernel.
+const PACE: Duration = Duration::from_micros(50);
+
 /// The directory of the store, followed by its path.
 #[derive(Debug)]
 pub(super) struct FollowedRoot {
@@ -48,6 +54,11 @@ pub(super) struct FollowedRoot {
     held: RwLock<Arc<Root>>,
     /// The generation of the directory that is held.
     generation: AtomicU32,
+    /// A request does not look at the path when another one did less than so long ago.
+    pace: Duration,
+    /// When a request last looked: nanoseconds since `started`, 0 before the first.
+    looked: AtomicU64,
+    started: Instant,
 }
 
 /// The directory that a request is to be answered from.
@@ -80,7 +91,15 @@ impl FollowedRoot {
             device: stat.st_dev,
             held: RwLock::new(Arc::new(root)),
             generation: AtomicU32::new(0),
+            pace: Duration::ZERO,
+            looked: AtomicU64::new(0),
+            started: Instant::now(),
         })
+    }
+
+    /// The same, where requests that follow each other closely share a look at the path, see [`PACE`].
+    pub(super) fn paced(self) -> FollowedRoot {
+        FollowedRoot { pace: PACE, ..self }
     }
 
     /// How often another directory was found at the path.
@@ -134,12 +153,21 @@ impl FollowedRoot {
 
     fn current(&self) -> Result<Current, StoreError> {
         let held = Arc::clone(&self.lock());
+        let now = self.started.elapsed();
+        let looked = Duration::from_nanos(self.looked.load(Ordering::Relaxed));
+        if now.saturating_sub(looked) < self.pace {
+            // A directory that was deleted meanwhile is noticed by what is absent in it.
+            let is_new = false;
+            return Ok(Current { root: held, is_new });
+        }
         let is_new = match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Identity::of(&found) != held.identity(),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => held.is_deleted(),
             Err(errno) => return Err(self.refused(errno)),
         };
         let root = if is_new { self.open_anew(&held)? } else { held };
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.looked.store(now, Ordering::Relaxed);
         Ok(Current { root, is_new })
     }
 

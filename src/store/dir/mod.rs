@@ -55,10 +55,12 @@ impl DirStore {
     /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
     /// entered, [`StoreError::Unsupported`] when the system lacks `openat2(2)`.
     pub fn open(path: &Path, symlinks: Symlinks) -> Result<DirStore, StoreError> {
-        DirStore::shared(path, symlinks, Sharing::Nobody)
+        let root = FollowedRoot::open(path, symlinks, Sharing::Nobody)?;
+        Ok(DirStore { root })
     }
 
-    /// The same directory, whose files are told with the modes that suit those who look.
+    /// The same directory, whose files are told with the modes that suit those who look, and for requests
+    /// that come through the kernel: those that follow each other closely share a look at the path.
     ///
     /// # Errors
     /// As [`DirStore::open`].
@@ -67,7 +69,7 @@ impl DirStore {
         symlinks: Symlinks,
         sharing: Sharing,
     ) -> Result<DirStore, StoreError> {
-        let root = FollowedRoot::open(path, symlinks, sharing)?;
+        let root = FollowedRoot::open(path, symlinks, sharing)?.paced();
         Ok(DirStore { root })
     }
 }
