@@ -188,7 +188,7 @@ pub(crate) fn check_array_document(text: &[u8]) -> Result<(), FormatError> {
     check_array_document_len(text.len())
 }
 
-/// As [`check_array_document`], of a document of so many bytes.
+/// As `check_array_document`, of a document of so many bytes.
 ///
 /// # Errors
 ///
