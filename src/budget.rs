@@ -165,21 +165,14 @@ impl Budget {
         known.push(evict);
     }
 
-    fn evict_one(&self) -> bool {
+    /// Evicts by `evict` from the first that has something; `false` when none has.
+    fn evict(&self, evict: impl Fn(&dyn Evict) -> bool) -> bool {
+        // Evicting takes locks of others, and gives memory back: not under this one's lock.
         let known: SmallVec<[_; 4]> = {
             let known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
             known.iter().filter_map(Weak::upgrade).collect()
         };
-        known.iter().any(|evict| evict.evict_one())
-    }
-
-    /// Evicts what counts as kept; `false` when there is none.
-    fn evict_kept(&self) -> bool {
-        let known: SmallVec<[_; 4]> = {
-            let known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
-            known.iter().filter_map(Weak::upgrade).collect()
-        };
-        known.iter().any(|evict| evict.evict_kept())
+        known.iter().any(|from| evict(&**from))
     }
 
     /// The limit in bytes.
@@ -213,7 +206,7 @@ impl Budget {
             if let Some(reservation) = self.try_reserve(bytes, holding) {
                 return Ok(reservation);
             }
-            if self.evict_one() {
+            if self.evict(|from| from.evict_one()) {
                 continue;
             }
             let working = self.lock().working();
@@ -269,8 +262,8 @@ impl Budget {
             }
             drop(state);
             if !is_too_much {
-                is_evicted = !self.evict_one();
-            } else if !self.evict_kept() {
+                is_evicted = !self.evict(|from| from.evict_one());
+            } else if !self.evict(|from| from.evict_kept()) {
                 return Err(OutOfBudget {
                     needed: bytes,
                     purpose: holding.purpose,

@@ -213,7 +213,7 @@ pub enum Error {
 mod tests {
     use super::*;
 
-    /// What a store may hold: an escape sequence, the same in C1, ends of lines, and marks that
+    /// Text such as a store may hold: an escape sequence, the same in C1, ends of lines, and marks that
     /// reorder the text.
     const FOREIGN: &str = "x\u{1b}[2J\r\n\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}";
 

@@ -29,7 +29,7 @@ const LEAST_BYTES: u64 = 128 << 20;
 /// Whether the addresses suffice for a mount.
 ///
 /// # Errors
-/// What to do when they do not.
+/// The advice where they do not.
 pub(crate) fn check() -> Result<(), String> {
     match address_limit() {
         Some(limit) if limit < LEAST_BYTES => Err(format!(

@@ -107,7 +107,7 @@ const LEAST_DESCRIPTORS: u64 = 16;
 /// Whether as many descriptors can be had as a mount needs.
 ///
 /// # Errors
-/// What to do when they cannot.
+/// The advice where they cannot.
 pub(crate) fn check_descriptor_limit() -> Result<(), String> {
     match rustix::process::getrlimit(Resource::Nofile).maximum {
         Some(most) if most < LEAST_DESCRIPTORS => Err(format!(

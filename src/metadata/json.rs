@@ -274,7 +274,7 @@ pub(crate) fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// The first fault, and where it is.
 pub fn check_outlined(text: &[u8]) -> Result<(), FormatError> {
     check_attributes(&Document::parse(text)?.root()?)
 }

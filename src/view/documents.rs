@@ -213,7 +213,7 @@ impl View {
         })
     }
 
-    /// What becomes of the copy `entry`, in a consolidated `document`, of the document of the array
+    /// The edit of the copy `entry`, in a consolidated `document`, of the document of the array
     /// at `path` below its group.
     fn edit_entry(
         &self,

@@ -74,9 +74,7 @@ impl View {
         meta: &ObjectMeta,
         directory: &Prefix,
     ) -> Result<ObjectMeta, Error> {
-        let mut readers = Readers::default();
-        self.add_way(directory, &mut readers)?;
-        Ok(limited(meta, &readers))
+        Ok(limited(meta, &self.readers_on_the_way(directory)?))
     }
 
     /// As [`View::shown_apart`], of a directory.
@@ -85,13 +83,19 @@ impl View {
         meta: &ObjectMeta,
         directory: &Prefix,
     ) -> Result<ObjectMeta, Error> {
-        let mut readers = Readers::default();
-        self.add_way(directory, &mut readers)?;
+        let readers = self.readers_on_the_way(directory)?;
         let all = readers.bits_for(meta.access().with_mode(0o444));
         Ok(ObjectMeta {
             mode: meta.mode & (all | all >> 2),
             ..*meta
         })
+    }
+
+    /// The users who may go through all directories from the root of the store to `prefix`.
+    fn readers_on_the_way(&self, prefix: &Prefix) -> Result<Readers, Error> {
+        let mut readers = Readers::default();
+        self.add_way(prefix, &mut readers)?;
+        Ok(readers)
     }
 }
 

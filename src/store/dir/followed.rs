@@ -1,9 +1,9 @@
 //! The directory at the path of the store, whichever it is at the moment.
 //!
 //! A descriptor stays with the directory that it was opened for: after `rm -r` and `mkdir`, or after
-//! another directory was renamed into place, it shows what used to be there. So each request looks
-//! whether the path still leads to the directory that is held, and opens the path anew where it
-//! does not:
+//! another directory was renamed into place, it shows what used to be there. So requests look
+//! whether the path still leads to the directory that is held (those that follow each other within
+//! [`PACE`] share a look), and open the path anew where it does not:
 //!
 //! ```text
 //! the path leads to      the directory that is held is
