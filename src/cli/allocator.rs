@@ -12,8 +12,8 @@
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES: i32 = 2 << 20;
 
-/// Free bytes at the end of a heap that stay there. C-Blosc asks for up to a megabyte each time that it
-/// decodes a part of a chunk: a heap that gave that back would have its pages cleared again each time.
+/// Free bytes at the end of a heap that stay there. Long blocks of blosc take scratch of up to a few
+/// megabytes each time: a heap that gave that back would have its pages cleared again each time.
 /// The allocator's own rule is twice the length that is mapped, where that is not set.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: i32 = 2 * MAPPED_BYTES;

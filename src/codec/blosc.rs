@@ -15,14 +15,15 @@
 //! .. blocks: one or `typesize` splits, each a length and so many bytes
 //! ```
 //!
-//! Blocks of lz4, zlib and zstd are decoded here (`blocks`); those of blosclz and snappy are left
-//! to the library, which is C: [`CheckedBuffer`] follows every offset and length before the
-//! library does, and keeps from it what it is known to stumble over.
+//! C-Blosc has no part in that but its decoder of `blosclz`, which says why.
 
 mod blocks;
+mod blosclz;
+#[cfg(test)]
 mod library;
 mod lz4;
 mod parts;
+mod snappy;
 
 #[cfg(test)]
 pub(crate) use library::{Encoding, compress};
@@ -33,11 +34,11 @@ use crate::error::FormatError;
 
 const NAME: &str = "blosc";
 
-/// Upper bound of what decoding to `length` bytes takes: two blocks, none larger than all of
-/// it, an int for each byte of an element, and the state of the inner decoder.
+/// Upper bound of what decoding to `length` bytes takes: a block, which is no larger than all of
+/// it, and the state of the inner decoder.
 pub(super) fn state_bytes(length: u64) -> u64 {
     const INNER: u64 = 512 << 10;
-    length.saturating_mul(2).saturating_add(INNER)
+    length.saturating_add(INNER)
 }
 
 /// Decodes into the beginning of `out`.
@@ -60,13 +61,8 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
             return Err(refused("copied bytes of another length"));
         }
         out.copy_from_slice(copied);
-    } else if let Some(inner) = header.inner() {
-        blocks::decode(header, inner, bytes, out)?;
     } else {
-        let buffer = CheckedBuffer::check(header, bytes)?;
-        if library::decompress(&buffer, out) != Some(out.len()) {
-            return Err(refused("damaged block"));
-        }
+        blocks::decode(header, bytes, out)?;
     }
     Ok(Undone::Whole(out.len()))
 }
@@ -147,37 +143,7 @@ impl Header {
     }
 }
 
-/// A buffer of blocks in which every offset and length was followed. Only
-/// [`CheckedBuffer::check`] makes one.
-struct CheckedBuffer<'a> {
-    /// Exactly the bytes of the buffer: as many as its header says.
-    bytes: &'a [u8],
-    /// Bytes that it decodes to.
-    nbytes: usize,
-}
-
-impl<'a> CheckedBuffer<'a> {
-    fn check(header: Header, bytes: &'a [u8]) -> Result<CheckedBuffer<'a>, FormatError> {
-        for (number, start) in starts_of(header, bytes)?.iter().enumerate() {
-            let length = (header.nbytes - number * header.blocksize).min(header.blocksize);
-            from_start(bytes, *start)
-                .and_then(|from| {
-                    follow_splits(header, length, from, |length, split| {
-                        // As long as its decoded bytes: it is them.
-                        let is_good = split.len() == length || may_decode(header, length, split);
-                        is_good.then_some(())
-                    })
-                })
-                .ok_or_else(|| damaged(number))?;
-        }
-        Ok(CheckedBuffer {
-            bytes,
-            nbytes: header.nbytes,
-        })
-    }
-}
-
-/// Where each block begins, as the library reads it.
+/// Where each block begins.
 fn starts_of(header: Header, bytes: &[u8]) -> Result<&[[u8; 4]], FormatError> {
     let starts = bytes.get(HEADER_LEN..).unwrap_or_default();
     let n_blocks = header.nbytes.div_ceil(header.blocksize);
@@ -221,24 +187,7 @@ fn is_plausible(length: usize, split: &[u8]) -> bool {
     split.len() <= length + length / 6 + 64
 }
 
-/// Whether the library can be trusted with `split`.
-fn may_decode(header: Header, length: usize, split: &[u8]) -> bool {
-    const BLOSCLZ: u8 = 0;
-    // blosclz adds the bytes 255 of a match length to an i32 and compares afterwards: more than
-    // 8,421,504 wrap it round and pass the comparison. No true match is longer than its output.
-    let wraps = header.flags >> 5 == BLOSCLZ && longest_run_of_255(split) > length / 255 + 64;
-    is_plausible(length, split) && !wraps
-}
-
-fn longest_run_of_255(bytes: &[u8]) -> usize {
-    bytes
-        .split(|&byte| byte != 255)
-        .map(<[u8]>::len)
-        .max()
-        .unwrap_or(0)
-}
-
-/// A length that the library reads as an `i32`; `None` when it is negative there.
+/// A length, which is an `i32`; `None` when it is negative.
 fn length_of(bytes: [u8; 4]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(bytes)).ok()
 }

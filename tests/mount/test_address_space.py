@@ -1,7 +1,9 @@
 """Little address space (`ulimit -v`): every read is right, or EIO for itself."""
 import errno
+import struct
 import threading
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -112,3 +114,38 @@ def test_memory_that_the_system_does_not_give_is_an_error_of_that_read(tmp_path,
     assert error.value.errno == errno.EIO
     assert (made.path / "small" / "c" / "0").read_bytes() == b"\x07" * 4
     assert made.alive()
+
+
+BLOCK = 150 << 20  # one such block can be had in 300,000 kB of addresses, and not two
+
+
+def blosc_of_one_block(compressor):
+    """BLOCK zeros, shuffled."""
+    if compressor != "snappy":
+        encoder = numcodecs.Blosc(compressor, clevel=1, shuffle=numcodecs.Blosc.SHUFFLE, blocksize=BLOCK)
+        return encoder.encode(np.zeros(BLOCK // 32, "S32"))  # blocks of shorter elements are cut into splits, of 2 MiB in all
+    # numcodecs is built without Snappy: the length, a literal of 64 bytes, and copies of it.
+    length = bytes([BLOCK & 0x7f | 0x80, BLOCK >> 7 & 0x7f | 0x80, BLOCK >> 14 & 0x7f | 0x80, BLOCK >> 21])
+    split = length + b"\xf0\x3f" + bytes(64) + b"\xfe\x40\x00" * (BLOCK // 64 - 1)
+    return struct.pack("<4B5i", 2, 1, 0x51, 8, BLOCK, BLOCK, 24 + len(split), 20, len(split)) + split
+
+
+@pytest.mark.parametrize("compressor", ["blosclz", "lz4", "snappy", "zlib", "zstd"])
+def test_blosc_without_memory_for_a_second_block_is_an_error_of_that_read(tmp_path, mount, compressor):
+    """A block that is shuffled is decoded to scratch. C-Blosc itself would write to the null page."""
+    store = tmp_path / "s.zarr"
+    group = zarr.open_group(str(store), mode="w")
+    group.create_array("long", shape=(BLOCK // 8,), chunks=(BLOCK // 8,), dtype="f8", compressors=zarr.codecs.BloscCodec())
+    (store / "long" / "c").mkdir()
+    (store / "long" / "c" / "0").write_bytes(blosc_of_one_block(compressor))
+    group.create_array("small", shape=(4,), chunks=(4,), dtype="i1")[...] = 7
+    made = mount(store, "--view", "chunks", prefix=limited("as", 300_000 << 10))
+    with open(made.path / "long" / "c" / "0", "rb") as file:
+        with pytest.raises(OSError) as error:
+            file.read(10)
+    assert error.value.errno == errno.EIO
+    assert (made.path / "small" / "c" / "0").read_bytes() == b"\x07" * 4
+    assert made.alive(), made.log_text()
+    unlimited = mount(store, "--view", "chunks")
+    with open(unlimited.path / "long" / "c" / "0", "rb") as file:
+        assert not any(file.read(1 << 20))

@@ -1,17 +1,21 @@
 //! Blocks of a buffer, decoded one after the other.
 //!
-//! What the library would do, with less: decoders that keep their state, one block of scratch
+//! What C-Blosc would do, with less: decoders that keep their state, one block of scratch
 //! for each thread instead of two new ones for each buffer, and shuffles undone by the widest
-//! instructions that there are.
+//! instructions that there are. And where there is no memory for scratch, that is an error.
 //!
 //! ```text
-//! split, split, ..  --lz4, zlib, zstd-->  planes (scratch)  --unshuffle-->  block (output)
+//! split, split, ..  --blosclz, lz4, snappy, zlib, zstd-->  planes (scratch)  --unshuffle-->  block (output)
 //! ```
 
 use std::cell::RefCell;
 
-use super::{Header, damaged, follow_splits, from_start, is_plausible, lz4, starts_of};
+use super::{
+    Header, blosclz, damaged, follow_splits, from_start, is_plausible, lz4, refused, snappy,
+    starts_of,
+};
 use crate::{
+    buffers::zeroed,
     codec::{
         bytes_to_bytes::Undone,
         deflate,
@@ -26,8 +30,10 @@ const KEPT_BYTES: usize = 512 << 10;
 
 /// What splits are compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inner {
+enum Inner {
+    BloscLz,
     Lz4,
+    Snappy,
     Zlib,
     Zstd,
 }
@@ -41,10 +47,12 @@ enum Shuffle {
 }
 
 impl Header {
-    /// `None` when it is another one, which is left to the library.
-    pub(super) fn inner(&self) -> Option<Inner> {
+    /// `None` when it is an unknown one.
+    fn inner(&self) -> Option<Inner> {
         match (self.flags >> 5, self.inner_version) {
+            (0, 1) => Some(Inner::BloscLz),
             (1, 1) => Some(Inner::Lz4),
+            (2, 1) => Some(Inner::Snappy),
             (3, 1) => Some(Inner::Zlib),
             (4, 1) => Some(Inner::Zstd),
             _ => None,
@@ -68,20 +76,19 @@ impl Header {
 /// Decodes all blocks of `bytes`, a whole buffer, to all of `out`.
 ///
 /// # Errors
-/// A block that is not whole and correct.
-pub(super) fn decode(
-    header: Header,
-    inner: Inner,
-    bytes: &[u8],
-    out: &mut [u8],
-) -> Result<(), FormatError> {
+/// An unknown compressor, a block that is not whole and correct, or no memory for scratch.
+pub(super) fn decode(header: Header, bytes: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
+    let inner = header
+        .inner()
+        .ok_or_else(|| refused(format!("unknown compressor, flags {:#04x}", header.flags)))?;
     let starts = starts_of(header, bytes)?;
     SCRATCH.with_borrow_mut(|scratch| {
         if header.shuffle(header.blocksize) != Shuffle::None && scratch.len() < header.blocksize {
-            scratch.resize(header.blocksize, 0);
+            *scratch = Vec::new();
+            *scratch = zeroed(header.blocksize)?;
         }
         let blocks = starts.iter().zip(out.chunks_mut(header.blocksize));
         let decoded = blocks.enumerate().try_for_each(|(number, (start, out))| {
@@ -129,7 +136,9 @@ fn decode_splits(header: Header, inner: Inner, from: &[u8], out: &mut [u8]) -> O
         }
         is_plausible(length, split).then_some(())?;
         match inner {
+            Inner::BloscLz => blosclz::undo(split, place),
             Inner::Lz4 => lz4::undo(split, place),
+            Inner::Snappy => snappy::undo(split, place),
             Inner::Zstd => zstd::undo_frame(split, place),
             Inner::Zlib => match deflate::undo_zlib(split, place) {
                 Ok(Undone::Whole(n)) if n == length => Some(()),

@@ -94,7 +94,7 @@ impl BloscLayout {
         self.n_blocks() * 4
     }
 
-    /// Upper bound of what decoding one block takes: it encoded and decoded, and the library.
+    /// Upper bound of what decoding one block takes: it encoded and decoded, and scratch.
     pub(crate) fn block_scratch(&self) -> u64 {
         let block = self.block_len();
         block
@@ -109,8 +109,8 @@ impl BloscLayout {
         PREFIX_LEN as u64 + block + block / 6 + splits * (4 + 64)
     }
 
-    /// The blocks, which begin where `starts` says; `None` when that is false, or when there are
-    /// no blocks.
+    /// The blocks, which begin where `starts` says; `None` when that is false, when there are
+    /// no blocks, or no memory for where they begin.
     pub(crate) fn blocks(self, starts: &[u8]) -> Option<BloscBlocks> {
         let (words, _) = starts.as_chunks::<4>();
         let first = HEADER_LEN.checked_add(starts.len())?;
@@ -119,10 +119,15 @@ impl BloscLayout {
             let inside = (first..self.header.cbytes).contains(&start);
             inside.then_some(start as u64)
         };
-        let starts: Vec<u64> = words.iter().map(start).collect::<Option<_>>()?;
         let has_blocks = self.header.flags & FLAG_MEMCPY == 0;
-        (has_blocks && starts.len() as u64 == self.n_blocks()).then_some(())?;
-        let mut sorted = starts.clone();
+        (has_blocks && words.len() as u64 == self.n_blocks()).then_some(())?;
+        let (mut starts, mut sorted) = (Vec::new(), Vec::new());
+        starts.try_reserve_exact(words.len()).ok()?;
+        sorted.try_reserve_exact(words.len()).ok()?;
+        for word in words {
+            starts.push(start(word)?);
+        }
+        sorted.extend_from_slice(&starts);
         sorted.sort_unstable();
         Some(BloscBlocks {
             layout: self,

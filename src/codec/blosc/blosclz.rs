@@ -1,0 +1,47 @@
+//! The decoder of `BloscLZ` that C-Blosc has, for one split.
+//!
+//! It is the only part of C-Blosc that decodes chunks. The calls that decode a whole buffer
+//! (`blosc_decompress_ctx`, `blosc_getitem`) write to the null page, which ends the process, where
+//! the system has no memory for their temporary blocks. This one allocates nothing.
+
+#![expect(unsafe_code, reason = "C-Blosc has no safe interface")]
+
+use std::ffi::{c_int, c_void};
+
+// For the library that it links.
+use blosc_src as _;
+
+unsafe extern "C" {
+    /// Of `blosclz.h`: bytes written, 0 for what is damaged.
+    fn blosclz_decompress(
+        input: *const c_void,
+        length: c_int,
+        output: *mut c_void,
+        room: c_int,
+    ) -> c_int;
+}
+
+/// Decodes one split to all of `out`; `None` when it is not exactly that long.
+pub(super) fn undo(split: &[u8], out: &mut [u8]) -> Option<()> {
+    // The decoder adds the bytes 255 of a match length to an i32 and compares afterwards: more
+    // than 8,421,504 wrap it round and pass the comparison. No true match is longer than its
+    // output.
+    if longest_run_of_255(split) > out.len() / 255 + 64 {
+        return None;
+    }
+    let (length, room) = (c_int::try_from(split.len()), c_int::try_from(out.len()));
+    let (length, room) = (length.ok()?, room.ok()?);
+    // SAFETY: both slices are as long as said. The decoder compares every length that it reads
+    // with what is left of them, which no length wraps round, and keeps no state.
+    let written =
+        unsafe { blosclz_decompress(split.as_ptr().cast(), length, out.as_mut_ptr().cast(), room) };
+    (written == room).then_some(())
+}
+
+pub(super) fn longest_run_of_255(bytes: &[u8]) -> usize {
+    bytes
+        .split(|&byte| byte != 255)
+        .map(<[u8]>::len)
+        .max()
+        .unwrap_or(0)
+}
