@@ -21,7 +21,6 @@ mod blocks;
 mod blosclz;
 #[cfg(test)]
 mod library;
-mod lz4;
 mod parts;
 mod snappy;
 

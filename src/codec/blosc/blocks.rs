@@ -11,14 +11,13 @@
 use std::cell::RefCell;
 
 use super::{
-    Header, blosclz, damaged, follow_splits, from_start, is_plausible, lz4, refused, snappy,
-    starts_of,
+    Header, blosclz, damaged, follow_splits, from_start, is_plausible, refused, snappy, starts_of,
 };
 use crate::{
     buffers::zeroed,
     codec::{
         bytes_to_bytes::Undone,
-        deflate,
+        deflate, lz4,
         unshuffle::{unshuffle_bits, unshuffle_bytes},
         zstd,
     },
@@ -137,7 +136,7 @@ fn decode_splits(header: Header, inner: Inner, from: &[u8], out: &mut [u8]) -> O
         is_plausible(length, split).then_some(())?;
         match inner {
             Inner::BloscLz => blosclz::undo(split, place),
-            Inner::Lz4 => lz4::undo(split, place),
+            Inner::Lz4 => lz4::undo_block(split, place),
             Inner::Snappy => snappy::undo(split, place),
             Inner::Zstd => zstd::undo_frame(split, place),
             Inner::Zlib => match deflate::undo_zlib(split, place) {

@@ -1,16 +1,19 @@
-//! The C library of LZ4, which decodes the blocks of `blosc` half as fast again as `lz4_flex`.
+//! liblz4, which decodes blocks of `lz4` and of `blosc`, as numcodecs and C-Blosc do with it.
 //!
-//! Of damaged blocks it lets matches at distance 0 pass, as zeros. C-Blosc decodes with it, too,
-//! so that blocks are what every other reader of them sees; the codec `lz4` refuses such a match.
+//! On chunks of numbers it is 1.2 to 4 times as fast as `lz4_flex`, whose decoder is safe Rust; only
+//! a long run of one byte is slower (25 GB/s). It lets a match at distance 0 pass, which no encoder
+//! makes, and leaves the bytes of that match as they were: so `out` is cleared, lest a damaged
+//! block show what its memory held before. That takes 2 to 5 % of decoding.
 
 #![expect(unsafe_code, reason = "liblz4 has no safe interface")]
 
 use std::ffi::c_int;
 
 /// Decodes one block to all of `out`; `None` when it is not exactly that long.
-pub(super) fn undo(block: &[u8], out: &mut [u8]) -> Option<()> {
+pub(in crate::codec) fn undo_block(block: &[u8], out: &mut [u8]) -> Option<()> {
     let (read, room) = (c_int::try_from(block.len()), c_int::try_from(out.len()));
     let (read, room) = (read.ok()?, room.ok()?);
+    out.fill(0);
     // SAFETY: both slices are as long as said; this variant is made for hostile bytes, reads and
     // writes within them, and keeps no state.
     let written = unsafe {
