@@ -11,6 +11,21 @@
 //!
 //! Free pieces keep their memory for whoever comes next, up to `KEPT_BYTES` in all; the others give
 //! it back to the system. What is short, or would waste much of a slab, is an ordinary `Vec`.
+//!
+//! An allocator for the whole program could do the same in less code. Those below were measured in
+//! its place: first reads after a mount, of six stores of 128 MiB (plain, blosc, zstd, sharded,
+//! images, climate) as whole arrays and as chunk files, with a cache of 1 GiB and of 64 MiB. Speed
+//! is the geometric mean over these of the median over the rounds, with all builds in each round.
+//!
+//! | decoded bytes are in | speed | highest peak, cache of 64 MiB |
+//! |---|---|---|
+//! | slabs | 1 | 76 MiB |
+//! | `Vec`, allocator of glibc | 0.71 | 181 MiB |
+//! | `Vec`, mimalloc | 0.84 | 226 MiB |
+//! | `Vec`, mimalloc on huge pages | 0.89 | 231 MiB |
+//! | `Vec`, jemalloc on huge pages (0.55 without, at 1 GiB) | 0.86 | 389 MiB |
+//!
+//! The gain is in fresh memory: with pages of 4 KiB that is 0.6 ms a MiB, with the slabs 0.07.
 
 mod slab;
 mod zeroed;
