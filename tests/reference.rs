@@ -637,7 +637,7 @@ proptest! {
             positions.push(directory.position());
         }
         let from = pick as usize % positions.len();
-        directory.seek(positions[from]).unwrap();
+        directory.seek(positions[from].clone()).unwrap();
         let mut rest = Vec::new();
         while let Some(entry) = directory.next_entry(Detail::Attributes).unwrap() {
             rest.push(entry.name);

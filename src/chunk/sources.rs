@@ -159,7 +159,7 @@ impl Sources {
             if let Some(wait) = self.settles_in(object.meta()) {
                 thread::sleep(wait);
                 // A file replaced meanwhile is still what it was; one written into is not.
-                match object.read_at(0, &mut []) {
+                match object.verify() {
                     Err(StoreError::Changed { .. }) if Instant::now() < patience => continue,
                     checked => checked?,
                 }
@@ -278,7 +278,7 @@ fn changed(key: &Key) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Cursor, Detail, Listing, MemoryStore, Stat};
+    use crate::store::{Cursor, Detail, Listing, MemoryStore, Profile, Stat};
 
     /// A store whose objects take a descriptor each, of which there are two.
     #[derive(Debug)]
@@ -300,6 +300,10 @@ mod tests {
 
         fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
             self.object.read_at(offset_bytes, buf)
+        }
+
+        fn verify(&self) -> Result<(), StoreError> {
+            self.object.verify()
         }
     }
 
@@ -331,6 +335,10 @@ mod tests {
             detail: Detail,
         ) -> Result<Option<Box<dyn Listing>>, StoreError> {
             self.store.list(prefix, after, detail)
+        }
+
+        fn profile(&self) -> Profile {
+            self.store.profile()
         }
     }
 

@@ -15,7 +15,7 @@ use crate::view::{Directory, DirectoryEntry, Position};
 /// What a stream reads: entries in an order that stays the same, with places to go back to.
 pub(super) trait Entries {
     type Entry;
-    type Position: Copy;
+    type Position: Clone;
     const START: Self::Position;
 
     /// The place before the next entry.
@@ -139,7 +139,7 @@ impl<D: Entries> Stream<D> {
         let mut added = offset < FIRST;
         loop {
             let held = self.hold(detail);
-            self.offered.push((ordinal, held.position));
+            self.offered.push((ordinal, held.position.clone()));
             match &held.outcome {
                 Ok(Some(entry)) => {
                     if reply(Item::Entry(entry), ordinal + 1) == Fit::Full {
@@ -179,7 +179,7 @@ impl<D: Entries> Stream<D> {
         self.next = None;
         let known = self.offered.iter().find(|(ordinal, _)| *ordinal == target);
         if let (Some((_, position)), false) = (known, target == FIRST) {
-            self.entries.seek(*position)?;
+            self.entries.seek(position.clone())?;
         } else {
             self.entries.seek(D::START)?;
             self.skip(target - FIRST)?;

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Cursor, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta, Prefix, Stat, StatKind,
-    Store, StoreError, Times, Version,
+    Cursor, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta, Prefix, Profile, Stat,
+    StatKind, Store, StoreError, Times, Version,
 };
 
 /// 2026-01-01T00:00:00Z: the time of everything that is inserted without one.
@@ -140,10 +140,15 @@ impl Contents {
         meta(version, 0o555)
     }
 
-    /// All entries of one level, in the order of their keys. Subtrees are jumped over.
-    fn entries(&self, prefix: &Prefix) -> Vec<ListEntry> {
+    /// The entries of one level after `after`, in the order of their keys. Subtrees are jumped
+    /// over.
+    fn entries(&self, prefix: &Prefix, after: &Cursor) -> Vec<ListEntry> {
         let mut entries = Vec::new();
-        let mut start = Bound::Included(below(prefix, b""));
+        let mut start = match after.as_bytes() {
+            b"" => Bound::Included(below(prefix, b"")),
+            [name @ .., b'/'] => behind_all_below(prefix, name),
+            name => Bound::Excluded(below(prefix, name)),
+        };
         while let Some(object) = self.first(start.as_ref().map(Vec::as_slice)) {
             let Some(rest) = prefix.strip(object.bytes_of_key()) else {
                 break;
@@ -151,18 +156,17 @@ impl Contents {
             let mut segments = rest.splitn(2, |&byte| byte == b'/');
             let name = segments.next().unwrap_or_default().to_vec();
             let (kind, meta) = if segments.next().is_some() {
-                // `0` follows `/`: the first key that is not below `name/`.
-                start = Bound::Included(below(prefix, &[&name, b"0".as_slice()].concat()));
+                start = behind_all_below(prefix, &name);
                 (EntryKind::Prefix, self.prefix_meta())
             } else {
                 start = Bound::Excluded(object.bytes_of_key().to_vec());
                 (EntryKind::Object, object.meta)
             };
             entries.push(ListEntry {
+                cursor: Cursor::after(&name, kind == EntryKind::Prefix),
                 name,
                 kind,
                 meta: Some(meta),
-                cursor: Cursor(u64::try_from(entries.len() + 1).unwrap_or(u64::MAX)),
             });
         }
         entries
@@ -207,8 +211,7 @@ impl Store for MemoryStore {
         }
     }
 
-    /// A [`Cursor`] counts the entries in the order of their keys: names that come or go before
-    /// it shift it.
+    /// A [`Cursor`] is the name that was seen last: names that come or go do not shift it.
     fn list(
         &self,
         prefix: &Prefix,
@@ -219,13 +222,14 @@ impl Store for MemoryStore {
         if !contents.has_prefix(prefix) {
             return Ok(None);
         }
-        let mut entries = contents.entries(prefix);
-        let seen = usize::try_from(after.0).unwrap_or(usize::MAX);
-        entries.drain(..seen.min(entries.len()));
         Ok(Some(Box::new(MemoryListing {
-            entries: entries.into_iter(),
+            entries: contents.entries(prefix, &after).into_iter(),
             detail,
         })))
+    }
+
+    fn profile(&self) -> Profile {
+        Profile::local()
     }
 }
 
@@ -235,11 +239,7 @@ impl Object for MemoryObject {
     }
 
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        if self.overwritten.load(Ordering::Acquire) {
-            return Err(StoreError::Changed {
-                key: self.key.to_string(),
-            });
-        }
+        self.verify()?;
         let found = usize::try_from(offset_bytes)
             .ok()
             .and_then(|start| self.bytes.get(start..start.checked_add(buf.len())?));
@@ -252,6 +252,15 @@ impl Object for MemoryObject {
             });
         };
         buf.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<(), StoreError> {
+        if self.overwritten.load(Ordering::Acquire) {
+            return Err(StoreError::Changed {
+                key: self.key.to_string(),
+            });
+        }
         Ok(())
     }
 }
@@ -287,6 +296,11 @@ fn meta(version: Version, mode: u32) -> ObjectMeta {
     }
 }
 
+/// Where the first key is that follows all keys below `name/`: `0` follows `/`.
+fn behind_all_below(prefix: &Prefix, name: &[u8]) -> Bound<Vec<u8>> {
+    Bound::Included(below(prefix, &[name, b"0"].concat()))
+}
+
 /// `name` below `prefix`, as bytes that need not be a key.
 fn below(prefix: &Prefix, name: &[u8]) -> Vec<u8> {
     if prefix.is_root() {
@@ -310,7 +324,7 @@ mod tests {
 
         let names = |prefix: &[u8]| {
             let prefix = Prefix::parse(prefix).unwrap();
-            let entries = store.read().entries(&prefix);
+            let entries = store.read().entries(&prefix, &Cursor::START);
             let named = entries.into_iter().map(|entry| (entry.name, entry.kind));
             named.collect::<Vec<_>>()
         };

@@ -14,13 +14,16 @@
 //! reader takes absence for the fill value.
 
 mod access;
+mod cursor;
 mod demo;
 mod dir;
+mod fetch;
 mod key;
 mod limits;
 mod location;
 mod memory;
 mod meta;
+mod profile;
 mod zip;
 
 use std::fmt;
@@ -28,12 +31,15 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 pub use access::{Access, ReadRight, Readers};
+pub use cursor::Cursor;
 pub use dir::{DirStore, Sharing, Symlinks};
+pub use fetch::{Fetched, Room};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, open_store, open_store_for};
 pub use memory::MemoryStore;
 pub use meta::{GRAIN, ObjectMeta, Times, Version};
+pub use profile::Profile;
 pub use zip::ZipStore;
 
 use crate::escape::Escaped;
@@ -47,6 +53,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError::NotAnObject`] for a FIFO, socket or device, [`StoreError::Io`] otherwise.
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError>;
 
+    /// As [`Store::stat`] of each of `keys`, in their order. A store that is asked over a network
+    /// asks for many at once.
+    fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
+        keys.iter().map(|key| self.stat(key)).collect()
+    }
+
     /// The attributes of the root prefix.
     ///
     /// # Errors
@@ -58,6 +70,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
+
+    /// As [`Store::open`], and reads all of the object into `room` if it has at most `most_bytes`:
+    /// in one request where the store can.
+    ///
+    /// # Errors
+    /// As [`Store::open`] and [`Object::read_at`].
+    fn fetch(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+        room: &mut dyn Room,
+    ) -> Result<Option<Fetched>, StoreError> {
+        let opened = self.open(key)?;
+        let fetched = opened.map(|object| Fetched::of_object(object, most_bytes, room));
+        fetched.transpose()
+    }
 
     /// Lists one level below `prefix`, in any order that stays the same while nothing changes.
     /// `after` is [`Cursor::START`] or the cursor of the last entry already seen. `None` when
@@ -71,6 +99,9 @@ pub trait Store: Send + Sync + fmt::Debug {
         after: Cursor,
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError>;
+
+    /// What it costs to ask this store. No request to the store.
+    fn profile(&self) -> Profile;
 
     /// A number that changes when the store as a whole is found to be another one: what was learnt of
     /// the one before says nothing about it. No request to the store.
@@ -97,6 +128,22 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// passes the end, [`StoreError::Io`] otherwise.
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError>;
 
+    /// As [`Object::read_at`] of each of `ranges`, all of one version. The version may be checked
+    /// once for all of them, and a store that is asked over a network may ask once.
+    ///
+    /// # Errors
+    /// As [`Object::read_at`]; what the buffers hold is of no use then.
+    fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
+        let mut ranges = ranges.iter_mut();
+        ranges.try_for_each(|range| self.read_at(range.offset_bytes, range.buf))
+    }
+
+    /// Whether the version is still the one that was opened.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it is not, [`StoreError::Io`] when that cannot be found out.
+    fn verify(&self) -> Result<(), StoreError>;
+
     /// Whether a range costs as much as all bytes before it: a compressed object, which is
     /// best read whole, and kept.
     fn is_sequential(&self) -> bool {
@@ -107,6 +154,15 @@ pub trait Object: Send + Sync + fmt::Debug {
     fn as_file(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// A range of an object, and where its bytes go.
+#[derive(Debug)]
+pub struct ReadRange<'b> {
+    /// The first byte.
+    pub offset_bytes: u64,
+    /// Filled with the bytes from there: as many as it holds.
+    pub buf: &'b mut [u8],
 }
 
 /// Entries of one prefix, one at a time.
@@ -172,15 +228,6 @@ pub enum EntryKind {
     Prefix,
     /// Something that cannot be read: a FIFO, a link that leaves the store, a denied file.
     Unreadable,
-}
-
-/// A place in a listing, meaningful to the store that gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cursor(pub u64);
-
-impl Cursor {
-    /// Before the first entry.
-    pub const START: Cursor = Cursor(0);
 }
 
 /// What holds the store: in bytes, as `statvfs` tells them.

@@ -36,7 +36,7 @@ pub(super) struct StoredChunks {
 }
 
 /// A place in such a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     /// Before the stored name,
     pub(super) cursor: Cursor,
@@ -101,7 +101,7 @@ impl StoredChunks {
     pub(super) fn position(&self) -> Place {
         let current = self.current.as_ref();
         Place {
-            cursor: self.cursor,
+            cursor: self.cursor.clone(),
             rank: current.map_or(0, |current| current.rank),
             next: current.map_or(0, |current| current.places.passed()),
         }
@@ -149,7 +149,7 @@ impl StoredChunks {
                     return Ok(Some(self.item(indices, found)));
                 }
             }
-            self.cursor = current.after;
+            self.cursor = current.after.clone();
             self.current = None;
         }
     }
@@ -194,7 +194,7 @@ impl StoredChunks {
 
     fn open(&self, view: &View, prefix: &Prefix) -> Result<Option<Box<dyn Listing>>, Error> {
         let store = view.shared.sources.store();
-        Ok(store.list(prefix, self.cursor, Detail::Attributes)?)
+        Ok(store.list(prefix, self.cursor.clone(), Detail::Attributes)?)
     }
 }
 
@@ -322,7 +322,7 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
             child(array, first, &lower),
             child_lengths(array, first, lengths),
         )?,
-        after: entry.cursor,
+        after: entry.cursor.clone(),
         meta: entry.meta,
     })
 }

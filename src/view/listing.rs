@@ -36,7 +36,7 @@ pub struct DirectoryEntry {
 }
 
 /// A place between two entries of a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     segment: usize,
     place: Place,
@@ -179,7 +179,7 @@ impl Directory {
         let mut place = Position::START.place;
         match self.segments.get(self.at) {
             Some(Segment::Fixed { next, .. }) => place.next = *next as u64,
-            Some(Segment::Stored(names)) => place.cursor = names.cursor,
+            Some(Segment::Stored(names)) => place.cursor = names.cursor.clone(),
             Some(Segment::Grid(grid)) => place.next = grid.position(),
             Some(Segment::StoredChunks(chunks)) => place = chunks.position(),
             Some(Segment::Plain(names)) => (place.cursor, place.next) = names.position(),

@@ -38,7 +38,7 @@ impl StoredNames {
         loop {
             if self.listing.is_none() {
                 let store = view.shared.sources.store();
-                let Some(listing) = store.list(&self.prefix, self.cursor, detail)? else {
+                let Some(listing) = store.list(&self.prefix, self.cursor.clone(), detail)? else {
                     return Ok(None);
                 };
                 self.listing = Some(listing);
@@ -50,7 +50,7 @@ impl StoredNames {
             let Some(entry) = listing.next_entry()? else {
                 return Ok(None);
             };
-            self.cursor = entry.cursor;
+            self.cursor = entry.cursor.clone();
             if let Some(item) = self.show(view, entry, detail)? {
                 return Ok(Some(item));
             }

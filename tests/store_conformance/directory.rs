@@ -332,14 +332,14 @@ fn ten_thousand_entries_stream_and_resume() {
     assert_eq!(all.len(), 10_001);
     assert_eq!(names(&all).len(), 10_001);
     for seen in (0..all.len()).step_by(997) {
-        let rest = entries(&store, "a", all[seen].cursor, Detail::Attributes);
+        let rest = entries(&store, "a", all[seen].cursor.clone(), Detail::Attributes);
         assert_eq!(names(&rest), names(&all[seen + 1..]));
     }
     // What is removed and added elsewhere does not move a cursor.
     let middle = &all[5_000];
     fs::remove_file(tree.path("a").join(OsStr::from_bytes(&all[10].name))).unwrap();
     fs::remove_file(tree.path("a").join(OsStr::from_bytes(&middle.name))).unwrap();
-    let rest = entries(&store, "a", middle.cursor, Detail::Names);
+    let rest = entries(&store, "a", middle.cursor.clone(), Detail::Names);
     assert_eq!(names(&rest), names(&all[5_001..]));
 }
 

@@ -4,6 +4,7 @@
 
 mod directory;
 mod replaced;
+mod requests;
 mod zip;
 
 use std::collections::BTreeSet;
@@ -207,7 +208,7 @@ fn a_listing_resumes_after_every_entry() {
         let all = entries(store, "a", Cursor::START, Detail::Names);
         assert_eq!(names(&all).len(), 80);
         for (seen, entry) in all.iter().enumerate() {
-            let rest = entries(store, "a", entry.cursor, Detail::Names);
+            let rest = entries(store, "a", entry.cursor.clone(), Detail::Names);
             assert_eq!(rest, all[seen + 1..], "after {:?}", entry.name);
         }
     }

@@ -117,7 +117,7 @@ fn more_entries_than_fit_without_zip64() {
     let all = entries(&store, "c/3", Cursor::START, Detail::Attributes);
     assert_eq!(all.len(), 10_000);
     for seen in (0..all.len()).step_by(997) {
-        let rest = entries(&store, "c/3", all[seen].cursor, Detail::Attributes);
+        let rest = entries(&store, "c/3", all[seen].cursor.clone(), Detail::Attributes);
         assert_eq!(rest, all[seen + 1..]);
     }
     for name in names_of(0..70_000).step_by(4999) {

@@ -37,7 +37,8 @@ struct RawEntry {
     name: Vec<u8>,
     file_type: FileType,
     inode: u64,
-    cursor: Cursor,
+    /// Where the kernel goes on after it.
+    offset: u64,
 }
 
 impl DirListing {
@@ -75,7 +76,7 @@ impl DirListing {
                     name: name.to_vec(),
                     file_type: entry.file_type(),
                     inode: entry.ino(),
-                    cursor: Cursor(entry.next_entry_cookie()),
+                    offset: entry.next_entry_cookie(),
                 });
             }
             if entries.is_buffer_empty() && !self.batch.is_empty() {
@@ -170,9 +171,14 @@ impl RawEntry {
             name: self.name,
             kind,
             meta,
-            cursor: self.cursor,
+            cursor: Cursor::new(&self.offset.to_ne_bytes()),
         }
     }
+}
+
+/// The offset that a cursor of such a listing holds; `None` of a cursor of another store.
+pub(super) fn offset_of(cursor: &Cursor) -> Option<u64> {
+    cursor.as_bytes().try_into().ok().map(u64::from_ne_bytes)
 }
 
 fn kind_of_type(file_type: FileType) -> EntryKind {

@@ -21,14 +21,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags, SeekFrom, fstat, fstatvfs, seek};
+use rustix::io::Errno;
 
 use super::{
-    Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Stat, StatKind, Store,
-    StoreError,
+    Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Stat, StatKind,
+    Store, StoreError,
 };
 use attributes::kind_of;
 use followed::FollowedRoot;
-use listing::DirListing;
+use listing::{DirListing, offset_of};
 use object::DirObject;
 pub use rights::Sharing;
 use root::{Root, refusal};
@@ -46,6 +47,7 @@ pub enum Symlinks {
 #[derive(Debug)]
 pub struct DirStore {
     root: FollowedRoot,
+    profile: Profile,
 }
 
 impl DirStore {
@@ -55,8 +57,7 @@ impl DirStore {
     /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
     /// entered, [`StoreError::Unsupported`] when the system lacks `openat2(2)`.
     pub fn open(path: &Path, symlinks: Symlinks) -> Result<DirStore, StoreError> {
-        let root = FollowedRoot::open(path, symlinks, Sharing::Nobody)?;
-        Ok(DirStore { root })
+        DirStore::new(FollowedRoot::open(path, symlinks, Sharing::Nobody)?)
     }
 
     /// The same directory, whose files are told with the modes that suit those who look, and for requests
@@ -69,8 +70,13 @@ impl DirStore {
         symlinks: Symlinks,
         sharing: Sharing,
     ) -> Result<DirStore, StoreError> {
-        let root = FollowedRoot::open(path, symlinks, sharing)?.paced();
-        Ok(DirStore { root })
+        DirStore::new(FollowedRoot::open(path, symlinks, sharing)?.paced())
+    }
+
+    fn new(root: FollowedRoot) -> Result<DirStore, StoreError> {
+        // A directory that takes its place later lies on the same file system.
+        let profile = Profile::of_file_system(root.now()?);
+        Ok(DirStore { root, profile })
     }
 }
 
@@ -98,13 +104,19 @@ impl Store for DirStore {
             let Some(resolved) = root.resolve(prefix, flags)? else {
                 return Ok(None);
             };
-            if after != Cursor::START {
-                seek(&resolved.fd, SeekFrom::Start(after.0))
+            if !after.is_start() {
+                let offset = offset_of(&after).ok_or(Errno::INVAL);
+                offset
+                    .and_then(|offset| seek(&resolved.fd, SeekFrom::Start(offset)))
                     .map_err(|errno| refusal(prefix, errno))?;
             }
             let listing = DirListing::new(Arc::clone(root), prefix.clone(), resolved, detail);
             Ok(Some(Box::new(listing) as Box<dyn Listing>))
         })
+    }
+
+    fn profile(&self) -> Profile {
+        self.profile
     }
 
     fn generation(&self) -> u64 {

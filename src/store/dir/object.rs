@@ -7,7 +7,7 @@ use rustix::io::{Errno, pread};
 
 use super::attributes::object_meta_in;
 use super::root::refusal;
-use crate::store::{Key, Object, ObjectMeta, StoreError};
+use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
 /// An open file.
 #[derive(Debug)]
@@ -27,17 +27,6 @@ impl DirObject {
             fd,
             generation,
             meta,
-        }
-    }
-
-    /// Whether the descriptor still shows the version that was opened. Unlinking changes
-    /// neither, so that a replaced file goes on.
-    fn check_version(&self) -> Result<(), StoreError> {
-        let stat = fstat(&self.fd).map_err(|errno| self.failed(errno))?;
-        if object_meta_in(self.generation, &stat).version == self.meta.version {
-            Ok(())
-        } else {
-            Err(self.changed())
         }
     }
 
@@ -63,19 +52,14 @@ impl DirObject {
             size: self.meta.size(),
         }
     }
-}
 
-impl Object for DirObject {
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+    /// Fills `buf`, of whichever version the file is by now.
+    fn fill(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let end = u64::try_from(buf.len())
             .ok()
             .and_then(|len| offset_bytes.checked_add(len));
         if end.is_none_or(|end| end > self.meta.size()) {
-            self.check_version()?;
+            self.verify()?;
             return Err(self.short(offset_bytes, buf));
         }
         let mut position = offset_bytes;
@@ -84,7 +68,7 @@ impl Object for DirObject {
             match pread(&self.fd, &mut *rest, position) {
                 // The file ends before its size: only truncation explains it.
                 Ok(0) => {
-                    self.check_version()?;
+                    self.verify()?;
                     return Err(self.short(offset_bytes, buf));
                 }
                 Ok(count) => {
@@ -95,7 +79,34 @@ impl Object for DirObject {
                 Err(errno) => return Err(self.failed(errno)),
             }
         }
-        self.check_version()
+        Ok(())
+    }
+}
+
+impl Object for DirObject {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        self.read_ranges(&mut [ReadRange { offset_bytes, buf }])
+    }
+
+    fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
+        for range in ranges {
+            self.fill(range.offset_bytes, range.buf)?;
+        }
+        self.verify()
+    }
+
+    /// Unlinking changes nothing that a version is, so that a replaced file goes on.
+    fn verify(&self) -> Result<(), StoreError> {
+        let stat = fstat(&self.fd).map_err(|errno| self.failed(errno))?;
+        if object_meta_in(self.generation, &stat).version == self.meta.version {
+            Ok(())
+        } else {
+            Err(self.changed())
+        }
     }
 
     fn as_file(&self) -> Option<BorrowedFd<'_>> {

@@ -87,6 +87,14 @@ impl Index {
         range.start + entries.partition_point(|e| self.name(e).starts_with(start))
     }
 
+    /// What of `range` follows the key `seen`, or all keys that begin with it where it ends in `/`.
+    pub(super) fn after(&self, range: Range<usize>, seen: &[u8]) -> Range<usize> {
+        let entries = self.entries.get(range.clone()).unwrap_or_default();
+        let is_seen = |key: &[u8]| key <= seen || seen.ends_with(b"/") && key.starts_with(seen);
+        let count = entries.partition_point(|e| is_seen(self.name(e)));
+        range.start + count..range.end
+    }
+
     /// Whether other keys lie below that of entry number `at`.
     fn is_prefix_too(&self, at: usize) -> bool {
         let (Some(entry), Some(next)) = (self.entries.get(at), self.entries.get(at + 1)) else {

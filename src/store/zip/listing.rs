@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::archive::Archive;
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, StoreError};
 
-/// The names below a prefix. A [`Cursor`] is the number of the entry to go on at, so that
-/// entries that came or went before it in another version of the zip file shift it.
+/// The names below a prefix, in the order of keys. A [`Cursor`] is the name that was seen last, so
+/// that it is the same place in another version of the zip file.
 pub(super) struct ZipListing {
     archive: Arc<Archive>,
     /// With the `/` at its end; empty at the root.
@@ -23,14 +23,19 @@ impl ZipListing {
         archive: Arc<Archive>,
         prefix: Vec<u8>,
         below: Range<usize>,
-        after: Cursor,
+        after: &Cursor,
         detail: Detail,
     ) -> ZipListing {
-        let seen = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let rest = if after.is_start() {
+            below
+        } else {
+            let seen = [&prefix, after.as_bytes()].concat();
+            archive.index().after(below, &seen)
+        };
         ZipListing {
             archive,
             prefix,
-            rest: below.start.max(seen).min(below.end)..below.end,
+            rest,
             detail,
         }
     }
@@ -62,7 +67,7 @@ impl Listing for ZipListing {
             name: name.to_vec(),
             kind,
             meta: meta.filter(|_| self.detail == Detail::Attributes),
-            cursor: Cursor(u64::try_from(self.rest.start).unwrap_or(u64::MAX)),
+            cursor: Cursor::after(name, kind == EntryKind::Prefix),
         }))
     }
 

@@ -43,8 +43,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Sharing, Stat,
-    StatKind, Store, StoreError, Version,
+    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Sharing,
+    Stat, StatKind, Store, StoreError, Version,
 };
 use archive::Archive;
 use file::{Place, ZipFile};
@@ -59,6 +59,7 @@ pub struct ZipStore {
     place: Place,
     /// What the keys of the store lie below, in the zip file.
     root: Prefix,
+    profile: Profile,
     current: RwLock<Option<Current>>,
 }
 
@@ -96,10 +97,11 @@ impl ZipStore {
         let store = ZipStore {
             place: Place::new(path, sharing)?,
             root: Prefix::root(),
+            profile: Profile::local(),
             current: RwLock::new(None),
         };
-        store.archive()?;
-        Ok(store)
+        let profile = Profile::of_file_system(store.archive()?.file());
+        Ok(ZipStore { profile, ..store })
     }
 
     /// The same zip file, of which only what lies below `root` is the store.
@@ -245,8 +247,12 @@ impl Store for ZipStore {
         if below.is_empty() && !prefix.is_root() {
             return Ok(None);
         }
-        let listing = ZipListing::new(archive, start, below, after, detail);
+        let listing = ZipListing::new(archive, start, below, &after, detail);
         Ok(Some(Box::new(listing)))
+    }
+
+    fn profile(&self) -> Profile {
+        self.profile
     }
 
     fn capacity(&self) -> Option<Capacity> {

@@ -18,7 +18,7 @@ use rawzip::ReaderAt;
 
 use super::archive::Archive;
 use super::inflate::{Inflater, check_crc};
-use crate::store::{Key, Object, ObjectMeta, StoreError};
+use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
 /// Where the bytes of an entry are in the zip file, and what they are.
 #[derive(Debug)]
@@ -112,6 +112,22 @@ impl ZipObject {
         Ok(())
     }
 
+    /// Fills the buffer of `range`, of whichever version the file is by now.
+    fn fill(&self, range: &mut ReadRange<'_>) -> Result<(), StoreError> {
+        let (offset, len) = (range.offset_bytes, len_of(range.buf));
+        let end = offset.checked_add(len);
+        if end.is_none_or(|end| end > self.meta.size()) {
+            return Err(StoreError::Short {
+                key: self.key.to_string(),
+                offset,
+                len,
+                size: self.meta.size(),
+            });
+        }
+        let read = self.read(offset, range.buf);
+        read.map_err(|error| StoreError::io(&self.key, &error))
+    }
+
     fn start(&self) -> Inflater {
         Inflater::new(self.extent.bytes.clone())
     }
@@ -128,20 +144,18 @@ impl Object for ZipObject {
     }
 
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let end = offset_bytes.checked_add(len_of(buf));
-        if end.is_none_or(|end| end > self.meta.size()) {
-            self.archive.check_version(&self.key)?;
-            return Err(StoreError::Short {
-                key: self.key.to_string(),
-                offset: offset_bytes,
-                len: len_of(buf),
-                size: self.meta.size(),
-            });
-        }
-        let read = self.read(offset_bytes, buf);
+        self.read_ranges(&mut [ReadRange { offset_bytes, buf }])
+    }
+
+    fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
+        let filled = ranges.iter_mut().try_for_each(|range| self.fill(range));
         // First, because bytes of another version look damaged.
-        self.archive.check_version(&self.key)?;
-        read.map_err(|error| StoreError::io(&self.key, &error))
+        self.verify()?;
+        filled
+    }
+
+    fn verify(&self) -> Result<(), StoreError> {
+        self.archive.check_version(&self.key)
     }
 
     fn is_sequential(&self) -> bool {

@@ -67,11 +67,11 @@ impl PlainNames {
     /// Where the next item is: after a name of the store, and so many items of the one that
     /// follows.
     pub(in crate::view) fn position(&self) -> (Cursor, u64) {
-        (self.cursor, self.given)
+        (self.cursor.clone(), self.given)
     }
 
     pub(in crate::view) fn seek(&mut self, (cursor, given): (Cursor, u64)) {
-        self.cursor = cursor;
+        self.cursor = cursor.clone();
         self.given = given;
         self.after = cursor;
         self.left.clear();
@@ -87,7 +87,7 @@ impl PlainNames {
             if let Some((name, vnode)) = self.left.pop_front() {
                 self.given += 1;
                 if self.left.is_empty() {
-                    self.cursor = self.after;
+                    self.cursor = self.after.clone();
                     self.given = 0;
                 }
                 let attributes = attributes_if(view, &vnode, detail);
@@ -99,7 +99,7 @@ impl PlainNames {
                     None => self.folder.path.clone(),
                 };
                 let store = view.shared.sources.store();
-                let Some(listing) = store.list(&listed, self.cursor, Detail::Names)? else {
+                let Some(listing) = store.list(&listed, self.cursor.clone(), Detail::Names)? else {
                     return Ok(None);
                 };
                 self.listing = Some(listing);
@@ -110,13 +110,13 @@ impl PlainNames {
             let Some(entry) = listing.next_entry()? else {
                 return Ok(None);
             };
-            self.after = entry.cursor;
+            self.after = entry.cursor.clone();
             let items = self.items(view, &entry)?;
             // Those that were given before the position that was gone back to.
             let skipped = usize::try_from(self.given).unwrap_or(usize::MAX);
             self.left = items.into_iter().skip(skipped).collect();
             if self.left.is_empty() {
-                self.cursor = self.after;
+                self.cursor = self.after.clone();
                 self.given = 0;
             }
         }
