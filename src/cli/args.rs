@@ -12,6 +12,8 @@ use log::LevelFilter;
 use super::config::{FileFormat, Missing, Passthrough, Shards, Target, ViewKind};
 use super::error::CliError;
 use super::options::MountOptions;
+#[cfg(debug_assertions)]
+use crate::store::testing::Injection;
 
 /// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
 /// whole arrays, as plain files
@@ -126,6 +128,11 @@ pub(crate) struct Args {
     /// Log more: -v info, -vv debug, -vvv trace
     #[arg(short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// Make the store slow, faulty or talkative, for tests; may be given several times
+    #[cfg(debug_assertions)]
+    #[arg(long, value_name = "SPEC", hide = true, action = ArgAction::Append)]
+    pub(crate) inject: Vec<Injection>,
 
     /// Unmount what zarr-mount mounted at MOUNTPOINT
     #[arg(long, value_name = "MOUNTPOINT", conflicts_with_all = ["store", "target", "info"])]

@@ -13,6 +13,8 @@ use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
 use crate::fuse::session::{Access, SessionOptions};
 use crate::store::Symlinks;
+#[cfg(debug_assertions)]
+use crate::store::testing::Injection;
 pub use crate::view::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
 
 /// Whether the kernel reads plain files of the store by itself.
@@ -61,6 +63,9 @@ pub struct MountConfig {
     pub foreground: bool,
     /// What to log, and where.
     pub log: LogConfig,
+    /// What to put around the store, for tests.
+    #[cfg(debug_assertions)]
+    pub injections: Vec<Injection>,
 }
 
 /// What to print without mounting.
@@ -157,6 +162,8 @@ impl Task {
             session: session_options(&store, options),
             store,
             log,
+            #[cfg(debug_assertions)]
+            injections: args.inject,
         })))
     }
 }

@@ -39,6 +39,8 @@ use self::mountpoint::Mountpoint;
 use self::output::Output;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
+#[cfg(debug_assertions)]
+use crate::store::testing::inject;
 use crate::store::{Location, Prefix, Sharing, Store, Symlinks, open_store_for};
 use crate::view::View;
 
@@ -187,6 +189,8 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
 fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     let sharing = sharing(Some(&config.view.arrays));
     let store = open(&config.store, config.symlinks, sharing)?;
+    #[cfg(debug_assertions)]
+    let store = inject(store, &config.injections).map_err(CliError::failed)?;
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
     if !view.finds_anything().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(

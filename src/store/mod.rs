@@ -24,6 +24,8 @@ mod location;
 mod memory;
 mod meta;
 mod profile;
+#[cfg(any(test, debug_assertions))]
+pub mod testing;
 mod zip;
 
 use std::fmt;

@@ -1,0 +1,151 @@
+//! What a store is asked.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::store::{Key, Prefix};
+
+/// The kinds of calls that take a request to a store over a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// What is at a key, or at the root.
+    Stat,
+    /// An object is opened.
+    Open,
+    /// The first page of a listing.
+    List,
+    /// Each page of a listing after the first.
+    Next,
+    /// One or several ranges of an object.
+    Read,
+    /// An object is opened and read.
+    Fetch,
+    /// Whether an object is still of its version.
+    Verify,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] = [
+        Kind::Stat,
+        Kind::Open,
+        Kind::List,
+        Kind::Next,
+        Kind::Read,
+        Kind::Fetch,
+        Kind::Verify,
+    ];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Stat => "stat",
+            Kind::Open => "open",
+            Kind::List => "list",
+            Kind::Next => "next",
+            Kind::Read => "read",
+            Kind::Fetch => "fetch",
+            Kind::Verify => "verify",
+        }
+    }
+
+    /// The kind that this is the word for.
+    pub fn of_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// One call. As text, it is a line such as `read a/c/0 0..4096`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// What is asked.
+    pub kind: Kind,
+    /// The key, or the prefix that is listed.
+    pub path: Prefix,
+    /// The bytes that are wanted, of a [`Kind::Read`] or [`Kind::Fetch`].
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl Call {
+    /// A call that wants no bytes.
+    pub(super) fn new(kind: Kind, path: Prefix) -> Call {
+        let ranges = Vec::new();
+        Call { kind, path, ranges }
+    }
+
+    /// A call for `ranges` of the bytes at `key`.
+    pub(super) fn for_bytes(
+        kind: Kind,
+        key: &Key,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Call {
+        Call {
+            kind,
+            path: key.to_prefix(),
+            ranges: ranges.into_iter().collect(),
+        }
+    }
+
+    /// Whether a store over a network is asked: nobody need be for no bytes.
+    pub fn is_request(&self) -> bool {
+        self.kind != Kind::Read || self.ranges.iter().any(|range| !range.is_empty())
+    }
+
+    /// Whether bytes are wanted of an object that is no document of Zarr, going by its name.
+    pub fn is_for_chunk(&self) -> bool {
+        let name = self.path.to_key();
+        let name = name.as_ref().map_or(&b""[..], Key::name);
+        let is_document = name.ends_with(b".json") || name.starts_with(b".z");
+        matches!(self.kind, Kind::Read | Kind::Fetch) && !is_document
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.name(), self.path)?;
+        let mut ranges = self.ranges.iter();
+        ranges.try_for_each(|range| write!(f, " {}..{}", range.start, range.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(key: &str, ranges: &[Range<u64>]) -> Call {
+        let key = Key::parse(key.as_bytes()).unwrap();
+        Call::for_bytes(Kind::Read, &key, ranges.to_vec())
+    }
+
+    #[test]
+    fn a_call_is_a_line() {
+        let call = read("a/c/0", &[0..10, 20..24]);
+        assert_eq!(call.to_string(), "read a/c/0 0..10 20..24");
+        let call = Call::new(Kind::List, Prefix::root());
+        assert_eq!(call.to_string(), "list /");
+        for kind in Kind::ALL {
+            assert_eq!(Kind::of_name(kind.name()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_no_request() {
+        assert!(read("a", &[0..0, 2..3]).is_request());
+        assert!(!read("a", &[5..5, 7..7]).is_request());
+        assert!(Call::new(Kind::Verify, Prefix::root()).is_request());
+    }
+
+    #[test]
+    fn documents_are_no_chunks() {
+        for (key, is_chunk) in [
+            ("a/c/0", true),
+            ("0.0", true),
+            ("a/zarr.json", false),
+            (".zarray", false),
+            ("a/.zmetadata", false),
+        ] {
+            assert_eq!(read(key, &[]).is_for_chunk(), is_chunk, "{key}");
+        }
+        let stat = Call::new(Kind::Stat, Prefix::parse(b"a/c/0").unwrap());
+        assert!(!stat.is_for_chunk());
+    }
+}

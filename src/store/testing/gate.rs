@@ -1,0 +1,51 @@
+//! Something to wait at, until a test lets go.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often those who wait look whether the file is gone.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Shut until it is opened, or while a file exists.
+#[derive(Debug, Default)]
+pub struct Gate {
+    file: Option<PathBuf>,
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    waiting: AtomicUsize,
+}
+
+impl Gate {
+    /// Shut while there is something at `file`.
+    pub fn while_exists(file: PathBuf) -> Gate {
+        Gate {
+            file: Some(file),
+            ..Gate::default()
+        }
+    }
+
+    /// Lets everyone through from now on.
+    pub fn open(&self) {
+        *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
+
+    /// How many wait at the moment.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// Returns when it is open.
+    pub(super) fn pass(&self) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let mut is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_open && self.file.as_ref().is_none_or(|file| file.exists()) {
+            let woken = self.opened.wait_timeout(is_open, LOOK);
+            is_open = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(is_open);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}

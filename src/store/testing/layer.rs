@@ -1,0 +1,218 @@
+//! A store around another one, and what it does at each request.
+
+use std::fmt;
+use std::iter::once;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
+
+use super::call::{Call, Kind};
+use crate::store::{
+    Capacity, Cursor, Detail, Fetched, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
+    Profile, ReadRange, Room, Stat, Store, StoreError,
+};
+
+/// A server tells so many entries of a listing at once.
+const PAGE_ENTRIES: usize = 1000;
+
+/// What is done around each call.
+pub trait Layer: Send + Sync + fmt::Debug + 'static {
+    /// Does `call`, which `ask` passes on to the store within, or something else.
+    ///
+    /// # Errors
+    /// Those of `ask`, and the layer's own.
+    fn around<T>(
+        &self,
+        call: &Call,
+        ask: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError>;
+
+    /// What it costs to ask, where it costs `within` to ask the store within.
+    fn profile(&self, within: Profile) -> Profile {
+        within
+    }
+}
+
+/// A store with a layer around it.
+#[derive(Debug)]
+pub struct Layered<L> {
+    within: Arc<dyn Store>,
+    layer: Arc<L>,
+}
+
+#[derive(Debug)]
+struct LayeredObject<L> {
+    within: Arc<dyn Object>,
+    key: Key,
+    layer: Arc<L>,
+}
+
+struct LayeredListing<L> {
+    within: Box<dyn Listing>,
+    prefix: Prefix,
+    layer: Arc<L>,
+    /// Entries that the page still has.
+    left: usize,
+    /// The first entry of a page that could not be had yet.
+    held: Option<ListEntry>,
+}
+
+/// `store`, with `layer` around it. The layer can be asked later what it saw.
+pub fn wrap<L: Layer>(store: Arc<dyn Store>, layer: &Arc<L>) -> Arc<dyn Store> {
+    Arc::new(Layered {
+        within: store,
+        layer: Arc::clone(layer),
+    })
+}
+
+impl<L: Layer> Layered<L> {
+    fn object(&self, key: &Key, within: Arc<dyn Object>) -> Arc<dyn Object> {
+        Arc::new(LayeredObject {
+            within,
+            key: key.clone(),
+            layer: Arc::clone(&self.layer),
+        })
+    }
+}
+
+impl<L: Layer> Store for Layered<L> {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        let call = Call::new(Kind::Stat, key.to_prefix());
+        self.layer.around(&call, || self.within.stat(key))
+    }
+
+    /// Many at once where the store is not local, as a store over a network does.
+    fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
+        let profile = self.profile();
+        if profile.is_local {
+            return keys.iter().map(|key| self.stat(key)).collect();
+        }
+        let at_once = keys.chunks(profile.most_in_flight.max(1));
+        let each = at_once.flat_map(|keys| {
+            thread::scope(|scope| {
+                let asked = keys.iter().map(|key| scope.spawn(|| self.stat(key)));
+                let asked: Vec<_> = asked.collect();
+                let told = asked.into_iter().map(ScopedJoinHandle::join);
+                told.map(|told| told.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect::<Vec<_>>()
+            })
+        });
+        each.collect()
+    }
+
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        let call = Call::new(Kind::Stat, Prefix::root());
+        self.layer.around(&call, || self.within.stat_root())
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let call = Call::new(Kind::Open, key.to_prefix());
+        let opened = self.layer.around(&call, || self.within.open(key))?;
+        Ok(opened.map(|object| self.object(key, object)))
+    }
+
+    fn fetch(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+        room: &mut dyn Room,
+    ) -> Result<Option<Fetched>, StoreError> {
+        let call = Call::for_bytes(Kind::Fetch, key, once(0..most_bytes));
+        let ask = || self.within.fetch(key, most_bytes, room);
+        let fetched = self.layer.around(&call, ask)?;
+        Ok(fetched.map(|fetched| Fetched {
+            object: self.object(key, fetched.object),
+            ..fetched
+        }))
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        let call = Call::new(Kind::List, prefix.clone());
+        let ask = || self.within.list(prefix, after, detail);
+        let listed = self.layer.around(&call, ask)?;
+        Ok(listed.map(|within| {
+            let listing = LayeredListing {
+                within,
+                prefix: prefix.clone(),
+                layer: Arc::clone(&self.layer),
+                left: PAGE_ENTRIES,
+                held: None,
+            };
+            Box::new(listing) as Box<dyn Listing>
+        }))
+    }
+
+    fn profile(&self) -> Profile {
+        self.layer.profile(self.within.profile())
+    }
+
+    fn generation(&self) -> u64 {
+        self.within.generation()
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        self.within.capacity()
+    }
+}
+
+/// Never a file: the kernel would read it past the layer.
+impl<L: Layer> Object for LayeredObject<L> {
+    fn meta(&self) -> &ObjectMeta {
+        self.within.meta()
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let range = range_of(offset_bytes, buf);
+        let call = Call::for_bytes(Kind::Read, &self.key, once(range));
+        let ask = || self.within.read_at(offset_bytes, buf);
+        self.layer.around(&call, ask)
+    }
+
+    fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
+        let wanted = ranges.iter().map(|r| range_of(r.offset_bytes, r.buf));
+        let call = Call::for_bytes(Kind::Read, &self.key, wanted);
+        self.layer.around(&call, || self.within.read_ranges(ranges))
+    }
+
+    fn verify(&self) -> Result<(), StoreError> {
+        let call = Call::new(Kind::Verify, self.key.to_prefix());
+        self.layer.around(&call, || self.within.verify())
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.within.is_sequential()
+    }
+}
+
+impl<L: Layer> Listing for LayeredListing<L> {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
+        let entry = match self.held.take() {
+            Some(entry) => Some(entry),
+            None => self.within.next_entry()?,
+        };
+        if entry.is_some() && self.left == 0 {
+            // Not lost when the page cannot be had.
+            self.held = entry;
+            let call = Call::new(Kind::Next, self.prefix.clone());
+            self.layer.around(&call, || Ok(()))?;
+            self.left = PAGE_ENTRIES - 1;
+            return Ok(self.held.take());
+        }
+        self.left = self.left.saturating_sub(1);
+        Ok(entry)
+    }
+
+    fn ask_for(&mut self, detail: Detail) {
+        self.within.ask_for(detail);
+    }
+}
+
+fn range_of(offset_bytes: u64, buf: &[u8]) -> Range<u64> {
+    let len = u64::try_from(buf.len()).unwrap_or(u64::MAX);
+    offset_bytes..offset_bytes.saturating_add(len)
+}

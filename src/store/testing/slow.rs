@@ -1,0 +1,184 @@
+//! A store that takes as long as a network does.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::call::Call;
+use super::layer::Layer;
+use crate::store::{Profile, StoreError};
+
+/// What a network reads in the time that one request takes: 20 ms at 50 MB/s.
+const REQUEST_BYTES: u64 = 1 << 20;
+
+/// Each request takes a while. The store tells that it is not local.
+#[derive(Debug)]
+pub struct Slow {
+    latency: Duration,
+    jitter: Duration,
+    most_in_flight: usize,
+    /// The state of the generator of delays.
+    random: AtomicU64,
+    in_flight: AtomicUsize,
+    seen_in_flight: AtomicUsize,
+}
+
+/// A request under way.
+struct Flight<'s>(&'s Slow);
+
+impl Slow {
+    /// So many requests may be under way at once, going by [`Profile::most_in_flight`], where nothing
+    /// else is said.
+    pub const MOST_IN_FLIGHT: usize = 64;
+
+    /// Each request takes `latency`.
+    pub fn new(latency: Duration, most_in_flight: usize) -> Slow {
+        Slow {
+            latency,
+            jitter: Duration::ZERO,
+            most_in_flight,
+            random: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            seen_in_flight: AtomicUsize::new(0),
+        }
+    }
+
+    /// The same, and up to `jitter` more, the same each time that `seed` is.
+    #[must_use]
+    pub fn with_jitter(self, jitter: Duration, seed: u64) -> Slow {
+        Slow {
+            jitter,
+            random: AtomicU64::new(seed),
+            ..self
+        }
+    }
+
+    /// The most requests that were ever under way at once.
+    pub fn most_in_flight(&self) -> usize {
+        self.seen_in_flight.load(Ordering::Relaxed)
+    }
+
+    fn take_off(&self) -> Flight<'_> {
+        let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+        self.seen_in_flight.fetch_max(now, Ordering::Relaxed);
+        Flight(self)
+    }
+
+    /// How long the next request takes.
+    fn delay(&self) -> Duration {
+        // SplitMix64: each state is the one before and a constant, so that threads share it.
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let state = self.random.fetch_add(STEP, Ordering::Relaxed);
+        let mut mixed = state.wrapping_add(STEP);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let sixteen_bits =
+            u32::from(mixed.to_be_bytes()[0]) << 8 | u32::from(mixed.to_be_bytes()[1]);
+        self.latency + self.jitter * sixteen_bits / u32::from(u16::MAX)
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Layer for Slow {
+    fn around<T>(
+        &self,
+        call: &Call,
+        ask: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if !call.is_request() {
+            return ask();
+        }
+        let _flight = self.take_off();
+        thread::sleep(self.delay());
+        ask()
+    }
+
+    fn profile(&self, _: Profile) -> Profile {
+        Profile {
+            is_local: false,
+            most_in_flight: self.most_in_flight,
+            request_bytes: REQUEST_BYTES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::super::{Recording, wrap};
+    use super::*;
+    use crate::store::{Key, MemoryStore, Store};
+
+    const LATENCY: Duration = Duration::from_millis(20);
+
+    fn key(name: &str) -> Key {
+        Key::parse(name.as_bytes()).unwrap()
+    }
+
+    fn slow_store(slow: &Arc<Slow>) -> Arc<dyn Store> {
+        let store = MemoryStore::new();
+        store.insert(key("a"), b"0123456789".to_vec());
+        wrap(Arc::new(store), slow)
+    }
+
+    #[test]
+    fn each_request_takes_the_latency_once() {
+        let slow = Arc::new(Slow::new(LATENCY, 4));
+        let store = slow_store(&slow);
+        let took = |ask: &dyn Fn()| {
+            let started = Instant::now();
+            ask();
+            started.elapsed().as_millis() / LATENCY.as_millis()
+        };
+        let object = store.open(&key("a")).unwrap().unwrap();
+        assert!(took(&|| object.read_at(0, &mut [0; 2]).unwrap()) >= 1);
+        assert!(took(&|| object.verify().unwrap()) >= 1);
+        let mut room = Vec::new();
+        let started = Instant::now();
+        store.fetch(&key("a"), 10, &mut room).unwrap();
+        assert!(started.elapsed() >= LATENCY);
+        let profile = store.profile();
+        assert!(!profile.is_local && profile.most_in_flight == 4);
+        assert_eq!(slow.most_in_flight(), 1);
+    }
+
+    #[test]
+    fn many_are_asked_at_once_and_counted() {
+        let slow = Arc::new(Slow::new(LATENCY, 4));
+        let recording = Arc::new(Recording::default());
+        let store = wrap(slow_store(&slow), &recording);
+        let keys: Vec<Key> = (0..8).map(|number| key(&number.to_string())).collect();
+        let told = store.stat_many(&keys);
+        assert!(told.iter().all(|told| matches!(told, Ok(None))));
+        assert!((2..=4).contains(&slow.most_in_flight()));
+        assert_eq!(recording.requests(), 8);
+    }
+
+    #[test]
+    fn jitter_is_the_same_with_the_same_seed() {
+        let delays = |seed| {
+            let slow = Slow::new(LATENCY, 1).with_jitter(LATENCY, seed);
+            let delays: Vec<_> = (0..50).map(|_| slow.delay()).collect();
+            delays
+        };
+        assert_eq!(delays(1), delays(1));
+        assert_ne!(delays(1), delays(2));
+        let delays = delays(3);
+        assert!(delays.iter().all(|d| (LATENCY..=2 * LATENCY).contains(d)));
+        assert!(
+            delays
+                .iter()
+                .max()
+                .unwrap()
+                .abs_diff(*delays.iter().min().unwrap())
+                > LATENCY / 2
+        );
+    }
+}
