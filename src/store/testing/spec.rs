@@ -7,6 +7,9 @@
 //!                                          io, short or changed
 //! hang=FILE                                bytes of chunks do not come while FILE exists
 //! ```
+//!
+//! Of several, a later one lies around the earlier ones. What it answers itself does not reach those,
+//! nor is it counted there.
 
 use std::io;
 use std::path::PathBuf;
