@@ -92,10 +92,12 @@ pub struct OutOfBudget {
     pub held_by: &'static str,
 }
 
-/// Longest wait for room, well under the minute after which the kernel complains.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for room, unless [`Budget::with_patience`] says otherwise: well under the minute
+/// after which the kernel complains.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Wait after which one may pass the limit, to break a ring of those who wait for each other.
+/// Wait after which one may pass the limit, to break a ring of those who wait for each other. Half
+/// of the longest wait where that is shorter.
 const FAIR_WAIT: Duration = Duration::from_secs(2);
 
 /// Bytes that may be kept beyond half of the budget, so that a small one has room for open files.
@@ -104,6 +106,7 @@ const MOST_KEPT_BEYOND: u64 = 16 << 20;
 /// A number of bytes that must not be passed.
 pub struct Budget {
     limit: u64,
+    patience: Duration,
     state: Mutex<State>,
     freed: Condvar,
     evict: Mutex<Vec<Weak<dyn Evict>>>,
@@ -151,8 +154,14 @@ impl State {
 impl Budget {
     /// A budget of `limit` bytes.
     pub fn new(limit: u64) -> Arc<Budget> {
+        Budget::with_patience(limit, PATIENCE)
+    }
+
+    /// A budget of `limit` bytes, where nobody waits for room longer than `patience`.
+    pub fn with_patience(limit: u64, patience: Duration) -> Arc<Budget> {
         Arc::new(Budget {
             limit,
+            patience,
             state: Mutex::default(),
             freed: Condvar::new(),
             evict: Mutex::default(),
@@ -213,14 +222,14 @@ impl Budget {
             let allowed = bytes > self.limit
                 || holding.depth > 0
                 || working.is_none()
-                || asked.elapsed() > FAIR_WAIT;
+                || asked.elapsed() > FAIR_WAIT.min(self.patience / 2);
             if allowed && let Some(reservation) = self.try_overdraw(bytes, holding) {
                 return Ok(reservation);
             }
             let error = OutOfBudget {
                 needed: bytes,
                 purpose: holding.purpose,
-                waited_seconds: PATIENCE.as_secs(),
+                waited_seconds: self.patience.as_secs(),
                 held_by: working.unwrap_or("what is kept"),
             };
             if !waited {
@@ -232,7 +241,7 @@ impl Budget {
                     error.held_by
                 );
             }
-            self.wait(error, asked + PATIENCE)?;
+            self.wait(error, asked + self.patience)?;
         }
     }
 

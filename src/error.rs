@@ -194,7 +194,7 @@ pub enum Error {
     #[error(transparent)]
     NoMemory(#[from] crate::buffers::NoMemory),
     /// It took longer than a request may.
-    #[error("{}: given up after {seconds} s", Escaped(.what))]
+    #[error("{}: given up after {seconds} s; --timeout allows more", Escaped(.what))]
     TooSlow {
         /// What was being done.
         what: String,

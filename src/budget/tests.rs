@@ -188,3 +188,15 @@ fn a_full_budget_evicts_from_each_in_turn() {
     let _all = budget.reserve(100, Holding::NOTHING).unwrap();
     assert_eq!(budget.used_and_peak(), (100, 100));
 }
+
+#[test]
+fn patience_ends() {
+    let budget = Budget::with_patience(100, Duration::from_millis(100));
+    let _at_work = budget.reserve(100, Holding::NOTHING).unwrap();
+    let asked = Instant::now();
+    // After half of that, one may pass the limit.
+    let _over = budget.reserve(50, Holding::NOTHING).unwrap();
+    assert!(budget.reserve(50, Holding::NOTHING).is_err());
+    let waited = asked.elapsed();
+    assert!(waited >= Duration::from_millis(150));
+}

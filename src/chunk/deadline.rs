@@ -7,22 +7,25 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// Well under the minute after which the kernel complains, and enough for any honest index.
-const LIMIT: Duration = Duration::from_secs(30);
-
 /// When a request is given up.
 #[derive(Debug, Clone, Copy)]
-pub struct Deadline(Instant);
+pub struct Deadline {
+    at: Instant,
+    limit: Duration,
+}
 
 impl Deadline {
-    /// The deadline of what begins now.
-    pub fn start() -> Deadline {
-        Deadline(Instant::now() + LIMIT)
+    /// The deadline of what begins now and may take as long as `limit`.
+    pub fn after(limit: Duration) -> Deadline {
+        Deadline {
+            at: Instant::now() + limit,
+            limit,
+        }
     }
 
     /// Whether it is too late.
     pub fn has_passed(self) -> bool {
-        Instant::now() >= self.0
+        Instant::now() >= self.at
     }
 
     /// Gives up when it is too late.
@@ -35,7 +38,7 @@ impl Deadline {
         }
         Err(Error::TooSlow {
             what: what(),
-            seconds: LIMIT.as_secs(),
+            seconds: self.limit.as_secs(),
         })
     }
 }
@@ -46,11 +49,15 @@ mod tests {
 
     #[test]
     fn what_is_late_is_given_up_by_name() {
-        assert!(Deadline::start().check(|| unreachable!()).is_ok());
-        let past = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-        let error = Deadline(past)
-            .check(|| "c/0: index".to_owned())
-            .unwrap_err();
-        assert_eq!(error.to_string(), "c/0: index: given up after 30 s");
+        let limit = Duration::from_secs(45);
+        let deadline = Deadline::after(limit);
+        assert!(deadline.check(|| unreachable!()).is_ok());
+        let at = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        let late = Deadline { at, ..deadline };
+        let error = late.check(|| "c/0: index".to_owned()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "c/0: index: given up after 45 s; --timeout allows more"
+        );
     }
 }

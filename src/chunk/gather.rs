@@ -91,7 +91,7 @@ impl ArrayReader {
     ) -> Result<(), Error> {
         let len = out.len() as u64;
         let cut = self.cut(region, from, len).ok_or(Error::Panicked)?;
-        let deadline = Deadline::start();
+        let deadline = self.shared.deadline();
         let policy = match policy {
             Policy::ByCost if self.parts().is_none() => Policy::Whole,
             policy => policy,

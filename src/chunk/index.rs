@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use super::Counters;
 use super::cache::{Block, BlockKey, Cache, Part, ShardPlace};
 use super::layout::ShardLevel;
 use super::reader::ArrayReader;
 use super::slice::Slice;
-use super::{Counters, Deadline};
 use crate::budget::Holding;
 use crate::buffers::zeroed;
 use crate::codec::{EntryState, IndexLayout};
@@ -143,7 +143,7 @@ impl ShardIndex {
         let mut verifier = layout.verifier(self.body.len());
         let mut buffer = zeroed(to_usize(VERIFY_BYTES.min(len))?)?;
         let mut done = 0;
-        let deadline = Deadline::start();
+        let deadline = self.reader.shared.deadline();
         while done < len {
             deadline.check(|| format!("{}: index of {len} bytes", self.body.name()))?;
             let step = to_usize((len - done).min(VERIFY_BYTES))?;

@@ -1,13 +1,14 @@
 //! One chunk by its indices: which object holds it, which bytes of that, and what they decode to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cache::{Block, BlockKey, Cache, Continuation, Owner, Part, ReaderIdentity, ShardPlace};
 use super::decode;
 use super::index::ShardIndex;
 use super::layout::{ChunkLayout, ShardLevel, Shards};
 use super::slice::Slice;
-use super::{Counters, Sources};
+use super::{Counters, Deadline, Sources};
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::{Dims, rank_of};
@@ -27,6 +28,15 @@ pub struct Shared {
     pub workers: Arc<Workers>,
     /// Most bytes of a decoded chunk (`--max-chunk`).
     pub max_chunk_bytes: u64,
+    /// The time that a request may take (`--timeout`).
+    pub timeout: Duration,
+}
+
+impl Shared {
+    /// The deadline of a request that begins now.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(self.timeout)
+    }
 }
 
 /// Reads the chunks of one array.

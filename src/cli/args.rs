@@ -80,6 +80,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, default_value = "1GiB")]
     pub(crate) max_chunk: u64,
 
+    /// Give a request up after this time (1 to 86400). Raise it where the store itself is slow to
+    /// answer, as tape or a busy Lustre: each request may then wait for so long
+    #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = "30")]
+    pub(crate) timeout: Duration,
+
     /// Check again after this time whether metadata changed
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
     pub(crate) ttl: Duration,
@@ -314,6 +319,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .map_err(|_| "expected seconds, such as 0.5 or 60".to_owned())
 }
 
+/// The time that a request may take: whole seconds, as messages name them.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|n| (1..=86_400).contains(n));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected whole seconds, 1 to 86400".to_owned())
+}
+
 fn permission_bits(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 => Ok(bits),
@@ -323,7 +336,7 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
-    const NAMES: [&str; 19] = [
+    const NAMES: [&str; 20] = [
         "view",
         "as",
         "shards",
@@ -333,6 +346,7 @@ pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
         "unlimited",
         "cache-size",
         "max-chunk",
+        "timeout",
         "ttl",
         "immutable",
         "follow-symlinks",

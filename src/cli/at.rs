@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::config::ViewOptions;
+use super::config::{InfoConfig, ViewOptions};
 use super::output::Output;
 use crate::budget::Budget;
 use crate::chunk::{
@@ -51,11 +51,11 @@ pub(super) fn tell(
     store: Arc<dyn Store>,
     path: &Prefix,
     indices: &[u64],
-    as_json: bool,
+    config: &InfoConfig,
     out: &mut Output,
 ) -> Result<(), AtError> {
     let limits = ViewOptions::default();
-    let budget = Budget::new(limits.cache_budget_bytes);
+    let budget = Budget::with_patience(limits.cache_budget_bytes, config.timeout);
     let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), Recheck::Never);
     let Node::Array(node) = hierarchy.tree_node(path)?.node else {
         return Err(AtError::NoArray(path.clone()));
@@ -82,9 +82,10 @@ pub(super) fn tell(
         cache: Cache::new(budget, counters),
         workers: Workers::new(1),
         max_chunk_bytes: limits.max_chunk_bytes,
+        timeout: config.timeout,
     };
     let found = find(&node, shared, indices)?;
-    let text = if as_json {
+    let text = if config.json {
         Text::new().json(&found.as_json(path, indices))
     } else {
         found.for_people(path, indices)

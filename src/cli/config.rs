@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use log::LevelFilter;
 
@@ -37,7 +38,7 @@ pub(crate) enum Task {
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
     /// `zarr-mount --info STORE [PATH]`
-    Info(InfoConfig),
+    Info(Box<InfoConfig>),
 }
 
 /// Everything about one mount.
@@ -87,6 +88,8 @@ pub struct InfoConfig {
     pub sizes: bool,
     /// Whether to print JSON.
     pub json: bool,
+    /// The time that one look at the store may take.
+    pub timeout: Duration,
     /// What to log, to standard error unless a file is named.
     pub log: LogConfig,
 }
@@ -131,7 +134,7 @@ impl Task {
         if args.info {
             let store = StoreArgument::resolve(store)?;
             let arrays = array_options(&args, &store, others_look)?;
-            return Ok(Task::Info(InfoConfig {
+            return Ok(Task::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
                 symlinks: symlinks(&args),
@@ -140,8 +143,9 @@ impl Task {
                 shown_as: args.shown_as,
                 sizes: args.sizes,
                 json: args.json,
+                timeout: args.timeout,
                 log,
-            }));
+            })));
         }
         let Some(target) = &args.target else {
             return Err(CliError::Usage(format!(
@@ -220,6 +224,7 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         immutable: args.immutable,
         cache_budget_bytes: addresses::cache(args.cache_size.unwrap_or_else(default_cache_bytes)),
         max_chunk_bytes: args.max_chunk,
+        timeout: args.timeout,
     }
 }
 

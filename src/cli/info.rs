@@ -9,6 +9,7 @@ mod progress;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -40,6 +41,8 @@ pub(super) struct InfoOptions {
     pub(super) sizes: bool,
     /// JSON instead of lines.
     pub(super) json: bool,
+    /// The time that one look at the store may take.
+    pub(super) timeout: Duration,
 }
 
 /// Writes what is at and below `start` to `out`. `true` when there was a node.
@@ -54,7 +57,7 @@ pub(super) fn report(
 ) -> io::Result<bool> {
     let hierarchy = Hierarchy::new(
         Arc::clone(&store),
-        Budget::new(BUDGET_BYTES),
+        Budget::with_patience(BUDGET_BYTES, options.timeout),
         Recheck::Never,
     );
     let json = options.json;
@@ -66,6 +69,7 @@ pub(super) fn report(
                 arrays,
                 immutable: true,
                 cache_budget_bytes: BUDGET_BYTES,
+                timeout: options.timeout,
                 ..ViewOptions::default()
             },
         )

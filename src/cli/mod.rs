@@ -81,7 +81,7 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
     if let Some(indices) = &config.at {
-        return match at::tell(store, &start, indices, config.json, out) {
+        return match at::tell(store, &start, indices, config, out) {
             Err(AtError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             told => told.map_err(CliError::failed),
         };
@@ -91,6 +91,7 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
         arrays: config.arrays.clone(),
         sizes: config.sizes,
         json: config.json,
+        timeout: config.timeout,
     };
     match info::report(store, &start, options, out) {
         Ok(true) => Ok(()),

@@ -14,7 +14,7 @@ use super::options::ViewKind;
 use super::shown::{Form, ShownArray};
 use super::unread_shards::{MOST_UNKNOWN, Verdict, has_sound_shard, verdict};
 use super::vnode::{Attributes, Vnode};
-use crate::chunk::{Deadline, Locator};
+use crate::chunk::Locator;
 use crate::error::Error;
 use crate::grid::{Dims, rank_of};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
@@ -142,7 +142,7 @@ impl StoredChunks {
             while let Some(indices) = current.places.next() {
                 // Also at the first of each: there may be many small shards.
                 if current.places.passed() % SLOTS_PER_LOOK == 1 {
-                    let deadline = *deadline.get_or_insert_with(Deadline::start);
+                    let deadline = *deadline.get_or_insert_with(|| view.shared.deadline());
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
                 if let Slot::Filled(found) = current.find(view, &self.array, &indices, detail)? {

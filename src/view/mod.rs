@@ -89,7 +89,7 @@ impl View {
     /// [`StoreError`] when the root cannot be examined.
     pub fn new(store: Arc<dyn Store>, options: ViewOptions) -> Result<View, StoreError> {
         let counters = Arc::new(Counters::default());
-        let budget = Budget::new(options.cache_budget_bytes);
+        let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
         let (freshness, recheck) = if options.immutable {
             (Freshness::Immutable, Recheck::Never)
         } else {
@@ -112,6 +112,7 @@ impl View {
                 cache,
                 workers: Workers::for_this_machine(address_limit()),
                 max_chunk_bytes: options.max_chunk_bytes,
+                timeout: options.timeout,
             },
             counters,
             numbers: Numbers::default(),

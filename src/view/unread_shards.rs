@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::View;
 use super::names::Name;
 use super::shown::ShownArray;
-use crate::chunk::{Deadline, Locator};
+use crate::chunk::Locator;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Cursor, Detail};
@@ -59,7 +59,7 @@ pub(super) fn has_sound_shard(
     array: &Arc<ShownArray>,
     first: Dims,
 ) -> Result<bool, Error> {
-    let deadline = Deadline::start();
+    let deadline = view.shared.deadline();
     let mut refused = None;
     let mut pending = vec![first];
     while let Some(first) = pending.pop() {

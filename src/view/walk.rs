@@ -8,7 +8,6 @@ use super::folder::Folder;
 use super::options::ViewKind;
 use super::rights::{is_closed, more_private, not_given};
 use super::shown::{Shown, ShownArray};
-use crate::chunk::Deadline;
 use crate::error::{Error, FormatError};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target};
@@ -33,7 +32,7 @@ impl View {
         target: Target,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
-        let deadline = Deadline::start();
+        let deadline = self.shared.deadline();
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
         let mut pending = vec![group.clone()];
         while let Some(path) = pending.pop() {

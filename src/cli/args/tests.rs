@@ -31,6 +31,7 @@ fn defaults() {
     assert_eq!(args.passthrough, Passthrough::Auto);
     assert_eq!(args.max_chunk, 1 << 30);
     assert_eq!(args.ttl, Duration::from_secs(1));
+    assert_eq!(args.timeout, crate::budget::PATIENCE);
     assert!(!args.foreground && !args.immutable && !args.info);
 }
 
@@ -60,7 +61,7 @@ fn a_mount_option_of_ours_is_a_flag() {
         "s",
         "m",
         "-o",
-        "rw,nosuid,cache_size=64M,shards=keep,missing=hide,ttl=2.5",
+        "rw,nosuid,cache_size=64M,shards=keep,missing=hide,ttl=2.5,timeout=600",
         "-o",
         "immutable,uid=7,gid=8,umask=027,passthrough=never,follow-symlinks,foreground",
     ]);
@@ -68,6 +69,7 @@ fn a_mount_option_of_ours_is_a_flag() {
     assert_eq!(args.shards, Shards::Keep);
     assert_eq!(args.missing, Missing::Hide);
     assert_eq!(args.ttl, Duration::from_millis(2500));
+    assert_eq!(args.timeout, Duration::from_secs(600));
     assert_eq!(
         (args.uid, args.gid, args.umask),
         (Some(7), Some(8), Some(0o27))
@@ -126,6 +128,11 @@ fn times_and_bits() {
     assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
     for wrong in ["-1", "nan", "inf", "1s", ""] {
         assert!(seconds(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(timeout("86400"), Ok(Duration::from_secs(86_400)));
+    for wrong in ["0", "86401", "1.5", "-1", "+", "30s", ""] {
+        let message = timeout(wrong).unwrap_err();
+        assert!(message.contains("1 to 86400"), "{wrong}: {message}");
     }
     assert_eq!(permission_bits("022"), Ok(0o22));
     for wrong in ["8", "1000", "", "-1"] {

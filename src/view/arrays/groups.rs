@@ -67,7 +67,7 @@ impl View {
             n_nodes: 0,
             memory: 0,
             reserved: Vec::new(),
-            deadline: Deadline::start(),
+            deadline: self.shared.deadline(),
         };
         let mut group = gathering.root(path)?;
         let name = || path.to_string();

@@ -9,7 +9,7 @@ use super::facts::{ArrayFacts, in_document};
 use super::file::Parts;
 use super::lock;
 use crate::budget::Holding;
-use crate::chunk::{ArrayReader, Deadline};
+use crate::chunk::ArrayReader;
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
 use crate::grid::{ChunkGrid, Dims, indices_of, product, rank_of};
@@ -82,7 +82,7 @@ impl View {
         let bits = parts.inputs.readers().bits_for(parts.meta.access());
         let audience = self.audience(&parts.meta, bits);
         let mut lines = Lines::filled(n_elements, fill, kind, limit).map_err(refused)?;
-        let deadline = Deadline::start();
+        let deadline = self.shared.deadline();
         for indices in chunks_of(reader.layout().shown_grid(), &selected).map_err(refused)? {
             deadline.check(|| path.to_string())?;
             let key = reader.stored_key(&indices)?;
