@@ -63,8 +63,14 @@ enum Kind {
     Idle,
 }
 
+/// Cores that this process may use, one at least: those that it may run on (`sched_getaffinity`),
+/// or as many as the CPU quota of its control group is worth, where that is less.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Workers {
-    /// Workers with so many slots, one at least: as many as cores. Starts no thread.
+    /// Workers with so many slots, one at least. Starts no thread.
     pub fn new(slots: usize) -> Arc<Workers> {
         Arc::new(Workers {
             pool: Arc::new(Pool {
@@ -77,14 +83,13 @@ impl Workers {
         })
     }
 
-    /// As many slots as cores, or as many as have room for the stacks of their threads where the
+    /// As many slots as are `wanted`, or as have room for the stacks of their threads where the
     /// addresses of the process are limited to `addresses` bytes (`ulimit -v`).
-    pub fn for_this_machine(addresses: Option<u64>) -> Arc<Workers> {
+    pub fn within(addresses: Option<u64>, wanted: usize) -> Arc<Workers> {
         /// Two stacks of 2 MiB, for the job and one that it may wait for, and what decoders take.
         const BYTES_PER_SLOT: u64 = 32 << 20;
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         let most = addresses.map_or(u64::MAX, |bytes| bytes / BYTES_PER_SLOT);
-        Workers::new(cores.min(usize::try_from(most).unwrap_or(usize::MAX)))
+        Workers::new(wanted.min(usize::try_from(most).unwrap_or(usize::MAX)))
     }
 
     /// Jobs that can run side by side.

@@ -80,6 +80,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, default_value = "1GiB")]
     pub(crate) max_chunk: u64,
 
+    /// Decode so many chunks at once, 1 to 1024 [default: as many as cores that this process may
+    /// use, by its CPU affinity and the CPU quota of its control group]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+
     /// Give a request up after this time (1 to 86400). Raise it where the store itself is slow to
     /// answer, as tape or a busy Lustre: each request may then wait for so long
     #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = "30")]
@@ -327,6 +332,11 @@ fn timeout(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected whole seconds, 1 to 86400".to_owned())
 }
 
+fn threads(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=1024).contains(n));
+    number.ok_or_else(|| "expected a number of threads, 1 to 1024".to_owned())
+}
+
 fn permission_bits(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 => Ok(bits),
@@ -336,7 +346,7 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
-    const NAMES: [&str; 20] = [
+    const NAMES: [&str; 21] = [
         "view",
         "as",
         "shards",
@@ -346,6 +356,7 @@ pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
         "unlimited",
         "cache-size",
         "max-chunk",
+        "threads",
         "timeout",
         "ttl",
         "immutable",

@@ -17,6 +17,7 @@ use crate::store::Symlinks;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
 pub use crate::view::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
+use crate::workers::cores;
 
 /// Whether the kernel reads plain files of the store by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +156,7 @@ impl Task {
         };
         let store = StoreArgument::resolve(store)?;
         let arrays = array_options(&args, &store, others_look)?;
+        let view = view_options(&args, arrays);
         Ok(Task::Mount(Box::new(MountConfig {
             symlinks: symlinks(&args),
             mountpoint: absolute(Path::new(target))?,
@@ -162,8 +164,8 @@ impl Task {
             foreground: args.foreground,
             xattr: options.xattr,
             passthrough: args.passthrough,
-            view: view_options(&args, arrays),
-            session: session_options(&store, options),
+            session: session_options(&store, options, view.decode_threads),
+            view,
             store,
             log,
             #[cfg(debug_assertions)]
@@ -224,6 +226,7 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         immutable: args.immutable,
         cache_budget_bytes: addresses::cache(args.cache_size.unwrap_or_else(default_cache_bytes)),
         max_chunk_bytes: args.max_chunk,
+        decode_threads: args.threads.unwrap_or_else(cores),
         timeout: args.timeout,
     }
 }
@@ -304,7 +307,11 @@ fn symlinks(args: &Args) -> Symlinks {
     }
 }
 
-fn session_options(store: &StoreArgument, options: MountOptions) -> SessionOptions {
+fn session_options(
+    store: &StoreArgument,
+    options: MountOptions,
+    decode_threads: usize,
+) -> SessionOptions {
     let source = match store {
         StoreArgument::Path(path) => path.clone().into_os_string(),
         StoreArgument::Name(name) => name.clone(),
@@ -313,13 +320,8 @@ fn session_options(store: &StoreArgument, options: MountOptions) -> SessionOptio
         fsname: options.fsname.unwrap_or(source),
         access: options.access,
         execution: options.execution,
-        // More than cores: one that waits for a disk must not hold up those that need none.
-        n_threads: addresses::readers(
-            std::thread::available_parallelism()
-                .map_or(1, usize::from)
-                .max(4)
-                * 2,
-        ),
+        // More than decode: one that waits for a disk must not hold up those that need none.
+        n_threads: addresses::readers(decode_threads.max(4) * 2),
     }
 }
 
@@ -363,6 +365,7 @@ mod tests {
         assert!(config.mountpoint.is_absolute());
         assert_eq!(config.session.fsname, "demo:");
         assert!(config.session.n_threads >= 1);
+        assert_eq!(config.view.decode_threads, cores());
         assert_eq!(config.view.views, [ViewKind::Keys]);
         assert!(config.view.cache_budget_bytes > 0);
         assert_eq!(config.log.level, LevelFilter::Warn);
@@ -382,6 +385,16 @@ mod tests {
         let config = mount(&["demo:", "m", "--view", "chunks,keys,chunks", "-vv"]);
         assert_eq!(config.view.views, [ViewKind::Chunks, ViewKind::Keys]);
         assert_eq!(config.log.level, LevelFilter::Debug);
+    }
+
+    #[test]
+    fn threads_that_answer_are_more_than_those_that_decode() {
+        let most = |n| addresses::readers(n);
+        for (words, decode, answer) in [("1", 1, 8), ("4", 4, 8), ("64", 64, 128)] {
+            let config = mount(&["demo:", "m", "--threads", words]);
+            assert_eq!(config.view.decode_threads, decode);
+            assert_eq!(config.session.n_threads, most(answer));
+        }
     }
 
     #[test]

@@ -193,6 +193,11 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
+    log::info!(
+        "threads that decode: {}, that answer: {}",
+        view.workers().slots(),
+        config.session.n_threads
+    );
     if !view.finds_anything().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(
             "STORE {}: nothing is in it; is this the directory that holds the hierarchy?",

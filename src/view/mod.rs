@@ -110,7 +110,7 @@ impl View {
             shared: Shared {
                 sources: Arc::new(sources),
                 cache,
-                workers: Workers::for_this_machine(address_limit()),
+                workers: Workers::within(address_limit(), options.decode_threads),
                 max_chunk_bytes: options.max_chunk_bytes,
                 timeout: options.timeout,
             },

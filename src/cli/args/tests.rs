@@ -61,7 +61,7 @@ fn a_mount_option_of_ours_is_a_flag() {
         "s",
         "m",
         "-o",
-        "rw,nosuid,cache_size=64M,shards=keep,missing=hide,ttl=2.5,timeout=600",
+        "rw,nosuid,cache_size=64M,shards=keep,missing=hide,ttl=2.5,timeout=600,threads=3",
         "-o",
         "immutable,uid=7,gid=8,umask=027,passthrough=never,follow-symlinks,foreground",
     ]);
@@ -70,6 +70,7 @@ fn a_mount_option_of_ours_is_a_flag() {
     assert_eq!(args.missing, Missing::Hide);
     assert_eq!(args.ttl, Duration::from_millis(2500));
     assert_eq!(args.timeout, Duration::from_secs(600));
+    assert_eq!(args.threads, Some(3));
     assert_eq!(
         (args.uid, args.gid, args.umask),
         (Some(7), Some(8), Some(0o27))
@@ -124,7 +125,7 @@ fn sizes() {
 }
 
 #[test]
-fn times_and_bits() {
+fn times_threads_and_bits() {
     assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
     for wrong in ["-1", "nan", "inf", "1s", ""] {
         assert!(seconds(wrong).is_err(), "{wrong}");
@@ -133,6 +134,11 @@ fn times_and_bits() {
     for wrong in ["0", "86401", "1.5", "-1", "+", "30s", ""] {
         let message = timeout(wrong).unwrap_err();
         assert!(message.contains("1 to 86400"), "{wrong}: {message}");
+    }
+    assert_eq!(threads("64"), Ok(64));
+    for wrong in ["0", "1025", "-1", "2.5", "auto", ""] {
+        let message = threads(wrong).unwrap_err();
+        assert!(message.contains("1 to 1024"), "{wrong}: {message}");
     }
     assert_eq!(permission_bits("022"), Ok(0o22));
     for wrong in ["8", "1000", "", "-1"] {
