@@ -41,7 +41,7 @@ fn help_and_version() {
 
 #[test]
 fn a_wrong_command_line_is_status_2() {
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 12] = [
         (&[], "STORE and MOUNTPOINT missing"),
         (&["demo:"], "MOUNTPOINT missing"),
         (&["--frobnicate"], "--frobnicate"),
@@ -59,6 +59,7 @@ fn a_wrong_command_line_is_status_2() {
         (&["demo:", "m", "--cache-size", "x"], "64M, 1GiB"),
         (&["demo:", "m", "--timeout", "0"], "1 to 86400"),
         (&["demo:", "m", "--threads", "0"], "1 to 1024"),
+        (&["demo:", "m", "--readahead", "x"], "1000000; or auto"),
     ];
     for (words, part) in cases {
         zarr_mount(words).fails(2, part);

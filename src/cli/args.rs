@@ -80,6 +80,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, default_value = "1GiB")]
     pub(crate) max_chunk: u64,
 
+    /// Most decoded bytes that are loaded before a reader asks for them; 0: none. auto is chosen by
+    /// how the array is stored and read
+    #[arg(long, value_name = "SIZE", value_parser = readahead, default_value = "auto")]
+    pub(crate) readahead: Readahead,
+
     /// Decode so many chunks at once, 1 to 1024 [default: as many as cores that this process may
     /// use, by its CPU affinity and the CPU quota of its control group]
     #[arg(long, value_name = "N", value_parser = threads)]
@@ -299,6 +304,18 @@ fn size_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "more than 64 bits hold".to_owned())
 }
 
+/// Most bytes that are loaded ahead of a reader; `None` for `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Readahead(pub(crate) Option<u64>);
+
+fn readahead(text: &str) -> Result<Readahead, String> {
+    if text == "auto" {
+        return Ok(Readahead(None));
+    }
+    let bytes = size_bytes(text).map_err(|problem| format!("{problem}; or auto"))?;
+    Ok(Readahead(Some(bytes)))
+}
+
 /// The indices of an element, as `--at` has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Indices(pub(crate) Vec<u64>);
@@ -346,7 +363,7 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
-    const NAMES: [&str; 21] = [
+    const NAMES: [&str; 22] = [
         "view",
         "as",
         "shards",
@@ -356,6 +373,7 @@ pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
         "unlimited",
         "cache-size",
         "max-chunk",
+        "readahead",
         "threads",
         "timeout",
         "ttl",

@@ -226,6 +226,7 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         immutable: args.immutable,
         cache_budget_bytes: addresses::cache(args.cache_size.unwrap_or_else(default_cache_bytes)),
         max_chunk_bytes: args.max_chunk,
+        readahead: args.readahead.0,
         decode_threads: args.threads.unwrap_or_else(cores),
         timeout: args.timeout,
     }

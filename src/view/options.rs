@@ -114,6 +114,8 @@ pub struct ViewOptions {
     pub cache_budget_bytes: u64,
     /// Most bytes of a decoded chunk.
     pub max_chunk_bytes: u64,
+    /// Most decoded bytes that are loaded before a reader asks for them; `None` leaves it to the view.
+    pub readahead: Option<u64>,
     /// Chunks that are decoded at once for those who wait for them.
     pub decode_threads: usize,
     /// The time that a request may take before it is given up.
@@ -135,6 +137,7 @@ impl Default for ViewOptions {
             immutable: false,
             cache_budget_bytes: 256 << 20,
             max_chunk_bytes: 1 << 30,
+            readahead: None,
             decode_threads: crate::workers::cores(),
             timeout: crate::budget::PATIENCE,
         }

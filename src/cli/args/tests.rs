@@ -32,6 +32,7 @@ fn defaults() {
     assert_eq!(args.max_chunk, 1 << 30);
     assert_eq!(args.ttl, Duration::from_secs(1));
     assert_eq!(args.timeout, crate::budget::PATIENCE);
+    assert_eq!(args.readahead, Readahead(None));
     assert!(!args.foreground && !args.immutable && !args.info);
 }
 
@@ -122,6 +123,19 @@ fn sizes() {
     for (text, bytes) in cases {
         assert_eq!(size_bytes(text).ok(), bytes, "{text}");
     }
+}
+
+#[test]
+fn bytes_loaded_ahead() {
+    assert_eq!(readahead("auto"), Ok(Readahead(None)));
+    assert_eq!(readahead("0"), Ok(Readahead(Some(0))));
+    assert_eq!(readahead("16M"), Ok(Readahead(Some(16 << 20))));
+    for wrong in ["", "none", "-1", "1.5M"] {
+        let message = readahead(wrong).unwrap_err();
+        assert!(message.ends_with("1000000; or auto"), "{wrong}: {message}");
+    }
+    let args = parsed(&["s", "m", "-o", "readahead=4MiB"]);
+    assert_eq!(args.readahead, Readahead(Some(4 << 20)));
 }
 
 #[test]
