@@ -55,6 +55,7 @@ fn reader() -> Arc<ArrayReader> {
         cache: Cache::new(Budget::new(256 << 20), counters),
         workers: Workers::new(2),
         max_chunk_bytes: 1 << 30,
+        readahead: None,
         timeout: zarr_mount::budget::PATIENCE,
     };
     let layout = ChunkLayout::new(&array, Shards::Expand).expect("an array made above");

@@ -28,6 +28,8 @@ pub struct Shared {
     pub workers: Arc<Workers>,
     /// Most bytes of a decoded chunk (`--max-chunk`).
     pub max_chunk_bytes: u64,
+    /// Most decoded bytes that are loaded ahead of a reader (`--readahead`); `None` sets no limit.
+    pub readahead: Option<u64>,
     /// The time that a request may take (`--timeout`).
     pub timeout: Duration,
 }
@@ -103,6 +105,13 @@ impl ArrayReader {
     /// Chunks that can be loaded side by side.
     pub fn slots(&self) -> usize {
         self.shared.workers.slots()
+    }
+
+    /// Chunks of `chunk_bytes` that may be loaded before they are asked for (`--readahead`).
+    pub fn most_chunks_ahead(&self, chunk_bytes: u64) -> u64 {
+        self.shared
+            .readahead
+            .map_or(u64::MAX, |bytes| bytes / chunk_bytes.max(1))
     }
 
     /// As [`Cache::finish`].

@@ -82,6 +82,7 @@ pub(super) fn tell(
         cache: Cache::new(budget, counters),
         workers: Workers::new(1),
         max_chunk_bytes: limits.max_chunk_bytes,
+        readahead: None,
         timeout: config.timeout,
     };
     let found = find(&node, shared, indices)?;

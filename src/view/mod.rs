@@ -112,6 +112,7 @@ impl View {
                 cache,
                 workers: Workers::within(address_limit(), options.decode_threads),
                 max_chunk_bytes: options.max_chunk_bytes,
+                readahead: options.readahead,
                 timeout: options.timeout,
             },
             counters,

@@ -112,6 +112,7 @@ impl Walk {
         let layout = reader.layout();
         let chunk_bytes = layout.decoded_len().unwrap_or(0).max(1);
         let most = reader.cache_limit() / SHARE / chunk_bytes;
+        let most = most.min(reader.most_chunks_ahead(chunk_bytes));
         // One file may be followed by chance by its neighbour; who goes on gets more.
         let wanted = (2 * reader.slots() as u64 + 2)
             .min(self.streak - 1)

@@ -62,6 +62,20 @@ def test_who_stops_leaves_little_undone(mount, tmp_path):
     assert 16 <= decodes <= 3 * 16 + 4 + max(64, 2 * CORES)
 
 
+@pytest.mark.parametrize(("size", "most"), [("0", 0), ("1M", 0), ("4M", 1), ("8M", 2)])
+def test_no_more_is_loaded_ahead_than_allowed(mount, tmp_path, size, most):
+    """16 chunks of 4 MiB, one after the other in the file."""
+    store = write(tmp_path / "a", (64, 1024, 256), (4, 1024, 256))
+    made = mount(store, "--view", "arrays", "--files", "raw", "--readahead", size)
+    with open(made.path / "a.raw", "rb", buffering=0) as file:
+        for _ in range(17):
+            assert len(file.read(MIB // 2)) == MIB // 2
+    decodes, ahead, _ = settled(made)
+    # Half of the third chunk was read, and the kernel reads ahead less than the other half.
+    assert decodes <= 3 + most
+    assert ahead > 0 if most else ahead == 0
+
+
 def test_who_jumps_is_not_followed(mount, tmp_path):
     shape = (4096, 4, 1024)
     store = write(tmp_path / "a", shape, (4, 4, 1024))
@@ -93,6 +107,17 @@ def test_chunk_files_are_read_ahead(mount, tmp_path, order, cache):
     decodes, ahead, unused = settled(made)
     assert (decodes, unused) == (48, 0)
     assert ahead > 24
+
+
+@pytest.mark.parametrize(("size", "most"), [("0", 0), ("255K", 0), ("512K", 2)])
+def test_no_more_chunk_files_are_read_ahead_than_allowed(mount, tmp_path, size, most):
+    store = write(tmp_path / "a", (48 * 1024, 64), (1024, 64), zarr_format=2)
+    made = mount(store, "--view", "chunks", "--readahead", size)
+    for n in range(24):
+        (made.path / f"{n}.0").read_bytes()
+    decodes, ahead, unused = settled(made)
+    assert decodes <= 24 + most and unused == 0
+    assert ahead > 0 if most else ahead == 0
 
 
 def test_chunk_files_in_another_order_are_decoded_once(mount, tmp_path):

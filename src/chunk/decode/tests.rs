@@ -34,6 +34,7 @@ fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64
         cache: Cache::new(Arc::clone(&budget), counters),
         workers: crate::workers::Workers::new(1),
         max_chunk_bytes,
+        readahead: None,
         timeout: crate::budget::PATIENCE,
     };
     let reader = crate::chunk::reader::tests::reader_of(*array, shared);

@@ -54,6 +54,7 @@ fn shared() -> Shared {
         cache: Cache::new(Budget::new(1 << 20), counters),
         workers: Workers::new(1),
         max_chunk_bytes: 1 << 20,
+        readahead: None,
         timeout: crate::budget::PATIENCE,
     }
 }

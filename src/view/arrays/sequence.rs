@@ -121,7 +121,9 @@ impl Sequence {
         // What is held from the first unfinished chunk on has to fit.
         let held = access.reader.held_beside_decodes();
         let end = wanted.min(finished.saturating_add(held)).min(order.len());
-        let begin = state.planned.max(order.number_at(state.next));
+        let at = order.number_at(state.next);
+        let end = end.min(at.saturating_add(access.reader.most_chunks_ahead(chunk_bytes)));
+        let begin = state.planned.max(at);
         let end = end.min(begin.saturating_add(MOST_PLANNED));
         let still_busy = state.ahead.as_ref().is_some_and(|ahead| !ahead.is_begun());
         if begin >= end || still_busy {

@@ -297,6 +297,7 @@ pub(super) fn reader(document: &str, store: &Arc<MemoryStore>, budget: u64) -> A
         cache: Cache::new(Budget::new(budget), counters),
         workers: crate::workers::Workers::new(2),
         max_chunk_bytes: 1 << 30,
+        readahead: None,
         timeout: crate::budget::PATIENCE,
     };
     crate::chunk::reader::tests::reader_of(*array, shared)
