@@ -1,11 +1,14 @@
-"""Random reads of 4 KiB: in chunks that the daemon holds, and in chunks that nobody has decoded yet."""
+"""Random reads: 4 KiB in chunks that the daemon holds, and in chunks that nobody has decoded yet; images of 27 KiB."""
 import os
 import random
 import statistics
+import time
 
 import datasets
 import workbench
 from workbench import median, program
+
+import random_images  # of tests/mount, which workbench makes known
 
 PAGE = 4096
 # Which files, of which data set: 64^3 chunks share a page of `.raw` with seven others, images with none.
@@ -17,6 +20,7 @@ ABSENT = (("raw", "chunks"), ("blosc", "chunks"), ("zstd", "chunks"), ("zlib", "
 def run(bench):
     cached(bench)
     absent(bench)
+    images(bench)
 
 
 def mount_args(view):
@@ -126,6 +130,27 @@ def absent(bench):
                    f"{middle['mount']:.0f} / {median(found['mount'], 'p99'):.0f}", middle["trip"], middle["one"], middle.get("part"), figure],
                   rounds=found, ratio=figure)
         bench.report.at_most(f"4 KiB in absent chunks, {dataset.label}, {view}: p50 / in process", figure, 1.3)
+
+
+def images(bench):
+    """Images of one `.npy`, in the ways that programs have; the cache holds few of them."""
+    table = bench.report.table("Random images of 27 KiB", ["way", "ms an image", "chunks decoded an image"],
+                               note="Chunks of 4 images, zstd; a cache of 16 MiB.")
+    store, count = bench.folder / "stack.zarr", 20_000
+    random_images.write(store, count, (4, *random_images.IMAGE_SHAPE))
+    numbers = random.Random(3).sample(range(count), 300)
+    for way, read in random_images.WAYS.items():
+        bench.say(f"random images: {way}")
+
+        def ours():
+            with bench.mount(store, "--view", "arrays", cache="16MiB") as mounted:
+                begun = time.perf_counter()
+                for _ in read(mounted.path / "stack.npy", numbers):
+                    pass
+                seconds = time.perf_counter() - begun
+                return {"ms": 1000 * seconds / len(numbers), "decodes": mounted.stats()["chunks"]["decodes"] / len(numbers)}
+        found = bench.alternate({"mount": ours})["mount"]
+        table.add([way, median(found, "ms"), median(found, "decodes")], rounds=found)
 
 
 def against_least(turn, shared):
