@@ -14,5 +14,8 @@ say "lints"
 cargo clippy --quiet --all-targets -- -D warnings
 say "tests and doc tests"
 cargo test --quiet
+say "thousands of schedules of threads"
+# Locks and threads of a model checker. ZARR_MOUNT_SCHEDULES is how many of each test.
+cargo test --quiet --features model --lib schedules::
 say "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps

@@ -19,10 +19,11 @@
 //! chunk of it waits for others who do the same, never for itself. A wait leads downwards
 //! only, so that waits cannot form a ring.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
+
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, wait_timeout};
 
 /// What can give memory back.
 pub trait Evict: Send + Sync {
@@ -99,6 +100,9 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Wait after which one may pass the limit, to break a ring of those who wait for each other. Half
 /// of the longest wait where that is shorter.
 const FAIR_WAIT: Duration = Duration::from_secs(2);
+
+/// How often one who waits looks again.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Bytes that may be kept beyond half of the budget, so that a small one has room for open files.
 const MOST_KEPT_BEYOND: u64 = 16 << 20;
@@ -324,10 +328,12 @@ impl Budget {
         }
         // A block that was evicted while someone read it frees memory when it is dropped;
         // the cap covers a release between the attempt above and this lock.
-        let _unused = self
-            .freed
-            .wait_timeout(state, left.min(Duration::from_millis(20)))
-            .unwrap_or_else(PoisonError::into_inner);
+        drop(wait_timeout(
+            &self.freed,
+            &self.state,
+            state,
+            left.min(LOOK),
+        ));
         Ok(())
     }
 
@@ -351,7 +357,7 @@ impl Budget {
         overdraft_left
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,14 +8,16 @@
 //! |---|---|---|
 //! | [`escape`] | text for people, without what a terminal would obey | anything else |
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
-//! | [`budget`], [`buffers`], [`workers`] | bytes of memory; where they are; threads and what they do next | anything else |
+//! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
+//! | [`budget`], [`buffers`], [`threads`] | bytes of memory; where they are; threads and what they do next | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
 //! | [`error`] | the crate's errors | |
 //! | [`plain`] | whole arrays as files of other formats: which byte is which | I/O, chunks |
 //! | [`hierarchy`] | which node lives at a prefix, or at a path of the tree (reads documents, remembers them) | chunks |
-//! | [`chunk`] | one chunk by its indices: locate, fetch, decode, cache | file names |
+//! | [`load`] | one chunk by its indices: locate, fetch, decode, keep | file names |
+//! | [`read`] | a byte range of an array out of its chunks; who reads in order | file names |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
@@ -34,24 +36,48 @@
 //! [`hierarchy`]: a node of the drafts has its document below `meta` and its chunks below `data`,
 //! and only a path in the tree of nodes names it in every version.
 //!
+//! # Ask, and be answered
+//!
+//! A caller asks the [`load::Loader`] for a chunk; it is answered at once from memory, or later, by
+//! whoever finished the load. Code is synchronous: a load is a closure on one of an elastic set of
+//! [`threads`]. It is inside a gate while it is in the store, as many as the store takes at once
+//! ([`store::Profile`]), and inside another one while it decodes, as many as there are cores; never in
+//! both.
+//!
+//! fuser's event threads never wait for a store that is far away: what is not in memory becomes a job
+//! with its reply. Before a store that answers as fast as the system does, where handing a request over
+//! costs more than asking, they may wait, all but one (`fuse::events`).
+//!
 //! # One read(2), from the kernel to the bytes
 //!
-//! `fuse::ZarrFs::read` finds the handle, which holds an opened file of the view. What the view
-//! can answer without I/O (`view::OpenFile::try_read`) is answered on the spot, straight out of
-//! the cache entry. Anything else is done by the thread that got the request, while [`workers`] has
-//! a slot for it, or queued with its reply: `chunk::ArrayReader` locates the chunk (a key, or a shard
-//! and the range that its index gives), `chunk::Cache` makes room and lets one caller load while the
-//! others wait, `store::Object::read_at` fetches and `codec::CodecChain::decode` decodes into the
-//! entry, whose memory was that of an older one ([`buffers`]).
+//! Functions of this crate, each called by the one before it, with their files; what they call on the
+//! way and return from is left out. A chunk of the chunks view:
 //!
-//! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements.
-//! `view::arrays` makes it from the documents alone; a read asks it which bytes are which, and
-//! `chunk::ArrayReader::gather` puts runs together out of the chunks that they lie in, each
-//! located, fetched and decoded as above, side by side.
+//! ```text
+//! in memory                                  5 functions in 5 files
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/chunk_file  cached
+//!     -> load/cache  get
+//! not in memory                              10 functions in 7 files
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read, read_chunk
+//!     -> view/chunk_file  load -> load/loader  ask -> load/cache  run, land
+//!     -> load/loader  load_of_object -> load/decode  decode
+//! ```
 //!
-//! Who reads in order is noticed (`view::arrays`' sequences within a file, `view::neighbours` from
-//! chunk file to chunk file): workers that nobody waits for load what comes next (`chunk::Ahead`), and
-//! the cache is told what will not be asked for again.
+//! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements. A
+//! read plans it once ([`plain::Plan`]), and walks the chunks of each run once
+//! ([`read::read`](fn@read::read)): it copies those that are in memory, and asks for the others; each is
+//! copied by the thread that brings it, and the thread that brings the last one replies.
+//!
+//! ```text
+//! not in memory                              15 functions in 8 files
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/arrays/reading  read
+//!     -> read/operation  read, go_on, ask, ask_whole -> load/loader  ask -> load/cache  run, land
+//!     -> load/loader  load_latest -> load/cache  load_as, land -> load/decode  decode
+//! ```
+//!
+//! Who reads in order is noticed by one rule ([`read`]): chunks are loaded as far ahead of a reader as it
+//! has read in order, for files of chunks (`read::files`) and for whole arrays (`read::readahead`), and
+//! the cache is told what will not be asked for again. Every constant of this is in `load::tuning`.
 //!
 //! # Identity and freshness
 //!
@@ -94,7 +120,6 @@
 
 pub mod budget;
 pub mod buffers;
-pub mod chunk;
 pub mod cli;
 pub mod codec;
 pub mod dtype;
@@ -103,8 +128,11 @@ pub mod escape;
 pub mod fuse;
 pub mod grid;
 pub mod hierarchy;
+pub mod load;
 pub mod metadata;
 pub mod plain;
+pub mod read;
 pub mod store;
+pub mod sync;
+pub mod threads;
 pub mod view;
-pub mod workers;

@@ -167,9 +167,13 @@ fn statistics() -> Value {
     let control = view.lookup(VnodeId::ROOT, b".zarr-mount").unwrap().unwrap();
     let file = view.lookup(control.id, b"stats.json").unwrap().unwrap();
     let opened = view.open(file.id).unwrap().unwrap();
-    let mut scratch = Vec::new();
-    let read = opened.file.try_read(0, 1 << 16, &mut scratch);
-    serde_json::from_slice(&read.unwrap().unwrap()).unwrap()
+    let (send, receive) = std::sync::mpsc::channel();
+    let patience = zarr_mount::load::Patience::Waits;
+    opened.file.read(0, 1 << 16, patience, move |read| {
+        send.send(serde_json::from_slice(read.unwrap()).unwrap())
+            .unwrap();
+    });
+    receive.recv().unwrap()
 }
 
 #[test]

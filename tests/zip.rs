@@ -14,7 +14,7 @@ use common::{files, read, view};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use rawzip::{CompressionMethod, ZipArchiveWriter};
-use zarr_mount::chunk::Shards;
+use zarr_mount::load::Shards;
 use zarr_mount::store::{
     Cursor, Detail, EntryKind, Key, Location, Prefix, Store, Symlinks, open_store,
 };

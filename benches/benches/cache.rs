@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, Holding};
-use zarr_mount::chunk::{Block, BlockKey, Cache, Counters, Owner, Part};
+use zarr_mount::load::{Block, BlockKey, Cache, Counters, Owner, Part};
 use zarr_mount::store::Version;
 
 /// Blocks that fit the budget, of as many bytes.
@@ -40,7 +40,7 @@ fn load(cache: &Cache, rank: u64) -> usize {
         let reservation = cache.reserve(BLOCK_BYTES as u64, Holding::NOTHING)?;
         Ok(Block::new(vec![1; BLOCK_BYTES], reservation))
     };
-    cache.get_or_load(key(rank), load).expect("room").len()
+    cache.load(key(rank), load).expect("room").len()
 }
 
 /// Time for `iterations` calls of `work` in each of `threads`, told a number that never repeats.

@@ -1,16 +1,19 @@
 //! Byte ranges of a whole array, put together out of chunks that are in the cache.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use zarr_mount::budget::Budget;
-use zarr_mount::chunk::{
-    ArrayReader, Cache, ChunkLayout, Counters, Freshness, Policy, Region, Shards, Shared, Sources,
+use zarr_mount::budget::{Budget, PATIENCE};
+use zarr_mount::buffers::{Buffer, zeroed};
+use zarr_mount::error::Error;
+use zarr_mount::hierarchy::{ArrayNode, Document};
+use zarr_mount::load::{
+    Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Look, Patience, Shards, Sources,
     Versions,
 };
-use zarr_mount::error::Error;
-use zarr_mount::store::{Key, MemoryStore, Prefix, Version};
-use zarr_mount::workers::Workers;
+use zarr_mount::read::{Policy, Region, Run, read};
+use zarr_mount::store::{Key, MemoryStore, Prefix, Store, Version};
+use zarr_mount::threads::{Limits, Threads};
 use zarr_mount_benches::codec::Codec;
 
 mod support;
@@ -20,23 +23,25 @@ const CHUNKS: u64 = 3;
 const READ_BYTES: usize = 1 << 20;
 
 /// The store does not change: what it says now is the version.
-struct Current;
+struct Current(Arc<MemoryStore>);
 
 impl Versions for Current {
-    fn version(
-        &self,
-        reader: &Arc<ArrayReader>,
-        indices: &[u64],
-    ) -> Result<Option<Version>, Error> {
-        Ok(reader.stat_stored(indices)?.map(|meta| meta.version))
+    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
+        let found = self.0.stat(&array.stored_key(indices).ok()?).ok()?;
+        Some(found.map(|stat| stat.meta.version))
     }
 
-    fn known(&self, reader: &Arc<ArrayReader>, indices: &[u64]) -> Option<Option<Version>> {
-        self.version(reader, indices).ok()
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
+        Ok(look(&array.stored_key(indices)?)?.map(|meta| meta.version))
     }
 }
 
-fn reader() -> Arc<ArrayReader> {
+fn reader() -> (Arc<Loader>, Arc<ChunkedArray>, Arc<dyn Versions>) {
     let store = Arc::new(MemoryStore::new());
     for rank in 0..CHUNKS.pow(3) {
         let (z, y, x) = (
@@ -47,32 +52,37 @@ fn reader() -> Arc<ArrayReader> {
         let key = Key::parse(format!("c/{z}/{y}/{x}").as_bytes()).expect("a plain key");
         store.insert(key, support::encoded(Codec::Blosc, rank));
     }
-    let array = support::array(Codec::Blosc, CHUNKS);
-    let counters = Arc::new(Counters::default());
-    let sources = Sources::new(store, Freshness::Immutable, Arc::clone(&counters));
-    let shared = Shared {
-        sources: Arc::new(sources),
-        cache: Cache::new(Budget::new(256 << 20), counters),
-        workers: Workers::new(2),
-        max_chunk_bytes: 1 << 30,
-        readahead: None,
-        timeout: zarr_mount::budget::PATIENCE,
+    let document = Key::parse(b"zarr.json").expect("a plain key");
+    store.insert(document.clone(), Vec::new());
+    let meta = store.stat(&document).expect("in memory").expect("is there");
+    let document = Document {
+        key: document,
+        meta: meta.meta,
     };
-    let layout = ChunkLayout::new(&array, Shards::Expand).expect("an array made above");
-    Arc::new(ArrayReader::new(
-        shared,
-        Prefix::root(),
-        array.chunk_keys,
-        layout,
-        1,
-    ))
+    let metadata = support::array(Codec::Blosc, CHUNKS);
+    let node = ArrayNode::new(&Prefix::root(), document, None, metadata);
+    let array = ChunkedArray::new(&node, Shards::Expand).expect("an array made above");
+    let counters = Arc::new(Counters::default());
+    let versions = Arc::new(Current(Arc::clone(&store)));
+    let loader = Loader::new(LoaderParts {
+        sources: Sources::new(store, Freshness::Immutable, Arc::clone(&counters)),
+        cache: Cache::new(Budget::new(256 << 20), counters),
+        threads: Threads::new(Limits {
+            names: 1,
+            reads: 2,
+            prefetches: 2,
+        }),
+        decoders: 2,
+        max_chunk_bytes: 1 << 30,
+        timeout: PATIENCE,
+        readahead: None,
+    });
+    (loader, Arc::new(array), versions)
 }
 
 fn gather(criterion: &mut Criterion) {
-    let versions: Arc<dyn Versions> = Arc::new(Current);
-    let reader = reader();
+    let (loader, array, versions) = reader();
     let length = CHUNKS * support::EDGE;
-    let mut out = vec![1; READ_BYTES];
     let mut group = criterion.benchmark_group("gather 1 MiB");
     group.throughput(Throughput::Bytes(READ_BYTES as u64));
     for (name, order) in [
@@ -86,8 +96,20 @@ fn gather(criterion: &mut Criterion) {
         let mut from = 0;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let done = reader.gather(&region, from, &mut out, &versions, Policy::Whole);
-                done.expect("made above");
+                let run = Run {
+                    array: Arc::clone(&array),
+                    region: Arc::new(region.clone()),
+                    from,
+                    at: 0,
+                    len: READ_BYTES,
+                    policy: Policy::Whole,
+                };
+                let (send, receive) = mpsc::channel();
+                let finish = Box::new(move |out| drop(send.send(out)));
+                let out = Buffer::from(zeroed(READ_BYTES).expect("there is memory"));
+                read(&loader, &versions, [run], out, Patience::Waits, finish);
+                let out = receive.recv().expect("it is always called");
+                out.expect("made above");
                 from = (from + 2 * READ_BYTES as u64) % (whole - READ_BYTES as u64);
             });
         });

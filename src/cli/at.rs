@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::config::{InfoConfig, ViewOptions};
 use super::output::Output;
 use crate::budget::Budget;
-use crate::chunk::{
-    ArrayReader, Block, Cache, Counters, Freshness, LocatedChunk, Shards, Shared, Sources,
-};
 use crate::dtype::element_text;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
 use crate::grid::{Dims, rank_of};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
-use crate::store::{Key, Object, ObjectMeta, Prefix, Store};
-use crate::workers::Workers;
+use crate::load::{
+    Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, LocatedChunk, Shards, Sources,
+};
+use crate::store::{Key, ObjectMeta, Prefix, Store};
+use crate::threads::{Limits, Threads};
 
 /// Why an element cannot be told.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +54,8 @@ pub(super) fn tell(
     config: &InfoConfig,
     out: &mut Output,
 ) -> Result<(), AtError> {
-    let limits = ViewOptions::default();
-    let budget = Budget::with_patience(limits.cache_budget_bytes, config.timeout);
+    let options = ViewOptions::default();
+    let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
     let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), Recheck::Never);
     let Node::Array(node) = hierarchy.tree_node(path)?.node else {
         return Err(AtError::NoArray(path.clone()));
@@ -73,19 +73,23 @@ pub(super) fn tell(
         });
     }
     let counters = Arc::new(Counters::default());
-    let shared = Shared {
-        sources: Arc::new(Sources::new(
-            store,
-            Freshness::Immutable,
-            Arc::clone(&counters),
-        )),
-        cache: Cache::new(budget, counters),
-        workers: Workers::new(1),
-        max_chunk_bytes: limits.max_chunk_bytes,
-        readahead: None,
-        timeout: config.timeout,
+    let sources = Sources::new(store, Freshness::Immutable, Arc::clone(&counters));
+    // Nothing is left to other threads, and none is started.
+    let limits = Limits {
+        names: 1,
+        reads: 1,
+        prefetches: 1,
     };
-    let found = find(&node, shared, indices)?;
+    let loader = Loader::new(LoaderParts {
+        sources,
+        cache: Cache::new(budget, counters),
+        threads: Threads::new(limits),
+        decoders: 1,
+        max_chunk_bytes: options.max_chunk_bytes,
+        timeout: config.timeout,
+        readahead: None,
+    });
+    let found = find(&node, &loader, indices)?;
     let text = if config.json {
         Text::new().json(&found.as_json(path, indices))
     } else {
@@ -119,14 +123,14 @@ enum Stored {
     Decoded { offset: u64, nbytes: u64 },
 }
 
-fn find(node: &Arc<ArrayNode>, mount: Shared, indices: &[u64]) -> Result<Found, Error> {
+fn find(node: &Arc<ArrayNode>, loader: &Arc<Loader>, indices: &[u64]) -> Result<Found, Error> {
     let in_document = |error| Error::Metadata {
         key: node.document.key.to_string(),
         error,
     };
-    let reader = ArrayReader::new(node, Shards::Expand, mount).map_err(in_document)?;
-    let reader = Arc::new(reader);
-    let layout = reader.layout();
+    let array = ChunkedArray::new(node, Shards::Expand).map_err(in_document)?;
+    let array = Arc::new(array);
+    let layout = array.layout();
     let grid = layout.shown_grid().clone();
     let lengths = grid.chunk_shape();
     let chunk: Dims = indices.iter().zip(lengths).map(|(i, n)| i / n).collect();
@@ -144,18 +148,18 @@ fn find(node: &Arc<ArrayNode>, mount: Shared, indices: &[u64]) -> Result<Found, 
         })
         .collect();
     let shard = layout.is_sharded().then(|| layout.stored_indices(&chunk));
-    let key = reader.stored_key(&chunk)?;
-    let object = reader.open_stored(&chunk, None)?;
+    let key = array.stored_key(&chunk)?;
+    let object = loader.open_stored(&array, &chunk, None)?;
     let located = match &object {
-        Some(object) => reader.locate(object, &chunk)?,
+        Some(object) => loader.locate(&array, object, &chunk)?,
         None => None,
     };
     let (stored, value) = if let (Some(object), Some(located)) = (&object, &located) {
-        let block = decoded(&reader, object, &chunk)?;
-        let value = element_of(&reader, &block, number).map_err(in_document)?;
+        let block = loader.decoded(&array, object, &chunk)?;
+        let value = element_of(&array, &block, number).map_err(in_document)?;
         (stored(located), value)
     } else {
-        let layout = reader.layout();
+        let layout = array.layout();
         let value = element_text(layout.data_type(), layout.fill_value().bytes());
         let object = object.map(|object| *object.meta());
         (Stored::Absent { object }, value)
@@ -179,23 +183,11 @@ fn stored(located: &LocatedChunk) -> Stored {
     Stored::Range { offset, nbytes }
 }
 
-/// The decoded chunk, made on this thread.
-fn decoded(
-    reader: &Arc<ArrayReader>,
-    object: &Arc<dyn Object>,
-    chunk: &[u64],
-) -> Result<Arc<Block>, Error> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let answer = move |block| drop(sender.send(block));
-    reader.decode_then(object, chunk, Box::new(answer));
-    receiver.recv().map_err(|_| Error::Panicked)?
-}
-
 /// The element of this number in a decoded chunk, as text.
-fn element_of(reader: &ArrayReader, chunk: &[u8], number: u64) -> Result<String, FormatError> {
-    let data_type = reader.layout().data_type();
+fn element_of(array: &ChunkedArray, chunk: &[u8], number: u64) -> Result<String, FormatError> {
+    let data_type = array.layout().data_type();
     let outside = || FormatError::encoded("chunk", format!("no element {number}"));
-    if let Some(codec) = reader.layout().variable_length()
+    if let Some(codec) = array.layout().variable_length()
         && data_type.is_variable()
     {
         if !codec.has_items() {

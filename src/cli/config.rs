@@ -16,8 +16,8 @@ use crate::fuse::session::{Access, SessionOptions};
 use crate::store::Symlinks;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
+use crate::threads::cores;
 pub use crate::view::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
-use crate::workers::cores;
 
 /// Whether the kernel reads plain files of the store by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

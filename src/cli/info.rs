@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 
 use super::output::Output;
 use crate::budget::Budget;
-use crate::chunk::Shards;
 use crate::error::Error;
 use crate::escape::Text;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
+use crate::load::Shards;
 use crate::metadata::Target;
 use crate::metadata::write::{self, Content};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};

@@ -195,7 +195,7 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
     log::info!(
         "threads that decode: {}, that answer: {}",
-        view.workers().slots(),
+        view.loader().decoders(),
         config.session.n_threads
     );
     if !view.finds_anything().map_err(CliError::failed)? {
@@ -214,6 +214,7 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
         keep_listings: config.view.immutable,
         passthrough: config.passes_through(),
         xattr: config.xattr,
+        event_threads: config.session.n_threads,
     };
     Ok(ZarrFs::new(Arc::new(view), options))
 }

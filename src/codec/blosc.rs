@@ -25,6 +25,7 @@ mod parts;
 mod snappy;
 
 #[cfg(test)]
+#[cfg(not(feature = "model"))]
 pub(crate) use library::{Encoding, compress};
 pub(crate) use parts::{BloscBlocks, BloscLayout, undo_block};
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use fuser::Errno;
 use lru::LruCache;
 
-use crate::chunk::Counters;
 use crate::error::{Error, FormatError};
+use crate::load::Counters;
 use crate::store::StoreError;
 
 /// What an error is counted as.

@@ -6,7 +6,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::SystemTime;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, INodeNo,
@@ -20,11 +21,13 @@ use super::ZarrFs;
 use super::attr::{BLOCK_BYTES, GENERATION, NAME_BYTES};
 use super::read::Part;
 use super::xattr;
-use crate::chunk::Counters;
-use crate::workers::confine;
+use crate::load::Counters;
+use crate::threads::confine;
 
-/// Read-ahead requests that may be under way at once; fuser's 16 starve a pool of many cores.
-const MAX_BACKGROUND: u16 = 64;
+/// Requests of the kernel's readahead, as most reads are, that may be under way at once. The kernel holds
+/// the others back, also those of what is in memory here: more than a store takes at once, so that those
+/// that hang in the store hold nobody up.
+const MAX_BACKGROUND: u16 = 512;
 
 /// What is asked of the kernel, as far as it knows it. Not among these: opens without a request
 /// (they would end close-to-open freshness) and cached links (there are none).
@@ -37,6 +40,9 @@ const CAPABILITIES: [InitFlags; 5] = [
     InitFlags::FUSE_ASYNC_DIO,
 ];
 
+/// How long requests that are under way may take when the mount ends.
+const FAREWELL: Duration = Duration::from_secs(5);
+
 /// A backing file may lie on a plain file system, not on a stacked one.
 const STACK_DEPTH: u32 = 1;
 
@@ -47,9 +53,11 @@ impl Filesystem for ZarrFs {
                 log::debug!("the kernel lacks {capability:?}");
             }
         }
-        if *self.passthrough.get_mut() {
+        let passthrough = &self.0.passthrough;
+        if passthrough.load(Ordering::Relaxed) {
             let added = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
-            *self.passthrough.get_mut() = added && config.set_max_stack_depth(STACK_DEPTH).is_ok();
+            let has_it = added && config.set_max_stack_depth(STACK_DEPTH).is_ok();
+            passthrough.store(has_it, Ordering::Relaxed);
         }
         // Fails for 0 only. Read-ahead is at the kernel's maximum unless it is lowered.
         let _ = config.set_max_background(MAX_BACKGROUND);
@@ -57,33 +65,37 @@ impl Filesystem for ZarrFs {
     }
 
     fn destroy(&mut self) {
-        self.workers.finish();
+        // A store that never answers keeps nobody from unmounting.
+        if !self.0.threads.finish(FAREWELL) {
+            log::warn!("the store has not answered yet; what it was asked for is given up");
+        }
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        confine("lookup", || match self.find(parent.0, name) {
-            Ok(attr) => reply.entry(&self.options.ttl, &attr, GENERATION),
+        let name = name.to_owned();
+        self.answer("lookup", move |core| match core.find(parent.0, &name) {
+            Ok(attr) => reply.entry(&core.options.ttl, &attr, GENERATION),
             Err(errno) => reply.error(errno),
         });
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, lookups: u64) {
         confine("forget", || {
-            Counters::add(&self.view.counters().forgets);
-            self.forget_number(ino.0, lookups);
+            Counters::add(&self.0.view.counters().forgets);
+            self.0.forget_number(ino.0, lookups);
         });
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
-        confine("getattr", || match self.stat(ino.0, fh) {
-            Ok(attr) => reply.attr(&self.options.ttl, &attr),
+        self.answer("getattr", move |core| match core.stat(ino.0, fh) {
+            Ok(attr) => reply.attr(&core.options.ttl, &attr),
             Err(errno) => reply.error(errno),
         });
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        confine("open", || match flags.acc_mode() {
-            OpenAccMode::O_RDONLY => self.open_file(ino.0, reply),
+        self.answer("open", move |core| match flags.acc_mode() {
+            OpenAccMode::O_RDONLY => core.open_file(ino.0, reply),
             OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => reply.error(Errno::EROFS),
         });
     }
@@ -100,8 +112,8 @@ impl Filesystem for ZarrFs {
         reply: ReplyData,
     ) {
         let len = usize::try_from(size).expect("usize has at least 32 bits");
-        confine("read", || match self.files.get(fh) {
-            Some(file) => self.read_file(file, Part { offset, len }, reply),
+        confine("read", || match self.0.files.get(fh) {
+            Some(file) => self.0.read_file(&file, Part { offset, len }, reply),
             None => reply.error(Errno::EBADF),
         });
     }
@@ -117,14 +129,14 @@ impl Filesystem for ZarrFs {
         reply: ReplyEmpty,
     ) {
         confine("release", || {
-            self.release_file(fh);
+            self.0.release_file(fh);
             reply.ok();
         });
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        confine("opendir", || match self.open_stream(ino.0) {
-            Ok(handle) => reply.opened(handle, self.listing_flags()),
+        self.answer("opendir", move |core| match core.open_stream(ino.0) {
+            Ok(handle) => reply.opened(handle, core.listing_flags()),
             Err(errno) => reply.error(errno),
         });
     }
@@ -137,8 +149,8 @@ impl Filesystem for ZarrFs {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        confine("readdir", || {
-            match self.list_names(ino.0, (fh, offset), &mut reply) {
+        self.answer("readdir", move |core| {
+            match core.list_names(ino.0, (fh, offset), &mut reply) {
                 Ok(()) => reply.ok(),
                 Err(errno) => reply.error(errno),
             }
@@ -153,8 +165,8 @@ impl Filesystem for ZarrFs {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        confine("readdirplus", || {
-            match self.list_attributes(ino.0, (fh, offset), &mut reply) {
+        self.answer("readdirplus", move |core| {
+            match core.list_attributes(ino.0, (fh, offset), &mut reply) {
                 Ok(()) => reply.ok(),
                 Err(errno) => reply.error(errno),
             }
@@ -170,15 +182,15 @@ impl Filesystem for ZarrFs {
         reply: ReplyEmpty,
     ) {
         confine("releasedir", || {
-            drop(self.directories.remove(fh));
+            drop(self.0.directories.remove(fh));
             reply.ok();
         });
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        confine("statfs", || {
+        self.answer("statfs", move |core| {
             let blocks = |bytes: u64| bytes / u64::from(BLOCK_BYTES);
-            let (total, free) = self.view.capacity().map_or((0, 0), |capacity| {
+            let (total, free) = core.view.capacity().map_or((0, 0), |capacity| {
                 (blocks(capacity.total_bytes), blocks(capacity.free_bytes))
             });
             let names = u32::try_from(NAME_BYTES).expect("255 fits");
@@ -187,8 +199,9 @@ impl Filesystem for ZarrFs {
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        confine("getxattr", || {
-            match self.extended_attribute(ino.0, name.as_bytes()) {
+        let name = name.to_owned();
+        self.answer("getxattr", move |core| {
+            match core.extended_attribute(ino.0, name.as_bytes()) {
                 Ok(value) => xattr::reply_within(size, &value, reply),
                 Err(errno) => reply.error(errno),
             }
@@ -196,9 +209,11 @@ impl Filesystem for ZarrFs {
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        confine("listxattr", || match self.extended_attributes(ino.0) {
-            Ok(all) => xattr::reply_within(size, &xattr::names(&all), reply),
-            Err(errno) => reply.error(errno),
+        self.answer("listxattr", move |core| {
+            match core.extended_attributes(ino.0) {
+                Ok(all) => xattr::reply_within(size, &xattr::names(&all), reply),
+                Err(errno) => reply.error(errno),
+            }
         });
     }
 

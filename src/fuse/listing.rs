@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 
 use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 
-use super::ZarrFs;
+use super::Core;
 use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
 use super::directory::{Fit, Item, Stream};
-use crate::chunk::Counters;
+use crate::load::Counters;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, VnodeKind};
 
 /// An open directory.
 pub(super) type OpenedDirectory = Mutex<Stream<Directory>>;
 
-impl ZarrFs {
+impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {
         let vnode = self.vnode(ino)?;
         let directory = self.view.open_directory(vnode);

@@ -9,12 +9,13 @@
 //!   beginning to its end;
 //! * `attr`, `xattr`, `errno`: translations.
 //!
-//! fuser's event threads answer what needs no waiting; reads that miss take slots of the workers.
+//! `events` says which requests are answered by the thread that took them, and which by others.
 //! A panic is confined to its request: the reply, dropped unanswered, becomes `EIO`.
 
 mod attr;
 mod directory;
 mod errno;
+mod events;
 mod filesystem;
 mod handles;
 mod inode;
@@ -35,13 +36,14 @@ use std::time::Duration;
 
 use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 
-use crate::chunk::Counters;
 use crate::error::Error;
+use crate::load::Counters;
+use crate::threads::{Class, Threads, confine};
 use crate::view::{Attributes, View, VnodeId};
-use crate::workers::Workers;
 
 use attr::file_attr;
 use errno::ErrorLog;
+use events::EventThreads;
 use handles::Handles;
 use inode::Versions;
 use listing::OpenedDirectory;
@@ -59,10 +61,16 @@ pub struct FsOptions {
     pub passthrough: bool,
     /// Whether extended attributes are answered, at two requests a file in `ls -l`.
     pub xattr: bool,
+    /// Threads that take requests from the kernel.
+    pub event_threads: usize,
 }
 
 /// A view as a file system.
-pub struct ZarrFs {
+#[derive(Debug)]
+pub struct ZarrFs(Arc<Core>);
+
+/// What all requests share.
+struct Core {
     view: Arc<View>,
     options: FsOptions,
     /// Wanted by the options, and not refused so far.
@@ -74,15 +82,17 @@ pub struct ZarrFs {
     numbers: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,
     directories: Handles<OpenedDirectory>,
-    /// For the reads that must wait.
-    workers: Arc<Workers>,
+    events: EventThreads,
+    /// For requests that must wait.
+    threads: Arc<Threads>,
 }
 
 impl ZarrFs {
     /// A file system of `view`. Starts no thread before it is mounted.
     pub fn new(view: Arc<View>, options: FsOptions) -> ZarrFs {
-        let workers = Arc::clone(view.workers());
-        ZarrFs {
+        let threads = Arc::clone(view.threads());
+        let is_local = view.loader().is_local();
+        ZarrFs(Arc::new(Core {
             view,
             options,
             passthrough: AtomicBool::new(options.passthrough),
@@ -92,17 +102,30 @@ impl ZarrFs {
             numbers: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
             directories: Handles::new(),
-            workers,
-        }
+            events: EventThreads::new(options.event_threads, is_local),
+            threads,
+        }))
     }
 
     /// Where the session puts its notifier, after mounting and before it serves requests.
     /// Without one, files that may have changed lose their pages at every first open, and a
     /// changed size may be seen late.
     pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
-        Arc::clone(&self.notifier)
+        Arc::clone(&self.0.notifier)
     }
 
+    /// Has `request`, which may ask the store, answered on this thread, if that may wait, else on
+    /// another one.
+    fn answer(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
+        if let Some(_permit) = self.0.events.may_wait() {
+            return confine(what, || request(&self.0));
+        }
+        let core = Arc::clone(&self.0);
+        self.0.threads.submit(Class::Names, move || request(&core));
+    }
+}
+
+impl Core {
     /// The vnode of an inode number; a number that the kernel should no longer hold is stale,
     /// which makes it look the name up again.
     fn vnode(&self, ino: u64) -> Result<VnodeId, Errno> {
@@ -183,9 +206,9 @@ impl ZarrFs {
     }
 }
 
-impl std::fmt::Debug for ZarrFs {
+impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ZarrFs")
+        f.debug_struct("Core")
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -14,9 +14,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use fuser::{BackingId, Errno, FopenFlags, INodeNo, ReplyOpen};
 
-use super::ZarrFs;
+use super::Core;
 use super::inode::{Comparison, Leftovers, Mode};
-use crate::chunk::Counters;
+use crate::load::Counters;
 use crate::view::{Attributes, OpenFile, Opened};
 
 /// Numbers are spread over so many locks.
@@ -25,7 +25,7 @@ pub(super) const STRIPES: u64 = 64;
 /// An open file.
 pub(super) struct OpenedFile {
     pub(super) ino: u64,
-    pub(super) file: OpenFile,
+    pub(super) file: Arc<OpenFile>,
     pub(super) attributes: Attributes,
     tracking: Tracking,
 }
@@ -39,7 +39,7 @@ enum Tracking {
     Uncached,
 }
 
-impl ZarrFs {
+impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
         Counters::add(&self.view.counters().opens);
         match self.open_current(ino) {
@@ -125,7 +125,7 @@ impl ZarrFs {
         }
     }
 
-    /// As [`ZarrFs::drop_leftovers`], and tells the file when no pages are left.
+    /// As [`Core::drop_leftovers`], and tells the file when no pages are left.
     fn drop_pages(&self, ino: u64, file: &OpenFile, leftovers: Leftovers) -> FopenFlags {
         let flags = self.drop_leftovers(ino, leftovers);
         if flags.contains(FopenFlags::FOPEN_KEEP_CACHE) {

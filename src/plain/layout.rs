@@ -10,6 +10,7 @@
 //! records of NetCDF).
 
 mod builder;
+mod plan;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use builder::LayoutBuilder;
+pub use plan::{Plan, PlannedRun};
 
 use super::array::Array;
 use super::transform::Transform;
@@ -192,136 +194,10 @@ impl Layout {
         parts + self.parts.iter().map(kept).sum::<u64>()
     }
 
-    /// Fills `out` from `offset`; `out` ends at the end of the file or before. `fetch` is asked
-    /// for decoded bytes of elements: of a run, from a byte of it on.
-    ///
-    /// # Errors
-    ///
-    /// Those of `fetch`, and of a transform.
-    pub fn read<E: From<FormatError>>(
-        &self,
-        offset: u64,
-        out: &mut [u8],
-        mut fetch: impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let end = offset.saturating_add(out.len() as u64);
-        // Ends are in the order of the parts, also where slabs interleave.
-        let first = self
-            .parts
-            .partition_point(|part| part.end().is_some_and(|end| end <= offset));
-        let covers = |part: &Part| part.offset <= offset && part.has_no_gap_before(end);
-        if !self.parts.get(first).is_some_and(covers) {
-            out.fill(0);
-        }
-        for part in self.parts.iter().skip(first) {
-            if part.offset >= end {
-                break;
-            }
-            match &part.content {
-                Content::Bytes(bytes) => {
-                    if let Some((from, to)) = overlap(part.offset, bytes.len() as u64, offset, out)
-                    {
-                        let from = usize::try_from(from).unwrap_or(usize::MAX);
-                        let bytes = bytes.get(from..).unwrap_or_default();
-                        let n = to.len().min(bytes.len());
-                        to[..n].copy_from_slice(&bytes[..n]);
-                    }
-                }
-                Content::Computed(computed) => {
-                    if let Some((from, to)) = overlap(part.offset, computed.len(), offset, out) {
-                        computed.fill(from, to);
-                    }
-                }
-                Content::Elements(elements) => {
-                    read_elements(part.offset, elements, offset, out, &mut fetch)?;
-                }
-            }
-        }
-        Ok(())
+    /// How `len` bytes at `offset`, which end at the end of the file or before, are read.
+    pub fn plan(&self, offset: u64, len: usize) -> Plan {
+        Plan::new(self, offset, len)
     }
-}
-
-/// The overlap of `len` bytes at `start` with `out` at `offset`: where it begins in the former,
-/// and the part of the latter.
-fn overlap(start: u64, len: u64, offset: u64, out: &mut [u8]) -> Option<(u64, &mut [u8])> {
-    let end = start
-        .saturating_add(len)
-        .min(offset.saturating_add(out.len() as u64));
-    let begin = start.max(offset);
-    if begin >= end {
-        return None;
-    }
-    let from = usize::try_from(begin - offset).ok()?;
-    let to = usize::try_from(end - offset).ok()?;
-    Some((begin - start, out.get_mut(from..to)?))
-}
-
-fn read_elements<E: From<FormatError>>(
-    start: u64,
-    elements: &Elements,
-    offset: u64,
-    out: &mut [u8],
-    fetch: &mut impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let Some(slabs) = elements.slabs else {
-        return match overlap(start, elements.len, offset, out) {
-            Some((from, to)) => read_run(elements, from, to, fetch),
-            None => Ok(()),
-        };
-    };
-    if elements.len == 0 {
-        return Ok(());
-    }
-    let end = offset.saturating_add(out.len() as u64);
-    let n_slabs = elements.len / slabs.len;
-    let first = offset.saturating_sub(start) / slabs.stride;
-    for slab in first..n_slabs {
-        // Within the span of the part, which fits.
-        let at = start + slab * slabs.stride;
-        if at >= end {
-            break;
-        }
-        if let Some((from, to)) = overlap(at, slabs.len, offset, out) {
-            read_run(elements, slab * slabs.len + from, to, fetch)?;
-        }
-    }
-    Ok(())
-}
-
-/// Reads bytes `from..` of the run, whatever numbers they cut.
-fn read_run<E: From<FormatError>>(
-    elements: &Elements,
-    from: u64,
-    mut out: &mut [u8],
-    fetch: &mut impl FnMut(&Elements, u64, &mut [u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut from = elements.skip + from;
-    let unit = elements.transform.unit();
-    let mut cut = SmallVec::<[u8; 64]>::new();
-    while !out.is_empty() {
-        let before = usize::try_from(from % unit as u64).unwrap_or(0);
-        let whole = if before == 0 {
-            out.len() / unit * unit
-        } else {
-            0
-        };
-        let n = if whole > 0 {
-            let (to, _) = out.split_at_mut(whole);
-            fetch(elements, from, to)?;
-            elements.transform.apply(to)?;
-            whole
-        } else {
-            cut.resize(unit, 0);
-            fetch(elements, from - before as u64, &mut cut)?;
-            elements.transform.apply(&mut cut)?;
-            let n = (unit - before).min(out.len());
-            out[..n].copy_from_slice(&cut[before..before + n]);
-            n
-        };
-        from += n as u64;
-        out = &mut out[n..];
-    }
-    Ok(())
 }
 
 #[cfg(test)]

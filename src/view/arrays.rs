@@ -20,7 +20,6 @@ pub(super) mod listing;
 mod long_text;
 mod names;
 mod reading;
-mod sequence;
 mod sidecar;
 mod snapshot;
 mod snapshots;

@@ -9,8 +9,8 @@ use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::statistics;
 use super::vnode::{Attributes, Vnode, VnodeKind};
-use crate::chunk::Block;
 use crate::error::Error;
+use crate::load::Block;
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind};
 
 impl View {
@@ -24,10 +24,10 @@ impl View {
                 Ok(meta.map(|meta| self.directory(&meta)))
             }
             Vnode::Object { key, .. } => {
-                Ok(self.shared.sources.stat(key)?.map(|m| self.object(&m)))
+                Ok(self.loader.sources().stat(key)?.map(|m| self.object(&m)))
             }
             Vnode::Unsupported { key, .. } => {
-                let Some(meta) = self.shared.sources.stat(key)? else {
+                let Some(meta) = self.loader.sources().stat(key)? else {
                     return Ok(None);
                 };
                 let shown = self.shown_apart(&meta, &key.parent())?;
@@ -55,7 +55,7 @@ impl View {
                 if !array.grid().contains(&place.indices) {
                     return Ok(None);
                 }
-                let stored = array.reader.stat_stored(&place.indices)?;
+                let stored = self.loader.stat_stored(&array.chunked, &place.indices)?;
                 self.chunk(&array, &place.indices, stored)
             }
         }
@@ -64,7 +64,7 @@ impl View {
     /// The attributes of the store's root as they are now, or were when the store was last there: the
     /// mount's own directories outlive it.
     fn root_meta(&self) -> ObjectMeta {
-        let now = self.shared.sources.store().stat_root();
+        let now = self.loader.sources().store().stat_root();
         now.unwrap_or(self.root)
     }
 
@@ -121,21 +121,20 @@ impl View {
             return self.absent_chunk(array);
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
-        let reader = &array.reader;
-        if !reader.layout().is_sharded() && array.form != Form::Decoded {
+        let chunked = &array.chunked;
+        let is_sharded = chunked.layout().is_sharded();
+        if !is_sharded && array.form != Form::Decoded {
             return Ok(Some(self.object(&shown)));
         }
-        if !reader.layout().is_sharded()
-            && let Some(known) = self.decoded_chunk(array, &shown)
-        {
+        if !is_sharded && let Some(known) = self.decoded_chunk(array, &shown) {
             return Ok(Some(known));
         }
         // Index and attributes must be of one version: that of the object that is opened.
-        let Some(object) = reader.open_stored(indices, Some(meta))? else {
+        let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
             return self.absent_chunk(array);
         };
         let shown = self.chunk_meta(array, indices, object.meta())?;
-        let mut locator = reader.locator(&object, indices)?;
+        let mut locator = self.loader.locator(chunked, &object, indices)?;
         if array.absent_len.is_some()
             && let Some(known) = self.decoded_chunk(array, &shown)
         {
@@ -145,7 +144,7 @@ impl View {
         let len = match locator.locate(indices)? {
             None => array.absent_len,
             Some(chunk) if array.form != Form::Decoded => Some(chunk.encoded.len()),
-            Some(_) => Some(array.decoded_len_of(&object, indices)?),
+            Some(_) => Some(array.decoded_len_of(&self.loader, &object, indices)?),
         };
         Ok(len.map(|len| self.part(&shown, len)))
     }
@@ -234,12 +233,12 @@ impl View {
     }
 
     pub(super) fn stat(&self, key: &Key) -> Result<Option<Stat>, Error> {
-        Ok(self.shared.sources.store().stat(key)?)
+        Ok(self.loader.sources().store().stat(key)?)
     }
 
     /// The attributes of a prefix; `None` when it is none.
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        Ok(self.shared.sources.stat_prefix(prefix)?)
+        Ok(self.loader.sources().stat_prefix(prefix)?)
     }
 }
 

@@ -14,9 +14,9 @@ use super::options::ViewKind;
 use super::shown::{Form, ShownArray};
 use super::unread_shards::{MOST_UNKNOWN, Verdict, has_sound_shard, verdict};
 use super::vnode::{Attributes, Vnode};
-use crate::chunk::Locator;
 use crate::error::Error;
 use crate::grid::{Dims, rank_of};
+use crate::load::{Loader, Locator};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
 
 /// Slots of a shard gone through between two looks at the clock.
@@ -142,7 +142,7 @@ impl StoredChunks {
             while let Some(indices) = current.places.next() {
                 // Also at the first of each: there may be many small shards.
                 if current.places.passed() % SLOTS_PER_LOOK == 1 {
-                    let deadline = *deadline.get_or_insert_with(|| view.shared.deadline());
+                    let deadline = *deadline.get_or_insert_with(|| view.loader.deadline());
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
                 if let Slot::Filled(found) = current.find(view, &self.array, &indices, detail)? {
@@ -164,7 +164,7 @@ impl StoredChunks {
             return Ok(false);
         };
         while let Some(entry) = listing.next_entry()? {
-            if let Some(current) = stored_chunk(&self.array, &self.first, &entry) {
+            if let Some(current) = stored_chunk(&view.loader, &self.array, &self.first, &entry) {
                 match current.is_listed(view, &self.array) {
                     Ok(true) => {
                         self.current = Some(current);
@@ -193,7 +193,7 @@ impl StoredChunks {
     }
 
     fn open(&self, view: &View, prefix: &Prefix) -> Result<Option<Box<dyn Listing>>, Error> {
-        let store = view.shared.sources.store();
+        let store = view.loader.sources().store();
         Ok(store.list(prefix, self.cursor.clone(), Detail::Attributes)?)
     }
 }
@@ -267,8 +267,13 @@ impl StoredChunk {
 }
 
 /// What the stored name `entry` stands for in a directory; `None` for no part of the array.
-fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Option<StoredChunk> {
-    let layout = array.reader.layout();
+fn stored_chunk(
+    loader: &Arc<Loader>,
+    array: &Arc<ShownArray>,
+    first: &[u64],
+    entry: &ListEntry,
+) -> Option<StoredChunk> {
+    let layout = array.chunked.layout();
     let (stored, is_directory) = match array.stored.in_directory(first, &entry.name) {
         Name::Directory(indices) => (indices, true),
         Name::Chunk(indices) => (indices, false),
@@ -311,7 +316,7 @@ fn stored_chunk(array: &Arc<ShownArray>, first: &[u64], entry: &ListEntry) -> Op
         } else if !layout.is_sharded() {
             Contents::Chunk
         } else {
-            match verdict(array, &child(array, first, &lower)) {
+            match verdict(loader, array, &child(array, first, &lower)) {
                 Verdict::Sound(locator) => Contents::Shard(locator),
                 Verdict::Absent => Contents::Gone,
                 Verdict::Unknown(error) => Contents::Unknown(error),

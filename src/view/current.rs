@@ -34,7 +34,7 @@ impl View {
             return Ok(());
         }
         let node = &array.node;
-        let found = self.shared.sources.stat(&node.document.key)?;
+        let found = self.loader.sources().stat(&node.document.key)?;
         self.check_version(node, &array.path, found.map(|meta| meta.version))?;
         array.checked_ms.store(now, Ordering::Relaxed);
         Ok(())

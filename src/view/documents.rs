@@ -15,9 +15,9 @@ use super::options::ViewKind;
 use super::rights::is_closed;
 use super::shown::{Form, Shown, ShownArray};
 use crate::budget::Holding;
-use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::Error;
 use crate::hierarchy::{Document, Text, chunk_identity};
+use crate::load::{Block, BlockKey, Owner, Part};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
 use crate::store::{Key, ObjectMeta, Readers, StoreError};
@@ -40,7 +40,7 @@ impl View {
         view: ViewKind,
         key: &Key,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let Some(meta) = self.shared.sources.stat_settled(key)? else {
+        let Some(meta) = self.loader.sources().stat_settled(key)? else {
             return Ok(None);
         };
         // An edit depends on the model too, which must not be behind the document.
@@ -59,7 +59,7 @@ impl View {
             version: meta.version,
             part: Part::Document { epoch },
         };
-        let text = self.shared.cache.get_or_load(block_key, || {
+        let text = self.loader.cache().load(block_key, || {
             let text = self
                 .hierarchy
                 .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
@@ -76,8 +76,8 @@ impl View {
     pub(super) fn document_block(&self, mut text: Vec<u8>) -> Result<Block, Error> {
         text.shrink_to_fit();
         let reservation = self
-            .shared
-            .cache
+            .loader
+            .cache()
             .reserve(text.len() as u64, Holding::SOURCE)?;
         // Its version is what it says; said once, because a copy may be long.
         let stamp = hash(&text);

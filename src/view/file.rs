@@ -1,22 +1,23 @@
 //! Opened files: the bytes of one version of a vnode.
 //!
-//! What is at hand or a plain positional read is answered on the spot ([`OpenFile::try_read`]);
-//! what must be decoded is loaded by a worker ([`OpenFile::load`]). A handle pins an object of
-//! the store, never memory of the cache, so that idle handles do not starve the others.
+//! A handle pins an object of the store, never memory of the cache, so that idle handles do not
+//! starve the others.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
 use super::arrays::{KeptText, PlainOpen};
 use super::chunk_file::ChunkFile;
+use super::room::Room;
 use super::shown::{Form, ShownArray};
 use super::vnode::{Attributes, Vnode};
-use crate::buffers::{Buffer, NoMemory, zeroed};
-use crate::chunk::{Block, Continuation, Slice};
 use crate::error::Error;
+use crate::load::{Block, Done, Pages, Patience, Slice};
+use crate::read::KeyReadahead;
 use crate::store::{Key, Object, ObjectMeta};
+use crate::threads::Class;
 
 /// A file that was opened, and its attributes at that moment.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct Opened {
     /// Of the version that `file` holds.
     pub attributes: Attributes,
     /// Its bytes.
-    pub file: OpenFile,
+    pub file: Arc<OpenFile>,
 }
 
 /// One version of the bytes of a vnode.
@@ -39,6 +40,8 @@ pub struct OpenFile {
 pub(super) enum Content {
     /// Bytes of a stored object, as they are.
     Stored(Slice),
+    /// The same, of a store where each request takes its time.
+    Paged(Arc<Pages>, KeyReadahead),
     /// All bytes of a stored object that cannot be read in ranges.
     Whole(Slice),
     /// Fill value.
@@ -62,49 +65,18 @@ pub(super) enum Content {
     Statistics(Vec<u8>),
 }
 
-/// What callers of [`OpenFile::try_read`] keep room for.
-const SCRATCH_BYTES: usize = 64 << 10;
-
-/// Bytes that answer a read.
-#[derive(Debug)]
-pub enum Data<'a> {
-    /// Part of a block of the cache.
-    Block(Arc<Block>, Range<usize>),
-    /// Bytes at hand, or read into the caller's buffer.
-    Bytes(&'a [u8]),
-    /// Bytes read into a buffer that others use in turn.
-    Buffer(Buffer),
-}
-
-/// Where bytes are read to.
-enum Room<'a> {
-    /// The caller's buffer.
-    Short(&'a mut [u8]),
-    /// One that was used just before, by whatever thread: its memory is at hand.
-    Long(Buffer),
-}
-
-impl Deref for Data<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Data::Block(block, range) => block.get(range.clone()).unwrap_or_default(),
-            Data::Bytes(bytes) => bytes,
-            Data::Buffer(buffer) => buffer,
-        }
-    }
-}
+/// Called with the bytes of a read, or with why there are none.
+pub(super) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
 
 impl View {
     pub(super) fn open_vnode(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<Opened>, Error> {
         match vnode {
             Vnode::Object { key, .. } => {
-                let object = self.shared.sources.open(key)?;
+                let object = self.loader.sources().open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
             }
             Vnode::Unsupported { key, .. } => {
-                let Some(object) = self.shared.sources.open(key)? else {
+                let Some(object) = self.loader.sources().open(key)? else {
                     return Ok(None);
                 };
                 let meta = self.shown_apart(object.meta(), &key.parent())?;
@@ -166,11 +138,11 @@ impl View {
         array: Arc<ShownArray>,
         indices: &[u64],
     ) -> Result<Option<Opened>, Error> {
-        let reader = &array.reader;
+        let chunked = &array.chunked;
         let absent = |array: Arc<ShownArray>, attributes: Option<Attributes>| {
             attributes.map(|attributes| self.opened(attributes, Content::Absent(array)))
         };
-        let found = reader.open_stored(indices, None)?;
+        let found = self.loader.open_stored(chunked, indices, None)?;
         if array.form != Form::Stored {
             self.check_current(&array)?;
         }
@@ -180,19 +152,21 @@ impl View {
         };
         let meta = self.chunk_meta(&array, indices, object.meta())?;
         if array.form == Form::Stored {
-            return Ok(Some(self.open_object(object, &reader.stored_key(indices)?)));
+            return Ok(Some(
+                self.open_object(object, &chunked.stored_key(indices)?),
+            ));
         }
-        let Some(chunk) = reader.locate(&object, indices)? else {
+        let Some(chunk) = self.loader.locate(chunked, &object, indices)? else {
             let attributes = array.absent_len.map(|len| self.part(&meta, len));
             return Ok(absent(array, attributes));
         };
         let encoded_len = chunk.encoded.len();
         let (len, as_stored) = match array.form {
             Form::Decoded => {
-                let len = array.decoded_len_of(&object, indices)?;
+                let len = array.decoded_len_of(&self.loader, &object, indices)?;
                 // Stored bytes that are decoded bytes need no decoder, if the length is right.
                 let same =
-                    reader.layout().is_identity() && array.decoded_len() == Some(encoded_len);
+                    chunked.layout().is_identity() && array.decoded_len() == Some(encoded_len);
                 (len, same)
             }
             Form::Encoded | Form::Stored => {
@@ -217,8 +191,10 @@ impl View {
     }
 
     fn stored(&self, slice: Slice) -> Content {
-        if self.shared.is_read_whole(&slice) {
+        if self.loader.is_read_whole(&slice) {
             Content::Whole(slice)
+        } else if let Some(pages) = self.loader.pages_of(&slice) {
+            Content::Paged(Arc::new(pages), KeyReadahead::default())
         } else {
             Content::Stored(slice)
         }
@@ -227,11 +203,11 @@ impl View {
     pub(super) fn opened(self: &Arc<Self>, attributes: Attributes, content: Content) -> Opened {
         Opened {
             attributes,
-            file: OpenFile {
+            file: Arc::new(OpenFile {
                 view: Arc::clone(self),
                 len: attributes.size,
                 content,
-            },
+            }),
         }
     }
 }
@@ -276,135 +252,151 @@ impl OpenFile {
         }
     }
 
-    /// Answers a read of `len` bytes at `offset` when that takes no decoding; `None` when
-    /// [`OpenFile::load`] must be asked. The answer is cut at the end of the file, and only
-    /// there.
-    pub fn try_read<'a>(
-        &'a self,
+    /// Calls `reply` with `len` bytes at `offset`, cut at the end of the file, and only there: at once
+    /// when they are in memory, or when this thread may wait for them, else on another thread.
+    pub fn read(
+        self: &Arc<Self>,
         offset: u64,
         len: usize,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<Result<Data<'a>, Error>> {
-        let range = self.range(offset, len);
-        let len = range.len();
-        if len == 0 {
-            return Some(Ok(Data::Bytes(&[])));
-        }
-        match &self.content {
-            Content::Stored(slice) => {
-                Some(self.fill(scratch, len, |buf| slice.read_at(offset, buf)))
-            }
-            Content::Absent(array) => Some(self.fill(scratch, len, |buf| {
-                array.reader.layout().fill_absent(offset, buf);
-                Ok(())
-            })),
-            Content::Generated(text) | Content::Statistics(text) => {
-                Some(Ok(Data::Bytes(text.get(range).unwrap_or_default())))
-            }
-            Content::Kept(text) => Some(Ok(Data::Bytes(text.get(range).unwrap_or_default()))),
-            Content::Document { text, .. } => Some(Ok(Data::Block(text.upgrade()?, range))),
-            Content::Chunk(chunk) => {
-                if let Some(block) = chunk.cached(&self.view, len) {
-                    return Some(Ok(Data::Block(block, range)));
-                }
-                let mut room = self.room(scratch, len).ok()?;
-                let read = chunk.try_read(offset, room.bytes())?;
-                Some(read.map(|()| room.data()))
-            }
-            Content::Plain(plain) => {
-                let mut room = self.room(scratch, len).ok()?;
-                let read = plain.try_read(offset, room.bytes());
-                read.then(|| Ok(room.data()))
-            }
-            Content::Whole(slice) => {
-                let shared = &self.view.shared;
-                let block = shared.cache.get(&shared.whole_key(slice)?)?;
-                Some(Ok(Data::Block(block, range)))
-            }
-        }
-    }
-
-    /// Calls `then` with `len` bytes at `offset`, cut at the end of the file, on this thread or,
-    /// when another one loads them already, on that.
-    pub fn load(
-        &self,
-        offset: u64,
-        len: usize,
-        then: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+        patience: Patience,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
         let range = self.range(offset, len);
-        let len = range.len();
-        if let Content::Plain(plain) = &self.content {
-            let mut bytes = match self.view.shared.cache.buffers().scratch(len) {
-                Ok(bytes) => bytes,
-                Err(error) => return then(Err(error.into())),
-            };
-            let read = plain.read(offset, &mut bytes);
-            return then(read.map(|()| &*bytes));
+        let loader = &self.view.loader;
+        let waits = patience == Patience::Waits;
+        if range.is_empty() {
+            return reply(Ok(&[]));
         }
-        if let Content::Chunk(chunk) = &self.content
-            && chunk.may_be_read_in_part(offset, len)
-        {
-            let mut bytes = match zeroed(len) {
-                Ok(bytes) => bytes,
-                Err(error) => return then(Err(error.into())),
-            };
-            match chunk.read_part(offset, &mut bytes) {
-                Ok(true) => return then(Ok(&bytes)),
-                Ok(false) => {}
-                Err(error) => return then(Err(error)),
-            }
+        let in_memory = match &self.content {
+            Content::Chunk(chunk) => chunk.cached(loader, range.len()),
+            Content::Whole(slice) => loader
+                .whole_key(slice)
+                .and_then(|key| loader.cache().get(&key)),
+            Content::Document { text, .. } => text.upgrade(),
+            _ => None,
+        };
+        if let Some(block) = in_memory {
+            return reply(Ok(part(&block, range)));
         }
-        let then: Continuation = Box::new(move |block| {
-            then(
-                block
-                    .as_ref()
-                    .map(|block| part(block, range))
-                    .map_err(Clone::clone),
-            );
-        });
         match &self.content {
-            Content::Chunk(chunk) => chunk.load(len, then),
-            Content::Whole(slice) => self.view.shared.read_whole_then(slice, then),
+            Content::Generated(text) | Content::Statistics(text) => reply(Ok(part(text, range))),
+            Content::Kept(text) => reply(Ok(part(text, range))),
+            Content::Plain(plain) if waits || !loader.is_crowded() => {
+                plain.read(loader, (offset, range.len()), patience, Box::new(reply));
+            }
+            Content::Absent(array) => self.fill(range.len(), reply, |out| {
+                array.chunked.layout().fill_absent(offset, out);
+                Ok(())
+            }),
+            Content::Stored(slice) if waits => {
+                self.fill(range.len(), reply, |out| slice.read_at(offset, out));
+            }
+            Content::Paged(pages, readahead) => {
+                self.read_pages(pages, readahead, (offset, range.len()), patience, reply);
+            }
+            Content::Chunk(chunk) if waits => self.read_chunk(chunk, offset, range, reply),
+            Content::Whole(slice) if waits => self.read_whole(slice, range, reply),
             Content::Document {
                 vnode, fingerprint, ..
-            } => then(self.document(vnode, *fingerprint)),
-            // Those that `try_read` always answers.
-            Content::Stored(_)
-            | Content::Absent(_)
-            | Content::Generated(_)
-            | Content::Kept(_)
-            | Content::Plain(_)
-            | Content::Statistics(_) => then(Err(Error::Panicked)),
+            } if waits => {
+                let text = self.document(vnode, *fingerprint);
+                reply(
+                    text.as_deref()
+                        .map(|text| part(text, range))
+                        .map_err(Error::clone),
+                );
+            }
+            Content::Plain(_)
+            | Content::Stored(_)
+            | Content::Chunk(_)
+            | Content::Whole(_)
+            | Content::Document { .. } => {
+                let file = Arc::clone(self);
+                let read = move || file.read(offset, len, Patience::Waits, reply);
+                loader.threads().submit(Class::Read, read);
+            }
         }
     }
 
-    fn room<'a>(&self, scratch: &'a mut Vec<u8>, len: usize) -> Result<Room<'a>, NoMemory> {
-        if len > SCRATCH_BYTES {
-            return self
-                .view
-                .shared
-                .cache
-                .buffers()
-                .scratch(len)
-                .map(Room::Long);
-        }
-        if scratch.len() < len {
-            scratch.resize(SCRATCH_BYTES, 0);
-        }
-        Ok(Room::Short(&mut scratch[..len]))
-    }
-
-    /// Makes `read` fill `len` bytes.
-    fn fill<'a>(
+    /// Replies with what `fill` puts in `len` bytes.
+    fn fill(
         &self,
-        scratch: &'a mut Vec<u8>,
         len: usize,
-        read: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) -> Result<Data<'a>, Error> {
-        let mut room = self.room(scratch, len)?;
-        read(room.bytes())?;
-        Ok(room.data())
+        reply: impl FnOnce(Result<&[u8], Error>),
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) {
+        match Room::new(self.view.loader.cache(), len) {
+            Ok(mut room) => {
+                let filled = fill(&mut room);
+                reply(filled.map(|()| &*room));
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Replies with bytes of the pages of an object.
+    fn read_pages(
+        self: &Arc<Self>,
+        pages: &Arc<Pages>,
+        readahead: &KeyReadahead,
+        (offset, len): (u64, usize),
+        patience: Patience,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let loader = &self.view.loader;
+        let mut room = match Room::new(loader.cache(), len) {
+            Ok(room) => room,
+            Err(error) => return reply(Err(error)),
+        };
+        match loader.read_pages(pages, offset, &mut room, patience) {
+            Ok(true) => {
+                readahead.advance(loader, pages, offset, len as u64);
+                reply(Ok(&room));
+            }
+            Ok(false) => {
+                let file = Arc::clone(self);
+                let read = move || file.read(offset, len, Patience::Waits, reply);
+                loader.threads().submit(Class::Read, read);
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Replies with a part of a chunk that is not in memory.
+    fn read_chunk(
+        &self,
+        chunk: &Arc<ChunkFile>,
+        offset: u64,
+        range: Range<usize>,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let loader = &self.view.loader;
+        let mut room = match Room::new(loader.cache(), range.len()) {
+            Ok(room) => room,
+            Err(error) => return reply(Err(error)),
+        };
+        match chunk.read_part(loader, offset, &mut room) {
+            Ok(true) => return reply(Ok(&room)),
+            Ok(false) => {}
+            Err(error) => return reply(Err(error)),
+        }
+        drop(room);
+        chunk.load(loader, range.len(), answer_with(range, reply));
+    }
+
+    fn read_whole(
+        &self,
+        slice: &Slice,
+        range: Range<usize>,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let loader = Arc::clone(&self.view.loader);
+        let Some(key) = loader.whole_key(slice) else {
+            return reply(Err(Error::Panicked));
+        };
+        let (reader, slice) = (Arc::clone(&loader), slice.clone());
+        let load = move || reader.read_whole(&slice);
+        loader.ask_for(key, load, answer_with(range, reply), Patience::Waits);
     }
 
     /// The document again, if it still says what it said.
@@ -427,26 +419,22 @@ impl OpenFile {
     }
 }
 
+/// Replies with `range` of a block, when that comes.
+fn answer_with(
+    range: Range<usize>,
+    reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+) -> Done {
+    Box::new(move |answer| match answer {
+        Ok(Some(block)) => reply(Ok(part(&block, range))),
+        Ok(None) => reply(Err(Error::Stale)),
+        Err(error) => reply(Err(error)),
+    })
+}
+
 /// The part of a block that is in `range`, as far as it goes.
 fn part(block: &[u8], range: Range<usize>) -> &[u8] {
     let end = range.end.min(block.len());
     block.get(range.start.min(end)..end).unwrap_or_default()
-}
-
-impl<'a> Room<'a> {
-    fn bytes(&mut self) -> &mut [u8] {
-        match self {
-            Room::Short(bytes) => bytes,
-            Room::Long(buffer) => buffer,
-        }
-    }
-
-    fn data(self) -> Data<'a> {
-        match self {
-            Room::Short(bytes) => Data::Bytes(bytes),
-            Room::Long(buffer) => Data::Buffer(buffer),
-        }
-    }
 }
 
 #[cfg(test)]

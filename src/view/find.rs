@@ -144,7 +144,7 @@ impl View {
             }
             // Leftovers of a resize are owned by the array, and not shown.
             Name::Chunk(indices) if array.grid().contains(&indices) => {
-                let stored = array.reader.stat_stored(&indices)?;
+                let stored = self.loader.stat_stored(&array.chunked, &indices)?;
                 let attributes = self.chunk(array, &indices, stored)?;
                 let place = chunk_place(view, array, indices);
                 attributes.map(|attributes| (Vnode::Chunk(place), attributes))

@@ -68,15 +68,15 @@ impl GridChunks {
         if self.array.decodes_to_measure() {
             return None;
         }
-        let stored = self.array.reader.layout().stored_indices(indices);
+        let stored = self.array.chunked.layout().stored_indices(indices);
         if let Some((known, attributes)) = &self.stored
             && *known == stored
         {
             return *attributes;
         }
-        let reader = &self.array.reader;
-        let attributes = reader
-            .stat_stored(indices)
+        let attributes = view
+            .loader
+            .stat_stored(&self.array.chunked, indices)
             .and_then(|meta| view.chunk(&self.array, indices, meta))
             .ok()
             .flatten();

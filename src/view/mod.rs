@@ -17,12 +17,12 @@ mod folder;
 mod grid_listing;
 mod listing;
 mod names;
-mod neighbours;
 mod numbers;
 mod odometer;
 mod options;
 mod place;
 mod rights;
+mod room;
 mod shown;
 mod shown_nodes;
 mod statistics;
@@ -38,19 +38,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 pub use arrays::{GroupOutcome, Outcome, cache_for};
-pub use file::{Data, OpenFile, Opened};
+pub use file::{OpenFile, Opened};
 pub use listing::{Directory, DirectoryEntry, Position};
 pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
-use crate::chunk::{Cache, Counters, Freshness, Shared, Sources};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
+use crate::load::{Cache, Counters, Freshness, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{
-    Capacity, Cursor, Detail, ObjectMeta, Prefix, Store, StoreError, address_limit,
+    Capacity, Cursor, Detail, ObjectMeta, Prefix, Profile, Store, StoreError, address_limit,
 };
-use crate::workers::Workers;
+use crate::threads::{Limits, Threads};
 use numbers::Numbers;
 use place::Place;
 use shown::{Shown, ShownArray, Unusable};
@@ -62,7 +62,7 @@ use vnode::{ChunkPlace, Vnode};
 pub struct View {
     options: ViewOptions,
     hierarchy: Hierarchy,
-    shared: Shared,
+    loader: Arc<Loader>,
     counters: Arc<Counters>,
     numbers: Numbers,
     shown: Mutex<ShownNodes>,
@@ -71,6 +71,34 @@ pub struct View {
     gave_up_walking: AtomicBool,
     root: ObjectMeta,
     started: Instant,
+}
+
+/// Chunks that are decoded at once: as many as are `wanted`, or as have room for the stacks of their
+/// threads where the addresses of the process are limited to `addresses` bytes (`ulimit -v`).
+fn decoders(addresses: Option<u64>, wanted: usize) -> usize {
+    /// A few stacks, and what decoders take.
+    const BYTES_PER_DECODER: u64 = 32 << 20;
+    let most = addresses.map_or(u64::MAX, |bytes| bytes / BYTES_PER_DECODER);
+    wanted
+        .min(usize::try_from(most).unwrap_or(usize::MAX))
+        .max(1)
+}
+
+/// Threads: a few of each class in addition to those that decode, or as many as requests that may be
+/// under way where each takes its time.
+fn limits(decoders: usize, profile: Profile) -> Limits {
+    if profile.is_local {
+        return Limits {
+            names: 4 * decoders,
+            reads: 2 * decoders,
+            prefetches: decoders,
+        };
+    }
+    Limits {
+        names: profile.most_in_flight,
+        reads: profile.most_in_flight + decoders,
+        prefetches: profile.most_in_flight,
+    }
 }
 
 /// A name that was found.
@@ -95,6 +123,8 @@ impl View {
         } else {
             (Freshness::Checked, Recheck::After(options.ttl))
         };
+        let store = GatedStore::wrap(store);
+        let profile = store.profile();
         let root = store.stat_root()?;
         let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck);
         let mut sources = Sources::new(store, freshness, Arc::clone(&counters));
@@ -105,16 +135,19 @@ impl View {
         let arrays = arrays::State::default();
         // After the cache: chunks are decoded again sooner than headers are made again.
         budget.evict_from(arrays.idle());
+        let decoders = decoders(address_limit(), options.decode_threads);
+        let loader = Loader::new(LoaderParts {
+            sources,
+            cache,
+            threads: Threads::new(limits(decoders, profile)),
+            decoders,
+            max_chunk_bytes: options.max_chunk_bytes,
+            timeout: options.timeout,
+            readahead: options.readahead,
+        });
         Ok(View {
             hierarchy,
-            shared: Shared {
-                sources: Arc::new(sources),
-                cache,
-                workers: Workers::within(address_limit(), options.decode_threads),
-                max_chunk_bytes: options.max_chunk_bytes,
-                readahead: options.readahead,
-                timeout: options.timeout,
-            },
+            loader,
             counters,
             numbers: Numbers::default(),
             shown: Mutex::default(),
@@ -136,7 +169,7 @@ impl View {
         if !matches!(self.hierarchy.node(&root)?, Node::Implicit) {
             return Ok(true);
         }
-        let store = self.shared.sources.store();
+        let store = self.loader.sources().store();
         match store.list(&root, Cursor::START, Detail::Names)? {
             Some(mut listing) => Ok(listing.next_entry()?.is_some()),
             None => Ok(false),
@@ -193,12 +226,17 @@ impl View {
 
     /// Size and free space of what holds the store, if it can say.
     pub fn capacity(&self) -> Option<Capacity> {
-        self.shared.sources.store().capacity()
+        self.loader.sources().store().capacity()
+    }
+
+    /// Who loads chunks.
+    pub fn loader(&self) -> &Arc<Loader> {
+        &self.loader
     }
 
     /// Who does what takes long; to be finished before the view is dropped.
-    pub fn workers(&self) -> &Arc<Workers> {
-        &self.shared.workers
+    pub fn threads(&self) -> &Arc<Threads> {
+        self.loader.threads()
     }
 
     /// What was done so far.
@@ -277,12 +315,10 @@ impl View {
         node: &Arc<ArrayNode>,
         foreign: Option<Target>,
     ) -> Result<Result<ShownArray, FormatError>, Error> {
-        let shared = self.shared.clone();
-        let array =
-            match ShownArray::new(Arc::clone(node), path, view, foreign, &self.options, shared) {
-                Ok(array) => array,
-                Err(error) => return Ok(Err(error)),
-            };
+        let array = match ShownArray::new(Arc::clone(node), path, view, foreign, &self.options) {
+            Ok(array) => array,
+            Err(error) => return Ok(Err(error)),
+        };
         if view == ViewKind::Arrays {
             // It has no document to agree with.
             return Ok(Ok(array));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use glob::Pattern;
 
-pub use crate::chunk::Shards;
+pub use crate::load::Shards;
 pub use crate::metadata::Target;
 pub use crate::plain::FileFormat;
 
@@ -138,7 +138,7 @@ impl Default for ViewOptions {
             cache_budget_bytes: 256 << 20,
             max_chunk_bytes: 1 << 30,
             readahead: None,
-            decode_threads: crate::workers::cores(),
+            decode_threads: crate::threads::cores(),
             timeout: crate::budget::PATIENCE,
         }
     }

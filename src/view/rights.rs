@@ -18,7 +18,7 @@ impl View {
     /// `prefix`, itself included.
     pub(super) fn add_way(&self, prefix: &Prefix, readers: &mut Readers) -> Result<(), Error> {
         for directory in prefix.on_the_way() {
-            if let Some(access) = self.shared.sources.directory_access(&directory)? {
+            if let Some(access) = self.loader.sources().directory_access(&directory)? {
                 readers.add(ReadRight::of_directory(access));
             }
         }
@@ -36,7 +36,7 @@ impl View {
             TreePlace::Draft(draft) => draft.children()?,
             TreePlace::Store | TreePlace::BelowArray => path.clone(),
         };
-        if let Some(access) = self.shared.sources.directory_access(&listed)? {
+        if let Some(access) = self.loader.sources().directory_access(&listed)? {
             readers.add(ReadRight::of_listed_directory(access));
         }
         self.add_way(&listed, readers)
@@ -49,7 +49,7 @@ impl View {
         meta: &ObjectMeta,
         readers: &mut Readers,
     ) -> Result<(), Error> {
-        if let Some(right) = self.shared.sources.object_right(meta) {
+        if let Some(right) = self.loader.sources().object_right(meta) {
             readers.add(right);
         }
         self.add_way(&key.parent(), readers)
@@ -65,7 +65,7 @@ impl View {
         if array.is_in_its_place() {
             return Ok(*meta);
         }
-        self.shown_apart(meta, &array.reader.stored_key(indices)?.parent())
+        self.shown_apart(meta, &array.chunked.stored_key(indices)?.parent())
     }
 
     /// The attributes of a file that is shown apart from `directory`, where it is stored.

@@ -1,19 +1,19 @@
 //! An array as a view shows it.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, mpsc};
 
 use super::names::{ChunkNames, Name};
-use super::neighbours::Walks;
 use super::options::{Missing, ViewKind, ViewOptions};
-use crate::chunk::{ArrayReader, Continuation, Shards, Shared, Slice};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
 use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenNode, Document};
+use crate::load::{ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, Content};
 use crate::metadata::{Decoding, DocumentName, Target};
+use crate::read::FileReaders;
 use crate::store::{Object, Prefix, StoreError};
 
 /// Grids of more chunks than this are listed by what is stored, even where absent chunks are
@@ -39,9 +39,9 @@ pub(super) struct ShownArray {
     pub(super) stored: ChunkNames,
     /// How the view spells them, below `path`.
     pub(super) shown: ChunkNames,
-    pub(super) reader: Arc<ArrayReader>,
+    pub(super) chunked: Arc<ChunkedArray>,
     /// Who reads its chunk files one after the other.
-    pub(super) walks: Walks,
+    pub(super) readers: FileReaders,
     /// Bytes of a chunk that the store lacks, where that is a file of fill value.
     pub(super) absent_len: Option<u64>,
     /// Whether listings name every chunk of the grid.
@@ -94,7 +94,6 @@ impl ShownArray {
         view: ViewKind,
         foreign: Option<Target>,
         options: &ViewOptions,
-        shared: Shared,
     ) -> Result<ShownArray, FormatError> {
         let is_sharded = matches!(
             &node.metadata.decoding,
@@ -109,8 +108,8 @@ impl ShownArray {
             ViewKind::Keys if foreign.is_some() => (Form::Encoded, Shards::Keep),
             ViewKind::Keys => (Form::Stored, Shards::Keep),
         };
-        let reader = ArrayReader::new(&node, shards, shared)?;
-        let layout = reader.layout();
+        let chunked = ChunkedArray::new(&node, shards)?;
+        let layout = chunked.layout();
         let may_be_zlib =
             matches!(&node.metadata.decoding, Ok(decoding) if may_be_zlib(decoding, shards));
         // What varies in length is held against the limit when it is decoded.
@@ -154,8 +153,8 @@ impl ShownArray {
             },
             is_gzip_in_doubt: form == Form::Encoded && foreign == Some(Target::V3) && may_be_zlib,
             foreign,
-            reader: Arc::new(reader),
-            walks: Walks::default(),
+            chunked: Arc::new(chunked),
+            readers: FileReaders::default(),
             absent_len,
             lists_grid,
         })
@@ -163,7 +162,7 @@ impl ShownArray {
 
     /// Bytes of a stored chunk, decoded; `None` when they are known only after decoding.
     pub(super) fn decoded_len(&self) -> Option<u64> {
-        self.reader.layout().decoded_len()
+        self.chunked.layout().decoded_len()
     }
 
     /// Refuses encoded bytes that are not what the document says. An old v2 `gzip` may have meant
@@ -183,7 +182,7 @@ impl ShownArray {
         let problem = "found another stream, such as zlib, which v3 does not call gzip; \
                        the chunks view (--view chunks) decodes it";
         Err(Error::Chunk {
-            key: self.reader.stored_key(indices)?.to_string(),
+            key: self.chunked.stored_key(indices)?.to_string(),
             start: encoded.offset(),
             end: encoded.offset().saturating_add(encoded.len()),
             error: FormatError::encoded("gzip", problem),
@@ -198,30 +197,25 @@ impl ShownArray {
     /// Bytes of the chunk `indices` of `object`, decoded.
     pub(super) fn decoded_len_of(
         &self,
+        loader: &Arc<Loader>,
         object: &Arc<dyn Object>,
         indices: &[u64],
     ) -> Result<u64, Error> {
         if let Some(len) = self.decoded_len() {
             return Ok(len);
         }
-        let (send, receive) = mpsc::sync_channel(1);
-        let deliver: Continuation = Box::new(move |block| {
-            // The receiver below waits; it cannot have gone away.
-            let _ = send.send(block);
-        });
-        self.reader.decode_then(object, indices, deliver);
-        let block = receive.recv().unwrap_or(Err(Error::Panicked))?;
+        let block = loader.decoded(&self.chunked, object, indices)?;
         Ok(block.len() as u64)
     }
 
     /// The grid of the chunks that are shown.
     pub(super) fn grid(&self) -> &ChunkGrid {
-        self.reader.layout().shown_grid()
+        self.chunked.layout().shown_grid()
     }
 
     /// The store's directory of the stored chunks below the shown directory `first`.
     pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
-        let stored = self.reader.layout().stored_indices(first);
+        let stored = self.chunked.layout().stored_indices(first);
         self.stored_prefix(&stored)
     }
 
@@ -253,7 +247,7 @@ impl ShownArray {
 
     /// The first shown chunk of the stored chunk `indices`; `None` where that lies outside the grid.
     pub(super) fn first_shown(&self, indices: &[u64]) -> Option<Dims> {
-        let per_stored = self.reader.layout().shown_per_stored();
+        let per_stored = self.chunked.layout().shown_per_stored();
         let shown = indices.iter().zip(per_stored).zip(self.grid().counts());
         shown
             .map(|((index, per_stored), &count)| {

@@ -14,7 +14,7 @@ impl View {
     pub(super) fn statistics(&self) -> Vec<u8> {
         let counters = self.counters();
         let n = |counter: &AtomicU64| Value::from(counter.load(Ordering::Relaxed));
-        let budget = self.shared.cache.budget();
+        let budget = self.loader.cache().budget();
         let (used, peak) = budget.used_and_peak();
         let statistics = json!({
             "requests": {

@@ -37,7 +37,7 @@ impl StoredNames {
     pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
         loop {
             if self.listing.is_none() {
-                let store = view.shared.sources.store();
+                let store = view.loader.sources().store();
                 let Some(listing) = store.list(&self.prefix, self.cursor.clone(), detail)? else {
                     return Ok(None);
                 };

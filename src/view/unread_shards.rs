@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::View;
 use super::names::Name;
 use super::shown::ShownArray;
-use crate::chunk::Locator;
 use crate::error::Error;
 use crate::grid::Dims;
+use crate::load::{Loader, Locator};
 use crate::store::{Cursor, Detail};
 
 /// Slots of one stored name that are listed although nothing is known of them. Of a name that stands for
@@ -29,12 +29,12 @@ pub(super) enum Verdict {
 }
 
 /// The verdict on the stored shard that holds the shown chunk `indices`.
-pub(super) fn verdict(array: &Arc<ShownArray>, indices: &[u64]) -> Verdict {
+pub(super) fn verdict(loader: &Arc<Loader>, array: &Arc<ShownArray>, indices: &[u64]) -> Verdict {
     let open = || -> Result<Option<Locator>, Error> {
-        let Some(object) = array.reader.open_stored(indices, None)? else {
+        let Some(object) = loader.open_stored(&array.chunked, indices, None)? else {
             return Ok(None);
         };
-        let mut locator = array.reader.locator(&object, indices)?;
+        let mut locator = loader.locator(&array.chunked, &object, indices)?;
         locator.verify()?;
         Ok(Some(locator))
     };
@@ -59,12 +59,12 @@ pub(super) fn has_sound_shard(
     array: &Arc<ShownArray>,
     first: Dims,
 ) -> Result<bool, Error> {
-    let deadline = view.shared.deadline();
+    let deadline = view.loader.deadline();
     let mut refused = None;
     let mut pending = vec![first];
     while let Some(first) = pending.pop() {
         let prefix = array.stored_prefix(&first)?;
-        let store = view.shared.sources.store();
+        let store = view.loader.sources().store();
         let Some(mut listing) = store.list(&prefix, Cursor::START, Detail::Names)? else {
             continue;
         };
@@ -82,7 +82,7 @@ pub(super) fn has_sound_shard(
                 // A leftover of a resize, outside the grid.
                 continue;
             };
-            match verdict(array, &shown) {
+            match verdict(&view.loader, array, &shown) {
                 Verdict::Sound(_) => return Ok(true),
                 Verdict::Absent => {}
                 Verdict::Unknown(error) => refused = Some(error),

@@ -32,7 +32,7 @@ impl View {
         target: Target,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
-        let deadline = self.shared.deadline();
+        let deadline = self.loader.deadline();
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
         let mut pending = vec![group.clone()];
         while let Some(path) = pending.pop() {
@@ -184,7 +184,7 @@ impl View {
 
     /// The directories of a group.
     fn children(&self, folder: &Folder) -> Result<Vec<Prefix>, Error> {
-        let store = self.shared.sources.store();
+        let store = self.loader.sources().store();
         let listed = match folder.draft() {
             Some(draft) => draft.children()?,
             None => folder.path.clone(),

@@ -13,9 +13,9 @@ use super::place::Place;
 use super::rights::limited;
 use super::shown::{Shown, ShownArray};
 use crate::budget::Holding;
-use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Node, Text};
+use crate::load::{Block, BlockKey, Owner, Part};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
 use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, StatKind, Version};
@@ -71,7 +71,7 @@ impl View {
             version: meta.version,
             part: Part::Document { epoch },
         };
-        let text = self.shared.cache.get_or_load(key, || {
+        let text = self.loader.cache().load(key, || {
             // What the node does not have is remembered as an empty text.
             let audience = (meta.access(), &readers);
             let text = self.write((view, path, &place), name, audience)?;
@@ -89,16 +89,16 @@ impl View {
         place: &Place,
     ) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
         let meta = match &place.node {
-            Node::Array(node) => self.shared.sources.stat_settled(&node.document.key)?,
+            Node::Array(node) => self.loader.sources().stat_settled(&node.document.key)?,
             Node::Group(GroupNode {
                 document: Some(document),
                 ..
-            }) => self.shared.sources.stat_settled(&document.key)?,
+            }) => self.loader.sources().stat_settled(&document.key)?,
             Node::Group(_) | Node::Implicit => self.directory_meta(view, path)?,
             Node::Broken(_) => None,
         };
         let attributes = match self.attributes_key(path, place)? {
-            Some(key) => self.shared.sources.stat_settled(&key)?,
+            Some(key) => self.loader.sources().stat_settled(&key)?,
             None => None,
         };
         Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))

@@ -1,11 +1,14 @@
 //! Extended attributes (`-o xattr`): what an array is, and where a chunk lies.
 
+use std::sync::Arc;
+
 use super::View;
 use super::attributes::array_in;
 use super::options::ViewKind;
 use super::shown::ShownArray;
 use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
 use crate::error::Error;
+use crate::load::Loader;
 use crate::store::{Prefix, Readers};
 
 impl View {
@@ -32,7 +35,7 @@ impl View {
             }
             Vnode::Chunk(place) => {
                 let array = self.array_of(&place)?;
-                of_chunk(&array, &place)
+                of_chunk(&self.loader, &array, &place)
             }
             _ => Ok(Vec::new()),
         }
@@ -71,14 +74,18 @@ fn of_array(array: &ShownArray) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn of_chunk(array: &ShownArray, place: &ChunkPlace) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
-    let reader = &array.reader;
+fn of_chunk(
+    loader: &Arc<Loader>,
+    array: &ShownArray,
+    place: &ChunkPlace,
+) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+    let chunked = &array.chunked;
     let mut found = vec![("user.zarr.region", region(array, &place.indices))];
-    let Some(object) = reader.open_stored(&place.indices, None)? else {
+    let Some(object) = loader.open_stored(chunked, &place.indices, None)? else {
         return Ok(found);
     };
-    if let Some(chunk) = reader.locate(&object, &place.indices)? {
-        let key = reader.stored_key(&place.indices)?;
+    if let Some(chunk) = loader.locate(chunked, &object, &place.indices)? {
+        let key = chunked.stored_key(&place.indices)?;
         found.push(("user.zarr.key", key.as_bytes().to_vec()));
         found.push(("user.zarr.nbytes", chunk.encoded.len().to_string().into()));
         // Within a shard whose bytes had to be decoded, a place says nothing of the store.

@@ -7,6 +7,7 @@
 use std::sync::{Arc, mpsc};
 
 use zarr_mount::error::Error;
+use zarr_mount::load::Patience;
 use zarr_mount::store::{Detail, Store};
 use zarr_mount::view::{Attributes, DirectoryEntry, OpenFile, View, ViewOptions, VnodeId};
 
@@ -28,7 +29,7 @@ pub fn walk(view: &View, path: &str) -> Result<Option<(VnodeId, Attributes)>, Er
     Ok(attributes.map(|attributes| (id, attributes)))
 }
 
-pub fn open(view: &Arc<View>, path: &str) -> Result<Option<OpenFile>, Error> {
+pub fn open(view: &Arc<View>, path: &str) -> Result<Option<Arc<OpenFile>>, Error> {
     let Some((id, attributes)) = walk(view, path)? else {
         return Ok(None);
     };
@@ -43,13 +44,15 @@ pub fn open(view: &Arc<View>, path: &str) -> Result<Option<OpenFile>, Error> {
 }
 
 /// As a read(2) of the mount.
-pub fn read_at(file: &OpenFile, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
-    let mut scratch = Vec::new();
-    if let Some(data) = file.try_read(offset, len, &mut scratch) {
-        return data.map(|data| data.to_vec());
-    }
+pub fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+    // A file is read in both ways: by this thread, and by one that may wait for the store.
+    let patience = if offset.is_multiple_of(2) {
+        Patience::Waits
+    } else {
+        Patience::Never
+    };
     let (send, receive) = mpsc::channel();
-    file.load(offset, len, move |bytes| {
+    file.read(offset, len, patience, move |bytes| {
         send.send(bytes.map(<[u8]>::to_vec)).unwrap();
     });
     receive.recv().unwrap()

@@ -30,13 +30,6 @@ def drawn(count, chunks):
     return [n * chunks[0] + dice.randrange(chunks[0]) for n in dice.sample(places, min(300, len(places)))]
 
 
-def ways():
-    """Each way to read. Where the kernel does not read ahead, its requests are pages."""
-    for way in WAYS:
-        mark = pytest.mark.xfail(strict=False, reason="two short reads within one chunk plan 4 MiB ahead")
-        yield pytest.param(way, marks=[mark] if "RANDOM" in way else [])
-
-
 def settled(made):
     """The counters when nothing is under way any more."""
     now, before = made.stats(), None
@@ -58,7 +51,7 @@ def loads(touched):
     return count
 
 
-@pytest.mark.parametrize("way", ways())
+@pytest.mark.parametrize("way", WAYS)
 def test_random_images_decode_what_the_kernel_asks_for(stack, mount, figure, way):
     store, count, chunks = stack
     made = mount(store, "--view", "arrays", "--cache-size", "16M", "-vvv")

@@ -119,8 +119,7 @@ fn word(format: FileFormat, layout: &Layout) -> String {
     // All of a file that is nothing but a header.
     let len = offset_of_elements(layout).unwrap_or(layout.len());
     let mut head = vec![0; usize::try_from(len).unwrap()];
-    let read = layout.read(0, &mut head, |_, _, _| Ok::<_, FormatError>(()));
-    read.unwrap();
+    layout.plan(0, head.len()).fill(layout, &mut head);
     let text = String::from_utf8_lossy(&head);
     let between = |text: &str, start: &str, end: &str| {
         let from = text.find(start).expect(start) + start.len();

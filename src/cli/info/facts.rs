@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::chunk::{ChunkLayout, Region, Shards};
 use crate::grid::product;
 use crate::hierarchy::ArrayNode;
+use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
 use crate::view::{FileFormat, GroupOutcome, Outcome, cache_for};
 

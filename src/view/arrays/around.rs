@@ -49,7 +49,7 @@ impl View {
             let place = match self.place(ViewKind::Arrays, &child) {
                 // A coordinate that the store does not show is no reason to show nothing else.
                 Err(Error::Store(error)) if is_closed(&error) => {
-                    inputs.see_way(&self.shared.sources, &child)?;
+                    inputs.see_way(self.loader.sources(), &child)?;
                     continue;
                 }
                 place => place?,
@@ -78,7 +78,7 @@ impl View {
                 Ok(_) => inputs.add_seen(&own),
                 Err(Error::Store(error)) if is_closed(&error) => {
                     inputs.add_seen(&own);
-                    inputs.see_way(&self.shared.sources, &child)?;
+                    inputs.see_way(self.loader.sources(), &child)?;
                 }
                 Err(error) => {
                     self.hierarchy.forget(&child);
@@ -140,7 +140,7 @@ impl View {
         for key in documents_of_group(path, &place.node, &place.keys)? {
             let is_read = attributes.as_ref() == Some(&key) || is_document(&place.node, &key);
             match self.object_meta(&key)?.filter(|_| is_read) {
-                Some(meta) => own.add_document(&self.shared.sources, &key, &meta)?,
+                Some(meta) => own.add_document(self.loader.sources(), &key, &meta)?,
                 None => own.add_object(&key, self.object_meta(&key)?.as_ref()),
             }
         }
@@ -163,7 +163,7 @@ impl View {
         let tree = if is_long { 0 } else { bytes };
         let holding = Holding::SOURCE.and_one().to_hold("attributes");
         let memory = tree.saturating_mul(MEMORY_PER_BYTE);
-        let _reservation = self.shared.cache.reserve(memory, holding)?;
+        let _reservation = self.loader.cache().reserve(memory, holding)?;
         let attributes = if text.is_empty() {
             Ok(Attributes::default())
         } else if is_long {

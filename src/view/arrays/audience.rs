@@ -4,8 +4,8 @@
 //! directories that they lie in. The kernel keeps pages of the file and hands what one user has
 //! read to the others; so a chunk that some who may read the file may not reach is read for nobody.
 
-use crate::chunk::Sources;
 use crate::error::Error;
+use crate::load::Sources;
 use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, StoreError};
 
 use super::super::View;

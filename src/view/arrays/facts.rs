@@ -89,7 +89,7 @@ impl ArrayFacts {
         {
             return Err(error.clone());
         }
-        let data_type = self.array.reader.layout().data_type();
+        let data_type = self.array.chunked.layout().data_type();
         if data_type.is_variable() {
             let name = data_type.name.as_str();
             return Err(FormatError::inexpressible(
@@ -111,7 +111,7 @@ impl ArrayFacts {
 
     /// As [`ArrayFacts::array`], whatever its elements are.
     pub(super) fn described(&self, id: usize, name: &str) -> Array {
-        let layout = self.array.reader.layout();
+        let layout = self.array.chunked.layout();
         let metadata = &self.array.node.metadata;
         let is_v2 = metadata.zarr_format == ZarrFormat::V2;
         Array {
@@ -215,14 +215,15 @@ impl View {
         // Of long ones, little is kept.
         let tree_bytes = if too_long.is_some() { 0 } else { read.bytes };
         let is_kept = tree_bytes > KEPT_BYTES
-            && tree_bytes.saturating_mul(MEMORY_PER_BYTE) <= self.shared.cache.budget().limit() / 8;
+            && tree_bytes.saturating_mul(MEMORY_PER_BYTE)
+                <= self.loader.cache().budget().limit() / 8;
         let reserved = read.reserved.filter(|_| is_kept).map(|mut reserved| {
             reserved.keep();
             reserved
         });
         let dimension_names = dimension_names(node, &attributes);
         // Chunks may lie apart from the document.
-        inputs.add_way(&self.shared.sources, &node.prefix)?;
+        inputs.add_way(self.loader.sources(), &node.prefix)?;
         let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
             array,
@@ -240,7 +241,7 @@ impl View {
 
     /// The longest attributes that are made a tree as a whole, in bytes of JSON.
     pub(super) fn most_tree_bytes(&self) -> u64 {
-        (self.shared.cache.budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
+        (self.loader.cache().budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
     }
 
     /// The text of the attributes of an array, and of what it was read; empty where there are none.
@@ -249,7 +250,7 @@ impl View {
         node: &ArrayNode,
         inputs: &mut Inputs,
     ) -> Result<Result<(Vec<u8>, Documents), FormatError>, Error> {
-        let sources = &self.shared.sources;
+        let sources = self.loader.sources();
         if let Some(key) = &node.attributes {
             let meta = self.object_meta(key)?;
             // What is too long is not even read.
@@ -312,7 +313,7 @@ impl View {
         }
         let memory = bytes.saturating_mul(MEMORY_PER_BYTE);
         let holding = HOLDING_DOCUMENTS.to_hold("attributes");
-        let reserved = Some(self.shared.cache.reserve(memory, holding)?);
+        let reserved = Some(self.loader.cache().reserve(memory, holding)?);
         Ok(ReadAttributes {
             attributes: Attributes::parse(&text),
             bytes,
@@ -381,6 +382,6 @@ fn dimension_names(node: &ArrayNode, attributes: &Attributes) -> Vec<Option<Stri
 
 /// Whether it holds strings or bytes of any length.
 pub(super) fn is_text(facts: &ArrayFacts) -> bool {
-    let kind = facts.array.reader.layout().variable_length();
+    let kind = facts.array.chunked.layout().variable_length();
     matches!(kind, Some(VariableLength::Text | VariableLength::Bytes))
 }

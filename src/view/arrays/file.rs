@@ -11,8 +11,8 @@ use super::facts::{ArrayFacts, in_document};
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
-use crate::chunk::{ArrayReader, Region};
 use crate::error::{Error, FormatError};
+use crate::load::{ChunkedArray, Region};
 use crate::plain::{
     Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
 };
@@ -82,8 +82,8 @@ impl Source {
         }
     }
 
-    pub(super) fn reader(&self) -> &Arc<ArrayReader> {
-        &self.array.reader
+    pub(super) fn chunked(&self) -> &Arc<ChunkedArray> {
+        &self.array.chunked
     }
 
     /// Which elements, and in which order, a run of a layout is. What the selection left out
@@ -167,7 +167,7 @@ impl View {
         let memory = parts.memory_bytes();
         let reservation = if memory > SMALL_BYTES {
             let holding = Holding::NOTHING.to_hold("the header of a file");
-            Some(self.shared.cache.reserve_kept(memory, holding)?)
+            Some(self.loader.cache().reserve_kept(memory, holding)?)
         } else {
             None
         };
@@ -188,7 +188,7 @@ impl View {
             Kept::Small(Arc::clone(&file))
         } else {
             // A few are not made again for every look, as far as the cache can spare the memory.
-            if memory <= self.shared.cache.budget().limit() / 8 {
+            if memory <= self.loader.cache().budget().limit() / 8 {
                 let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
                 drop(replaced);
             }
@@ -284,7 +284,7 @@ impl View {
             return Ok(None);
         }
         let holding = Holding::NOTHING.to_hold("the header of a file");
-        self.shared.cache.reserve(memory, holding).map(Some)
+        self.loader.cache().reserve(memory, holding).map(Some)
     }
 
     /// What `stat` shows of the file called `name`; `None` when it is not there, or its format

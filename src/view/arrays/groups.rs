@@ -10,7 +10,6 @@ use super::inputs::Inputs;
 use super::lock;
 use super::names::Kind;
 use crate::budget::{Holding, Reservation};
-use crate::chunk::Deadline;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{GroupNode, Node};
 use crate::metadata::Attributes;
@@ -41,7 +40,7 @@ struct Gathering<'v> {
     /// What has been gathered so far takes, about, and the room that it has.
     memory: u64,
     reserved: Vec<Reservation>,
-    deadline: Deadline,
+    deadline: crate::load::Deadline,
 }
 
 impl View {
@@ -67,7 +66,7 @@ impl View {
             n_nodes: 0,
             memory: 0,
             reserved: Vec::new(),
-            deadline: self.shared.deadline(),
+            deadline: self.loader.deadline(),
         };
         let mut group = gathering.root(path)?;
         let name = || path.to_string();
@@ -122,7 +121,7 @@ impl View {
     fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
         let facts = self.group_facts(&folder.path)?;
         let mut own = facts.inputs.clone();
-        own.add_names(&self.shared.sources, &listed(folder)?)?;
+        own.add_names(self.loader.sources(), &listed(folder)?)?;
         Ok((own, facts.attributes.clone()))
     }
 
@@ -142,7 +141,7 @@ impl View {
 
     /// Memory that gathering a group may take.
     fn most_gathered(&self) -> u64 {
-        FREE_BYTES + self.shared.cache.budget().limit() / 2
+        FREE_BYTES + self.loader.cache().budget().limit() / 2
     }
 
     /// What is asked of files of groups.
@@ -221,7 +220,7 @@ impl Gathering<'_> {
         self.inputs
             .add_directory(&listed, view.stat_prefix(&listed)?.as_ref());
         let mut children = Vec::new();
-        let store = view.shared.sources.store();
+        let store = view.loader.sources().store();
         if let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? {
             while let Some(entry) = listing.next_entry()? {
                 children.extend(view.node_listed(folder, &entry)?);
@@ -264,7 +263,7 @@ impl Gathering<'_> {
         match self.child(path, &name, depth, group) {
             Err(Error::Store(error)) if is_closed(&error) => {
                 self.sources.truncate(n_sources);
-                self.inputs.see_way(&self.view.shared.sources, path)?;
+                self.inputs.see_way(self.view.loader.sources(), path)?;
                 let reason = not_given(&error);
                 group.omitted.push(Omitted { name, reason });
                 Ok(())
@@ -276,7 +275,7 @@ impl Gathering<'_> {
     /// Takes `bytes` more, which the budget is asked for a little ahead.
     fn make_room(&mut self, bytes: u64) -> Result<(), Error> {
         self.memory = self.memory.saturating_add(bytes);
-        let cache = &self.view.shared.cache;
+        let cache = &self.view.loader.cache();
         let room = (cache.budget().limit() / ROOM_PARTS).max(1);
         let wanted = self.memory.min(self.view.most_gathered());
         let wanted = wanted.saturating_sub(FREE_BYTES);

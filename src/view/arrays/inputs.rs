@@ -6,8 +6,8 @@ use std::time::{Instant, SystemTime};
 
 use super::super::View;
 use super::super::attributes::hash;
-use crate::chunk::Sources;
 use crate::error::Error;
+use crate::load::Sources;
 use crate::store::{
     Access, Key, ObjectMeta, Prefix, ReadRight, Readers, StatKind, StoreError, Version,
 };
@@ -190,7 +190,7 @@ impl Place {
 impl View {
     /// Whether nothing of `inputs` changed.
     pub(super) fn are_unchanged(&self, inputs: &Inputs) -> bool {
-        inputs.are_unchanged(&self.shared.sources)
+        inputs.are_unchanged(self.loader.sources())
     }
 
     /// The attributes of the object at `key`; `None` when there is none.

@@ -98,7 +98,7 @@ impl PlainNames {
                     Some(draft) => draft.children()?,
                     None => self.folder.path.clone(),
                 };
-                let store = view.shared.sources.store();
+                let store = view.loader.sources().store();
                 let Some(listing) = store.list(&listed, self.cursor.clone(), Detail::Names)? else {
                     return Ok(None);
                 };

@@ -9,8 +9,8 @@ use super::super::vnode::{PlainKind, PlainName};
 use super::file::{Parts, PlainFile, SMALL_BYTES};
 use super::lock;
 use crate::budget::{Holding, Reservation};
-use crate::chunk::{Block, BlockKey, Owner, Part};
 use crate::error::Error;
+use crate::load::{Block, BlockKey, Owner, Part};
 use crate::plain::{Content, Layout};
 use crate::store::ObjectMeta;
 
@@ -87,15 +87,15 @@ impl View {
             version: meta.version,
             part: Part::Document { epoch: 0 },
         };
-        self.shared
-            .cache
-            .get_or_load(key, || self.document_block(text()?.to_vec()))
+        self.loader
+            .cache()
+            .load(key, || self.document_block(text()?.to_vec()))
     }
 
     /// A copy of `text`, the text of `file`, that all who have it open share; `None` where there is no
     /// room for it.
     pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<KeptText>> {
-        let most = self.shared.cache.budget().limit() / TEXTS_PART + TEXTS_BYTES;
+        let most = self.loader.cache().budget().limit() / TEXTS_PART + TEXTS_BYTES;
         let len = text.len() as u64;
         {
             let mut texts = lock(&self.arrays.texts);
@@ -110,7 +110,7 @@ impl View {
         }
         // Not under the lock: making room may drop files.
         let holding = Holding::NOTHING.to_hold("the text of a file");
-        let reservation = self.shared.cache.reserve_kept(len, holding).ok()?;
+        let reservation = self.loader.cache().reserve_kept(len, holding).ok()?;
         let kept = Arc::new(KeptText {
             bytes: text.to_vec(),
             _reservation: reservation,

@@ -1,20 +1,23 @@
 //! Opened whole-array files.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::super::View;
-use super::super::file::{Content, Opened};
+use super::super::file::{Content, Opened, Reply};
 use super::super::vnode::{PlainName, Vnode};
 use super::file::{PlainFile, Source};
 use super::lock;
-use super::sequence::{Access, Sequence};
 use super::snapshot::Snapshot;
-use crate::chunk::{ArrayReader, ChunkLayout, Policy, Region, Versions};
+use crate::buffers::Buffer;
 use crate::error::Error;
-use crate::plain::Elements;
-
-/// Reads of less than this may be random: the rest of a chunk may never be asked for.
-const SMALL_BYTES: usize = 64 << 10;
+use crate::load::tuning::LONG_READ_BYTES;
+use crate::load::{ChunkLayout, Loader, Patience, Pending, Versions};
+use crate::plain::{Elements, Plan, PlannedRun};
+use crate::read::{self, Access, Policy, Readahead, Region, Run};
+use crate::threads::Class;
 
 /// An opened file of the arrays view: a layout, and the versions of chunks that are shown.
 #[derive(Debug)]
@@ -23,22 +26,12 @@ pub(in crate::view) struct PlainOpen {
     snapshot: Arc<Snapshot>,
     /// How each array is read.
     policies: Vec<Policy>,
-    sequences: Vec<Sequence>,
+    readaheads: Vec<Readahead>,
 }
 
 impl Drop for PlainOpen {
     fn drop(&mut self) {
         self.snapshot.close();
-    }
-}
-
-/// Not everything that a read needs is at hand.
-struct NotAtHand;
-
-impl From<crate::error::FormatError> for NotAtHand {
-    fn from(_: crate::error::FormatError) -> Self {
-        // The read that decodes says it.
-        NotAtHand
     }
 }
 
@@ -71,9 +64,9 @@ impl View {
                 *policy = self.policy(elements, source);
             }
         }
-        let sequences = file.sources.iter().map(|_| Sequence::default());
+        let readaheads = file.sources.iter().map(|_| Readahead::default());
         let opened = PlainOpen {
-            sequences: sequences.collect(),
+            readaheads: readaheads.collect(),
             file,
             snapshot,
             policies,
@@ -103,11 +96,11 @@ impl View {
     /// How a run of elements is read: whole chunks, unless a row of them does not fit the cache,
     /// so that each would be decoded again for every line of it.
     fn policy(&self, elements: &Elements, source: &Source) -> Policy {
-        let budget = self.shared.cache.budget().limit();
+        let budget = self.loader.cache().budget().limit();
         let Some(row) = row_bytes(elements, source) else {
             return Policy::Whole;
         };
-        let wanted = cache_for(row, source.reader().layout());
+        let wanted = cache_for(row, source.chunked().layout());
         if wanted <= budget {
             return Policy::Whole;
         }
@@ -138,7 +131,7 @@ fn in_mib(bytes: u64) -> String {
 
 /// Bytes of the decoded chunks that a sequential read of a run needs at once.
 fn row_bytes(elements: &Elements, source: &Source) -> Option<u64> {
-    let layout = source.reader().layout();
+    let layout = source.chunked().layout();
     source
         .region(elements)?
         .row_chunks_bytes(layout.shown_grid(), layout.data_type().item_size)
@@ -155,112 +148,179 @@ impl PlainOpen {
         self.snapshot.set_clean();
     }
 
-    /// Fills `out` from `offset` if everything is at hand; `false` when it is not.
-    pub(in crate::view) fn try_read(&self, offset: u64, out: &mut [u8]) -> bool {
+    /// Calls `reply` with `len` bytes at `offset`, which end at the end of the file or before: at once,
+    /// or on the thread that brings the last chunk.
+    pub(in crate::view) fn read(
+        &self,
+        loader: &Arc<Loader>,
+        (offset, len): (u64, usize),
+        patience: Patience,
+        reply: Reply,
+    ) {
         // The kernel asks through this handle: what it held it dropped when that was opened.
         self.snapshot.set_clean();
-        // What another read looked at may not be of this state, as long as that has not ended.
-        if !self.snapshot.is_confirmed() {
-            return false;
-        }
-        let read = self.file.layout.read(offset, out, |elements, from, to| {
-            self.try_fetch(elements, from, to)
-        });
-        read.is_ok() && self.snapshot.is_confirmed()
-    }
-
-    fn try_fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), NotAtHand> {
-        let run = self.run(elements).ok_or(NotAtHand)?;
-        let at_hand = run
-            .reader
-            .try_gather(&run.region, from, out, &*self.snapshot);
-        if !at_hand {
-            return Err(NotAtHand);
-        }
-        let len = out.len() as u64;
-        if run.sequence.goes_on(from, len) && run.policy == Policy::Whole {
-            run.sequence
-                .advance(run.access(from, len), &self.versions());
-        }
-        Ok(())
-    }
-
-    /// Fills `out` from `offset`.
-    pub(in crate::view) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        self.snapshot.set_clean();
-        let fetch = |elements: &Elements, from: u64, to: &mut [u8]| {
-            self.fetch(elements, from, to).map_err(Failure::Error)
+        let layout = &self.file.layout;
+        let plan = layout.plan(offset, len);
+        let mut out = match loader.cache().buffers().scratch(plan.room()) {
+            Ok(out) => out,
+            Err(error) => return reply(Err(error.into())),
         };
-        match self.file.layout.read(offset, out, fetch) {
-            Ok(()) => self.snapshot.confirm(),
-            Err(Failure::Error(error)) => Err(error),
-            Err(Failure::Format(error)) => Err(Error::Metadata {
-                key: self.file.key(),
-                error,
-            }),
+        plan.fill(layout, &mut out);
+        let versions = Arc::<Snapshot>::clone(&self.snapshot) as Arc<dyn Versions>;
+        let mut runs = SmallVec::<[Run; 1]>::new();
+        let mut ahead = SmallVec::<[Ahead; 1]>::new();
+        // Runs of one part of the layout follow each other, and are of one region.
+        let mut region: Option<(*const Elements, Arc<Region>)> = None;
+        for (elements, planned) in plan.runs(layout) {
+            let known = region.take().filter(|(of, _)| std::ptr::eq(*of, elements));
+            let found = match known {
+                Some((_, region)) => Some(region),
+                None => self.region(elements).map(Arc::new),
+            };
+            let run = found
+                .as_ref()
+                .and_then(|region| self.run(elements, planned, (region, len), &mut ahead));
+            let Some(run) = run else {
+                return reply(Err(Error::Panicked));
+            };
+            runs.push(run);
+            region = found.map(|region| (std::ptr::from_ref(elements), region));
+        }
+        let ended = Ended {
+            loader: Arc::clone(loader),
+            file: Arc::clone(&self.file),
+            snapshot: Arc::clone(&self.snapshot),
+            _pending: loader.pend(plan.room() as u64),
+            plan,
+            len,
+            patience,
+        };
+        let finish = Box::new(move |out| ended.reply(out, reply));
+        read::read(loader, &versions, runs, out, patience, finish);
+        for Ahead {
+            array,
+            region,
+            from,
+            len,
+        } in ahead
+        {
+            if let (Some(source), Some(readahead)) =
+                (self.file.sources.get(array), self.readaheads.get(array))
+            {
+                let access = Access {
+                    array: source.chunked(),
+                    region: &region,
+                    from,
+                    len,
+                };
+                readahead.advance(loader, access, &versions);
+            }
         }
     }
 
-    fn fetch(&self, elements: &Elements, from: u64, out: &mut [u8]) -> Result<(), Error> {
-        let run = self.run(elements).ok_or(Error::Panicked)?;
-        let versions = self.versions();
-        let len = out.len() as u64;
-        let goes_on = run.sequence.goes_on(from, len);
-        let policy = match run.policy {
-            Policy::Whole if !goes_on && out.len() < SMALL_BYTES => Policy::ByCost,
+    fn region(&self, elements: &Elements) -> Option<Region> {
+        self.file.sources.get(elements.array)?.region(elements)
+    }
+
+    /// A run of elements as it is read. Adds to `ahead` where the reader goes on.
+    fn run(
+        &self,
+        elements: &Elements,
+        planned: &PlannedRun,
+        (region, read_len): (&Arc<Region>, usize),
+        ahead: &mut SmallVec<[Ahead; 1]>,
+    ) -> Option<Run> {
+        let source = self.file.sources.get(elements.array)?;
+        let run_len = planned.len as u64;
+        let readahead = self.readaheads.get(elements.array)?;
+        let goes_on = readahead.goes_on(planned.from, run_len);
+        let policy = match *self.policies.get(elements.array)? {
+            Policy::Whole if goes_on => {
+                // Of many short runs of one array, the last says where the reader is.
+                ahead.retain(|ahead| ahead.array != elements.array);
+                ahead.push(Ahead {
+                    array: elements.array,
+                    region: Arc::clone(region),
+                    from: planned.from,
+                    len: run_len,
+                });
+                Policy::Whole
+            }
+            Policy::Whole if (read_len as u64) < LONG_READ_BYTES => Policy::ByCost,
             policy => policy,
         };
-        run.reader
-            .gather(&run.region, from, out, &versions, policy)?;
-        if goes_on && run.policy == Policy::Whole {
-            run.sequence.advance(run.access(from, len), &versions);
-        }
-        Ok(())
-    }
-
-    fn versions(&self) -> Arc<dyn Versions> {
-        Arc::<Snapshot>::clone(&self.snapshot)
-    }
-
-    fn run(&self, elements: &Elements) -> Option<Run<'_>> {
-        let source = self.file.sources.get(elements.array)?;
         Some(Run {
-            reader: source.reader(),
-            region: source.region(elements)?,
-            policy: *self.policies.get(elements.array)?,
-            sequence: self.sequences.get(elements.array)?,
+            array: Arc::clone(source.chunked()),
+            region: Arc::clone(region),
+            from: planned.from,
+            at: planned.at,
+            len: planned.len,
+            policy,
         })
     }
 }
 
-/// A run of elements of a file, and who reads it how.
-struct Run<'a> {
-    reader: &'a Arc<ArrayReader>,
-    region: Region,
-    policy: Policy,
-    sequence: &'a Sequence,
+/// Where a reader in order of an array is.
+struct Ahead {
+    array: usize,
+    region: Arc<Region>,
+    from: u64,
+    len: u64,
 }
 
-impl Run<'_> {
-    fn access(&self, from: u64, len: u64) -> Access<'_> {
-        Access {
-            reader: self.reader,
-            region: &self.region,
-            from,
-            len,
+/// What is left to do when the elements of a read have come.
+struct Ended {
+    loader: Arc<Loader>,
+    file: Arc<PlainFile>,
+    snapshot: Arc<Snapshot>,
+    plan: Plan,
+    len: usize,
+    patience: Patience,
+    _pending: Pending,
+}
+
+impl Ended {
+    fn reply(self, out: Result<Buffer, Error>, reply: Reply) {
+        let out = match out {
+            Ok(out) => out,
+            Err(error) => return reply(Err(error)),
+        };
+        if self.snapshot.is_confirmed() {
+            return reply(self.finished(out).as_deref().map_err(Error::clone));
         }
+        if self.patience == Patience::Waits {
+            return self.confirm(out, reply);
+        }
+        // The directories that chunks lie in have to be looked at, which this thread may not wait for.
+        let threads = Arc::clone(self.loader.threads());
+        threads.submit(Class::Read, move || self.confirm(out, reply));
+    }
+
+    fn confirm(self, out: Buffer, reply: Reply) {
+        let confirmed = self.snapshot.confirm();
+        let finished = confirmed.and_then(|()| self.finished(out));
+        reply(finished.as_deref().map_err(Error::clone));
+    }
+
+    /// The bytes of the range, as the format wants them.
+    fn finished(&self, mut out: Buffer) -> Result<Finished, Error> {
+        let finished = self.plan.finish(&self.file.layout, &mut out);
+        finished.map_err(|error| Error::Metadata {
+            key: self.file.key(),
+            error,
+        })?;
+        Ok(Finished(out, self.len))
     }
 }
 
-/// Why a read failed: bytes could not be had, or an element cannot be what the format asks for.
-enum Failure {
-    Error(Error),
-    Format(crate::error::FormatError),
-}
+/// The output, and how much of it is the range.
+struct Finished(Buffer, usize);
 
-impl From<crate::error::FormatError> for Failure {
-    fn from(error: crate::error::FormatError) -> Self {
-        Failure::Format(error)
+impl Deref for Finished {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.get(..self.1).unwrap_or_default()
     }
 }
 

@@ -47,7 +47,7 @@ impl View {
         let long = facts.too_long.as_ref().map_or(0, |_| facts.attribute_bytes);
         let model = facts.model_memory();
         let _working = self.working_memory(model.saturating_add(long * MEMORY_OF_LONG))?;
-        let layout = facts.array.reader.layout();
+        let layout = facts.array.chunked.layout();
         let metadata = &facts.array.node.metadata;
         let mut attributes_error = facts.attributes_error.as_ref().map(ToString::to_string);
         let mut attributes = None;

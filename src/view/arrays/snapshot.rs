@@ -24,9 +24,9 @@ use super::audience::Audience;
 use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
-use crate::chunk::{ArrayReader, ReaderIdentity, Sources, Versions};
 use crate::error::Error;
 use crate::grid::Dims;
+use crate::load::{ChunkedArray, Loader, Look, ReaderIdentity, Versions};
 use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
 
 /// Stored objects whose versions are remembered.
@@ -42,7 +42,7 @@ const MOST_DIRECTORIES: usize = 2048;
 pub(in crate::view) struct Snapshot {
     /// Tells it from others of the same file that may be read at the same time.
     pub(super) generation: u64,
-    sources: Arc<Sources>,
+    loader: Arc<Loader>,
     /// Nothing changes.
     immutable: bool,
     /// The users who may read the file, and so all of its chunks.
@@ -109,7 +109,7 @@ impl Snapshot {
     /// The store as it is now.
     pub(super) fn new(
         generation: u64,
-        sources: Arc<Sources>,
+        loader: Arc<Loader>,
         immutable: bool,
         audience: Audience,
         file: &PlainFile,
@@ -117,11 +117,11 @@ impl Snapshot {
         let documents = file.sources.iter().map(|source| {
             let document = &source.array.node.document;
             let version = document.meta.version;
-            (source.reader().identity(), (document.key.clone(), version))
+            (source.chunked().identity(), (document.key.clone(), version))
         });
         Snapshot {
             generation,
-            sources,
+            loader,
             immutable,
             audience,
             documents: documents.collect(),
@@ -179,54 +179,80 @@ impl Snapshot {
         self.clean.store(true, Ordering::Release);
     }
 
-    /// Makes this the store as it is now; `false` when it is not, or too much was read to say.
+    /// Makes this the store as it is now; `false` when it is not, or too much was read to say. The store
+    /// is asked without the lock, which every read takes: if more was read meanwhile, it is asked again.
     pub(super) fn moves_to_now(&self) -> bool {
         if self.immutable {
             return true;
         }
-        let now = SystemTime::now();
-        let mut state = lock(&self.state);
-        if state.stale || state.overflowed {
-            return false;
+        loop {
+            let now = SystemTime::now();
+            let (seen, directories, moves) = {
+                let state = lock(&self.state);
+                if state.stale || state.overflowed {
+                    return false;
+                }
+                let seen: Vec<_> = state.seen.values().cloned().collect();
+                let directories = if self.audience.is_limited() {
+                    state.directories.keys().cloned().collect()
+                } else {
+                    Vec::new()
+                };
+                (seen, directories, state.moves)
+            };
+            if !self.is_unchanged(&seen, &directories) {
+                return false;
+            }
+            let mut state = lock(&self.state);
+            if state.stale || state.overflowed {
+                return false;
+            }
+            if (state.seen.len(), state.moves) == (seen.len(), moves) {
+                state.moves += 1;
+                state.directories.clear();
+                state.since = state.since.max(now);
+                return true;
+            }
         }
-        if !self.inputs.are_unchanged(&self.sources) {
-            return false;
-        }
-        for (key, version) in state.seen.values() {
+    }
+
+    /// Whether the documents and the objects that were read are as they were, and all who may read the
+    /// file may still go to them.
+    fn is_unchanged(&self, seen: &[(Key, Option<Version>)], directories: &[Prefix]) -> bool {
+        let sources = self.loader.sources();
+        let is_same = |(key, version): &(Key, Option<Version>)| {
             // What cannot be looked at any more is not what it was.
-            let Ok(found) = self.sources.stat(key) else {
+            let Ok(found) = sources.stat(key) else {
                 return false;
             };
-            let is_same = found.map(|meta| meta.version) == *version;
             let is_open = |meta| self.audience.check_object(key, &meta).is_ok();
-            if !is_same || !found.is_none_or(is_open) {
-                return false;
-            }
-        }
-        let limited = self.audience.is_limited();
-        for prefix in state.directories.keys().filter(|_| limited) {
-            match self.sources.stat_prefix(prefix) {
-                Ok(found) if self.may_pass(prefix, found.as_ref()).is_ok() => {}
-                _ => return false,
-            }
-        }
-        state.moves += 1;
-        state.directories.clear();
-        state.since = state.since.max(now);
-        true
+            found.map(|meta| meta.version) == *version && found.is_none_or(is_open)
+        };
+        let is_passable = |prefix: &Prefix| {
+            let found = sources.stat_prefix(prefix);
+            found.is_ok_and(|found| self.may_pass(prefix, found.as_ref()).is_ok())
+        };
+        self.inputs.are_unchanged(sources)
+            && seen.iter().all(is_same)
+            && directories.iter().all(is_passable)
     }
 
     /// The version of an object that was not read yet, if it belongs to this snapshot.
-    fn first_look(&self, reader: &ArrayReader, key: &Key) -> Result<Option<Version>, Error> {
+    fn first_look(
+        &self,
+        array: &ChunkedArray,
+        key: &Key,
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
         let parent = key.parent();
         let mut came_later = false;
         // The directories first: whoever replaces one from here on is noticed when the read ends.
         if self.immutable {
-            self.audience.check_way(&self.sources, &parent)?;
+            self.audience.check_way(self.loader.sources(), &parent)?;
         } else if !lock(&self.state).directories.contains_key(&parent) {
             came_later |= self.is_replaced([(parent.clone(), false)])?;
         }
-        let found = self.sources.stat_settled(key)?;
+        let found = look(key)?;
         if let Some(meta) = &found {
             self.audience.check_object(key, meta)?;
         }
@@ -240,7 +266,7 @@ impl Snapshot {
         touched.looks += 1;
         came_later |= found.is_some_and(|meta| is_later(meta.times.ctime, state.since));
         drop(state);
-        if !self.enter(reader)? {
+        if !self.enter(array)? {
             return Err(self.becomes_stale());
         }
         self.keeps_up(came_later)?;
@@ -316,7 +342,7 @@ impl Snapshot {
                 }
                 let meta = match known {
                     Some(meta) => meta,
-                    None => self.sources.stat_prefix(&prefix)?,
+                    None => self.loader.sources().stat_prefix(&prefix)?,
                 };
                 let changed = meta.is_some_and(|meta| is_later(meta.times.ctime, since));
                 if known.is_none() {
@@ -357,10 +383,10 @@ impl Snapshot {
         changed
     }
 
-    /// Whether the document of the array of `reader` is the one that the file was made from;
+    /// Whether the document of `array` is the one that the file was made from;
     /// asked once.
-    fn enter(&self, reader: &ArrayReader) -> Result<bool, Error> {
-        let identity = reader.identity();
+    fn enter(&self, array: &ChunkedArray) -> Result<bool, Error> {
+        let identity = array.identity();
         if lock(&self.state).entered.contains(&identity) {
             return Ok(true);
         }
@@ -368,7 +394,7 @@ impl Snapshot {
             // Of another version of the file.
             return Ok(false);
         };
-        let now = self.sources.stat(key)?;
+        let now = self.loader.sources().stat(key)?;
         if now.map(|meta| meta.version) != Some(*version) {
             return Ok(false);
         }
@@ -380,19 +406,20 @@ impl Snapshot {
 impl Versions for Snapshot {
     fn version(
         &self,
-        reader: &Arc<ArrayReader>,
+        array: &ChunkedArray,
         indices: &[u64],
+        look: Look<'_>,
     ) -> Result<Option<Version>, Error> {
-        if let Some(known) = self.known(reader, indices) {
+        if let Some(known) = self.known(array, indices) {
             return Ok(known);
         }
         if lock(&self.state).stale {
             return Err(Error::Stale);
         }
-        let key = reader.stored_key(indices)?;
-        let place = place(reader, indices);
+        let key = array.stored_key(indices)?;
+        let place = place(array, indices);
         let mut moves = lock(&self.state).moves;
-        let version = self.first_look(reader, &key)?;
+        let version = self.first_look(array, &key, look)?;
         loop {
             let mut state = lock(&self.state);
             if let Some((_, known)) = state.seen.get(&place) {
@@ -417,18 +444,18 @@ impl Versions for Snapshot {
             // The moment moved, and this was not among what was seen to be there still.
             moves = state.moves;
             drop(state);
-            if self.sources.stat(&key)?.map(|meta| meta.version) != version {
+            if self.loader.sources().stat(&key)?.map(|meta| meta.version) != version {
                 return Err(self.becomes_stale());
             }
         }
     }
 
-    fn known(&self, reader: &Arc<ArrayReader>, indices: &[u64]) -> Option<Option<Version>> {
+    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
         let mut state = lock(&self.state);
         if state.stale {
             return None;
         }
-        let place = place(reader, indices);
+        let place = place(array, indices);
         match state.seen.get(&place) {
             Some(seen) => Some(seen.1),
             None if state.overflowed => state.recent.get(&place).copied(),
@@ -442,8 +469,8 @@ impl Versions for Snapshot {
     }
 }
 
-fn place(reader: &ArrayReader, indices: &[u64]) -> Place {
-    (reader.identity(), reader.layout().stored_indices(indices))
+fn place(array: &ChunkedArray, indices: &[u64]) -> Place {
+    (array.identity(), array.layout().stored_indices(indices))
 }
 
 /// Whether what changed at `changed` may have done so after `since`. File times lag behind the

@@ -94,9 +94,9 @@ impl View {
             }
             let others = known.is_some_and(|known| known.is_open());
             let generation = snapshots.generation(name) + u64::from(others);
-            let sources = Arc::clone(&self.shared.sources);
+            let loader = Arc::clone(&self.loader);
             let immutable = self.options.immutable;
-            let snapshot = Snapshot::new(generation, sources, immutable, audience, file);
+            let snapshot = Snapshot::new(generation, loader, immutable, audience, file);
             let snapshot = Arc::new(snapshot);
             snapshot.open();
             snapshots.put(name, &snapshot);

@@ -9,10 +9,10 @@ use super::facts::{ArrayFacts, in_document};
 use super::file::Parts;
 use super::lock;
 use crate::budget::Holding;
-use crate::chunk::ArrayReader;
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
 use crate::grid::{ChunkGrid, Dims, indices_of, product, rank_of};
+use crate::load::ChunkedArray;
 use crate::plain::{FileFormat, Layout, Selected, Selection, jsonl};
 use crate::store::Prefix;
 
@@ -41,12 +41,12 @@ impl View {
     ) -> Result<Option<Parts>, Error> {
         let document = &facts.array.node.document.key;
         let refused = |error| in_document(document, error);
-        let reader = &facts.array.reader;
-        let kind = match reader.layout().variable_length() {
+        let chunked = &facts.array.chunked;
+        let kind = match chunked.layout().variable_length() {
             Some(VariableLength::Text) => jsonl::Kind::Text,
             Some(VariableLength::Bytes) => jsonl::Kind::Bytes,
             _ => {
-                let name = reader.layout().data_type().name.clone();
+                let name = chunked.layout().data_type().name.clone();
                 let title = FileFormat::Jsonl.title();
                 return Err(refused(FormatError::inexpressible(
                     "data type",
@@ -55,7 +55,7 @@ impl View {
                 )));
             }
         };
-        let shape = reader.layout().shown_grid().shape();
+        let shape = chunked.layout().shown_grid().shape();
         let selected = match selection {
             None => Selected::whole(shape),
             Some(selection) => match selection.of(shape, &facts.axis_names()) {
@@ -63,7 +63,7 @@ impl View {
                 Err(_) => return Ok(None),
             },
         };
-        let limit = MOST_BYTES.min(self.shared.cache.budget().limit() / LIMIT_PARTS);
+        let limit = MOST_BYTES.min(self.loader.cache().budget().limit() / LIMIT_PARTS);
         let n_elements = product(&selected.shape).unwrap_or(u64::MAX);
         // No line is shorter than `""` and its end.
         if n_elements.saturating_mul(3) > limit {
@@ -75,28 +75,28 @@ impl View {
         // One at a time: each asks for chunks while it holds a part of the budget, and these must
         // not wait for it.
         let _alone = lock(&self.arrays.writing);
-        let mut reservation = self.shared.cache.reserve(memory, holding)?;
+        let mut reservation = self.loader.cache().reserve(memory, holding)?;
         reservation.keep();
         let mut parts = facts.parts(Layout::of_bytes(Vec::new()));
-        let fill = reader.layout().fill_value().bytes();
+        let fill = chunked.layout().fill_value().bytes();
         let bits = parts.inputs.readers().bits_for(parts.meta.access());
         let audience = self.audience(&parts.meta, bits);
         let mut lines = Lines::filled(n_elements, fill, kind, limit).map_err(refused)?;
-        let deadline = self.shared.deadline();
-        for indices in chunks_of(reader.layout().shown_grid(), &selected).map_err(refused)? {
+        let deadline = self.loader.deadline();
+        for indices in chunks_of(chunked.layout().shown_grid(), &selected).map_err(refused)? {
             deadline.check(|| path.to_string())?;
-            let key = reader.stored_key(&indices)?;
-            let object = reader.open_stored(&indices, None)?;
+            let key = chunked.stored_key(&indices)?;
+            let object = self.loader.open_stored(chunked, &indices, None)?;
             parts
                 .inputs
                 .add_object(&key, object.as_ref().map(|object| object.meta()));
             let Some(object) = object else { continue };
             audience.check_object(&key, object.meta())?;
-            audience.check_way(&self.shared.sources, &key.parent())?;
-            if reader.locate(&object, &indices)?.is_some() {
-                let block = reader.decoded(&object, &indices)?;
+            audience.check_way(self.loader.sources(), &key.parent())?;
+            if self.loader.locate(chunked, &object, &indices)?.is_some() {
+                let block = self.loader.decoded(chunked, &object, &indices)?;
                 lines
-                    .add(reader, &selected, &indices, &block, kind)
+                    .add(chunked, &selected, &indices, &block, kind)
                     .map_err(|error| in_document(&key, error))?;
             }
         }
@@ -133,7 +133,7 @@ impl Lines {
     /// Adds the elements of the chunk `indices` that are selected.
     fn add(
         &mut self,
-        reader: &Arc<ArrayReader>,
+        reader: &Arc<ChunkedArray>,
         selected: &Selected,
         indices: &[u64],
         bytes: &[u8],

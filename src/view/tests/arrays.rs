@@ -31,20 +31,9 @@ fn group() -> Vec<u8> {
     text(&json!({"zarr_format": 3, "node_type": "group"}))
 }
 
-fn at(fixture: &Fixture, path: &str) -> OpenFile {
+fn at(fixture: &Fixture, path: &str) -> Arc<OpenFile> {
     let found = fixture.find(path).unwrap().unwrap();
     fixture.view.open(found.id).unwrap().unwrap().file
-}
-
-fn read_at(file: &OpenFile, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
-    if let Some(data) = file.try_read(offset, len, &mut Vec::new()) {
-        return data.map(|data| data.to_vec());
-    }
-    let (send, receive) = mpsc::channel();
-    file.load(offset, len, move |bytes| {
-        send.send(bytes.map(<[u8]>::to_vec)).unwrap();
-    });
-    receive.recv().unwrap()
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! fuser's threads, which take requests from the kernel, and what they may wait for.
+//!
+//! What is in memory is answered by the thread that got the request. What has to be asked of the store
+//! becomes a job with its reply, for the threads of [`crate::threads`]: however long a store takes,
+//! requests are taken. One exception keeps local stores fast, where handing a request over costs more
+//! than asking: there a thread may wait while another one takes requests.
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// The threads that take requests.
+#[derive(Debug)]
+pub(super) struct EventThreads {
+    /// How many of them may wait for the store at once.
+    most: usize,
+    waiting: AtomicUsize,
+}
+
+/// The right of a thread to wait for the store, until it is dropped.
+#[derive(Debug)]
+pub(super) struct MayWait<'e>(&'e EventThreads);
+
+impl EventThreads {
+    /// So many threads, before a store that is local or is not.
+    pub(super) fn new(count: usize, is_local: bool) -> EventThreads {
+        EventThreads {
+            most: if is_local { count.saturating_sub(1) } else { 0 },
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether this thread may wait for the store: while it does, another one takes requests.
+    pub(super) fn may_wait(&self) -> Option<MayWait<'_>> {
+        let begin = |waiting| (waiting < self.most).then_some(waiting + 1);
+        self.waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, begin)
+            .is_ok()
+            .then(|| MayWait(self))
+    }
+}
+
+impl Drop for MayWait<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "model")]
+mod schedules {
+    use shuttle::thread;
+
+    use super::*;
+    use crate::sync::Arc;
+    use crate::sync::schedules::check;
+
+    #[test]
+    fn one_thread_is_always_left() {
+        check(|| {
+            let shared = Arc::new((EventThreads::new(2, true), AtomicUsize::new(0)));
+            let threads = [(); 3].map(|()| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (events, held_up) = &*shared;
+                    if let Some(_right) = events.may_wait() {
+                        assert_eq!(held_up.fetch_add(1, Ordering::SeqCst), 0);
+                        held_up.fetch_sub(1, Ordering::SeqCst);
+                    }
+                })
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert!(shared.0.may_wait().is_some());
+        });
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_is_always_left_and_all_are_where_the_store_is_far() {
+        let local = EventThreads::new(3, true);
+        let first = local.may_wait();
+        let _second = local.may_wait();
+        assert!(first.is_some() && local.may_wait().is_none());
+        drop(first);
+        assert!(local.may_wait().is_some());
+        assert!(EventThreads::new(3, false).may_wait().is_none());
+        assert!(EventThreads::new(1, true).may_wait().is_none());
+    }
+}

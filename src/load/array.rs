@@ -1,0 +1,125 @@
+//! What is known of the chunks of an array without asking the store.
+
+use super::block::{BlockKey, Owner, Part, ReaderIdentity};
+use super::layout::{ChunkLayout, Shards};
+use crate::buffers::Buffer;
+use crate::codec::PartsPlace;
+use crate::error::FormatError;
+use crate::grid::rank_of;
+use crate::hierarchy::ArrayNode;
+use crate::metadata::ChunkKeyEncoding;
+use crate::store::{Key, Prefix, StoreError, Version};
+
+use super::cache::ENTRY_OVERHEAD_BYTES;
+
+/// How the chunks of an array are stored, decoded and named; data only.
+#[derive(Debug)]
+pub struct ChunkedArray {
+    pub(super) prefix: Prefix,
+    chunk_keys: ChunkKeyEncoding,
+    pub(super) layout: ChunkLayout,
+    identity: ReaderIdentity,
+}
+
+impl ChunkedArray {
+    /// The chunks of `node`, shards shown as `shards` says. Layout and identity are both made here,
+    /// from the same things: arrays of equal identity have equal bytes.
+    ///
+    /// # Errors
+    /// [`FormatError`] when the array cannot be decoded.
+    pub fn new(node: &ArrayNode, shards: Shards) -> Result<ChunkedArray, FormatError> {
+        let layout = ChunkLayout::new(&node.metadata, shards)?;
+        Ok(ChunkedArray {
+            prefix: node.prefix.clone(),
+            chunk_keys: node.metadata.chunk_keys,
+            identity: ReaderIdentity {
+                array: node.identity,
+                shards,
+                decoded_len: layout.decoded_len(),
+            },
+            layout,
+        })
+    }
+
+    /// How chunks lie in objects.
+    pub fn layout(&self) -> &ChunkLayout {
+        &self.layout
+    }
+
+    /// Identifies this array and this way to read it.
+    pub fn identity(&self) -> ReaderIdentity {
+        self.identity
+    }
+
+    /// Where the keys of the array begin.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// The key of the object that holds the shown chunk `indices`.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidKey`], which no chunk key is.
+    pub fn stored_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
+        let stored = self.layout.stored_indices(indices);
+        self.prefix.key(&self.chunk_keys.encode(&stored))
+    }
+
+    /// Names the decoded chunk `indices` of one version of its object; `None` outside the grid.
+    pub fn block_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
+        let rank = self.rank(indices)?;
+        Some(self.key(version, Part::Chunk { rank }))
+    }
+
+    /// As [`ChunkedArray::block_key`], of the encoded bytes.
+    pub fn encoded_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
+        let rank = self.rank(indices)?;
+        Some(self.key(version, Part::EncodedChunk { rank }))
+    }
+
+    fn rank(&self, indices: &[u64]) -> Option<u64> {
+        rank_of(indices, self.layout.shown_grid().counts())
+    }
+
+    pub(super) fn key(&self, version: Version, part: Part) -> BlockKey {
+        BlockKey {
+            owner: Owner::Array(self.identity),
+            version,
+            part,
+        }
+    }
+
+    /// Whether parts of chunks are read without decoding anything.
+    pub fn reads_in_place(&self) -> bool {
+        let parts = self.parts();
+        parts.is_some_and(|parts| parts.place == PartsPlace::Same)
+    }
+
+    /// Bytes of a decoded chunk; as many as there are where only decoding tells.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.layout.decoded_len().unwrap_or(u64::MAX).max(1)
+    }
+
+    /// What a decoded chunk takes in the cache, at most.
+    pub(super) fn block_bytes(&self) -> u64 {
+        let chunk = self.chunk_bytes();
+        chunk
+            .saturating_add(chunk / 8)
+            .saturating_add(ENTRY_OVERHEAD_BYTES)
+    }
+
+    /// What decoding a chunk takes: its own bytes, its encoded ones, and those to work with.
+    pub(super) fn decode_bytes(&self) -> u64 {
+        let chunk = self.chunk_bytes();
+        let scratch = self.layout.chain().scratch_bytes(chunk);
+        // What does not compress is a little longer encoded.
+        let encoded = Buffer::scratch_capacity_of(chunk.saturating_add(1));
+        Buffer::capacity_of(chunk)
+            .saturating_add(encoded)
+            .saturating_add(scratch)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+pub(crate) mod tests;

@@ -1,0 +1,265 @@
+//! A block is loaded once by whoever is the first, and everyone who waits for it is answered once.
+
+use shuttle::thread::{self, JoinHandle};
+
+use super::*;
+use crate::load::block::chunk_key;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::schedules::check;
+use crate::threads::{Class, Limits, Threads, confine};
+
+const BLOCK_BYTES: usize = 100;
+
+/// Room for one block, and for a second one that is being made.
+const SMALL: u64 = 2 * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES);
+
+/// A cache, and what is loaded for it.
+#[derive(Clone)]
+struct Case {
+    cache: Arc<Cache>,
+    /// Loads that run, and those that ran.
+    running: Arc<AtomicUsize>,
+    loads: Arc<AtomicUsize>,
+}
+
+impl Case {
+    fn new(budget: u64) -> Case {
+        Case {
+            cache: Cache::new(Budget::new(budget), Arc::default()),
+            running: Arc::default(),
+            loads: Arc::default(),
+        }
+    }
+
+    /// A load of any of two blocks.
+    fn load(&self) -> Result<Block, Error> {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        assert!(running <= 2, "{running} loads of two blocks");
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        let block = self
+            .cache
+            .reserve(BLOCK_BYTES as u64, Holding::NOTHING)
+            .map(|reservation| Block::new(vec![7; BLOCK_BYTES], reservation));
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        block
+    }
+
+    fn loads(&self) -> usize {
+        self.loads.load(Ordering::SeqCst)
+    }
+
+    /// The block, for one who waits.
+    fn wait(&self, rank: u64) -> Result<Arc<Block>, Error> {
+        self.cache.load(chunk_key(rank), || self.load())
+    }
+
+    fn begin_ask(&self, rank: u64, done: Option<Done>) {
+        let case = self.clone();
+        let load = Load::Block(Box::new(move || case.load()));
+        let key = FlightKey::Block(chunk_key(rank));
+        if let Asked::Here(block, Some(done)) = self.cache.ask(key, load, done) {
+            done(Ok(Some(block)));
+        }
+    }
+
+    /// Asks, does the load if it is queued, and waits for the answer.
+    fn ask(&self, rank: u64) -> Result<Answer, Error> {
+        let (send, receive) = mpsc::channel();
+        self.begin_ask(
+            rank,
+            Some(Box::new(move |answer| send.send(answer).unwrap())),
+        );
+        self.run(rank);
+        let answer = receive.recv().expect("an answer");
+        assert!(receive.recv().is_err(), "one answer");
+        answer
+    }
+
+    fn run(&self, rank: u64) {
+        self.cache.run(FlightKey::Block(chunk_key(rank)));
+    }
+
+    fn cancel(&self, rank: u64) {
+        self.cache.cancel([FlightKey::Block(chunk_key(rank))]);
+    }
+
+    /// Nothing is under way, and all memory comes back.
+    fn end(&self) {
+        assert!(self.cache.lock().flights.is_empty());
+        while self.cache.evict_one() {}
+        assert_eq!(self.cache.budget.used_and_peak().0, 0);
+        assert_eq!(self.cache.lock().blocks.finished_bytes(), 0);
+    }
+
+    fn spawn(&self, body: impl FnOnce(Case) + Send + 'static) -> JoinHandle<()> {
+        let case = self.clone();
+        thread::spawn(move || body(case))
+    }
+}
+
+fn join<const N: usize>(threads: [JoinHandle<()>; N]) {
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn assert_right(block: &[u8]) {
+    assert_eq!(block, [7; BLOCK_BYTES]);
+}
+
+#[test]
+fn all_who_want_a_block_share_one_load() {
+    check(|| {
+        let case = Case::new(1 << 20);
+        join([
+            case.spawn(|case| assert_right(&case.wait(0).unwrap())),
+            case.spawn(|case| assert_right(&case.ask(0).unwrap().unwrap())),
+            case.spawn(|case| {
+                case.begin_ask(0, None);
+                case.run(0);
+            }),
+            case.spawn(|case| {
+                case.begin_ask(0, None);
+                case.cancel(0);
+            }),
+        ]);
+        assert_eq!(case.loads(), 1);
+        case.end();
+    });
+}
+
+/// The last of two who ask joins what the first has queued, and is answered whoever takes it back.
+#[test]
+fn what_somebody_has_joined_is_not_cancelled() {
+    check(|| {
+        let case = Case::new(1 << 20);
+        case.begin_ask(0, None);
+        join([
+            case.spawn(|case| case.cancel(0)),
+            case.spawn(|case| assert_right(&case.ask(0).unwrap().unwrap())),
+            case.spawn(|case| {
+                case.begin_ask(0, None);
+                case.cancel(0);
+            }),
+        ]);
+        assert_eq!(case.loads(), 1);
+        case.end();
+    });
+}
+
+#[test]
+fn blocks_leave_while_others_want_them() {
+    check(|| {
+        let case = Case::new(SMALL);
+        let both = |case: Case| {
+            for rank in [0, 1, 0] {
+                assert_right(&case.wait(rank).unwrap());
+            }
+        };
+        join([
+            case.spawn(both),
+            case.spawn(|case| {
+                assert_right(&case.ask(1).unwrap().unwrap());
+                assert_right(&case.ask(0).unwrap().unwrap());
+            }),
+            case.spawn(|case| {
+                case.begin_ask(1, None);
+                case.run(1);
+                case.cache.finish(&chunk_key(1));
+                case.cache.finish(&chunk_key(0));
+            }),
+            case.spawn(|case| {
+                case.cache.evict_one();
+            }),
+        ]);
+        assert!(case.loads() >= 2);
+        case.end();
+    });
+}
+
+#[test]
+fn a_load_that_fails_is_an_answer_for_all_who_wait() {
+    check(|| {
+        let case = Case::new(1 << 20);
+        let fails = |case: Case| {
+            let failed = case.cache.load(chunk_key(0), || Err(Error::Stale));
+            assert!(failed.is_err() || case.loads() == 1);
+        };
+        let panics = |case: Case| {
+            let load = || std::panic::resume_unwind(Box::new("a mistake of a codec"));
+            confine("a load", || drop(case.cache.load(chunk_key(0), load)));
+        };
+        join([
+            case.spawn(fails),
+            case.spawn(panics),
+            case.spawn(|case| drop(case.ask(0))),
+            case.spawn(|case| drop(case.wait(0))),
+        ]);
+        assert!(case.loads() <= 1);
+        // It was not kept.
+        assert_right(&case.wait(0).unwrap());
+        assert_eq!(case.loads(), 1);
+        case.end();
+    });
+}
+
+#[test]
+fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
+    check(|| {
+        let case = Case::new(1 << 20);
+        let latest = |case: Case| {
+            let key = FlightKey::Latest(1, chunk_key(9));
+            let (send, receive) = mpsc::channel();
+            let done: Done = Box::new(move |answer| send.send(answer).unwrap());
+            let inner = case.clone();
+            let load = Load::Latest(Box::new(move |is_awaited| {
+                let load = || inner.load();
+                let loaded = inner.cache.load_as(chunk_key(0), load, is_awaited);
+                loaded.map(Some)
+            }));
+            assert!(matches!(
+                case.cache.ask(key, load, Some(done)),
+                Asked::Pending
+            ));
+            case.cache.run(key);
+            assert_right(&receive.recv().unwrap().unwrap().unwrap());
+        };
+        join([
+            case.spawn(latest),
+            case.spawn(latest),
+            case.spawn(|case| assert_right(&case.ask(0).unwrap().unwrap())),
+            case.spawn(|case| {
+                case.begin_ask(0, None);
+                case.cancel(0);
+            }),
+        ]);
+        assert_eq!(case.loads(), 1);
+        case.end();
+    });
+}
+
+/// Callers load on their own threads, beside one thread for reads; the load that they wait for is
+/// done by one of them, or by the thread, and never by nobody.
+#[test]
+fn who_waits_for_a_load_does_not_wait_for_a_queued_job() {
+    check(|| {
+        let case = Case::new(1 << 20);
+        let threads = Threads::new(Limits {
+            names: 1,
+            reads: 1,
+            prefetches: 1,
+        });
+        for class in [Class::Prefetch, Class::Read, Class::Read, Class::Names] {
+            let inner = case.clone();
+            case.begin_ask(0, None);
+            assert!(threads.submit(class, move || assert_right(&inner.wait(0).unwrap())));
+        }
+        join([
+            case.spawn(|case| assert_right(&case.wait(0).unwrap())),
+            case.spawn(|case| assert_right(&case.ask(0).unwrap().unwrap())),
+        ]);
+        assert!(threads.finish(std::time::Duration::MAX));
+        assert_eq!(case.loads(), 1);
+        case.end();
+    });
+}

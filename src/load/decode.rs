@@ -1,0 +1,206 @@
+//! From the encoded bytes of one chunk to a block of decoded ones.
+//!
+//! All that decoding takes is reserved at once, before anything is read. A chunk of elements of
+//! one size has a length that the metadata says; of others only a limit is known.
+
+mod parts;
+
+use smallvec::SmallVec;
+
+use super::Counters;
+use super::array::ChunkedArray;
+use super::block::Block;
+use super::index::to_usize;
+use super::loader::Loader;
+use super::locate::LocatedChunk;
+use crate::buffers::Buffer;
+use crate::codec::ChunkSpec;
+use crate::error::{Error, FormatError};
+
+pub use parts::Terms;
+pub(crate) use parts::Wanted;
+
+impl Loader {
+    /// Decodes a chunk.
+    ///
+    /// # Errors
+    /// [`Error::Chunk`] when its bytes are wrong, [`Error::TooLarge`], and [`Error::Store`].
+    pub(super) fn decode(
+        &self,
+        array: &ChunkedArray,
+        chunk: &LocatedChunk,
+    ) -> Result<Block, Error> {
+        let _permit = self.loading();
+        Counters::add(&self.cache().counters().decodes);
+        let decoded = match array.layout.decoded_len() {
+            Some(len) => self.decode_fixed(array, chunk, len),
+            None => self.decode_variable(array, chunk),
+        };
+        decoded.inspect_err(|error| {
+            if matches!(error, Error::Chunk { .. }) {
+                Counters::add(&self.cache().counters().decode_errors);
+            }
+        })
+    }
+
+    fn decode_fixed(
+        &self,
+        array: &ChunkedArray,
+        chunk: &LocatedChunk,
+        decoded_len: u64,
+    ) -> Result<Block, Error> {
+        self.check_limit(array, decoded_len, "a decoded chunk")?;
+        let chain = array.layout.chain();
+        Self::check_encoded_len(chunk, chain.array_bytes_limit(decoded_len))?;
+        let cache = self.cache();
+        let out_capacity = Buffer::capacity_of(decoded_len);
+        if let Some(done) = self.decode_in_place(array, chunk, decoded_len)? {
+            return Ok(done);
+        }
+        let room = out_capacity.saturating_add(chain.scratch_bytes(decoded_len));
+        self.decode_within(chunk, room, |encoded| {
+            let mut out = cache.buffers().take(to_usize(decoded_len)?)?;
+            self.decoding(|| chain.decode(&spec(array), encoded, &mut out))
+                .map_err(|error| chunk.encoded.error(error))?;
+            Ok(out)
+        })
+    }
+
+    /// Reads a chunk to where it stays, if all that is left to do can be done there. `None` when
+    /// it is not such a one, or when its length is wrong.
+    fn decode_in_place(
+        &self,
+        array: &ChunkedArray,
+        chunk: &LocatedChunk,
+        decoded_len: u64,
+    ) -> Result<Option<Block>, Error> {
+        let Some(step) = array.layout.chain().in_place(array.layout.data_type()) else {
+            return Ok(None);
+        };
+        let (before, after) = step.around();
+        if before + after > 0 && chunk.encoded.is_sequential() {
+            return Ok(None);
+        }
+        if chunk.encoded.len() != decoded_len.saturating_add(before + after) {
+            return Ok(None);
+        }
+        let cache = self.cache();
+        let room = Buffer::capacity_of(decoded_len);
+        let reservation = cache.reserve(room, chunk.encoded.holding())?;
+        let mut numbers = cache.buffers().take(to_usize(decoded_len)?)?;
+        let mut around = SmallVec::<[u8; 8]>::from_elem(0, to_usize(before + after)?);
+        let (head, tail) = around.split_at_mut(to_usize(before)?);
+        let ends = [(0, head), (before + decoded_len, tail)];
+        for (at, end) in ends.into_iter().filter(|(_, end)| !end.is_empty()) {
+            chunk.encoded.read_at(at, end)?;
+        }
+        chunk.encoded.read_at(before, &mut numbers)?;
+        Counters::add_n(&cache.counters().fetched_bytes, chunk.encoded.len());
+        self.decoding(|| step.finish(&around, &mut numbers))
+            .map_err(|error| chunk.encoded.error(error))?;
+        Ok(Some(Block::new(numbers, reservation)))
+    }
+
+    /// The decoded length is stored nowhere.
+    fn decode_variable(&self, array: &ChunkedArray, chunk: &LocatedChunk) -> Result<Block, Error> {
+        let most = self.max_chunk_bytes();
+        Self::check_encoded_len(chunk, most)?;
+        let chain = array.layout.chain();
+        growing(chunk.encoded.len(), most, |limit| {
+            let room = limit.saturating_add(chain.variable_scratch_bytes(limit));
+            self.decode_within(chunk, room, |encoded| {
+                self.decoding(|| chain.decode_variable(&spec(array), encoded, limit))
+                    .map_err(|error| chunk.encoded.error(error))
+                    .map(Buffer::from)
+            })
+        })
+    }
+
+    /// Decodes with `room` bytes for all but the encoded ones.
+    fn decode_within(
+        &self,
+        chunk: &LocatedChunk,
+        room: u64,
+        decode: impl FnOnce(&[u8]) -> Result<Buffer, Error>,
+    ) -> Result<Block, Error> {
+        let encoded_len = chunk.encoded.len();
+        let in_memory = chunk.encoded.in_memory();
+        let buffers = match in_memory {
+            Some(_) => 0,
+            None => Buffer::scratch_capacity_of(encoded_len),
+        };
+        let cache = self.cache();
+        let reservation = cache.reserve(room.saturating_add(buffers), chunk.encoded.holding())?;
+        let mut fetched;
+        let encoded = if let Some(bytes) = in_memory {
+            bytes
+        } else {
+            fetched = cache.buffers().scratch(to_usize(encoded_len)?)?;
+            chunk.encoded.read_at(0, &mut fetched)?;
+            Counters::add_n(&cache.counters().fetched_bytes, encoded_len);
+            &fetched
+        };
+        Ok(Block::new(decode(encoded)?, reservation))
+    }
+
+    fn check_limit(&self, array: &ChunkedArray, len: u64, what: &str) -> Result<(), Error> {
+        let limit = self.max_chunk_bytes();
+        if len <= limit {
+            return Ok(());
+        }
+        Err(Error::TooLarge {
+            what: format!("{}: {what}", array.prefix),
+            needed: len,
+            limit,
+        })
+    }
+
+    /// No codec doubles what it encodes: a longer chunk is damaged, and not worth its memory.
+    fn check_encoded_len(chunk: &LocatedChunk, array_bytes: u64) -> Result<(), Error> {
+        let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
+        if chunk.encoded.len() <= most {
+            return Ok(());
+        }
+        Err(chunk.encoded.error(FormatError::TooLarge {
+            what: "the length of an encoded chunk",
+            found: chunk.encoded.len().to_string(),
+            limit: most,
+        }))
+    }
+}
+
+fn spec(array: &ChunkedArray) -> ChunkSpec<'_> {
+    ChunkSpec {
+        shape: array.layout.shown_grid().chunk_shape(),
+        dtype: array.layout.data_type(),
+        fill: array.layout.fill_value(),
+    }
+}
+
+/// Decodes `encoded_len` bytes whose decoded length only has a limit, `most`. What most of them
+/// take is a few times what they take encoded; for the others there is a second and a third try
+/// with more room, so that a small one does not wait for memory that only a large one needs.
+pub(super) fn growing(
+    encoded_len: u64,
+    most: u64,
+    decode: impl Fn(u64) -> Result<Block, Error>,
+) -> Result<Block, Error> {
+    const TIMES: u64 = 8;
+    const MORE: u64 = 64 << 10;
+    let mut limit = encoded_len
+        .saturating_mul(TIMES)
+        .saturating_add(MORE)
+        .min(most);
+    loop {
+        match decode(limit) {
+            // Perhaps for want of room.
+            Err(Error::Chunk { .. }) if limit < most => {
+                limit = limit.saturating_mul(TIMES).min(most);
+            }
+            decoded => return decoded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

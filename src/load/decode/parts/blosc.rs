@@ -1,0 +1,139 @@
+//! Single blocks of a blosc buffer.
+
+use super::scratch::{Scratch, room};
+use super::{Cost, Terms, Wanted, copy_window};
+use crate::codec::{BloscBlocks, BloscLayout, swap, undo_block};
+use crate::error::Error;
+use crate::load::index::to_usize;
+use crate::load::{Counters, Loader, Slice};
+
+/// Most blocks of a buffer that is decoded in parts.
+const MAX_BLOCKS: u64 = 1 << 14;
+
+/// What is read of a buffer at first: its header, and where up to a thousand blocks begin.
+const FIRST_BYTES: u64 = 4 << 10;
+
+impl Loader {
+    /// Decodes the blocks in which what is `wanted` lies. `false` when `encoded`, a blosc
+    /// buffer, is better decoded whole: also when it is not as an encoder makes it.
+    pub(super) fn decode_blosc(
+        &self,
+        encoded: &Slice,
+        swap_unit: usize,
+        wanted: &mut Wanted<'_>,
+        terms: &Terms,
+    ) -> Result<bool, Error> {
+        Scratch::with(|scratch| self.decode_blosc_in(scratch, encoded, swap_unit, wanted, terms))
+    }
+
+    fn decode_blosc_in(
+        &self,
+        scratch: &mut Scratch,
+        encoded: &Slice,
+        swap_unit: usize,
+        wanted: &mut Wanted<'_>,
+        terms: &Terms,
+    ) -> Result<bool, Error> {
+        let first_len = encoded.len().min(FIRST_BYTES);
+        let first = room(&mut scratch.encoded, to_usize(first_len)?);
+        encoded.read_at(0, first)?;
+        let whole = wanted.chunk.len();
+        let layout = first
+            .first_chunk()
+            .and_then(|header| BloscLayout::parse(header, encoded.len(), whole));
+        let Some(layout) = layout else {
+            return Ok(false);
+        };
+        if let Some(decoded) = layout.copied_at().and_then(|at| encoded.part(at, whole)) {
+            return self.read_parts(&decoded, swap_unit, wanted, terms);
+        }
+        let is_split = !layout.block_len().is_multiple_of(swap_unit as u64);
+        let limit = self.max_chunk_bytes();
+        if is_split || layout.n_blocks() > MAX_BLOCKS || layout.block_len() > limit {
+            return Ok(false);
+        }
+        // Starts as read, as numbers, and in order; and the numbers of blocks, twice.
+        let lists = layout.starts_len().saturating_mul(1 + 2 * 2 + 2 * 2);
+        let memory = layout.block_scratch().saturating_add(lists);
+        let _reservation = self.cache().reserve(memory, encoded.holding())?;
+        let numbers = touched(wanted, layout.block_len()).ok_or(Error::Panicked)?;
+        let parts = numbers.len() as u64;
+        let bytes = layout.block_len().saturating_mul(parts);
+        if !self.accepts(terms, Cost { bytes, parts }, whole) {
+            return Ok(false);
+        }
+        self.count_read(first_len);
+        let Some(blocks) = self.blosc_blocks(layout, encoded, first_len, &mut scratch.encoded)?
+        else {
+            return Ok(false);
+        };
+        for number in numbers {
+            let Some(block) = blocks.block(number) else {
+                return Ok(false);
+            };
+            let len = block.prefix.len() + to_usize(block.len)?;
+            let buffer = room(&mut scratch.encoded, len);
+            let (prefix, stored) = buffer.split_at_mut(block.prefix.len());
+            prefix.copy_from_slice(&block.prefix);
+            encoded.read_at(block.offset, stored)?;
+            self.count_read(block.len);
+            let decoded = room(&mut scratch.decoded, to_usize(block.decoded_len)?);
+            if self.decoding(|| undo_block(buffer, decoded)).is_none() {
+                return Ok(false);
+            }
+            swap(swap_unit, decoded);
+            Counters::add_n(&self.cache().counters().partial_bytes, block.decoded_len);
+            let start = number * layout.block_len();
+            for piece in wanted.pieces {
+                copy_window(wanted.chunk, piece, decoded, start, wanted.out)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where the blocks of `encoded` are, of which `buffer` holds the first bytes; `None` when it
+    /// has none, or they are nowhere.
+    fn blosc_blocks(
+        &self,
+        layout: BloscLayout,
+        encoded: &Slice,
+        first_len: u64,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<BloscBlocks>, Error> {
+        let begin = BloscLayout::HEADER_LEN as u64;
+        let end = begin + layout.starts_len();
+        if end > encoded.len() {
+            return Ok(None);
+        }
+        let head = room(buffer, to_usize(end.max(first_len))?);
+        let (_, rest) = head.split_at_mut(to_usize(first_len)?);
+        if !rest.is_empty() {
+            encoded.read_at(first_len, rest)?;
+            self.count_read(end - first_len);
+        }
+        let starts = head.get(to_usize(begin)?..to_usize(end)?);
+        Ok(starts.and_then(|starts| layout.blocks(starts)))
+    }
+
+    fn count_read(&self, bytes: u64) {
+        Counters::add_n(&self.cache().counters().fetched_bytes, bytes);
+    }
+}
+
+/// The blocks of `block_len` bytes in which anything wanted lies, in order.
+fn touched(wanted: &Wanted<'_>, block_len: u64) -> Option<Vec<u64>> {
+    let mut numbers: Vec<u64> = Vec::new();
+    for piece in wanted.pieces {
+        piece.for_each_span(wanted.chunk, |start, end| {
+            let last = (end - 1) / block_len;
+            let mut first = start / block_len;
+            if numbers.last() == Some(&first) {
+                first += 1;
+            }
+            numbers.extend(first..=last);
+        })?;
+        numbers.sort_unstable();
+        numbers.dedup();
+    }
+    Some(numbers)
+}

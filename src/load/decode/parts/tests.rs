@@ -1,0 +1,58 @@
+//! What is read and decoded of a chunk, counted; that the bytes are right, random arrays show
+//! (`read::operation`).
+
+use super::windows::Near;
+use crate::grid::ChunkGrid;
+use crate::load::Region;
+
+/// Windows in which what is wanted of one chunk lies.
+fn windows(shape: &[u64], region: &Region, near: &Near) -> Vec<(u64, u64)> {
+    let grid = ChunkGrid::new(shape, shape).unwrap();
+    let cut = region.cut(&grid, 1).unwrap();
+    let len = region.shape.iter().product();
+    let mut windows = Vec::new();
+    cut.visit(0, len, |_, pieces| {
+        pieces.iter().try_for_each(|piece| {
+            near.for_each_window(&[piece], cut.chunk(), |start, end| {
+                windows.push((start, end));
+                Ok(())
+            })
+        })
+    })
+    .unwrap();
+    windows
+}
+
+fn corner(start: &[u64], shape: &[u64]) -> Region {
+    Region {
+        start: start.into(),
+        shape: shape.into(),
+        order: (0..shape.len()).rev().collect(),
+    }
+}
+
+#[test]
+fn what_lies_near_is_read_at_once() {
+    let near = |gap, most, unit| Near { gap, most, unit };
+    let whole = [10, 100];
+    let column = corner(&[2, 7], &[3, 2]);
+    let apart = [(207, 209), (307, 309), (407, 409)];
+    assert_eq!(windows(&whole, &column, &near(97, 1000, 1)), apart);
+    assert_eq!(windows(&whole, &column, &near(98, 1000, 1)), [(207, 409)]);
+    assert_eq!(
+        windows(&whole, &column, &near(98, 110, 1)),
+        [(207, 309), (407, 409)],
+        "no more than fits"
+    );
+    assert_eq!(
+        windows(&whole, &column, &near(0, 1000, 4)),
+        [(204, 212), (304, 312), (404, 412)],
+        "whole units"
+    );
+    let rows = corner(&[2, 0], &[3, 100]);
+    assert_eq!(
+        windows(&whole, &rows, &near(0, 128, 1)),
+        [(200, 328), (328, 456), (456, 500)],
+        "long ones in parts"
+    );
+}

@@ -1,0 +1,154 @@
+//! Which bytes of a chunk are read at once, for all that is wanted of it.
+
+use smallvec::SmallVec;
+
+use super::Cost;
+use crate::error::Error;
+use crate::load::region::{Piece, Space};
+
+/// Most bytes of a window: no more than a thread keeps, so that nothing is reserved for it.
+const WINDOW_BYTES: u64 = 256 << 10;
+
+/// What is no farther apart costs less to read than a second read does.
+const GAP_BYTES: u64 = 8 << 10;
+
+/// Runs of so many bytes are worth a read of their own, without a copy.
+const LONG_RUN_BYTES: u64 = 32 << 10;
+
+/// Spans that are put in order before they are read.
+const MOST_SORTED: u64 = 4096;
+
+/// Pieces of a chunk, by how they are read.
+pub(super) struct Reading<'p> {
+    /// Each run by itself, to where it goes.
+    pub(super) long: SmallVec<[&'p Piece; 4]>,
+    /// Windows in which runs lie. Those of one list are found together, because the pieces of
+    /// one range often lie side by side.
+    pub(super) short: SmallVec<[SmallVec<[&'p Piece; 4]>; 1]>,
+    pub(super) near: Near,
+}
+
+impl<'p> Reading<'p> {
+    /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes.
+    pub(super) fn new(pieces: &'p [Piece], chunk: &Space, unit: u64) -> Reading<'p> {
+        let is_long = |piece: &&Piece| unit == 1 && piece.run_len(chunk) >= LONG_RUN_BYTES;
+        let (long, short): (_, SmallVec<[&Piece; 4]>) = pieces.iter().partition(is_long);
+        let runs = |piece: &&Piece| piece.len() / piece.run_len(chunk).max(1);
+        let short = if short.is_empty() {
+            SmallVec::new()
+        } else if short.iter().map(runs).sum::<u64>() <= MOST_SORTED {
+            SmallVec::from_iter([short])
+        } else {
+            let each = short.into_iter();
+            each.map(|piece| SmallVec::from_iter([piece])).collect()
+        };
+        Reading {
+            long,
+            short,
+            near: Near {
+                gap: GAP_BYTES,
+                most: WINDOW_BYTES - WINDOW_BYTES % unit,
+                unit,
+            },
+        }
+    }
+
+    /// What it takes.
+    ///
+    /// # Errors
+    /// [`Error::Panicked`] when pieces are none of `chunk`.
+    pub(super) fn cost(&self, chunk: &Space) -> Result<Cost, Error> {
+        let mut cost = Cost::default();
+        for piece in &self.long {
+            cost.bytes += piece.len();
+            cost.parts += piece.len() / piece.run_len(chunk).max(1);
+        }
+        for pieces in &self.short {
+            self.near.for_each_window(pieces, chunk, |start, end| {
+                cost.bytes += end - start;
+                cost.parts += 1;
+                Ok(())
+            })?;
+        }
+        Ok(cost)
+    }
+}
+
+/// Which bytes are read at once.
+pub(super) struct Near {
+    /// Those no farther apart than this,
+    pub(super) gap: u64,
+    /// no more than this, a multiple of the unit,
+    pub(super) most: u64,
+    /// and whole units.
+    pub(super) unit: u64,
+}
+
+impl Near {
+    /// Calls `read` with windows, in order, in which all of `pieces` lies.
+    pub(super) fn for_each_window(
+        &self,
+        pieces: &[&Piece],
+        chunk: &Space,
+        read: impl FnMut(u64, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut windows = Windows {
+            near: self,
+            read,
+            pending: None,
+            done: Ok(()),
+        };
+        let spans = if let [piece] = pieces {
+            piece.for_each_span(chunk, |start, end| windows.add(start, end))
+        } else {
+            let mut spans = Vec::new();
+            let each = pieces.iter();
+            let found = each.copied().try_for_each(|piece| {
+                piece.for_each_span(chunk, |start, end| spans.push((start, end)))
+            });
+            spans.sort_unstable();
+            for (start, end) in spans {
+                windows.add(start, end);
+            }
+            found
+        };
+        windows.flush();
+        windows.done.and(spans.ok_or(Error::Panicked))
+    }
+}
+
+/// Spans that come in order, joined.
+struct Windows<'n, R> {
+    near: &'n Near,
+    read: R,
+    pending: Option<(u64, u64)>,
+    done: Result<(), Error>,
+}
+
+impl<R: FnMut(u64, u64) -> Result<(), Error>> Windows<'_, R> {
+    fn add(&mut self, start: u64, end: u64) {
+        let Near { gap, most, unit } = *self.near;
+        let start = start - start % unit;
+        let end = end.next_multiple_of(unit);
+        if let Some((first, last)) = &mut self.pending
+            && start.saturating_sub(*last) <= gap
+            && end - *first <= most
+        {
+            *last = end.max(*last);
+            return;
+        }
+        self.flush();
+        self.pending = Some((start, end));
+    }
+
+    fn flush(&mut self) {
+        let Some((mut start, end)) = self.pending.take() else {
+            return;
+        };
+        while start < end && self.done.is_ok() {
+            let next = end.min(start + self.near.most);
+            self.done = (self.read)(start, next);
+            start = next;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Nobody waits in vain at a gate, and no more are inside than there are permits.
+
+use shuttle::thread;
+
+use super::*;
+use crate::sync::Arc;
+use crate::sync::schedules::check;
+use crate::threads::prefetching;
+
+/// Those who are inside by the count of those who come in: awaited ones, and prefetches.
+#[derive(Default)]
+struct Inside(Mutex<(usize, usize)>);
+
+impl Inside {
+    /// Comes in and goes out; says how many were inside. A prefetch that waited for long is as one who
+    /// is awaited.
+    fn pass(&self, gate: &Gate) -> (usize, usize) {
+        let permit = gate.enter();
+        let is_prefetch = permit.one == ONE_PREFETCH;
+        let seen = self.count(is_prefetch, |own| *own += 1);
+        self.count(is_prefetch, |own| *own -= 1);
+        seen
+    }
+
+    fn count(&self, is_prefetch: bool, change: fn(&mut usize)) -> (usize, usize) {
+        let mut inside = self.0.lock().unwrap();
+        change(if is_prefetch {
+            &mut inside.1
+        } else {
+            &mut inside.0
+        });
+        *inside
+    }
+}
+
+/// Three who are awaited and two prefetches, who each come in twice.
+fn crowd(gate: &Arc<Gate>, is_right: impl Fn((usize, usize)) -> bool + Copy + Send + 'static) {
+    let inside = Arc::new(Inside::default());
+    let threads: Vec<_> = (0..5)
+        .map(|number| {
+            let (gate, inside) = (Arc::clone(gate), Arc::clone(&inside));
+            let pass = move || {
+                for _ in 0..2 {
+                    let seen = inside.pass(&gate);
+                    assert!(is_right(seen), "{seen:?} inside");
+                }
+            };
+            thread::spawn(move || {
+                if number < 3 {
+                    pass();
+                } else {
+                    prefetching(pass);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(gate.inside.load(Ordering::SeqCst), 0);
+    assert_eq!(gate.awaited.count.load(Ordering::SeqCst), 0);
+    assert_eq!(gate.prefetches.count.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_strict_gate_lets_everyone_in_at_last() {
+    for most in [1, 2] {
+        let is_right = move |(awaited, prefetches)| awaited + prefetches <= most;
+        check(move || crowd(&Arc::new(Gate::strict(most)), is_right));
+    }
+}
+
+#[test]
+fn a_lenient_gate_lets_everyone_in_at_last() {
+    for most in [1, 2] {
+        let is_right = move |(awaited, prefetches)| awaited <= most && prefetches <= most;
+        check(move || crowd(&Arc::new(Gate::lenient(most)), is_right));
+    }
+}
+
+/// What one of them does inside may take for ever: it is no reason for another one to stay outside.
+#[test]
+fn no_permit_is_left_over_while_somebody_waits() {
+    check(|| {
+        let gate = Arc::new(Gate::strict(3));
+        let permits = [gate.enter(), gate.enter(), gate.enter()];
+        let inside = Arc::new((Mutex::new(0), Condvar::new()));
+        let threads: Vec<_> = (0..3)
+            .map(|number| {
+                let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
+                let stay = move || {
+                    let _permit = gate.enter();
+                    let (count, changed) = &*inside;
+                    let mut count = count.lock().unwrap();
+                    *count += 1;
+                    changed.notify_all();
+                    while *count < 3 {
+                        count = changed.wait(count).unwrap();
+                    }
+                };
+                thread::spawn(move || {
+                    if number < 1 {
+                        stay();
+                    } else {
+                        prefetching(stay);
+                    }
+                })
+            })
+            .collect();
+        drop(permits);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}

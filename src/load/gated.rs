@@ -1,0 +1,179 @@
+//! A store behind a gate: no more requests are under way at once than it takes.
+//!
+//! Reading chunks and looking at names have a gate each, with all the requests that they take, so that
+//! reads that hang keep nobody from looking. A thread is inside for as long as a request takes, and does nothing else meanwhile.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::gate::Gate;
+use crate::store::{
+    Capacity, Cursor, Detail, Fetched, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
+    Profile, ReadRange, Room, Stat, Store, StoreError,
+};
+use crate::threads::{Class, current_class};
+
+/// A store that is asked no more than [`Profile::most_in_flight`] says.
+#[derive(Debug)]
+pub struct GatedStore {
+    store: Arc<dyn Store>,
+    gates: Arc<Gates>,
+}
+
+#[derive(Debug)]
+struct Gates {
+    names: Gate,
+    bytes: Gate,
+}
+
+#[derive(Debug)]
+struct GatedObject {
+    object: Arc<dyn Object>,
+    gates: Arc<Gates>,
+}
+
+struct GatedListing {
+    listing: Box<dyn Listing>,
+    gates: Arc<Gates>,
+}
+
+impl GatedStore {
+    /// `store` behind gates.
+    pub fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
+        let most = store.profile().most_in_flight;
+        Arc::new(GatedStore {
+            store,
+            gates: Arc::new(Gates {
+                names: Gate::strict(most),
+                bytes: Gate::strict(most),
+            }),
+        })
+    }
+
+    fn gated(&self, object: Arc<dyn Object>) -> Arc<dyn Object> {
+        let gates = Arc::clone(&self.gates);
+        Arc::new(GatedObject { object, gates })
+    }
+}
+
+impl Gates {
+    /// The gate for what this thread does: whoever looks at names reads documents, whoever reads chunks
+    /// opens and looks at objects.
+    fn of_class(&self) -> &Gate {
+        match current_class() {
+            Class::Names => &self.names,
+            Class::Read | Class::Prefetch => &self.bytes,
+        }
+    }
+}
+
+impl Store for GatedStore {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.store.stat(key)
+    }
+
+    fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
+        let _permit = self.gates.of_class().enter();
+        self.store.stat_many(keys)
+    }
+
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.store.stat_root()
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        let opened = self.store.open(key)?;
+        Ok(opened.map(|object| self.gated(object)))
+    }
+
+    fn fetch(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+        room: &mut dyn Room,
+    ) -> Result<Option<Fetched>, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        let fetched = self.store.fetch(key, most_bytes, room)?;
+        Ok(fetched.map(|fetched| Fetched {
+            object: self.gated(fetched.object),
+            is_read: fetched.is_read,
+        }))
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        let listing = self.store.list(prefix, after, detail)?;
+        Ok(listing.map(|listing| {
+            let gates = Arc::clone(&self.gates);
+            Box::new(GatedListing { listing, gates }) as Box<dyn Listing>
+        }))
+    }
+
+    fn profile(&self) -> Profile {
+        self.store.profile()
+    }
+
+    fn generation(&self) -> u64 {
+        self.store.generation()
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        let _permit = self.gates.of_class().enter();
+        self.store.capacity()
+    }
+}
+
+impl Object for GatedObject {
+    fn meta(&self) -> &ObjectMeta {
+        self.object.meta()
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.object.read_at(offset_bytes, buf)
+    }
+
+    fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.object.read_ranges(ranges)
+    }
+
+    fn verify(&self) -> Result<(), StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.object.verify()
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.object.is_sequential()
+    }
+
+    fn as_file(&self) -> Option<BorrowedFd<'_>> {
+        self.object.as_file()
+    }
+}
+
+impl Listing for GatedListing {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.listing.next_entry()
+    }
+
+    fn ask_for(&mut self, detail: Detail) {
+        self.listing.ask_for(detail);
+    }
+}
+
+impl fmt::Debug for GatedListing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GatedListing")
+    }
+}

@@ -1,0 +1,257 @@
+//! Shard indices: verified once per version in one streamed pass, then read page by page.
+//!
+//! A short index is one block of the cache, beside the verdict on it. A long one may be larger than
+//! the whole budget (16 bytes a chunk), so its pages are blocks of their own.
+
+use super::Counters;
+use super::array::ChunkedArray;
+use super::block::{Block, BlockKey, Part, ShardPlace};
+use super::cache::Cache;
+use super::layout::ShardLevel;
+use super::loader::Loader;
+use super::slice::Slice;
+use super::tuning::PAGE_BYTES;
+use crate::budget::Holding;
+use crate::buffers::zeroed;
+use crate::codec::{EntryState, IndexLayout};
+use crate::error::{Error, FormatError};
+use crate::store::Version;
+use crate::sync::Arc;
+
+/// The first byte of a verdict that names no layout, but what is wrong.
+const WRONG: u8 = u8::MAX;
+
+/// Bytes read at a time while verifying.
+const VERIFY_BYTES: u64 = 256 << 10;
+
+/// The index of one shard (or nested shard) of one version.
+#[derive(Debug)]
+pub(super) struct ShardIndex {
+    loader: Arc<Loader>,
+    array: Arc<ChunkedArray>,
+    version: Version,
+    place: ShardPlace,
+    /// The encoded shard, bytes-to-bytes codecs undone.
+    body: Slice,
+    /// Which of the layouts that it may have is that of this index.
+    candidate: u8,
+    /// Where the index begins in the body.
+    position: u64,
+    /// The page used last: neighbours are asked for in turn.
+    page: Option<Page>,
+}
+
+/// A part of an index.
+#[derive(Debug)]
+struct Page {
+    /// Where it begins in the index.
+    at: u64,
+    block: Arc<Block>,
+    /// Where it begins in the block.
+    skip: usize,
+}
+
+impl ShardIndex {
+    /// The index, verified, of the shard at `place` that `body` is.
+    pub(super) fn open(
+        (loader, array): (Arc<Loader>, Arc<ChunkedArray>),
+        version: Version,
+        place: ShardPlace,
+        body: Slice,
+    ) -> Result<ShardIndex, Error> {
+        let mut index = ShardIndex {
+            loader,
+            array,
+            version,
+            place,
+            body,
+            candidate: 0,
+            position: 0,
+            page: None,
+        };
+        index.candidate = index.verify()?;
+        index.position = index
+            .layout()?
+            .position(index.body.len(), index.level()?.location)
+            .map_err(|error| index.body.error(error))?;
+        Ok(index)
+    }
+
+    /// The shard that entries lie in.
+    pub(super) fn body(&self) -> &Slice {
+        &self.body
+    }
+
+    /// Lets go of what is kept at hand.
+    pub(super) fn rest(&mut self) {
+        self.page = None;
+    }
+
+    fn level(&self) -> Result<&ShardLevel, Error> {
+        let levels = self.array.layout().levels();
+        levels
+            .get(usize::from(self.place.level))
+            .ok_or(Error::Panicked)
+    }
+
+    /// How the index is encoded.
+    fn layout(&self) -> Result<&IndexLayout, Error> {
+        let mut candidates = self.level()?.index.candidates();
+        candidates
+            .nth(usize::from(self.candidate))
+            .ok_or(Error::Panicked)
+    }
+
+    fn cache(&self) -> &Cache {
+        self.loader.cache()
+    }
+
+    /// Checks the whole index, once per version. Gives the first layout that fits it.
+    fn verify(&mut self) -> Result<u8, Error> {
+        let block = self.verdict()?;
+        let (&candidate, index) = block.split_first().ok_or(Error::Panicked)?;
+        if candidate == WRONG {
+            let problem = String::from_utf8_lossy(index).into_owned();
+            return Err(self.error(FormatError::encoded("sharding_indexed", problem)));
+        }
+        if !index.is_empty() {
+            let (at, skip) = (0, 1);
+            self.page = Some(Page { at, block, skip });
+        }
+        Ok(candidate)
+    }
+
+    /// The verdict: a byte that says which layout fits, and the index, if it is short; or [`WRONG`],
+    /// and what is.
+    fn verdict(&self) -> Result<Arc<Block>, Error> {
+        let key = self.key(Part::IndexVerdict(self.place));
+        self.cache().load(key, || {
+            // What is wrong with these bytes stays wrong for this version, and is worth
+            // remembering; what kept us from reading them is not.
+            let verdict = match self.check() {
+                Ok(verdict) => verdict,
+                Err(Error::Chunk { error, .. }) => {
+                    [&[WRONG], error.to_string().as_bytes()].concat()
+                }
+                Err(other) => return Err(other),
+            };
+            let reservation = self.cache().reserve(verdict.len() as u64, self.holding())?;
+            Ok(Block::new(verdict, reservation))
+        })
+    }
+
+    fn check(&self) -> Result<Vec<u8>, Error> {
+        Counters::add(&self.cache().counters().index_verifications);
+        let mut refusal = Error::Panicked;
+        for (candidate, layout) in (0..).zip(self.level()?.index.candidates()) {
+            match self.check_layout(candidate, layout) {
+                Ok(verdict) => return Ok(verdict),
+                Err(error @ Error::Chunk { .. }) => refusal = error,
+                Err(other) => return Err(other),
+            }
+        }
+        Err(refusal)
+    }
+
+    /// The verdict on an index that `layout` fits.
+    fn check_layout(&self, candidate: u8, layout: &IndexLayout) -> Result<Vec<u8>, Error> {
+        let start = layout
+            .position(self.body.len(), self.level()?.location)
+            .map_err(|error| self.error(error))?;
+        let len = layout.encoded_len();
+        let piece_len = VERIFY_BYTES.min(len);
+        let _reservation = self.cache().reserve(piece_len, self.holding())?;
+        let mut verifier = layout.verifier(self.body.len());
+        // The first byte is that of the verdict.
+        let mut buffer = zeroed(to_usize(piece_len + 1)?)?;
+        let mut done = 0;
+        let deadline = self.loader.deadline();
+        while done < len {
+            deadline.check(|| format!("{}: index of {len} bytes", self.body.name()))?;
+            let step = to_usize((len - done).min(VERIFY_BYTES))?;
+            let piece = buffer.get_mut(1..=step).ok_or(Error::Panicked)?;
+            self.body.read_at(start + done, piece)?;
+            verifier.feed(piece).map_err(|error| self.error(error))?;
+            done += step as u64;
+        }
+        verifier.finish().map_err(|error| self.error(error))?;
+        if len > PAGE_BYTES {
+            buffer = vec![candidate];
+        } else if let Some(first) = buffer.first_mut() {
+            *first = candidate;
+        }
+        Ok(buffer)
+    }
+
+    /// What the index says of `slot`.
+    pub(super) fn entry(&mut self, slot: u64) -> Result<EntryState, Error> {
+        let (offset_at, nbytes_at) = self.layout()?.words(slot);
+        let offset = self.word(offset_at)?;
+        let nbytes = self.word(nbytes_at)?;
+        self.layout()?
+            .entry(offset, nbytes, self.body.len())
+            .map_err(|error| self.error(error))
+    }
+
+    fn word(&mut self, at: u64) -> Result<u64, Error> {
+        let page_at = at - at % PAGE_BYTES;
+        if self.page.as_ref().is_none_or(|page| page.at != page_at) {
+            // The old one goes first: room for the new one may have to wait for it.
+            self.page = None;
+            self.page = Some(self.load_page(page_at)?);
+        }
+        let page = self.page.as_ref().ok_or(Error::Panicked)?;
+        let within = to_usize(at - page_at)? + page.skip;
+        let bytes = page.block.get(within..).and_then(<[u8]>::first_chunk::<8>);
+        Ok(self.layout()?.word(*bytes.ok_or(Error::Panicked)?))
+    }
+
+    fn load_page(&self, page_at: u64) -> Result<Page, Error> {
+        let start = self.position;
+        let len = self.layout()?.encoded_len();
+        if len <= PAGE_BYTES {
+            let block = self.verdict()?;
+            return Ok(Page {
+                at: 0,
+                block,
+                skip: 1,
+            });
+        }
+        let key = self.key(Part::IndexPage {
+            shard: self.place,
+            at: page_at,
+        });
+        let block = self.cache().load(key, || {
+            let size = (len - page_at).min(PAGE_BYTES);
+            let reservation = self.cache().reserve(size, self.holding())?;
+            let mut bytes = zeroed(to_usize(size)?)?;
+            self.body.read_at(start + page_at, &mut bytes)?;
+            Ok(Block::new(bytes, reservation))
+        })?;
+        Ok(Page {
+            at: page_at,
+            block,
+            skip: 0,
+        })
+    }
+
+    fn holding(&self) -> Holding {
+        self.body.holding()
+    }
+
+    fn key(&self, part: Part) -> BlockKey {
+        self.array.key(self.version, part)
+    }
+
+    fn error(&self, error: FormatError) -> Error {
+        self.body.error(error)
+    }
+}
+
+pub(super) fn to_usize(n: u64) -> Result<usize, Error> {
+    usize::try_from(n).map_err(|_| Error::TooLarge {
+        what: "a block".to_owned(),
+        needed: n,
+        limit: usize::MAX as u64,
+    })
+}

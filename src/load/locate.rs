@@ -1,0 +1,237 @@
+//! Which object holds a chunk, and which bytes of that.
+
+use super::array::ChunkedArray;
+use super::block::{Part, ShardPlace};
+use super::index::ShardIndex;
+use super::layout::ShardLevel;
+use super::loader::Loader;
+use super::slice::Slice;
+use super::{Counters, decode};
+use crate::codec::EntryState;
+use crate::error::{Error, FormatError};
+use crate::grid::Dims;
+use crate::store::{Object, ObjectMeta};
+use crate::sync::Arc;
+
+/// A shown chunk within one version of its stored object.
+#[derive(Debug, Clone)]
+pub struct LocatedChunk {
+    /// Its encoded bytes.
+    pub encoded: Slice,
+}
+
+/// Finds chunks in one version of one stored object.
+#[derive(Debug)]
+pub struct Locator {
+    loader: Arc<Loader>,
+    array: Arc<ChunkedArray>,
+    whole: Slice,
+    meta: ObjectMeta,
+    /// Of any chunk in the object.
+    indices: Dims,
+    outermost: Option<ShardIndex>,
+}
+
+impl Loader {
+    /// Attributes of the object that holds the shown chunk `indices`; `None` when it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn stat_stored(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+    ) -> Result<Option<ObjectMeta>, Error> {
+        Ok(self.sources().stat(&array.stored_key(indices)?)?)
+    }
+
+    /// Opens the current version of the object that holds the shown chunk `indices`. `found` is
+    /// what [`Loader::stat_stored`] just said, if it was asked.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn open_stored(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        found: Option<ObjectMeta>,
+    ) -> Result<Option<Arc<dyn Object>>, Error> {
+        let key = array.stored_key(indices)?;
+        Ok(if array.layout.is_sharded() || self.sources().keeps_all() {
+            self.sources().open_shared(&key, found)?
+        } else {
+            self.sources().open(&key)?
+        })
+    }
+
+    /// Finds the shown chunk `indices` in `object`, which [`Loader::open_stored`] gave.
+    /// `None` when the object, a shard, holds none there.
+    ///
+    /// # Errors
+    /// [`Error::Chunk`] when a shard index is false, [`Error::Store`] when it cannot be read.
+    pub fn locate(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Option<LocatedChunk>, Error> {
+        self.locator(array, object, indices)?.locate(indices)
+    }
+
+    /// As [`Loader::locate`], of a chunk that was there when this version was opened.
+    pub(super) fn locate_present(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<LocatedChunk, Error> {
+        self.locate(array, object, indices)?.ok_or(Error::Stale)
+    }
+
+    /// Finds many chunks in one object, its index at hand.
+    ///
+    /// # Errors
+    /// As [`Loader::locate`].
+    pub fn locator(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Locator, Error> {
+        let key = array.stored_key(indices)?;
+        Ok(Locator {
+            loader: Arc::clone(self),
+            array: Arc::clone(array),
+            whole: Slice::of_object(Arc::clone(object), key.to_string().into()),
+            meta: *object.meta(),
+            indices: indices.into(),
+            outermost: None,
+        })
+    }
+}
+
+impl Locator {
+    /// Attributes of the object that chunks are found in.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// As [`Loader::locate`].
+    ///
+    /// # Errors
+    /// As [`Loader::locate`].
+    pub fn locate(&mut self, indices: &[u64]) -> Result<Option<LocatedChunk>, Error> {
+        let mut encoded = self.whole.clone();
+        for number in 0..self.array.layout.levels().len() {
+            let Some(part) = self.descend(number, encoded, indices)? else {
+                return Ok(None);
+            };
+            encoded = part;
+        }
+        Ok(Some(LocatedChunk { encoded }))
+    }
+
+    /// Checks the index of the stored shard, without looking for a chunk.
+    ///
+    /// # Errors
+    /// As [`Loader::locate`].
+    pub fn verify(&mut self) -> Result<(), Error> {
+        if self.outermost.is_none() && self.array.layout.is_sharded() {
+            self.outermost = Some(self.index(0, self.whole.clone(), &self.indices)?);
+        }
+        Ok(())
+    }
+
+    /// Lets go of memory of the cache, which is asked again for the next chunk.
+    pub fn rest(&mut self) {
+        self.outermost = None;
+    }
+
+    /// The part of `encoded`, a shard of nesting level `number`, that holds `indices`.
+    fn descend(
+        &mut self,
+        number: usize,
+        encoded: Slice,
+        indices: &[u64],
+    ) -> Result<Option<Slice>, Error> {
+        let layout = &self.array.layout;
+        let level = layout.levels().get(number).ok_or(Error::Panicked)?;
+        let slot = layout.slot(level, indices).ok_or(Error::Panicked)?;
+        let is_last = number + 1 == layout.levels().len();
+        let mut nested;
+        let index = if number == 0 {
+            self.verify()?;
+            self.outermost.as_mut().ok_or(Error::Panicked)?
+        } else {
+            nested = self.index(number, encoded, indices)?;
+            &mut nested
+        };
+        let entry = index.entry(slot)?;
+        if !is_last {
+            // Who goes on to the next level holds the shard, and nothing beside it.
+            index.rest();
+        }
+        match entry {
+            EntryState::Empty => Ok(None),
+            EntryState::Present(entry) => index
+                .body()
+                .part(entry.offset, entry.nbytes)
+                .map(Some)
+                .ok_or(Error::Panicked),
+        }
+    }
+
+    /// The index, verified, of the shard at nesting level `number` that `encoded` is and that
+    /// the chunk `indices` lies in.
+    fn index(&self, number: usize, encoded: Slice, indices: &[u64]) -> Result<ShardIndex, Error> {
+        let layout = &self.array.layout;
+        let level = layout.levels().get(number).ok_or(Error::Panicked)?;
+        let place = ShardPlace {
+            level: u8::try_from(number).map_err(|_| Error::Panicked)?,
+            rank: layout.shard_rank(level, indices).ok_or(Error::Panicked)?,
+        };
+        let body = if level.chain.bytes_to_bytes.is_empty() {
+            self.loader.at_hand(encoded)?
+        } else {
+            self.undo(level, place, &encoded)?
+        };
+        ShardIndex::open(
+            (Arc::clone(&self.loader), Arc::clone(&self.array)),
+            self.meta.version,
+            place,
+            body,
+        )
+    }
+
+    /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
+    fn undo(&self, level: &ShardLevel, place: ShardPlace, encoded: &Slice) -> Result<Slice, Error> {
+        let loader = &self.loader;
+        let key = self.array.key(self.meta.version, Part::ShardBody(place));
+        let most = level.body_limit.min(loader.max_chunk_bytes());
+        let cache = loader.cache();
+        let block = cache.load(key, || {
+            if encoded.len() > most.saturating_mul(2) {
+                return Err(encoded.error(FormatError::TooLarge {
+                    what: "the length of an encoded shard",
+                    found: encoded.len().to_string(),
+                    limit: most.saturating_mul(2),
+                }));
+            }
+            Counters::add(&cache.counters().decodes);
+            decode::growing(encoded.len(), most, |limit| {
+                // The decoded length is stored nowhere: room for the most that it can be, twice,
+                // because a growing buffer holds its old self while it moves.
+                let reservation = cache.reserve(
+                    limit.saturating_mul(2).saturating_add(encoded.len()),
+                    encoded.holding(),
+                )?;
+                let bytes = encoded.read_all()?;
+                let body = loader
+                    .decoding(|| level.chain.undo_bytes_to_bytes(&bytes, limit))
+                    .map_err(|error| encoded.error(error))?;
+                Ok(super::Block::new(body, reservation))
+            })
+        })?;
+        Ok(encoded.replaced_by(block))
+    }
+}

@@ -1,0 +1,50 @@
+//! One chunk by its indices: located, fetched, decoded, kept.
+//!
+//! [`ChunkedArray`] is what is known of an array without asking the store; [`Sources`] opens stored
+//! objects; the [`Loader`] is the only way to a block of the [`Cache`].
+
+mod array;
+mod block;
+mod blocks;
+mod cache;
+mod counters;
+mod deadline;
+mod decode;
+mod gate;
+mod gated;
+mod index;
+mod layout;
+mod loader;
+mod locate;
+mod pages;
+mod part;
+pub(crate) mod region;
+mod request;
+mod slice;
+mod sources;
+mod spent;
+mod steps;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod tuning;
+mod ways;
+mod whole;
+
+pub use array::ChunkedArray;
+pub use block::{Block, BlockKey, Owner, Part, ReaderIdentity, ShardPlace};
+pub use cache::{Answer, Cache, Done};
+pub use counters::Counters;
+pub use deadline::Deadline;
+pub use decode::Terms;
+pub(crate) use decode::Wanted;
+pub use gated::GatedStore;
+pub use layout::{ChunkLayout, Shards};
+pub(crate) use loader::Keeps;
+pub use loader::{Loader, LoaderParts, Patience, Pending, Prefetch};
+pub use locate::{LocatedChunk, Locator};
+pub use pages::Pages;
+pub use region::Region;
+pub use request::{Current, Form, Look, Origin, Request, Versions};
+pub use slice::Slice;
+pub use sources::{Freshness, Sources};
+pub(crate) use steps::Steps;

@@ -1,0 +1,197 @@
+//! Stored bytes as they are, of a store where each request takes its time: kept in pages, so that one
+//! request answers many short reads, and pages can be loaded ahead of a reader.
+
+use std::hash::BuildHasher;
+
+use super::block::{Block, BlockKey, Owner, Part};
+use super::cache::{Asked, FlightKey, Load};
+use super::loader::{Loader, Patience, Prefetch};
+use super::slice::Slice;
+use super::steps::Steps;
+use super::tuning::{LEAST_PAGE_BYTES, MOST_PAGE_BYTES, PAGES_SHARE};
+use super::whole::NAMES;
+use crate::error::Error;
+use crate::sync::Arc;
+
+/// A range of an object, cut into pages.
+#[derive(Debug)]
+pub struct Pages {
+    slice: Slice,
+    owner: Owner,
+    page_bytes: u64,
+}
+
+impl Pages {
+    /// The bytes of page `number`; `None` behind the last.
+    fn part(&self, number: u64) -> Option<Slice> {
+        let start = number.checked_mul(self.page_bytes)?;
+        let left = self
+            .slice
+            .len()
+            .checked_sub(start)
+            .filter(|&left| left > 0)?;
+        self.slice.part(start, left.min(self.page_bytes))
+    }
+
+    /// Names page `number`, whatever other range of the object it is a page of too.
+    fn key(&self, number: u64) -> Option<BlockKey> {
+        let part = self.part(number)?;
+        Some(BlockKey {
+            owner: self.owner,
+            version: part.object()?.meta().version,
+            part: Part::Page {
+                at: part.offset(),
+                len: part.len(),
+            },
+        })
+    }
+
+    /// Bytes of a page, but for the last one.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.slice.len().div_ceil(self.page_bytes)
+    }
+
+    /// The pages that `len` bytes at `offset` lie in: for each its number, the first byte of it that is
+    /// wanted, and where that goes.
+    fn touched(
+        &self,
+        offset: u64,
+        len: usize,
+    ) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+        let end = offset.saturating_add(len as u64);
+        let page_bytes = self.page_bytes;
+        let numbers = offset / page_bytes..end.div_ceil(page_bytes);
+        numbers.filter_map(move |number| {
+            let start = number * page_bytes;
+            let (from, to) = (offset.max(start), end.min(start + page_bytes));
+            let at = usize::try_from(from - offset).ok()?;
+            let until = usize::try_from(to - offset).ok()?;
+            Some((number, usize::try_from(from - start).ok()?, at..until))
+        })
+    }
+}
+
+impl Loader {
+    /// `slice` in pages, where they are worth having: a file of the system has pages of the kernel, and
+    /// what is in memory already needs none.
+    pub fn pages_of(&self, slice: &Slice) -> Option<Pages> {
+        let object = slice.object()?;
+        if self.is_local() || object.as_file().is_some() {
+            return None;
+        }
+        let most = self.cache().budget().limit() / PAGES_SHARE;
+        let page_bytes = self.request_bytes().next_power_of_two();
+        Some(Pages {
+            owner: Owner::Object(NAMES.hash_one(slice.name())),
+            page_bytes: page_bytes
+                .min(most)
+                .clamp(LEAST_PAGE_BYTES, MOST_PAGE_BYTES),
+            slice: slice.clone(),
+        })
+    }
+
+    /// Fills `out` with bytes of `pages` from `offset` on; `false`, and `out` holds anything, where
+    /// some are not in memory and this thread does not wait for them.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when they cannot be read, and those of memory.
+    pub fn read_pages(
+        self: &Arc<Self>,
+        pages: &Arc<Pages>,
+        offset: u64,
+        out: &mut [u8],
+        patience: Patience,
+    ) -> Result<bool, Error> {
+        if patience == Patience::Waits {
+            // The others are loaded beside the first, which this thread begins with.
+            let others = pages.touched(offset, out.len()).skip(1);
+            for (number, ..) in others {
+                self.begin_page(pages, number);
+            }
+        }
+        for (number, from, to) in pages.touched(offset, out.len()) {
+            let key = pages.key(number).ok_or(Error::Stale)?;
+            let block = match patience {
+                Patience::Waits => self.cache().load(key, || self.load_page(pages, number))?,
+                Patience::Never => match self.cache().get(&key) {
+                    Some(block) => block,
+                    None => return Ok(false),
+                },
+            };
+            let bytes = block.get(from..).and_then(|bytes| bytes.get(..to.len()));
+            let out = out.get_mut(to).ok_or(Error::Panicked)?;
+            out.copy_from_slice(bytes.ok_or(Error::Panicked)?);
+        }
+        Ok(true)
+    }
+
+    /// Begins to load pages `numbers`, which nobody waits for yet.
+    pub fn prefetch_pages(
+        self: &Arc<Self>,
+        pages: &Arc<Pages>,
+        numbers: std::ops::Range<u64>,
+    ) -> Prefetch {
+        let mut keys = Vec::new();
+        for (key, load) in numbers.filter_map(|number| self.page_flight(pages, number)) {
+            if matches!(self.cache().ask(key, load, None), Asked::Pending) {
+                keys.push(key);
+            }
+        }
+        self.prefetch_queued(keys, 1, None)
+    }
+
+    fn begin_page(self: &Arc<Self>, pages: &Arc<Pages>, number: u64) {
+        let Some((key, load)) = self.page_flight(pages, number) else {
+            return;
+        };
+        if matches!(self.cache().ask(key, load, None), Asked::Pending) {
+            let cache = Arc::clone(self.cache());
+            let steps = Steps::new(1, move |_| cache.run(key));
+            self.side_by_side(&steps, 1, Patience::Never);
+        }
+    }
+
+    fn page_flight(self: &Arc<Self>, pages: &Arc<Pages>, number: u64) -> Option<(FlightKey, Load)> {
+        let key = pages.key(number)?;
+        let (loader, pages) = (Arc::clone(self), Arc::clone(pages));
+        let load = move || loader.load_page(&pages, number);
+        Some((FlightKey::Block(key), Load::Block(Box::new(load))))
+    }
+
+    fn load_page(&self, pages: &Pages, number: u64) -> Result<Block, Error> {
+        self.read_whole(&pages.part(number).ok_or(Error::Stale)?)
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::store::{Key, MemoryStore, Store};
+
+    #[test]
+    fn a_range_is_cut_into_pages() {
+        let store = MemoryStore::new();
+        let key = Key::parse(b"a").unwrap();
+        store.insert(key.clone(), vec![0; 250]);
+        let object = store.open(&key).unwrap().unwrap();
+        let slice = Slice::of_object(object, "a".into()).part(50, 200).unwrap();
+        let pages = Pages {
+            slice,
+            owner: Owner::Object(1),
+            page_bytes: 64,
+        };
+        assert_eq!(pages.count(), 4);
+        let part = |number| pages.part(number).map(|part| (part.offset(), part.len()));
+        assert_eq!(part(0), Some((50, 64)));
+        assert_eq!(part(3), Some((242, 8)));
+        assert_eq!(part(4), None);
+        let touched: Vec<_> = pages.touched(60, 70).collect();
+        assert_eq!(touched, [(0, 60, 0..4), (1, 0, 4..68), (2, 0, 68..70)]);
+        assert_eq!(pages.touched(64, 64).count(), 1);
+    }
+}

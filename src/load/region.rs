@@ -1,0 +1,269 @@
+//! A box of an array as a run of bytes, and where those bytes are in chunks.
+//!
+//! The elements of a [`Region`] stand in a file in some order of the array's axes. Any byte range
+//! of that run is cut into boxes, and each box by the chunk grid:
+//!
+//! ```text
+//! array 4 x 6 in chunks of 2 x 4, all of it in C order, one byte an element; bytes 4..17:
+//!
+//!        0  1  2  3 | 4  5
+//!   0    .  .  .  . | A  A      box A, the end of a row
+//!   1    B  B  B  B | B  B      box B, whole rows
+//!       ------------+------
+//!   2    C  C  C  C | C  .      box C, the beginning of a row
+//!   3    .  .  .  . | .  .
+//!
+//! chunk (0,0): B    chunk (0,1): A and B    chunk (1,0): C    chunk (1,1): C
+//! ```
+//!
+//! The bytes of an element are one more axis, the fastest, so that a range may begin and end
+//! anywhere. Each chunk is visited once, with all its pieces, and what is done in all is in
+//! proportion to the bytes and chunks of the range.
+
+mod copy;
+mod piece;
+mod space;
+
+use smallvec::SmallVec;
+
+pub(crate) use piece::Piece;
+use piece::PieceAxis;
+use space::Bounds;
+pub(crate) use space::Space;
+
+use crate::grid::{ChunkGrid, Dims, product};
+
+/// A box of an array, and the order in which its elements stand in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// First element along each array axis.
+    pub start: Dims,
+    /// Elements along each array axis.
+    pub shape: Dims,
+    /// File axis `k` is array axis `order[k]`, slowest first; every array axis once.
+    pub order: SmallVec<[usize; 6]>,
+}
+
+/// A region of an array of some chunk grid and item size.
+#[derive(Debug)]
+pub(crate) struct Cut<'a> {
+    region: &'a Region,
+    grid: &'a ChunkGrid,
+    /// The bytes of the file: axes in file order, then the bytes of an element.
+    run: Space,
+    /// The bytes of a decoded chunk: axes of the array, then the bytes of an element.
+    chunk: Space,
+}
+
+/// One box of the run, and the first and last chunk that it touches along each file axis.
+struct Touched {
+    bounds: Bounds,
+    chunks: SmallVec<[(u64, u64); 6]>,
+}
+
+impl Region {
+    /// All of an array of `shape`, in C order.
+    pub fn all(shape: &[u64]) -> Region {
+        Region {
+            start: shape.iter().map(|_| 0).collect(),
+            shape: shape.into(),
+            order: (0..shape.len()).collect(),
+        }
+    }
+
+    /// Decoded bytes of the chunks that a read from beginning to end needs at once, so that each
+    /// is decoded once: of all that the region touches behind the first file axis along which
+    /// some chunk holds more than one of its elements. `None` when they do not fit, or when the
+    /// region is none of `grid`.
+    pub fn row_chunks_bytes(&self, grid: &ChunkGrid, item_size: u64) -> Option<u64> {
+        self.lies_in(grid).then_some(())?;
+        let chunk_bytes = product(grid.chunk_shape())?.checked_mul(item_size)?;
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let mut axes = self.order.iter();
+        for &axis in axes.by_ref() {
+            if self.n_touched(grid, axis)? < *self.shape.get(axis)? {
+                break;
+            }
+        }
+        axes.try_fold(chunk_bytes, |bytes, &axis| {
+            bytes.checked_mul(self.n_touched(grid, axis)?)
+        })
+    }
+
+    /// Chunks that the region, which is not empty, touches along an array axis.
+    pub(crate) fn n_touched(&self, grid: &ChunkGrid, axis: usize) -> Option<u64> {
+        let start = *self.start.get(axis)?;
+        let last = start.checked_add(*self.shape.get(axis)?)?.checked_sub(1)?;
+        let chunk = *grid.chunk_shape().get(axis)?;
+        (last / chunk - start / chunk).checked_add(1)
+    }
+
+    fn lies_in(&self, grid: &ChunkGrid) -> bool {
+        let rank = grid.rank();
+        let mut seen: SmallVec<[bool; 6]> = SmallVec::from_elem(false, rank);
+        for &axis in &self.order {
+            if let Some(seen) = seen.get_mut(axis) {
+                *seen = true;
+            }
+        }
+        let lengths = self.start.iter().zip(&self.shape).zip(grid.shape());
+        self.order.len() == rank
+            && seen.iter().all(|&seen| seen)
+            && self.start.len() == rank
+            && self.shape.len() == rank
+            && lengths
+                .map(|((&start, &length), &whole)| (start.checked_add(length), whole))
+                .all(|(end, whole)| end.is_some_and(|end| end <= whole))
+    }
+
+    /// The bytes of the file: axes in file order, then the bytes of an element.
+    pub(crate) fn run(&self, grid: &ChunkGrid, item_size: u64) -> Option<Space> {
+        self.lies_in(grid).then_some(())?;
+        let lengths = self.order.iter().map(|&axis| self.shape[axis]);
+        Space::new(lengths.chain([item_size]))
+    }
+
+    /// How the region lies in the chunks of `grid`; `None` when it is none of it, or larger
+    /// than a file can be.
+    pub(crate) fn cut<'a>(&'a self, grid: &'a ChunkGrid, item_size: u64) -> Option<Cut<'a>> {
+        let chunk = grid.chunk_shape().iter().copied();
+        Some(Cut {
+            region: self,
+            grid,
+            run: self.run(grid, item_size)?,
+            chunk: Space::new(chunk.chain([item_size]))?,
+        })
+    }
+}
+
+impl Cut<'_> {
+    /// The bytes of a decoded chunk.
+    pub(crate) fn chunk(&self) -> &Space {
+        &self.chunk
+    }
+
+    /// Whether the run has bytes `from..from + len`.
+    pub(crate) fn has(&self, from: u64, len: u64) -> bool {
+        from.checked_add(len)
+            .is_some_and(|end| end <= self.run.len())
+    }
+
+    /// No fewer chunks than those that bytes `from..from + len` of the run lie in: those of several
+    /// boxes are counted for each.
+    pub(crate) fn n_chunks(&self, from: u64, len: u64) -> u64 {
+        let end = from.saturating_add(len).min(self.run.len());
+        let boxes = self.run.boxes(from, end);
+        let counts = boxes.map(|bounds| {
+            let touched = self.touched(bounds).chunks;
+            let along = touched.iter().map(|(first, last)| last - first + 1);
+            along.fold(1, u64::saturating_mul)
+        });
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Calls `visit` for each chunk that bytes `from..from + len` of the run lie in, with its
+    /// indices and the pieces of it that are wanted.
+    pub(crate) fn visit<E>(
+        &self,
+        from: u64,
+        len: u64,
+        mut visit: impl FnMut(&[u64], &[Piece]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let end = from.saturating_add(len).min(self.run.len());
+        let boxes: SmallVec<[Touched; 4]> = self
+            .run
+            .boxes(from, end)
+            .map(|bounds| self.touched(bounds))
+            .collect();
+        let mut indices: Dims = SmallVec::from_elem(0, self.grid.rank());
+        let mut pieces: SmallVec<[Piece; 2]> = SmallVec::new();
+        for (n, first) in boxes.iter().enumerate() {
+            let mut at: Dims = first.chunks.iter().map(|&(first, _)| first).collect();
+            loop {
+                // Its pieces of later boxes were taken along with that of its first one.
+                if !boxes[..n].iter().any(|before| before.has_chunk(&at)) {
+                    for (&axis, &index) in self.region.order.iter().zip(&at) {
+                        indices[axis] = index;
+                    }
+                    let here = boxes[n..].iter().filter(|each| each.has_chunk(&at));
+                    pieces.extend(here.map(|each| self.piece(&each.bounds, &indices, from)));
+                    visit(&indices, &pieces)?;
+                    pieces.clear();
+                }
+                if !first.advance(&mut at) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn touched(&self, bounds: Bounds) -> Touched {
+        let axes = self.region.order.iter().zip(&bounds);
+        let chunks = axes.map(|(&axis, &(low, high))| {
+            let start = self.region.start[axis];
+            let chunk = self.grid.chunk_shape()[axis];
+            ((start + low) / chunk, (start + high - 1) / chunk)
+        });
+        Touched {
+            chunks: chunks.collect(),
+            bounds,
+        }
+    }
+
+    /// What `bounds`, a box of the run, has of the chunk `indices`, which it touches; `from` is
+    /// where the output begins in the run.
+    fn piece(&self, bounds: &Bounds, indices: &[u64], from: u64) -> Piece {
+        let mut piece = Piece {
+            axes: SmallVec::from_elem(PieceAxis::default(), bounds.len()),
+            out: 0,
+        };
+        let rank = indices.len();
+        for (k, &(low, high)) in bounds.iter().enumerate() {
+            let stride = self.run.strides()[k];
+            // Behind the axes of the array, the bytes of an element: they are in one chunk.
+            let (axis, start, first, length) = match self.region.order.get(k) {
+                Some(&axis) => {
+                    let chunk = self.grid.chunk_shape()[axis];
+                    let first = indices[axis] * chunk;
+                    (axis, self.region.start[axis], first, chunk)
+                }
+                None => (rank, 0, 0, u64::MAX),
+            };
+            let low = (start + low).max(first);
+            let high = (start + high).min(first.saturating_add(length));
+            piece.axes[axis] = PieceAxis {
+                start: low - first,
+                length: high - low,
+                out: stride,
+            };
+            piece.out += (low - start) * stride;
+        }
+        piece.out -= from;
+        piece
+    }
+}
+
+impl Touched {
+    fn has_chunk(&self, at: &[u64]) -> bool {
+        let mut axes = self.chunks.iter().zip(at);
+        axes.all(|(&(first, last), index)| (first..=last).contains(index))
+    }
+
+    /// The next chunk in file order; `false` after the last.
+    fn advance(&self, at: &mut [u64]) -> bool {
+        for (index, &(first, last)) in at.iter_mut().zip(&self.chunks).rev() {
+            if *index < last {
+                *index += 1;
+                return true;
+            }
+            *index = first;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! What is wanted of one chunk, and where it goes.
+
+use smallvec::SmallVec;
+
+use super::copy::{self, Axes, Axis};
+use super::space::{Bounds, Space, permuted};
+use crate::error::Error;
+
+/// A box of bytes of a decoded chunk, and where each goes in the output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Axes of the array, then the bytes of an element.
+    pub(super) axes: SmallVec<[PieceAxis; 7]>,
+    /// Where its first byte goes.
+    pub(super) out: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PieceAxis {
+    /// Where the box begins in the chunk.
+    pub(super) start: u64,
+    /// How long it is; never 0.
+    pub(super) length: u64,
+    /// Bytes of the output from one to the next.
+    pub(super) out: u64,
+}
+
+impl Piece {
+    /// `len` bytes of `chunk` from `from` on, in its own order, at the beginning of the output.
+    pub(crate) fn of_range(chunk: &Space, from: u64, len: u64) -> SmallVec<[Piece; 2]> {
+        let boxes = chunk.boxes(from, from + len);
+        let pieces = boxes.map(|bounds| {
+            let axes = bounds.iter().zip(chunk.strides());
+            let mut piece = Piece {
+                axes: axes
+                    .map(|(&(low, high), &out)| PieceAxis {
+                        start: low,
+                        length: high - low,
+                        out,
+                    })
+                    .collect(),
+                out: 0,
+            };
+            piece.out = piece.first(chunk) - from;
+            piece
+        });
+        pieces.collect()
+    }
+
+    /// The same piece of a chunk whose axes are permuted, as [`Space::permuted`] does.
+    pub(crate) fn permuted(&self, order: &[usize]) -> Option<Piece> {
+        Some(Piece {
+            axes: permuted(&self.axes, order)?,
+            out: self.out,
+        })
+    }
+
+    /// Bytes of the piece.
+    pub(crate) fn len(&self) -> u64 {
+        self.axes.iter().map(|axis| axis.length).product()
+    }
+
+    /// Where the first byte is in `chunk`.
+    fn first(&self, chunk: &Space) -> u64 {
+        let axes = self.axes.iter().zip(chunk.strides());
+        axes.map(|(axis, stride)| axis.start * stride).sum()
+    }
+
+    /// Copies the piece out of `window`, bytes of `chunk` from `window_start` on in which all of
+    /// it lies. `None`, and nothing is sure, when it does not.
+    pub(crate) fn copy(
+        &self,
+        chunk: &Space,
+        window: &[u8],
+        window_start: u64,
+        out: &mut [u8],
+    ) -> Option<()> {
+        let from = self.first(chunk).checked_sub(window_start)?;
+        let axes = self.axes_to_copy(|k| chunk.strides()[k])?;
+        let from = window.get(usize::try_from(from).ok()?..)?;
+        let out = out.get_mut(usize::try_from(self.out).ok()?..)?;
+        copy::copy(&axes, from, out)
+    }
+
+    /// The same piece, put to `at` in an output where it lies without gaps.
+    pub(crate) fn packed(&self, at: u64) -> Piece {
+        let mut packed = self.clone();
+        packed.out = at;
+        let mut stride = 1;
+        for axis in packed.axes.iter_mut().rev() {
+            axis.out = stride;
+            stride *= axis.length;
+        }
+        packed
+    }
+
+    /// Copies the piece from `bytes`, where [`packed`](Self::packed) has put it.
+    pub(crate) fn unpack(&self, packed: &Piece, bytes: &[u8], out: &mut [u8]) -> Option<()> {
+        let axes = self.axes_to_copy(|k| packed.axes[k].out)?;
+        let from = usize::try_from(packed.out).ok()?;
+        let to = usize::try_from(self.out).ok()?;
+        copy::copy(&axes, bytes.get(from..)?, out.get_mut(to..)?)
+    }
+
+    /// Calls `fill` for each run of bytes in the output, with where in an element it begins:
+    /// of a chunk whose elements are all alike.
+    pub(crate) fn fill(&self, out: &mut [u8], mut fill: impl FnMut(u64, &mut [u8])) -> Option<()> {
+        // As if copied from bytes that lie as the output does.
+        let axes = self.axes_to_copy(|k| self.axes[k].out)?;
+        let phase = self.axes.last().map_or(0, |bytes| bytes.start);
+        let out = out.get_mut(usize::try_from(self.out).ok()?..)?;
+        copy::for_each_run(&axes, |_, to| {
+            fill(phase, out.get_mut(to)?);
+            Some(())
+        })
+    }
+
+    fn axes_to_copy(&self, stride: impl Fn(usize) -> u64) -> Option<Axes> {
+        let axes = self.axes.iter().enumerate();
+        axes.filter(|(_, axis)| axis.length > 1)
+            .map(|(k, axis)| {
+                Some(Axis {
+                    length: usize::try_from(axis.length).ok()?,
+                    from: usize::try_from(stride(k)).ok()?,
+                    to: usize::try_from(axis.out).ok()?,
+                })
+            })
+            .collect()
+    }
+
+    /// Bytes that are contiguous in the chunk and in the output.
+    pub(crate) fn run_len(&self, chunk: &Space) -> u64 {
+        let axes = self.axes_to_copy(|k| chunk.strides()[k]);
+        axes.and_then(|axes| copy::run_len(&axes))
+            .map_or(0, |run| run as u64)
+    }
+
+    /// Calls `read` with each run of [`run_len`](Self::run_len) bytes: where it begins in the
+    /// chunk, and the output.
+    ///
+    /// # Errors
+    /// Those of `read`; [`Error::Panicked`] when the output is too short.
+    pub(crate) fn for_each_run(
+        &self,
+        chunk: &Space,
+        out: &mut [u8],
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let first = self.first(chunk);
+        let at = usize::try_from(self.out).map_err(|_| Error::Panicked)?;
+        let out = out.get_mut(at..).ok_or(Error::Panicked)?;
+        let axes = self.axes_to_copy(|k| chunk.strides()[k]);
+        let mut done = Err(Error::Panicked);
+        let all = copy::for_each_run(&axes.ok_or(Error::Panicked)?, |from, to| {
+            done = match out.get_mut(to) {
+                Some(out) => read(first + from.start as u64, out),
+                None => Err(Error::Panicked),
+            };
+            done.is_ok().then_some(())
+        });
+        done.and(all.ok_or(Error::Panicked))
+    }
+
+    /// Calls `visit` with the first and one past the last byte of each run that is contiguous
+    /// in the chunk, in the order of the chunk. `None` when they are more than can be counted.
+    pub(crate) fn for_each_span(
+        &self,
+        chunk: &Space,
+        mut visit: impl FnMut(u64, u64),
+    ) -> Option<()> {
+        let first = self.first(chunk);
+        // As if copied to where it is.
+        let axes = self.axes.iter().zip(chunk.strides());
+        let spans: Option<Axes> = axes
+            .filter(|(axis, _)| axis.length > 1)
+            .map(|(axis, &stride)| {
+                let stride = usize::try_from(stride).ok()?;
+                Some(Axis {
+                    length: usize::try_from(axis.length).ok()?,
+                    from: stride,
+                    to: stride,
+                })
+            })
+            .collect();
+        copy::for_each_run(&spans?, |from, _| {
+            visit(first + from.start as u64, first + from.end as u64);
+            Some(())
+        })
+    }
+
+    /// The part of the piece that lies in `bounds`, a box of `chunk`; `None` when none does.
+    pub(crate) fn within_box(&self, bounds: &Bounds) -> Option<Piece> {
+        let mut part = self.clone();
+        for (axis, &(low, high)) in part.axes.iter_mut().zip(bounds) {
+            let start = axis.start.max(low);
+            let end = (axis.start + axis.length).min(high);
+            part.out += (start - axis.start) * axis.out;
+            axis.length = end.checked_sub(start).filter(|&length| length > 0)?;
+            axis.start = start;
+        }
+        Some(part)
+    }
+}

@@ -1,0 +1,167 @@
+//! Bytes in C order as points of a box, and ranges of them as boxes.
+
+use std::cmp::Ordering;
+
+use smallvec::SmallVec;
+
+use crate::grid::product;
+
+/// First and one past the last point along each axis; never empty.
+pub(crate) type Bounds = SmallVec<[(u64, u64); 7]>;
+
+/// Lengths with their strides in C order, slowest first. No more points than `i64::MAX`.
+#[derive(Debug, Clone)]
+pub(crate) struct Space {
+    lengths: SmallVec<[u64; 7]>,
+    strides: SmallVec<[u64; 7]>,
+    len: u64,
+}
+
+impl Space {
+    /// A space of `lengths`; `None` when it is larger than a file can be.
+    pub(crate) fn new(lengths: impl IntoIterator<Item = u64>) -> Option<Space> {
+        let lengths: SmallVec<[u64; 7]> = lengths.into_iter().collect();
+        let len = product(&lengths).filter(|&len| i64::try_from(len).is_ok())?;
+        let mut strides = SmallVec::from_elem(0, lengths.len());
+        if len > 0 {
+            let mut stride = 1;
+            for (at, length) in strides.iter_mut().zip(&lengths).rev() {
+                *at = stride;
+                stride *= length;
+            }
+        }
+        Some(Space {
+            lengths,
+            strides,
+            len,
+        })
+    }
+
+    /// Points.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The space whose axis i is axis `order[i]` of this one, and whose last is the same: the
+    /// bytes of an element. `None` when `order` has another rank.
+    pub(crate) fn permuted(&self, order: &[usize]) -> Option<Space> {
+        let lengths = permuted(&self.lengths, order)?;
+        Space::new(lengths)
+    }
+
+    /// Points from one to the next along each axis; zeros when there are none.
+    pub(crate) fn strides(&self) -> &[u64] {
+        &self.strides
+    }
+
+    /// Points `from..end` as boxes, one after the other: no more than two along each axis.
+    /// `end` is at most [`len`](Self::len).
+    pub(crate) fn boxes(&self, from: u64, end: u64) -> impl Iterator<Item = Bounds> {
+        let mut at = from;
+        std::iter::from_fn(move || {
+            (at < end).then(|| {
+                let (bounds, len) = self.largest_box(at, end - at);
+                at += len;
+                bounds
+            })
+        })
+    }
+
+    /// The longest box of the next `left` points that begins at `at`, and how many it has.
+    fn largest_box(&self, at: u64, left: u64) -> (Bounds, u64) {
+        // Along the slowest axis at whose beginning the point is, and of which one step fits.
+        // The fastest is always such a one: its stride is 1.
+        let fits = |&stride: &u64| at.is_multiple_of(stride) && stride <= left;
+        let axis = self.strides.iter().position(fits).unwrap_or(0);
+        let mut bounds = Bounds::new();
+        let mut rest = at;
+        let mut len = 0;
+        for (k, (&length, &stride)) in self.lengths.iter().zip(&self.strides).enumerate() {
+            let index = rest / stride;
+            rest %= stride;
+            bounds.push(match k.cmp(&axis) {
+                Ordering::Less => (index, index + 1),
+                Ordering::Equal => {
+                    let steps = (left / stride).min(length - index);
+                    len = steps * stride;
+                    (index, index + steps)
+                }
+                Ordering::Greater => (0, length),
+            });
+        }
+        (bounds, len)
+    }
+}
+
+/// All but the last of `axes` in `order`, then that one.
+pub(super) fn permuted<T: Clone>(axes: &[T], order: &[usize]) -> Option<SmallVec<[T; 7]>> {
+    let (last, axes) = axes.split_last()?;
+    if axes.len() != order.len() {
+        return None;
+    }
+    let axes = order.iter().map(|&axis| axes.get(axis).cloned());
+    axes.chain([Some(last.clone())]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn space(lengths: &[u64]) -> Space {
+        Space::new(lengths.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn the_drawing_of_regions_is_cut() {
+        let boxes: Vec<Bounds> = space(&[4, 6, 1]).boxes(4, 17).collect();
+        let expected = [
+            [(0, 1), (4, 6), (0, 1)],
+            [(1, 2), (0, 6), (0, 1)],
+            [(2, 3), (0, 5), (0, 1)],
+        ];
+        assert_eq!(boxes.len(), expected.len());
+        for (bounds, expected) in boxes.iter().zip(expected) {
+            assert_eq!(bounds[..], expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        let new = |lengths: &[u64]| Space::new(lengths.iter().copied());
+        assert!(new(&[1 << 62, 2]).is_none());
+        assert_eq!(new(&[1 << 62, 1 << 62, 0]).unwrap().len(), 0);
+        assert_eq!(space(&[0, 3]).boxes(0, 0).count(), 0);
+        assert_eq!(space(&[]).len(), 1, "rank 0");
+    }
+
+    proptest! {
+        #[test]
+        fn boxes_are_the_range_in_order(
+            lengths in proptest::collection::vec(1..5_u64, 1..=5),
+            range in any::<(u64, u64)>(),
+        ) {
+            let space = space(&lengths);
+            let from = range.0 % (space.len() + 1);
+            let end = from + range.1 % (space.len() + 1 - from);
+            let mut at = from;
+            let mut n = 0;
+            for bounds in space.boxes(from, end) {
+                n += 1;
+                let mut points = vec![0];
+                for (&(low, high), stride) in bounds.iter().zip(space.strides()) {
+                    points = points
+                        .iter()
+                        .flat_map(|point| (low..high).map(move |i| point + i * stride))
+                        .collect();
+                }
+                for point in points {
+                    prop_assert_eq!(point, at);
+                    at += 1;
+                }
+            }
+            prop_assert_eq!(at, end);
+            prop_assert!(n <= 2 * lengths.len());
+        }
+    }
+}

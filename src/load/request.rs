@@ -1,0 +1,83 @@
+//! What is asked of the loader: a chunk, in the version that somebody reads.
+
+use super::array::ChunkedArray;
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::store::{Key, Object, ObjectMeta, Version};
+use crate::sync::Arc;
+
+/// A chunk to be loaded.
+#[derive(Clone)]
+pub struct Request {
+    /// Of this array,
+    pub array: Arc<ChunkedArray>,
+    /// the shown chunk,
+    pub indices: Dims,
+    /// in this version,
+    pub origin: Origin,
+    /// in this form.
+    pub form: Form,
+}
+
+/// The version of a chunk that is asked for.
+#[derive(Clone)]
+pub enum Origin {
+    /// That of an opened object, in which the chunk must be.
+    Object(Arc<dyn Object>),
+    /// The one that these say.
+    Versions(Arc<dyn Versions>),
+}
+
+/// The bytes of a chunk that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Decoded.
+    Decoded,
+    /// As they are stored.
+    Encoded,
+}
+
+/// Looks for an object in the store; `None` when it is absent.
+pub type Look<'l> = &'l mut dyn FnMut(&Key) -> Result<Option<ObjectMeta>, Error>;
+
+/// Which versions of the stored objects of an array are read.
+pub trait Versions: Send + Sync + 'static {
+    /// The version to read of the stored object that holds the shown chunk `indices`, if it is known
+    /// without asking the store: the inner `None` when the object is absent, and read as fill values.
+    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>>;
+
+    /// As [`Versions::known`], where `look` may be called to find out.
+    ///
+    /// # Errors
+    /// Those of `look`; [`Error::Stale`] when what is there now is not what is read.
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error>;
+
+    /// Chunks were loaded ahead: what has to be asked about them can be asked now. What goes
+    /// wrong is left for a read to find.
+    fn settle(&self) {}
+}
+
+/// The versions that are in the store when they are looked at: whoever opens the object looks again.
+#[derive(Debug, Clone, Copy)]
+pub struct Current;
+
+impl Versions for Current {
+    fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
+        None
+    }
+
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
+        let found = look(&array.stored_key(indices)?)?;
+        Ok(found.map(|meta| meta.version))
+    }
+}

@@ -1,0 +1,175 @@
+//! A range of bytes: of a stored object, or of a shard's body in the cache.
+
+use super::block::Block;
+use super::index::to_usize;
+use crate::budget::Holding;
+use crate::buffers::zeroed;
+use crate::error::{Error, FormatError};
+use crate::store::{Object, StoreError};
+use crate::sync::Arc;
+
+/// Bytes `offset..offset + len` of something that does not change.
+#[derive(Debug, Clone)]
+pub struct Slice {
+    source: Source,
+    offset: u64,
+    len: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Object {
+        object: Arc<dyn Object>,
+        name: Arc<str>,
+    },
+    Body {
+        block: Arc<Block>,
+        name: Arc<str>,
+        /// What one holds of the budget with this block: those that it was made from too.
+        holding: Holding,
+    },
+}
+
+impl Slice {
+    /// All of `object`, called `name` in messages.
+    pub fn of_object(object: Arc<dyn Object>, name: Arc<str>) -> Slice {
+        let len = object.meta().size();
+        Slice {
+            source: Source::Object { object, name },
+            offset: 0,
+            len,
+        }
+    }
+
+    /// All of `block`, made from what this slice is of.
+    pub(super) fn replaced_by(&self, block: Arc<Block>) -> Slice {
+        let len = block.len() as u64;
+        let name = Arc::clone(self.name());
+        Slice {
+            source: Source::Body {
+                block,
+                name,
+                holding: self.holding().and_one(),
+            },
+            offset: 0,
+            len,
+        }
+    }
+
+    /// `len` bytes at `offset` within this slice; `None` when they pass its end.
+    pub fn part(&self, offset: u64, len: u64) -> Option<Slice> {
+        (offset.checked_add(len)? <= self.len).then_some(())?;
+        Some(Slice {
+            source: self.source.clone(),
+            offset: self.offset.checked_add(offset)?,
+            len,
+        })
+    }
+
+    /// Where the slice begins in what holds it.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes in the slice.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The object that this is a range of; `None` of what is in memory.
+    pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
+        match &self.source {
+            Source::Object { object, .. } => Some(object),
+            Source::Body { .. } => None,
+        }
+    }
+
+    /// The object, when this is all of one.
+    pub fn whole_object(&self) -> Option<&Arc<dyn Object>> {
+        match &self.source {
+            Source::Object { object, .. }
+                if self.offset == 0 && self.len == object.meta().size() =>
+            {
+                Some(object)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a range costs as much as all bytes before it.
+    pub(super) fn is_sequential(&self) -> bool {
+        match &self.source {
+            Source::Object { object, .. } => object.is_sequential(),
+            Source::Body { .. } => false,
+        }
+    }
+
+    /// The bytes, when they are in memory already.
+    pub fn in_memory(&self) -> Option<&[u8]> {
+        let Source::Body { block, .. } = &self.source else {
+            return None;
+        };
+        let start = usize::try_from(self.offset).ok()?;
+        let end = start.checked_add(usize::try_from(self.len).ok()?)?;
+        block.get(start..end)
+    }
+
+    /// Fills `buf` from `offset` within the slice.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when the bytes are gone or cannot be read.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
+        let part = self
+            .part(offset, buf.len() as u64)
+            .ok_or_else(|| StoreError::Short {
+                key: self.name().to_string(),
+                offset,
+                len: buf.len() as u64,
+                size: self.len,
+            })?;
+        match &self.source {
+            Source::Object { object, .. } => Ok(object.read_at(part.offset, buf)?),
+            Source::Body { .. } => {
+                buf.copy_from_slice(part.in_memory().ok_or(Error::Panicked)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// All the bytes, in memory of their own. The caller has reserved and checked the length.
+    pub(super) fn read_all(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = zeroed(to_usize(self.len)?)?;
+        self.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// What holding this slice holds of the budget.
+    pub(super) fn holding(&self) -> Holding {
+        match self.source {
+            Source::Object { .. } => Holding::NOTHING,
+            Source::Body { holding, .. } => holding,
+        }
+    }
+
+    /// `error` with the place of this slice.
+    pub(super) fn error(&self, error: FormatError) -> Error {
+        Error::Chunk {
+            key: self.name().to_string(),
+            start: self.offset,
+            end: self.offset.saturating_add(self.len),
+            error,
+        }
+    }
+
+    /// What the slice is of, for messages.
+    pub(super) fn name(&self) -> &Arc<str> {
+        match &self.source {
+            Source::Object { name, .. } | Source::Body { name, .. } => name,
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! Stored objects, opened: one descriptor per shard for many readers, and versions that can be
+//! trusted.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use lru::LruCache;
+
+use super::Counters;
+use super::ways::Ways;
+use crate::store::{
+    Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, StatKind, Store, StoreError,
+    Version, descriptor_limit,
+};
+
+/// Most descriptors kept after their last reader; shards are few and each serves many chunks.
+const MOST_KEPT_OPEN: usize = 64;
+
+/// The same where each request takes its time, so that opening again costs more than a descriptor.
+const MOST_KEPT_FAR: usize = 4096;
+
+/// The part of all descriptors of the process that may be kept so, where they are few.
+const KEPT_PART: u64 = 4;
+
+/// An object that keeps changing is not waited for longer than this.
+const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// Whether a kept object may be used without asking the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// The store is asked each time.
+    Checked,
+    /// Nothing in the store changes (`--immutable`).
+    Immutable,
+}
+
+/// Opens stored objects and remembers a few.
+#[derive(Debug)]
+pub struct Sources {
+    store: Arc<dyn Store>,
+    freshness: Freshness,
+    counters: Arc<Counters>,
+    kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
+    /// The directories on the way to objects; `None` where nobody but the daemon's own user looks, whom
+    /// the system itself holds to his rights.
+    ways: Option<Ways>,
+}
+
+impl Sources {
+    /// Sources of `store`.
+    pub fn new(store: Arc<dyn Store>, freshness: Freshness, counters: Arc<Counters>) -> Sources {
+        let most = if store.profile().is_local {
+            MOST_KEPT_OPEN
+        } else {
+            MOST_KEPT_FAR
+        };
+        let most_kept = most_kept_open(descriptor_limit(), most);
+        Sources {
+            store,
+            freshness,
+            counters,
+            kept: Mutex::new(LruCache::new(most_kept)),
+            ways: None,
+        }
+    }
+
+    /// The same, where other users look, whose rights count. Owners and modes of directories are
+    /// trusted for `ttl`.
+    #[must_use]
+    pub fn for_others(self, ttl: Duration) -> Sources {
+        let ttl = (self.freshness == Freshness::Checked).then_some(ttl);
+        Sources {
+            ways: Some(Ways::new(ttl)),
+            ..self
+        }
+    }
+
+    /// The right to read an object with these attributes; `None` where no rights count.
+    pub fn object_right(&self, meta: &ObjectMeta) -> Option<ReadRight> {
+        let right = ReadRight::of_object(meta.access());
+        self.ways.is_some().then_some(right)
+    }
+
+    /// Whether an opened object is worth keeping for those who ask for it again: where nothing
+    /// changes, and asking costs more than remembering.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.freshness == Freshness::Immutable && !self.store.profile().is_local
+    }
+
+    /// The store that objects are opened in.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The current attributes of the object at `key`; `None` when it is absent.
+    ///
+    /// # Errors
+    /// As [`Store::stat`]; [`StoreError::NotAnObject`] when `key` is a prefix.
+    pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        if self.freshness == Freshness::Immutable
+            && let Some(object) = self.lock().get(key)
+        {
+            return Ok(Some(*object.meta()));
+        }
+        match self.store.stat(key)? {
+            None => Ok(None),
+            Some(stat) if stat.kind == StatKind::Object => Ok(Some(stat.meta)),
+            Some(_) => Err(StoreError::NotAnObject {
+                key: key.to_string(),
+                found: "a directory",
+            }),
+        }
+    }
+
+    /// The current attributes of a prefix; `None` when it is none.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    pub fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, StoreError> {
+        let Some(key) = prefix.to_key() else {
+            return self.store.stat_root().map(Some);
+        };
+        let stat = self.store.stat(&key)?;
+        let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
+        Ok(stat.map(|stat| stat.meta))
+    }
+
+    /// Owner and mode of a directory, as they were a little while ago at most; `None` where there
+    /// is none, or where no rights count. For the directories on the way to many objects.
+    ///
+    /// # Errors
+    /// As [`Store::stat`].
+    pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
+        match &self.ways {
+            Some(ways) => ways.directory(&*self.store, prefix),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Sources::stat`], of a version that is settled.
+    ///
+    /// # Errors
+    /// As [`Sources::stat`]; [`StoreError::Changed`] of what does not settle.
+    pub fn stat_settled(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        let Some(mut found) = self.stat(key)? else {
+            return Ok(None);
+        };
+        let patience = Instant::now() + SETTLE_PATIENCE;
+        while let Some(wait) = self.settles_in(&found) {
+            thread::sleep(wait);
+            match self.stat(key)? {
+                None => return Ok(None),
+                Some(again) if again.version == found.version => return Ok(Some(again)),
+                Some(_) if Instant::now() > patience => return Err(changed(key)),
+                Some(other) => found = other,
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The current version of the object at `key`, settled: one that is younger than the clock's
+    /// grain is held open for so long, and must be the same then. `None` when it is absent.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; [`StoreError::Changed`] of what does not settle.
+    pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let patience = Instant::now() + SETTLE_PATIENCE;
+        loop {
+            let Some(object) = self.open_now(key)? else {
+                return Ok(None);
+            };
+            if let Some(wait) = self.settles_in(object.meta()) {
+                thread::sleep(wait);
+                // A file replaced meanwhile is still what it was; one written into is not.
+                match object.verify() {
+                    Err(StoreError::Changed { .. }) if Instant::now() < patience => continue,
+                    checked => checked?,
+                }
+            }
+            Counters::add(&self.counters.fetches);
+            return Ok(Some(object));
+        }
+    }
+
+    /// As [`Sources::open`], and reads all of an object of at most `most_bytes` into `room`, in one
+    /// request where the store can.
+    ///
+    /// # Errors
+    /// As [`Sources::open`].
+    pub fn fetch(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+        room: &mut dyn Room,
+    ) -> Result<Option<Fetched>, StoreError> {
+        let begun = SystemTime::now();
+        let fetched = match self.store.fetch(key, most_bytes, room) {
+            Err(error) if is_out_of_descriptors(&error) && self.gives_up_kept() => {
+                self.store.fetch(key, most_bytes, room)?
+            }
+            fetched => fetched?,
+        };
+        let Some(fetched) = fetched else {
+            return Ok(None);
+        };
+        // Young when it was asked for, however long the answer took.
+        let was_young = self.freshness == Freshness::Checked
+            && fetched.object.meta().settles_in(begun).is_some();
+        if was_young {
+            // Written just now: what was read may not be all of it.
+            let object = self.open(key)?;
+            let is_read = false;
+            return Ok(object.map(|object| Fetched { object, is_read }));
+        }
+        Counters::add(&self.counters.fetches);
+        Ok(Some(fetched))
+    }
+
+    /// As [`Store::open`]. Where no descriptor is left, those are given up that are only kept.
+    fn open_now(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        match self.store.open(key) {
+            Err(error) if is_out_of_descriptors(&error) && self.gives_up_kept() => {
+                self.store.open(key)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Whether there were any to give up.
+    fn gives_up_kept(&self) -> bool {
+        let mut kept = self.lock();
+        let given_up: Vec<_> = std::iter::from_fn(|| kept.pop_lru()).collect();
+        drop(kept);
+        // Closing a file is a system call: not under the lock.
+        !given_up.is_empty()
+    }
+
+    fn settles_in(&self, meta: &ObjectMeta) -> Option<Duration> {
+        match self.freshness {
+            Freshness::Checked => meta.settles_in(SystemTime::now()),
+            Freshness::Immutable => None,
+        }
+    }
+
+    /// As [`Sources::open`], sharing one descriptor among those who ask for the same version.
+    /// For shards, which are asked for again and again. `found` is what [`Sources::stat`] just
+    /// said, if it was asked.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_shared(
+        &self,
+        key: &Key,
+        found: Option<ObjectMeta>,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let kept = self.lock().get(key).cloned();
+        if let Some(object) = kept {
+            let now = match found {
+                Some(_) => found,
+                None => self.stat(key)?,
+            };
+            // Its owner and mode are shown, and must be those of now.
+            let is_same = |now: ObjectMeta| {
+                let kept = object.meta();
+                // The time of change tells whether it was away meanwhile.
+                now.version == kept.version
+                    && now.times.ctime == kept.times.ctime
+                    && now.access() == kept.access()
+            };
+            if now.is_some_and(is_same) {
+                return Ok(Some(object));
+            }
+        }
+        let object = self.open(key)?;
+        let mut kept = self.lock();
+        let replaced = match &object {
+            Some(object) => kept.push(key.clone(), Arc::clone(object)),
+            None => kept.pop_entry(key),
+        };
+        drop(kept);
+        // Closing a file is a system call: not under the lock.
+        drop(replaced);
+        Ok(object)
+    }
+
+    /// The object at `key` as it was in `version`: one that is kept open, without a look at the
+    /// store, else the current one; `None` when that is another. Kept for those who come back.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_version(
+        &self,
+        key: &Key,
+        version: Version,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let is_asked = |object: &Arc<dyn Object>| object.meta().version == version;
+        let kept = self.lock().get(key).cloned();
+        if let Some(object) = kept.filter(is_asked) {
+            return Ok(Some(object));
+        }
+        let Some(object) = self.open(key)?.filter(is_asked) else {
+            return Ok(None);
+        };
+        let replaced = self.lock().push(key.clone(), Arc::clone(&object));
+        drop(replaced);
+        Ok(Some(object))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Arc<dyn Object>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_out_of_descriptors(error: &StoreError) -> bool {
+    let errno = match error {
+        StoreError::Io { errno, .. } => *errno,
+        _ => None,
+    };
+    matches!(errno, Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// How many objects may be kept open, `most` of them at most, where the process may have `limit` descriptors.
+fn most_kept_open(limit: Option<u64>, most: usize) -> NonZeroUsize {
+    let part = limit.map_or(u64::MAX, |limit| limit / KEPT_PART);
+    let part = usize::try_from(part).unwrap_or(usize::MAX);
+    NonZeroUsize::new(part.min(most)).unwrap_or(NonZeroUsize::MIN)
+}
+
+fn changed(key: &Key) -> StoreError {
+    StoreError::Changed {
+        key: key.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Cursor, Detail, DirStore, Listing, MemoryStore, Profile, Stat, Symlinks};
+
+    /// A store whose objects take a descriptor each, of which there are two.
+    #[derive(Debug)]
+    struct Few {
+        store: MemoryStore,
+        descriptors: Arc<()>,
+    }
+
+    #[derive(Debug)]
+    struct Open {
+        object: Arc<dyn Object>,
+        _descriptor: Arc<()>,
+    }
+
+    impl Object for Open {
+        fn meta(&self) -> &ObjectMeta {
+            self.object.meta()
+        }
+
+        fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+            self.object.read_at(offset_bytes, buf)
+        }
+
+        fn verify(&self) -> Result<(), StoreError> {
+            self.object.verify()
+        }
+    }
+
+    impl Store for Few {
+        fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+            self.store.stat(key)
+        }
+
+        fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+            self.store.stat_root()
+        }
+
+        fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+            if Arc::strong_count(&self.descriptors) > 2 {
+                let error = std::io::Error::from_raw_os_error(libc::EMFILE);
+                return Err(StoreError::io(key, &error));
+            }
+            let opened = self.store.open(key)?.map(|object| Open {
+                object,
+                _descriptor: Arc::clone(&self.descriptors),
+            });
+            Ok(opened.map(|open| Arc::new(open) as Arc<dyn Object>))
+        }
+
+        fn list(
+            &self,
+            prefix: &Prefix,
+            after: Cursor,
+            detail: Detail,
+        ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+            self.store.list(prefix, after, detail)
+        }
+
+        fn profile(&self) -> Profile {
+            self.store.profile()
+        }
+    }
+
+    #[test]
+    fn descriptors_that_are_only_kept_are_given_up_when_none_is_left() {
+        let key = |name: &str| Key::parse(name.as_bytes()).unwrap();
+        let store = MemoryStore::new();
+        for name in ["a", "b", "c", "d"] {
+            store.insert(key(name), name.as_bytes().to_vec());
+        }
+        let descriptors = Arc::default();
+        let few = Arc::new(Few { store, descriptors });
+        let sources = Sources::new(few, Freshness::Immutable, Arc::default());
+        let shared = |name: &str| sources.open_shared(&key(name), None);
+        for name in ["a", "b", "c", "d"] {
+            assert!(shared(name).unwrap().is_some(), "{name}");
+        }
+        let held = [shared("a").unwrap(), shared("b").unwrap()];
+        let refused = shared("c").unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                StoreError::Io {
+                    errno: Some(libc::EMFILE),
+                    ..
+                }
+            ),
+            "{refused}"
+        );
+        drop(held);
+        assert!(shared("c").unwrap().is_some());
+    }
+
+    #[test]
+    fn few_descriptors_are_kept_where_there_are_few() {
+        for (limit, kept) in [
+            (Some(0), 1),
+            (Some(16), 4),
+            (Some(64), 16),
+            (Some(1024), 64),
+            (None, 64),
+        ] {
+            assert_eq!(
+                most_kept_open(limit, MOST_KEPT_OPEN).get(),
+                kept,
+                "{limit:?}"
+            );
+        }
+    }
+
+    /// A store whose requests take longer than the grain.
+    #[derive(Debug)]
+    struct Late(DirStore);
+
+    impl Store for Late {
+        fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+            self.0.stat(key)
+        }
+        fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+            self.0.stat_root()
+        }
+        fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+            self.0.open(key)
+        }
+        fn fetch(
+            &self,
+            key: &Key,
+            most_bytes: u64,
+            room: &mut dyn Room,
+        ) -> Result<Option<Fetched>, StoreError> {
+            let fetched = self.0.fetch(key, most_bytes, room);
+            thread::sleep(Duration::from_millis(40));
+            fetched
+        }
+        fn list(
+            &self,
+            prefix: &Prefix,
+            after: Cursor,
+            detail: Detail,
+        ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+            self.0.list(prefix, after, detail)
+        }
+        fn profile(&self) -> Profile {
+            self.0.profile()
+        }
+    }
+
+    fn directory() -> (tempfile::TempDir, DirStore) {
+        let directory = tempfile::tempdir().unwrap();
+        let opened = DirStore::open(directory.path(), Symlinks::Inside);
+        (directory, opened.unwrap())
+    }
+
+    #[test]
+    fn what_was_young_when_it_was_read_is_not_trusted() {
+        let (directory, store) = directory();
+        let sources = Sources::new(Arc::new(Late(store)), Freshness::Checked, Arc::default());
+        std::fs::write(directory.path().join("a"), b"one").unwrap();
+        let mut room = Vec::new();
+        let fetched = sources.fetch(&Key::parse(b"a").unwrap(), 100, &mut room);
+        assert!(!fetched.unwrap().unwrap().is_read);
+    }
+
+    #[test]
+    fn a_kept_object_has_the_time_of_change_of_now() {
+        let (directory, store) = directory();
+        let sources = Sources::new(Arc::new(store), Freshness::Checked, Arc::default());
+        let (here, away) = (directory.path().join("a"), directory.path().join("b"));
+        std::fs::write(&here, b"one").unwrap();
+        let key = Key::parse(b"a").unwrap();
+        drop(sources.open_shared(&key, None).unwrap());
+        thread::sleep(Duration::from_millis(50));
+        std::fs::rename(&here, &away).unwrap();
+        std::fs::rename(&away, &here).unwrap();
+        let now = sources.stat(&key).unwrap().unwrap().times.ctime;
+        let opened = sources.open_shared(&key, None).unwrap().unwrap();
+        assert_eq!(opened.meta().times.ctime, now);
+    }
+}

@@ -1,0 +1,93 @@
+//! A loader of the chunks of one array, for tests.
+
+use std::time::Duration;
+
+use super::{
+    Block, Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, LocatedChunk, Shards,
+    Sources,
+};
+use crate::budget::Budget;
+use crate::error::Error;
+use crate::hierarchy::{ArrayNode, Document};
+use crate::metadata::ArrayMetadata;
+use crate::store::{Key, MemoryStore, Object, Prefix, Store};
+use crate::sync::Arc;
+use crate::threads::{Limits, Threads};
+
+/// An array at the root of a store, and who loads its chunks.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) loader: Arc<Loader>,
+    pub(crate) array: Arc<ChunkedArray>,
+}
+
+impl Reader {
+    /// A reader of the array that `metadata` describes, whose chunks are in `store`.
+    pub(crate) fn new(metadata: ArrayMetadata, store: Arc<dyn Store>, budget: u64) -> Reader {
+        Reader::limited(metadata, store, budget, 1 << 30)
+    }
+
+    /// As [`Reader::new`], of chunks of so many bytes at most.
+    pub(crate) fn limited(
+        metadata: ArrayMetadata,
+        store: Arc<dyn Store>,
+        budget: u64,
+        max_chunk_bytes: u64,
+    ) -> Reader {
+        let array = ChunkedArray::new(&node_of(metadata), Shards::Expand).unwrap();
+        let counters = Arc::new(Counters::default());
+        let limits = Limits {
+            names: 2,
+            reads: 4,
+            prefetches: 2,
+        };
+        let loader = Loader::new(LoaderParts {
+            sources: Sources::new(store, Freshness::Checked, Arc::clone(&counters)),
+            cache: Cache::new(Budget::new(budget), counters),
+            threads: Threads::new(limits),
+            decoders: 2,
+            max_chunk_bytes,
+            timeout: Duration::from_secs(30),
+            readahead: None,
+        });
+        Reader {
+            loader,
+            array: Arc::new(array),
+        }
+    }
+
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        self.loader.cache()
+    }
+
+    pub(crate) fn open(&self, indices: &[u64]) -> Arc<dyn Object> {
+        let opened = self.loader.open_stored(&self.array, indices, None);
+        opened.unwrap().unwrap()
+    }
+
+    pub(crate) fn locate(&self, object: &Arc<dyn Object>, indices: &[u64]) -> LocatedChunk {
+        let located = self.loader.locate(&self.array, object, indices);
+        located.unwrap().unwrap()
+    }
+
+    #[cfg_attr(feature = "model", expect(dead_code, reason = "other tests do"))]
+    pub(crate) fn decoded(
+        &self,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Arc<Block>, Error> {
+        self.loader.decoded(&self.array, object, indices)
+    }
+}
+
+/// The node of an array at the root.
+pub(crate) fn node_of(metadata: ArrayMetadata) -> ArrayNode {
+    let store = MemoryStore::new();
+    let key = Key::parse(b"zarr.json").unwrap();
+    store.insert(key.clone(), Vec::new());
+    let document = Document {
+        meta: *store.open(&key).unwrap().unwrap().meta(),
+        key,
+    };
+    ArrayNode::new(&Prefix::root(), document, None, metadata)
+}

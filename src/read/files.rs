@@ -1,0 +1,216 @@
+//! Who reads one chunk file after the other: the next ones are decoded before they are opened.
+//!
+//! Directories list chunks in C order, and programs open them so, or sorted by name:
+//!
+//! ```text
+//! C order     0.9  0.10  0.11  1.0        the next index, the last axis first
+//! by name     0.1  0.10  0.11  0.2        the next name, in the same way
+//! ```
+//!
+//! Several readers of one array, each in its own part, are told apart. One that jumps is a new one.
+
+use super::window::Window;
+use crate::grid::Dims;
+use crate::load::tuning::{FILE_STRIDE, FILES_SHARE, MOST_FILE_READERS, OPEN_FILES};
+use crate::load::{ChunkedArray, Current, Loader, Versions};
+use crate::sync::{Arc, Mutex, PoisonError};
+
+/// The readers of an array, the latest last.
+#[derive(Debug, Default)]
+pub struct FileReaders(Mutex<Vec<FileReader>>);
+
+/// Where a reader is.
+#[derive(Debug)]
+struct FileReader {
+    last: Dims,
+    /// Files in a row.
+    streak: u64,
+    order: Order,
+    /// What is planned counts from the last file on.
+    window: Window,
+}
+
+/// Which file comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// By number, as directories are listed.
+    C,
+    /// By the letters of its name.
+    Name,
+}
+
+impl FileReaders {
+    /// The chunk file `indices` of `array` is read, for the first time by its handle.
+    pub fn visit(&self, loader: &Arc<Loader>, array: &Arc<ChunkedArray>, indices: &[u64]) {
+        let counts = array.layout().shown_grid().counts();
+        let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = readers
+            .iter()
+            .enumerate()
+            .find_map(|(at, reader)| Some((at, reader.leads_to(indices, counts)?)));
+        let Some((at, (order, steps))) = found else {
+            if readers.len() >= MOST_FILE_READERS {
+                readers.remove(0);
+            }
+            return readers.push(FileReader::new(indices));
+        };
+        let mut reader = readers.remove(at);
+        reader.go_on(indices, order, steps);
+        reader.look_ahead(loader, array);
+        readers.push(reader);
+    }
+}
+
+impl FileReader {
+    fn new(indices: &[u64]) -> FileReader {
+        FileReader {
+            last: indices.into(),
+            streak: 1,
+            order: Order::C,
+            window: Window::default(),
+        }
+    }
+
+    /// Whether `indices` come next, or soon: in which order, and after how many steps.
+    fn leads_to(&self, indices: &[u64], counts: &[u64]) -> Option<(Order, u64)> {
+        let other = match self.order {
+            Order::C => Order::Name,
+            Order::Name => Order::C,
+        };
+        [self.order, other].into_iter().find_map(|order| {
+            let steps = order.after(&self.last, counts).take(FILE_STRIDE);
+            let at = steps.enumerate().find(|(_, next)| next[..] == *indices)?.0;
+            Some((order, at as u64 + 1))
+        })
+    }
+
+    fn go_on(&mut self, indices: &[u64], order: Order, steps: u64) {
+        if order == self.order {
+            self.window.planned = self.window.planned.saturating_sub(steps);
+        } else {
+            self.window = Window::default();
+        }
+        self.order = order;
+        self.last = indices.into();
+        self.streak += 1;
+    }
+
+    fn look_ahead(&mut self, loader: &Arc<Loader>, array: &Arc<ChunkedArray>) {
+        if self.streak < OPEN_FILES || self.window.is_full() {
+            return;
+        }
+        let chunk_bytes = array.chunk_bytes();
+        let in_order = self.streak.saturating_mul(chunk_bytes);
+        let window = Window::chunks(loader, in_order, chunk_bytes);
+        let fits = loader.cache().budget().limit() / FILES_SHARE / chunk_bytes;
+        let wanted = (2 * loader.most_prefetches() as u64 + 2)
+            .min(window)
+            .min(fits);
+        if self.window.planned >= wanted {
+            return;
+        }
+        let counts = array.layout().shown_grid().counts();
+        let to_count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let after = self.order.after(&self.last, counts);
+        let chunks = after.take(to_count(wanted));
+        let versions: Arc<dyn Versions> = Arc::new(Current);
+        let chunks = chunks.skip(to_count(self.window.planned));
+        let prefetch = loader.prefetch(array, &versions, chunks);
+        self.window.extend(wanted, prefetch);
+    }
+}
+
+impl Order {
+    /// The files behind `last`, one by one.
+    fn after(self, last: &[u64], counts: &[u64]) -> impl Iterator<Item = Dims> {
+        let mut at: Dims = last.into();
+        std::iter::from_fn(move || {
+            let mut axes = at.iter_mut().zip(counts).rev();
+            loop {
+                let (index, &count) = axes.next()?;
+                match self.next_index(*index, count) {
+                    Some(next) => {
+                        *index = next;
+                        break;
+                    }
+                    None => *index = 0,
+                }
+            }
+            Some(at.clone())
+        })
+    }
+
+    /// The index behind `index` among `count`; `None` behind the last.
+    fn next_index(self, index: u64, count: u64) -> Option<u64> {
+        if self == Order::C {
+            return index.checked_add(1).filter(|next| *next < count);
+        }
+        let longer = index.checked_mul(10).filter(|next| *next < count);
+        if let (Some(next), true) = (longer, index > 0) {
+            return Some(next);
+        }
+        let mut rest = index;
+        loop {
+            if rest % 10 != 9 && rest + 1 < count {
+                // What ends here is shorter than what led to it: 19 is followed by 2.
+                return Some(rest + 1);
+            }
+            rest /= 10;
+            if rest == 0 {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests {
+    use super::*;
+
+    fn all(order: Order, counts: &[u64]) -> Vec<Dims> {
+        let first: Dims = counts.iter().map(|_| 0).collect();
+        let others = order.after(&first, counts);
+        [first.clone()].into_iter().chain(others).collect()
+    }
+
+    #[test]
+    fn each_order_has_every_file_once() {
+        for counts in [
+            &[][..],
+            &[1],
+            &[9],
+            &[10],
+            &[11],
+            &[123],
+            &[1234],
+            &[3, 12],
+            &[12, 1, 21],
+        ] {
+            let n = crate::grid::product(counts).unwrap();
+            let in_c_order: Vec<Dims> = (0..n)
+                .map(|rank| crate::grid::indices_of(rank, counts).unwrap())
+                .collect();
+            assert_eq!(all(Order::C, counts), in_c_order, "{counts:?}");
+            let mut by_name = in_c_order;
+            by_name.sort_by_key(|indices| -> Vec<String> {
+                indices.iter().map(ToString::to_string).collect()
+            });
+            assert_eq!(all(Order::Name, counts), by_name, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn readers_are_told_apart() {
+        let counts = [20, 20];
+        let reader = FileReader::new(&[0, 0]);
+        assert_eq!(reader.leads_to(&[0, 1], &counts), Some((Order::C, 1)));
+        assert_eq!(reader.leads_to(&[0, 3], &counts), Some((Order::C, 3)));
+        assert_eq!(reader.leads_to(&[0, 0], &counts), None);
+        assert_eq!(reader.leads_to(&[1, 0], &counts), None);
+        let reader = FileReader::new(&[0, 1]);
+        assert_eq!(reader.leads_to(&[0, 10], &counts), Some((Order::Name, 1)));
+        let reader = FileReader::new(&[19, 19]);
+        assert_eq!(reader.leads_to(&[0, 0], &counts), None);
+    }
+}

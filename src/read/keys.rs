@@ -1,0 +1,45 @@
+//! Who reads a stored object from beginning to end: its next pages are loaded before they are asked
+//! for.
+
+use super::sequence::{Sequence, Step};
+use super::window::Window;
+use crate::load::{Loader, Pages};
+use crate::sync::{Arc, Mutex, PoisonError};
+
+/// What one handle reads of one object.
+#[derive(Debug, Default)]
+pub struct KeyReadahead(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    sequence: Sequence,
+    window: Window,
+}
+
+impl KeyReadahead {
+    /// After a read of `len` bytes at `from` of `pages`: loads what comes next. To be told once of
+    /// each read.
+    pub fn advance(&self, loader: &Arc<Loader>, pages: &Arc<Pages>, from: u64, len: u64) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.sequence.step(from, len) == Step::First {
+            state.window = Window::default();
+        }
+        let Some(in_order) = state.sequence.in_order() else {
+            return;
+        };
+        if state.window.is_full() {
+            return;
+        }
+        let unread = state.sequence.next().div_ceil(pages.page_bytes());
+        let window = Window::chunks(loader, in_order, pages.page_bytes());
+        // As many as a reader of chunks has ahead of it, and no more than a part of the cache.
+        let most = loader.cache().budget().limit() / super::window::KEYS_SHARE;
+        let window = window.min(most / pages.page_bytes());
+        let begin = state.window.planned.max(unread);
+        let end = unread.saturating_add(window).min(pages.count());
+        if begin < end {
+            let prefetch = loader.prefetch_pages(pages, begin..end);
+            state.window.extend(end, prefetch);
+        }
+    }
+}

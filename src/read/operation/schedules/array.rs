@@ -1,0 +1,250 @@
+//! An array of four small chunks, one of them absent, in a store that hangs for as long as it is told.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use shuttle::thread::{self, JoinHandle};
+
+use super::super::*;
+use crate::buffers::zeroed;
+use crate::load::testing::Reader;
+use crate::load::{Current, GatedStore, Look, Prefetch};
+use crate::metadata::{NodeMetadata, v3};
+use crate::store::{
+    Cursor, Detail, Key, Listing, MemoryStore, Object, ObjectMeta, Prefix, Profile, Stat, Store,
+    StoreError, Version,
+};
+use crate::sync::{Condvar, mpsc};
+use crate::threads::Class;
+
+/// How far away a store is.
+pub(super) type Place = bool;
+pub(super) const LOCAL: Place = true;
+pub(super) const FAR: Place = false;
+
+const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8],
+    "data_type": "uint8", "fill_value": 1, "codecs": ["bytes"],
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": {"name": "default"}}"#;
+
+/// The elements of the array. The third chunk is absent.
+const ELEMENTS: [u8; 8] = [10, 11, 12, 13, 1, 1, 16, 17];
+
+crate::sync::thread_local! {
+    /// What this thread may do while it asks.
+    static PATIENCE: std::cell::Cell<Patience> = const { std::cell::Cell::new(Patience::Waits) };
+}
+
+/// The array, and who reads it.
+#[derive(Clone)]
+pub(super) struct Case {
+    reader: Arc<Reader>,
+    store: Arc<Slow>,
+    current: Arc<dyn Versions>,
+    known: Arc<dyn Versions>,
+}
+
+/// A store whose reads wait for it.
+#[derive(Debug)]
+struct Slow {
+    store: MemoryStore,
+    is_local: bool,
+    door: Arc<Door>,
+}
+
+#[derive(Debug, Default)]
+struct Door {
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+#[derive(Debug)]
+struct SlowObject {
+    object: Arc<dyn Object>,
+    door: Arc<Door>,
+}
+
+/// The versions of a store, which are known.
+struct Known(Arc<Slow>);
+
+impl Case {
+    pub(super) fn new(place: Place, budget: u64) -> Case {
+        let store = MemoryStore::new();
+        for (rank, chunk) in ELEMENTS
+            .chunks(2)
+            .enumerate()
+            .filter(|(rank, _)| *rank != 2)
+        {
+            let key = Key::parse(format!("c/{rank}").as_bytes()).unwrap();
+            store.insert(key, chunk.to_vec());
+        }
+        let store = Arc::new(Slow {
+            store,
+            is_local: place,
+            door: Arc::default(),
+        });
+        let Ok(NodeMetadata::Array(metadata)) = v3::parse(DOCUMENT.as_bytes()) else {
+            panic!("{DOCUMENT}");
+        };
+        let gated = GatedStore::wrap(Arc::clone(&store) as Arc<dyn Store>);
+        Case {
+            reader: Arc::new(Reader::new(*metadata, gated, budget)),
+            current: Arc::new(Current),
+            known: Arc::new(Known(Arc::clone(&store))),
+            store,
+        }
+    }
+
+    fn versions(&self, is_known: bool) -> &Arc<dyn Versions> {
+        if is_known { &self.known } else { &self.current }
+    }
+
+    /// Reads elements; they are right when there are some.
+    pub(super) fn spawn_read(
+        &self,
+        range: Range<usize>,
+        policy: Policy,
+        patience: Patience,
+        is_known: bool,
+    ) -> JoinHandle<Result<Buffer, Error>> {
+        let case = self.clone();
+        thread::spawn(move || {
+            let (send, receive) = mpsc::channel();
+            let run = Run {
+                array: Arc::clone(&case.reader.array),
+                region: Arc::new(Region::all(&[8])),
+                from: range.start as u64,
+                at: 0,
+                len: range.len(),
+                policy,
+            };
+            let room = Buffer::from(zeroed(range.len()).unwrap());
+            let finish = Box::new(move |bytes| send.send(bytes).unwrap());
+            let versions = case.versions(is_known);
+            PATIENCE.with(|own| own.set(patience));
+            read(&case.reader.loader, versions, [run], room, patience, finish);
+            let bytes = receive.recv().expect("an answer");
+            assert!(receive.recv().is_err(), "one answer");
+            if let Ok(bytes) = &bytes {
+                assert_eq!(bytes[..], ELEMENTS[range]);
+            }
+            bytes
+        })
+    }
+
+    /// Begins to load all chunks.
+    pub(super) fn prefetch(&self, is_known: bool) -> Prefetch {
+        let chunks = (0..4_u64).map(|rank| Dims::from_slice(&[rank]));
+        let Reader { loader, array } = &*self.reader;
+        loader.prefetch(array, self.versions(is_known), chunks)
+    }
+
+    /// Has a thread do what does not read, and waits for it.
+    pub(super) fn look_at_names(&self) {
+        let (send, receive) = mpsc::channel();
+        let threads = self.reader.loader.threads();
+        assert!(threads.submit(Class::Names, move || send.send(()).unwrap()));
+        receive.recv().unwrap();
+    }
+
+    /// Ends the threads.
+    pub(super) fn finish(&self, patience: Duration) -> bool {
+        self.reader.loader.threads().finish(patience)
+    }
+
+    /// Lets the store hang, or not any more.
+    pub(super) fn hang(&self, is_shut: bool) {
+        *lock(&self.store.door.is_shut) = is_shut;
+        self.store.door.opened.notify_all();
+    }
+
+    /// Nothing is under way, and all memory comes back.
+    pub(super) fn end(self, patience: Duration) {
+        assert!(self.finish(patience));
+        let cache = Arc::clone(self.reader.cache());
+        drop(self);
+        while crate::budget::Evict::evict_one(&*cache) {}
+        assert_eq!(cache.budget().used_and_peak().0, 0);
+    }
+}
+
+impl Versions for Known {
+    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
+        let found = self.0.store.stat(&array.stored_key(indices).ok()?).ok()?;
+        Some(found.map(|stat| stat.meta.version))
+    }
+
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
+        Ok(look(&array.stored_key(indices)?)?.map(|meta| meta.version))
+    }
+}
+
+impl Door {
+    fn pass(&self) {
+        let patience = PATIENCE.with(std::cell::Cell::get);
+        assert_eq!(patience, Patience::Waits, "asks the store on this thread");
+        let mut is_shut = lock(&self.is_shut);
+        while *is_shut {
+            is_shut = self
+                .opened
+                .wait(is_shut)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Store for Slow {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        self.store.stat(key)
+    }
+
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        self.store.stat_root()
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        self.door.pass();
+        let opened = self.store.open(key)?;
+        Ok(opened.map(|object| {
+            let door = Arc::clone(&self.door);
+            Arc::new(SlowObject { object, door }) as Arc<dyn Object>
+        }))
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        self.store.list(prefix, after, detail)
+    }
+
+    fn profile(&self) -> Profile {
+        Profile {
+            is_local: self.is_local,
+            most_in_flight: 2,
+            request_bytes: 4,
+        }
+    }
+}
+
+impl Object for SlowObject {
+    fn meta(&self) -> &ObjectMeta {
+        self.object.meta()
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        self.door.pass();
+        self.object.read_at(offset_bytes, buf)
+    }
+
+    fn verify(&self) -> Result<(), StoreError> {
+        self.object.verify()
+    }
+}

@@ -1,0 +1,341 @@
+//! Arrays of a store in memory, read as runs in any order, against their elements one by one.
+
+mod model;
+mod parts;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::load::testing::Reader;
+use crate::load::{Counters, Look};
+use crate::store::{Key, MemoryStore, Version};
+use model::{Compressor, FILL, InStore, Model, Unknown, case, reader};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn runs_are_what_their_elements_are(
+        (model, region) in case(),
+        ranges in proptest::collection::vec(any::<(u64, u64)>(), 3),
+        policy in prop::sample::select(vec![Policy::Whole, Policy::ByCost, Policy::Parts]),
+        small in any::<bool>(),
+        is_known in any::<bool>(),
+        waits in any::<bool>(),
+    ) {
+        let expected = model.run(&region);
+        // Room for a chunk or so, or for all of them.
+        let (reader, store) = model.reader(if small { 2000 } else { 8 << 20 });
+        let patience = if waits { Patience::Waits } else { Patience::Never };
+        let how = (policy, patience);
+        let versions = if is_known { current(&store) } else { unknown(&store) };
+        let total = expected.len() as u64;
+        for range in ranges {
+            let from = range.0 % (total + 1);
+            let len = usize::try_from(range.1 % (total + 1 - from)).unwrap();
+            let mut out = vec![0xee; len];
+            reader.gather(&region, from, &mut out, &versions, how).unwrap();
+            let expected = &expected[usize::try_from(from).unwrap()..][..len];
+            prop_assert_eq!(&out[..], expected);
+            // What was empty in a shard is in no cache.
+            let is_kept = model.per_shard.is_none() && policy == Policy::Whole && !small;
+            prop_assert!(!is_kept || reader.has(&region, (from, len), &InStore(store.clone())));
+        }
+        let past_end = reader.gather(&region, total, &mut [0], &versions, how);
+        prop_assert!(past_end.is_err());
+    }
+}
+
+fn current(store: &Arc<MemoryStore>) -> Arc<dyn Versions> {
+    Arc::new(InStore(Arc::clone(store)))
+}
+
+fn unknown(store: &Arc<MemoryStore>) -> Arc<dyn Versions> {
+    Arc::new(Unknown(InStore(Arc::clone(store))))
+}
+
+const WHOLE: (Policy, Patience) = (Policy::Whole, Patience::Waits);
+
+fn simple() -> Model {
+    Model {
+        shape: vec![8, 8],
+        chunk: vec![4, 4],
+        per_shard: None,
+        item: ("uint16", 2),
+        big: false,
+        reversed: false,
+        compressor: Compressor::Zstd,
+        absent: 0b0100,
+    }
+}
+
+fn count(reader: &Reader) -> (u64, u64) {
+    let counters: &Counters = reader.cache().counters();
+    (
+        counters.decodes.load(Ordering::Relaxed),
+        counters.cache_hits.load(Ordering::Relaxed),
+    )
+}
+
+#[test]
+fn each_chunk_is_asked_for_once_and_a_hit_is_counted_once() {
+    let model = simple();
+    let (reader, store) = model.reader(1 << 20);
+    let region = Region::all(&model.shape);
+    // From within one row of chunks into the next.
+    let mut out = [0; 62];
+    for (expected, why) in [((3, 0), "one is absent"), ((3, 3), "all are in memory")] {
+        reader
+            .gather(&region, 37, &mut out, &current(&store), WHOLE)
+            .unwrap();
+        assert_eq!(count(&reader), expected, "{why}");
+        assert_eq!(out[..], model.run(&region)[37..][..62]);
+    }
+}
+
+#[test]
+fn shards_are_opened_once_for_neighbours() {
+    let model = Model {
+        shape: vec![16],
+        chunk: vec![2],
+        per_shard: Some(vec![4]),
+        absent: 0,
+        ..simple()
+    };
+    let (reader, store) = model.reader(1 << 20);
+    let mut out = [0; 32];
+    let region = Region::all(&model.shape);
+    reader
+        .gather(&region, 0, &mut out, &current(&store), WHOLE)
+        .unwrap();
+    let opened = reader.cache().counters().fetches.load(Ordering::Relaxed);
+    assert_eq!(opened, 2);
+    assert_eq!(out[..], model.run(&region));
+}
+
+#[test]
+fn a_read_of_very_many_chunks_asks_for_some_at_a_time() {
+    let n = 3 * MOST_CHUNKS as u64 + 7;
+    let model = Model {
+        shape: vec![n],
+        chunk: vec![1],
+        item: ("uint8", 1),
+        absent: 0,
+        ..simple()
+    };
+    let region = Region::all(&model.shape);
+    for patience in [Patience::Waits, Patience::Never] {
+        let (reader, store) = model.reader(64 << 20);
+        let mut out = vec![0; usize::try_from(n).unwrap()];
+        let how = (Policy::Whole, patience);
+        reader
+            .gather(&region, 0, &mut out, &unknown(&store), how)
+            .unwrap();
+        assert!(out == model.run(&region), "{patience:?}");
+        assert_eq!(count(&reader), (n, 0));
+    }
+}
+
+#[test]
+fn another_version_is_stale() {
+    struct Before(Option<Version>);
+    impl Versions for Before {
+        fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
+            Some(self.0)
+        }
+        fn version(
+            &self,
+            _: &ChunkedArray,
+            _: &[u64],
+            _: Look<'_>,
+        ) -> Result<Option<Version>, Error> {
+            Ok(self.0)
+        }
+    }
+    let model = simple();
+    let (reader, store) = model.reader(1 << 20);
+    let known = InStore(Arc::clone(&store)).known(&reader.array, &[0, 0]);
+    let before: Arc<dyn Versions> = Arc::new(Before(known.unwrap()));
+    let key = Key::parse(b"c/0/0").unwrap();
+    for bytes in [Some(model.encoded(&[1, 1])), None] {
+        store.remove(&key);
+        if let Some(bytes) = bytes {
+            store.insert(key.clone(), bytes);
+        }
+        let region = Region::all(&model.shape);
+        for policy in [Policy::Whole, Policy::Parts] {
+            let how = (policy, Patience::Waits);
+            let got = reader.gather(&region, 0, &mut [0; 4], &before, how);
+            assert!(matches!(got, Err(Error::Stale)), "{got:?}");
+        }
+        assert!(!reader.has(&region, (0, 4), &*before));
+    }
+    let mut out = [0xee; 4];
+    let region = Region::all(&model.shape);
+    let absent: Arc<dyn Versions> = Arc::new(Before(None));
+    reader.gather(&region, 0, &mut out, &absent, WHOLE).unwrap();
+    assert_eq!(out, [FILL, 0, FILL, 0]);
+}
+
+/// One large chunk of which the second row of elements is read: bytes fetched, chunks decoded,
+/// and chunks decoded in part.
+fn fetched(compressor: Compressor, big: bool, policy: Policy) -> (u64, u64, u64) {
+    use Ordering::Relaxed;
+    let model = Model {
+        shape: vec![64, 512],
+        chunk: vec![64, 512],
+        item: ("uint32", 4),
+        big,
+        compressor,
+        absent: 0,
+        ..simple()
+    };
+    let (reader, store) = model.reader(1 << 20);
+    let region = Region::all(&model.shape);
+    let mut out = [0; 2048];
+    let how = (policy, Patience::Waits);
+    reader
+        .gather(&region, 2048, &mut out, &current(&store), how)
+        .unwrap();
+    assert_eq!(out[..], model.run(&region)[2048..4096]);
+    let counters = reader.cache().counters();
+    (
+        counters.fetched_bytes.load(Relaxed),
+        counters.decodes.load(Relaxed),
+        counters.decodes_partial.load(Relaxed),
+    )
+}
+
+#[test]
+fn no_more_is_read_of_a_chunk_than_is_wanted() {
+    let blosc = |level, blocksize| Compressor::Blosc {
+        // Others make blocks of 64 KiB at least.
+        name: c"zstd",
+        level,
+        shuffle: 1,
+        typesize: 4,
+        blocksize,
+    };
+    let whole = 64 * 512 * 4;
+    assert_eq!(
+        fetched(Compressor::None, false, Policy::Whole),
+        (whole, 1, 0)
+    );
+    for (compressor, big, most) in [
+        (Compressor::None, false, 2048),
+        (Compressor::None, true, 2048),
+        // Header and starts of 32 blocks, read with more; and one or two blocks.
+        (blosc(5, 4096), false, 4096 + 2 * 4200),
+        (blosc(5, 4096), true, 4096 + 2 * 4200),
+        // Copied.
+        (blosc(0, 4096), false, 16 + 2048),
+    ] {
+        let (bytes, decodes, parts) = fetched(compressor, big, Policy::Parts);
+        assert!(bytes <= most, "{bytes} of {compressor:?}");
+        assert_eq!((decodes, parts), (0, 1), "{compressor:?}");
+    }
+    for (compressor, big) in [(Compressor::Zstd, false), (blosc(5, 128 << 10), false)] {
+        let (_, decodes, parts) = fetched(compressor, big, Policy::Parts);
+        assert_eq!((decodes, parts), (1, 0), "{compressor:?}");
+    }
+}
+
+#[test]
+fn damaged_chunks_are_an_error_or_what_they_were() {
+    let blosc = Compressor::Blosc {
+        name: c"lz4",
+        level: 5,
+        shuffle: 0,
+        typesize: 1,
+        blocksize: 256,
+    };
+    let model = Model {
+        shape: vec![4096],
+        chunk: vec![4096],
+        item: ("uint8", 1),
+        compressor: blosc,
+        absent: 0,
+        ..simple()
+    };
+    let region = Region::all(&model.shape);
+    let (_, store) = model.reader(1 << 20);
+    let good = model.encoded(&[0]);
+    let key = Key::parse(b"c/0").unwrap();
+    let mut errors = [0; 2];
+    // Header, starts, and the first block: lengths at first, then what it holds.
+    for at in 0..120 {
+        for flip in [1, 0x80, 0xff] {
+            let mut bad = good.clone();
+            bad[at] ^= flip;
+            store.insert(key.clone(), bad);
+            let mut got = [Policy::Whole, Policy::Parts].map(|policy| {
+                let mut out = [0xee; 100];
+                let reader = reader(&model.document(), &store, 1 << 20);
+                let how = (policy, Patience::Waits);
+                let done = reader.gather(&region, 50, &mut out, &current(&store), how);
+                done.ok().map(|()| out)
+            });
+            for (got, errors) in got.iter().zip(&mut errors) {
+                *errors += u32::from(got.is_none());
+            }
+            let [whole, parts] = &mut got;
+            // Behind what is damaged elsewhere, a part may still be right.
+            if whole.is_some() {
+                assert_eq!(parts, whole, "byte {at} ^ {flip}");
+            }
+        }
+    }
+    let [whole, parts] = errors;
+    assert!(0 < parts && parts <= whole, "{parts} and {whole} errors");
+}
+
+struct PanicsAtFirst(Arc<dyn Versions>);
+
+impl Versions for PanicsAtFirst {
+    fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
+        None
+    }
+
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
+        assert!(indices[0] != 0, "a panic in one load");
+        self.0.version(array, indices, look)
+    }
+}
+
+#[test]
+fn a_panic_in_one_load_ends_the_read() {
+    let model = Model {
+        shape: vec![16],
+        chunk: vec![2],
+        absent: 0,
+        ..simple()
+    };
+    let (reader, store) = model.reader(1 << 20);
+    let versions: Arc<dyn Versions> = Arc::new(PanicsAtFirst(unknown(&store)));
+    let run = Run {
+        array: Arc::clone(&reader.array),
+        region: Arc::new(Region::all(&model.shape)),
+        from: 0,
+        at: 0,
+        len: 32,
+        policy: Policy::Whole,
+    };
+    let (send, receive) = std::sync::mpsc::channel();
+    let out = Buffer::from(vec![0; 32]);
+    let finish = Box::new(move |read: Result<Buffer, Error>| send.send(read.is_ok()).unwrap());
+    read(
+        &reader.loader,
+        &versions,
+        [run],
+        out,
+        Patience::Never,
+        finish,
+    );
+    let told = receive.recv_timeout(std::time::Duration::from_secs(5));
+    assert!(matches!(told, Ok(false)), "{told:?}");
+}

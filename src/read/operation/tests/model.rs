@@ -1,0 +1,409 @@
+//! Arrays as a writer makes them, and their elements one by one.
+
+use std::sync::{Arc, mpsc};
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::buffers::{Buffer, zeroed};
+use crate::codec::{BloscEncoding, blosc_compress};
+use crate::error::Error;
+use crate::grid::{Dims, indices_of};
+use crate::load::testing::Reader;
+use crate::load::{ChunkedArray, Look, Patience, Region, Versions};
+use crate::metadata::{NodeMetadata, v3};
+use crate::read::{Policy, Run, read};
+use crate::store::{Key, MemoryStore, Store, Version};
+
+/// The versions that are in a store.
+pub(super) struct InStore(pub(super) Arc<MemoryStore>);
+
+impl Versions for InStore {
+    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
+        let found = self.0.stat(&array.stored_key(indices).ok()?).ok()?;
+        Some(found.map(|stat| stat.meta.version))
+    }
+
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
+        Ok(look(&array.stored_key(indices)?)?.map(|meta| meta.version))
+    }
+}
+
+/// As [`InStore`], for a reader that knows nothing before it looks.
+pub(super) struct Unknown(pub(super) InStore);
+
+impl Versions for Unknown {
+    fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
+        None
+    }
+
+    fn version(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        look: Look<'_>,
+    ) -> Result<Option<Version>, Error> {
+        self.0.version(array, indices, look)
+    }
+}
+
+impl Reader {
+    /// Fills `out` with bytes of `region` from `from` on.
+    pub(super) fn gather(
+        &self,
+        region: &Region,
+        from: u64,
+        out: &mut [u8],
+        versions: &Arc<dyn Versions>,
+        (policy, patience): (Policy, Patience),
+    ) -> Result<(), Error> {
+        let (send, receive) = mpsc::channel();
+        let run = Run {
+            array: Arc::clone(&self.array),
+            region: Arc::new(region.clone()),
+            from,
+            at: 0,
+            len: out.len(),
+            policy,
+        };
+        let room = Buffer::from(zeroed(out.len()).unwrap());
+        let finish = Box::new(move |read| drop(send.send(read)));
+        read(&self.loader, versions, [run], room, patience, finish);
+        out.copy_from_slice(&receive.recv().unwrap()?);
+        Ok(())
+    }
+
+    /// Whether all of it is in memory.
+    pub(super) fn has(
+        &self,
+        region: &Region,
+        (from, len): (u64, usize),
+        versions: &dyn Versions,
+    ) -> bool {
+        let layout = self.array.layout();
+        let cut = region.cut(layout.shown_grid(), layout.data_type().item_size);
+        let cut = cut.filter(|cut| cut.has(from, len as u64));
+        cut.is_some_and(|cut| {
+            let seen = cut.visit(from, len as u64, |indices, _| {
+                let found = self.loader.peek(&self.array, versions, indices);
+                found.map(drop).ok_or(())
+            });
+            seen.is_ok()
+        })
+    }
+}
+
+/// An array as a writer makes it.
+#[derive(Debug, Clone)]
+pub(super) struct Model {
+    pub(super) shape: Vec<u64>,
+    pub(super) chunk: Vec<u64>,
+    /// Chunks of a shard.
+    pub(super) per_shard: Option<Vec<u64>>,
+    pub(super) item: (&'static str, u64),
+    pub(super) big: bool,
+    /// Chunks are stored with their axes reversed.
+    pub(super) reversed: bool,
+    pub(super) compressor: Compressor,
+    /// Bit i: the i-th chunk is absent.
+    pub(super) absent: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Compressor {
+    None,
+    Zstd,
+    Blosc {
+        name: &'static std::ffi::CStr,
+        level: i32,
+        shuffle: i32,
+        typesize: usize,
+        blocksize: usize,
+    },
+}
+
+impl Compressor {
+    fn encode(self, bytes: Vec<u8>) -> Vec<u8> {
+        match self {
+            Compressor::None => bytes,
+            Compressor::Zstd => {
+                let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
+                let n = zstd_safe::compress(&mut out[..], &bytes, 1).unwrap();
+                out.truncate(n);
+                out
+            }
+            Compressor::Blosc {
+                name,
+                level,
+                shuffle,
+                typesize,
+                blocksize,
+            } => {
+                let encoding = BloscEncoding {
+                    compressor: name,
+                    level,
+                    shuffle,
+                    typesize,
+                    blocksize,
+                };
+                blosc_compress(&encoding, &bytes)
+            }
+        }
+    }
+}
+
+pub(super) fn compressor() -> impl Strategy<Value = Compressor> {
+    let names = vec![c"lz4", c"zstd", c"blosclz"];
+    let blosc = (
+        prop::sample::select(names),
+        prop::sample::select(vec![0, 1, 5]),
+        0..3_i32,
+        1..=16_usize,
+        prop::sample::select(vec![0, 64, 256, 300, 1000, 4096]),
+    );
+    let blosc = blosc.prop_map(
+        |(name, level, shuffle, typesize, blocksize)| Compressor::Blosc {
+            name,
+            level,
+            shuffle,
+            typesize,
+            blocksize,
+        },
+    );
+    prop_oneof![
+        2 => Just(Compressor::None),
+        1 => Just(Compressor::Zstd),
+        5 => blosc,
+    ]
+}
+
+const ITEMS: [(&str, u64); 6] = [
+    ("uint8", 1),
+    ("uint16", 2),
+    ("r24", 3),
+    ("uint32", 4),
+    ("uint64", 8),
+    ("r128", 16),
+];
+
+pub(super) const FILL: u8 = 1;
+
+impl Model {
+    fn stored_shape(&self) -> Vec<u64> {
+        match &self.per_shard {
+            Some(n) => self.chunk.iter().zip(n).map(|(c, n)| c * n).collect(),
+            None => self.chunk.clone(),
+        }
+    }
+
+    fn counts(&self, chunk: &[u64]) -> Vec<u64> {
+        let lengths = self.shape.iter().zip(chunk);
+        lengths.map(|(s, c)| s.div_ceil(*c)).collect()
+    }
+
+    fn is_absent(&self, chunk: &[u64]) -> bool {
+        match crate::grid::rank_of(chunk, &self.counts(&self.chunk)) {
+            Some(rank) => self.absent >> (rank % 64) & 1 == 1,
+            None => true,
+        }
+    }
+
+    fn fill(&self) -> Vec<u8> {
+        let mut fill = vec![0; usize::try_from(self.item.1).unwrap()];
+        fill[0] = FILL;
+        fill
+    }
+
+    fn element(&self, at: &[u64]) -> Vec<u8> {
+        let chunk: Vec<u64> = at.iter().zip(&self.chunk).map(|(i, c)| i / c).collect();
+        if self.is_absent(&chunk) {
+            return self.fill();
+        }
+        let seed = at.iter().fold(7, |sum: u64, i| sum * 31 + i);
+        (0..self.item.1)
+            .map(|k| (seed + k * 57).to_le_bytes()[0])
+            .collect()
+    }
+
+    pub(super) fn encoded(&self, chunk: &[u64]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut stored = self.chunk.clone();
+        if self.reversed {
+            stored.reverse();
+        }
+        for mut within in points(&stored) {
+            if self.reversed {
+                within.reverse();
+            }
+            let corner = chunk.iter().zip(&self.chunk).zip(&within);
+            let at: Vec<u64> = corner.map(|((i, n), j)| i * n + j).collect();
+            let mut element = self.element(&at);
+            if self.big {
+                element.reverse();
+            }
+            bytes.extend(element);
+        }
+        self.compressor.encode(bytes)
+    }
+
+    /// What is stored of the chunk or shard `stored`.
+    fn object(&self, stored: &[u64]) -> Option<Vec<u8>> {
+        let Some(per_shard) = &self.per_shard else {
+            return (!self.is_absent(stored)).then(|| self.encoded(stored));
+        };
+        let (mut body, mut index) = (Vec::new(), Vec::new());
+        for local in points(per_shard) {
+            let corner = stored.iter().zip(per_shard).zip(&local);
+            let chunk: Vec<u64> = corner.map(|((i, n), j)| i * n + j).collect();
+            let entry = if self.is_absent(&chunk) {
+                [u64::MAX; 2]
+            } else {
+                let encoded = self.encoded(&chunk);
+                let entry = [body.len() as u64, encoded.len() as u64];
+                body.extend(encoded);
+                entry
+            };
+            index.extend(entry.map(u64::to_le_bytes).concat());
+        }
+        let any = !body.is_empty();
+        body.extend(index);
+        any.then_some(body)
+    }
+
+    pub(super) fn document(&self) -> String {
+        let mut codecs = vec![if self.item.0.starts_with("uint") && self.item.1 > 1 {
+            let endian = if self.big { "big" } else { "little" };
+            json!({"name": "bytes", "configuration": {"endian": endian}})
+        } else {
+            json!("bytes")
+        }];
+        if self.reversed {
+            let order: Vec<usize> = (0..self.chunk.len()).rev().collect();
+            let transpose = json!({"name": "transpose", "configuration": {"order": order}});
+            codecs.insert(0, transpose);
+        }
+        match self.compressor {
+            Compressor::None => {}
+            Compressor::Zstd => codecs.push(json!({
+                "name": "zstd", "configuration": {"level": 1, "checksum": false}
+            })),
+            // The header of each buffer says what is true.
+            Compressor::Blosc { .. } => codecs.push(json!({"name": "blosc", "configuration": {
+                "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0
+            }})),
+        }
+        if self.per_shard.is_some() {
+            let index = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+            codecs = vec![json!({"name": "sharding_indexed", "configuration": {
+                "chunk_shape": self.chunk, "codecs": codecs, "index_codecs": index
+            }})];
+        }
+        let fill_value = if self.item.0.starts_with("uint") {
+            json!(FILL)
+        } else {
+            json!(self.fill())
+        };
+        let configuration = json!({"chunk_shape": self.stored_shape()});
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": self.shape, "codecs": codecs,
+            "data_type": self.item.0, "fill_value": fill_value,
+            "chunk_grid": {"name": "regular", "configuration": configuration},
+            "chunk_key_encoding": {"name": "default"},
+        })
+        .to_string()
+    }
+
+    pub(super) fn reader(&self, budget: u64) -> (Reader, Arc<MemoryStore>) {
+        let store = Arc::new(MemoryStore::new());
+        for stored in points(&self.counts(&self.stored_shape())) {
+            if let Some(bytes) = self.object(&stored) {
+                let parts: Vec<String> = stored.iter().map(u64::to_string).collect();
+                let key = [&["c".to_owned()], &parts[..]].concat().join("/");
+                store.insert(Key::parse(key.as_bytes()).unwrap(), bytes);
+            }
+        }
+        (reader(&self.document(), &store, budget), store)
+    }
+
+    pub(super) fn run(&self, region: &Region) -> Vec<u8> {
+        let lengths: Vec<u64> = region.order.iter().map(|&a| region.shape[a]).collect();
+        let mut bytes = Vec::new();
+        for file in points(&lengths) {
+            let mut at = region.start.clone();
+            for (&axis, i) in region.order.iter().zip(file) {
+                at[axis] += i;
+            }
+            bytes.extend(self.element(&at));
+        }
+        bytes
+    }
+}
+
+/// All points of a box, in C order.
+fn points(lengths: &[u64]) -> Vec<Dims> {
+    let n = crate::grid::product(lengths).unwrap();
+    (0..n)
+        .map(|rank| indices_of(rank, lengths).unwrap())
+        .collect()
+}
+
+pub(super) fn reader(document: &str, store: &Arc<MemoryStore>, budget: u64) -> Reader {
+    let Ok(NodeMetadata::Array(array)) = v3::parse(document.as_bytes()) else {
+        panic!("{document}");
+    };
+    Reader::new(*array, Arc::clone(store) as Arc<dyn Store>, budget)
+}
+
+pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
+    // Of each axis: its length, that of a chunk, chunks of a shard; the rest for the region.
+    let one = (0..8_u64, 1..5_u64, 1..3_u64, any::<(u64, u64, u64)>());
+    let axes = proptest::collection::vec(one, 0..=5);
+    let flags = any::<(bool, bool, bool, bool)>();
+    let coding = (flags, compressor());
+    let item = prop::sample::select(ITEMS.to_vec());
+    (axes, coding, item, any::<(u64, u64)>()).prop_map(|(axes, coding, item, absent)| {
+        let ((sharded, large, big, reversed), compressor) = coding;
+        // Arrays of five axes stay small.
+        let most = [8, 8, 8, 7, 5, 4][axes.len()];
+        // Chunks of many blocks, of few axes.
+        let scale = if large {
+            [1, 400, 16, 6, 1, 1][axes.len()]
+        } else {
+            1
+        };
+        let shape: Vec<u64> = axes.iter().map(|axis| axis.0.min(most) * scale).collect();
+        let start: Dims = axes
+            .iter()
+            .zip(&shape)
+            .map(|(axis, length)| axis.3.0 % (length + 1))
+            .collect();
+        let lengths = axes.iter().zip(&shape).zip(&start);
+        let lengths = lengths.map(|((axis, length), start)| {
+            let most = length - start;
+            (axis.3.1 % (most + 3)).min(most)
+        });
+        let mut order: smallvec::SmallVec<[usize; 6]> = (0..axes.len()).collect();
+        order.sort_by_key(|&axis| axes[axis].3.2);
+        let region = Region {
+            shape: lengths.collect(),
+            start,
+            order,
+        };
+        let model = Model {
+            shape,
+            chunk: axes.iter().map(|axis| axis.1 * scale).collect(),
+            per_shard: sharded.then(|| axes.iter().map(|axis| axis.2).collect()),
+            reversed,
+            big: big && item.0.starts_with("uint"),
+            item,
+            compressor,
+            absent: absent.0 & absent.1,
+        };
+        (model, region)
+    })
+}

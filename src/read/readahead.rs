@@ -1,0 +1,147 @@
+//! Who reads a run of elements from beginning to end: what such a reader asks for next is loaded
+//! before it does, and what it is done with is said to the cache.
+//!
+//! ```text
+//! rows of chunks     |  done  |  read now      |  next row         |
+//! position                           ^ p
+//! loaded                      [====================)   p, a row, and a few more
+//! finished           [=======)                         left for longer than a stray request
+//! ```
+//!
+//! A read at p wants a row of chunks from p on; the next row is loaded evenly while this one is
+//! read, so that cores have as much to do at its beginning as at its end, and little is in vain when the
+//! reader stops. No more is loaded than the reader's [`Window`] lets.
+
+use super::order::ChunkOrder;
+use super::sequence::{Sequence, Step, stray_bytes};
+use super::window::Window;
+use crate::load::tuning::{LEAD_BYTES, MOST_PLANNED};
+use crate::load::{ChunkedArray, Loader, Region, Versions};
+use crate::sync::{Arc, Mutex, PoisonError};
+
+/// What one handle reads of one array.
+#[derive(Debug, Default)]
+pub struct Readahead(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    sequence: Sequence,
+    window: Window,
+    /// Chunks before this one are finished; `None` until the reader is known as one.
+    finished: Option<u64>,
+}
+
+/// A range of a region that is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Access<'a> {
+    /// The array.
+    pub array: &'a Arc<ChunkedArray>,
+    /// The part of it.
+    pub region: &'a Region,
+    /// The first byte of the region.
+    pub from: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Readahead {
+    /// Whether a read of `len` bytes at `from` goes on where the last one ended. To be asked once
+    /// for each read.
+    pub fn goes_on(&self, from: u64, len: u64) -> bool {
+        let mut state = self.lock();
+        let step = state.sequence.step(from, len);
+        if step == Step::First {
+            state.window = Window::default();
+            state.finished = None;
+        }
+        step == Step::Next
+    }
+
+    /// After a read that [`Readahead::goes_on`]: loads what comes next.
+    pub fn advance(&self, loader: &Arc<Loader>, access: Access<'_>, versions: &Arc<dyn Versions>) {
+        let layout = access.array.layout();
+        let item_size = layout.data_type().item_size;
+        let grid = layout.shown_grid();
+        let order = ChunkOrder::new(access.region, grid, item_size);
+        let (Some(order), Some(chunk_bytes)) = (order, layout.decoded_len()) else {
+            return;
+        };
+        let row = access.region.row_chunks_bytes(grid, item_size);
+        let (Some(row), false) = (row, order.is_empty() || chunk_bytes == 0) else {
+            return;
+        };
+        let mut state = self.lock();
+        if !state.sequence.goes_on() {
+            return;
+        }
+        let first = state.finished;
+        let first = first.unwrap_or_else(|| order.first_left_after(access.from));
+        let finished = state.finish(loader, first, &order, access, versions);
+        let Some(in_order) = state.sequence.in_order() else {
+            return;
+        };
+        if state.window.is_full() {
+            return;
+        }
+        let next = state.sequence.next();
+        // The first chunk that the reader has not touched.
+        let unread = order.number_at(next.saturating_sub(1)) + 1;
+        // A row of chunks that the reader holds is as much as it has read of them, and more.
+        let held = unread.saturating_sub(finished).saturating_mul(chunk_bytes);
+        let window = Window::chunks(loader, in_order.max(held), chunk_bytes);
+        let lead = (LEAD_BYTES / chunk_bytes).max(2 * loader.most_prefetches() as u64);
+        let evenly = order.evenly(next);
+        let wanted = evenly.saturating_add(row / chunk_bytes + lead);
+        // What is held from the first unfinished chunk on has to fit.
+        let fits = loader.held_beside_decodes(access.array);
+        let begin = state.window.planned.max(unread);
+        let end = wanted
+            .min(unread.saturating_add(window))
+            .min(finished.saturating_add(fits))
+            .min(order.len())
+            .min(begin.saturating_add(MOST_PLANNED));
+        if begin >= end {
+            return;
+        }
+        let chunks = (begin..end).map_while(|number| order.indices(number));
+        let prefetch = loader.prefetch(access.array, versions, chunks);
+        state.window.extend(end, prefetch);
+    }
+
+    fn lock(&self) -> crate::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Says to the cache which chunks will not be asked for again, from the one that was
+    /// `finished` last on; which one is next.
+    fn finish(
+        &mut self,
+        loader: &Loader,
+        mut finished: u64,
+        order: &ChunkOrder<'_>,
+        access: Access<'_>,
+        versions: &Arc<dyn Versions>,
+    ) -> u64 {
+        let stray = stray_bytes(access.len);
+        let next = self.sequence.next();
+        let at_end = next >= order.run_len();
+        let left = if at_end {
+            next
+        } else {
+            next.saturating_sub(stray)
+        };
+        while order.end(finished).is_some_and(|end| end <= left) {
+            if let Some(indices) = order.indices(finished)
+                && let Some(Some(version)) = versions.known(access.array, &indices)
+                && let Some(key) = access.array.block_key(version, &indices)
+            {
+                loader.cache().finish(&key);
+            }
+            finished += 1;
+        }
+        self.finished = Some(finished);
+        finished
+    }
+}

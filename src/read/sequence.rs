@@ -1,0 +1,141 @@
+//! Whether reads follow each other: the one rule by which a reader in order is known.
+
+use crate::load::tuning::{
+    LONG_READ_BYTES, OPEN_BYTES, OPEN_READS, SHORT_READ_BYTES, STRAY_BYTES, STRAY_REQUESTS,
+};
+
+/// The reads of one handle.
+#[derive(Debug, Default)]
+pub struct Sequence {
+    /// Where the next read is expected.
+    next: u64,
+    /// Reads in a row that came where they were expected, and their bytes.
+    reads: u64,
+    in_order: u64,
+}
+
+/// What a read is to those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The first of a row.
+    First,
+    /// It goes on where the last one ended.
+    Next,
+}
+
+impl Sequence {
+    /// Notes a read of `len` bytes at `from`.
+    pub fn step(&mut self, from: u64, len: u64) -> Step {
+        // An element that a longer read cuts.
+        if len >= SHORT_READ_BYTES {
+            let end = from.saturating_add(len);
+            if from.abs_diff(self.next) <= self.stray(len) {
+                self.reads += 1;
+                self.in_order = self.in_order.saturating_add(len);
+                self.next = self.next.max(end);
+            } else {
+                self.reads = 1;
+                self.in_order = len;
+                self.next = end;
+            }
+        }
+        // The first read of a file is expected at its beginning, and may be the only one.
+        if self.reads > 1 {
+            Step::Next
+        } else {
+            Step::First
+        }
+    }
+
+    /// How far a read of `len` bytes may be from where it is expected. Long ones overtake each other,
+    /// the more of them there are.
+    fn stray(&self, len: u64) -> u64 {
+        let is_long = len >= LONG_READ_BYTES;
+        match (self.reads < OPEN_READS, is_long) {
+            (true, true) => 2 * len,
+            (true, false) => 0,
+            (false, _) => stray_bytes(len),
+        }
+    }
+
+    /// Where the next read is expected.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether the reader goes on from a read before.
+    pub(super) fn goes_on(&self) -> bool {
+        self.reads > 1
+    }
+
+    /// Bytes that were read in order, once they are enough to load ahead of the reader.
+    pub(super) fn in_order(&self) -> Option<u64> {
+        let is_known = self.reads >= OPEN_READS && self.in_order >= OPEN_BYTES;
+        is_known.then_some(self.in_order)
+    }
+}
+
+/// How far a read of `len` bytes of a known reader may be from where it is expected.
+pub(super) fn stray_bytes(len: u64) -> u64 {
+    if len >= LONG_READ_BYTES {
+        STRAY_BYTES.max(len)
+    } else {
+        len * STRAY_REQUESTS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(reads: &[(u64, u64)]) -> Vec<bool> {
+        let mut sequence = Sequence::default();
+        let reads = reads.iter();
+        reads
+            .map(|&(from, len)| sequence.step(from, len) == Step::Next)
+            .collect()
+    }
+
+    #[test]
+    fn who_goes_on_where_the_last_read_ended_reads_in_order() {
+        let long = LONG_READ_BYTES;
+        let short = 4096;
+        for (reads, expected, why) in [
+            ([(0, short), (short, short)], [false, true], "pages"),
+            ([(0, long), (long, long)], [false, true], "long reads"),
+            ([(4096, short), (8192, short)], [false, true], "anywhere"),
+            ([(0, short), (8192, short)], [false, false], "further on"),
+            ([(4096, short), (0, short)], [false, false], "back"),
+            ([(long, long), (0, long)], [false, true], "overtaken"),
+            ([(9 * long, long), (2 * long, long)], [false; 2], "jumps"),
+        ] {
+            assert_eq!(steps(&reads), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn an_element_that_is_cut_is_no_other_reader() {
+        let reads = [(0, 4096), (4096, 4096), (8192, 100), (8192, 4096)];
+        assert_eq!(steps(&reads), [false, true, true, true]);
+    }
+
+    #[test]
+    fn little_is_not_enough_to_load_ahead() {
+        let mut sequence = Sequence::default();
+        // An image of 27 KiB, page by page.
+        for page in 10..17 {
+            sequence.step(page * 4096, 4096);
+        }
+        assert_eq!(sequence.in_order(), None);
+        for page in 17..26 {
+            sequence.step(page * 4096, 4096);
+        }
+        assert_eq!(sequence.in_order(), Some(64 << 10));
+        // A page fault: two requests around it.
+        let mut fault = Sequence::default();
+        for at in [8 << 20, 9 << 20] {
+            fault.step(at, 1 << 20);
+        }
+        assert_eq!(fault.in_order(), None);
+    }
+}

@@ -1,0 +1,361 @@
+//! Threads that wait, so that nobody else has to.
+//!
+//! Code is synchronous: a job is a closure that may wait for the store, for memory, or for a load
+//! that another thread has begun. So there are as many threads as jobs may wait at once; they have
+//! small stacks, start when there is a job for them, and end when there has been none for a while.
+//!
+//! Each [`Class`] has a limit of its own. Reads that hang in the store leave the threads of others
+//! alone: names can still be looked up. Prefetching begins only while no read is queued, and while
+//! reads and prefetches together are fewer than its limit.
+//!
+//! A job never waits for one that is still queued: who needs the outcome of a queued load takes it
+//! out of the queue ([`Cache`](crate::load::Cache)). So no number of threads is too small.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, spawn_named, wait_timeout};
+
+/// An idle thread ends after this.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The stack of a thread. Decoders keep their state on the heap; documents are parsed here too.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Prefetches that may be queued. Others are not made: they are guesses.
+const MOST_PREFETCHES: usize = 1024;
+
+/// Why a job is done, which decides when it may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Looking at names and attributes, opening, listing.
+    Names,
+    /// Reading bytes that somebody waits for.
+    Read,
+    /// Reading bytes that somebody may ask for.
+    Prefetch,
+}
+
+/// How many jobs of each class may run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of [`Class::Names`].
+    pub names: usize,
+    /// Of [`Class::Read`].
+    pub reads: usize,
+    /// Of [`Class::Read`] and [`Class::Prefetch`] together, for a prefetch to begin.
+    pub prefetches: usize,
+}
+
+/// Cores that this process may use, one at least: those that it may run on (`sched_getaffinity`),
+/// or as many as the CPU quota of its control group is worth, where that is less.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// An elastic set of threads. Dropping it is [`Threads::finish`].
+pub struct Threads {
+    pool: Arc<Pool>,
+}
+
+struct Pool {
+    limits: Limits,
+    state: Mutex<State>,
+    /// There may be a job to begin, or the end was reached.
+    work: Condvar,
+    /// A thread has ended.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    names: Queue,
+    reads: Queue,
+    prefetches: Queue,
+    threads: usize,
+    /// Those that wait for a job.
+    idle: usize,
+    /// Those that were started and have not looked for one yet.
+    arriving: usize,
+    is_finished: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    running: usize,
+}
+
+impl Threads {
+    /// No thread yet: a daemon forks before the first job. Each limit is at least 1.
+    pub fn new(limits: Limits) -> Arc<Threads> {
+        let limits = Limits {
+            names: limits.names.max(1),
+            reads: limits.reads.max(1),
+            prefetches: limits.prefetches.max(1),
+        };
+        Arc::new(Threads {
+            pool: Arc::new(Pool {
+                limits,
+                state: Mutex::new(State::default()),
+                work: Condvar::new(),
+                ended: Condvar::new(),
+            }),
+        })
+    }
+
+    /// How many jobs of each class may run at once.
+    pub fn limits(&self) -> Limits {
+        self.pool.limits
+    }
+
+    /// Leaves `job` to a thread. A panic in it ends there. `false` when it is not done: after
+    /// [`Threads::finish`], or for a prefetch when too many are queued. The job is dropped then, and
+    /// a reply that it holds says EIO.
+    pub fn submit(&self, class: Class, job: impl FnOnce() + Send + 'static) -> bool {
+        let mut state = self.pool.lock();
+        let is_surplus = class == Class::Prefetch && state.prefetches.jobs.len() >= MOST_PREFETCHES;
+        if state.is_finished || is_surplus {
+            drop(state);
+            return false;
+        }
+        state.queue(class).jobs.push_back(Box::new(job));
+        if !self.pool.employ(state) {
+            // Nobody else would: better late, on this thread, than never.
+            self.pool.do_jobs();
+        }
+        true
+    }
+
+    /// Prefetches that would begin at once.
+    pub fn free(&self) -> usize {
+        let state = self.pool.lock();
+        let limits = self.pool.limits;
+        let queued = state.reads.jobs.len() + state.prefetches.jobs.len();
+        let busy = state.reads.running + state.prefetches.running + queued;
+        limits.prefetches.saturating_sub(busy)
+    }
+
+    /// Drops the prefetches that have not begun and lets the threads do all else; waits for that, but
+    /// not longer than `patience`: a store may never answer. What is submitted afterwards is dropped.
+    /// `false` when jobs were left.
+    pub fn finish(&self, patience: Duration) -> bool {
+        let mut state = self.pool.lock();
+        state.is_finished = true;
+        let dropped = std::mem::take(&mut state.prefetches.jobs);
+        drop(state);
+        self.pool.work.notify_all();
+        // What they hold may lead back to us: not under the lock.
+        drop(dropped);
+        // A job may hold the last of us: its thread does not wait for itself.
+        let ourselves = usize::from(is_of_pool(&self.pool));
+        let end = Instant::now().checked_add(patience);
+        let left = || {
+            end.map_or(patience, |end| {
+                end.saturating_duration_since(Instant::now())
+            })
+        };
+        let mut state = self.pool.lock();
+        while state.threads > ourselves {
+            let (next, is_late) = wait_timeout(&self.pool.ended, &self.pool.state, state, left());
+            state = next;
+            if is_late {
+                return state.threads <= ourselves;
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.finish(Duration::from_secs(5));
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads")
+            .field("limits", &self.pool.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// Has one more thread come where a job may begin. `false` when there is no thread at all.
+    fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> bool {
+        if state.startable(self.limits) <= state.idle + state.arriving {
+            drop(state);
+            self.work.notify_one();
+            return true;
+        }
+        state.threads += 1;
+        state.arriving += 1;
+        let number = state.threads;
+        drop(state);
+        let pool = Arc::clone(self);
+        let name = format!("loader-{number}");
+        let spawned = spawn_named(name, STACK_BYTES, move || pool.work());
+        if let Err(error) = spawned {
+            log::debug!("thread {number} did not start: {error}");
+            let mut state = self.lock();
+            state.threads -= 1;
+            state.arriving -= 1;
+            let is_alone = state.threads == 0;
+            drop(state);
+            self.work.notify_one();
+            return !is_alone;
+        }
+        true
+    }
+
+    /// What a thread does from its beginning to its end.
+    fn work(self: Arc<Self>) {
+        let pool = Arc::as_ptr(&self) as usize;
+        POOL.with(|known| known.set(pool));
+        self.lock().arriving -= 1;
+        loop {
+            self.do_jobs();
+            let mut state = self.lock();
+            if state.startable(self.limits) > 0 {
+                continue;
+            }
+            if !state.is_finished {
+                state.idle += 1;
+                let (next, is_late) = wait_timeout(&self.work, &self.state, state, IDLE);
+                state = next;
+                state.idle -= 1;
+                if !is_late || state.startable(self.limits) > 0 {
+                    continue;
+                }
+            }
+            // Jobs that may not begin yet are begun by the thread whose job is in their way.
+            state.threads -= 1;
+            drop(state);
+            self.ended.notify_all();
+            return;
+        }
+    }
+
+    /// Does jobs for as long as there is one that may begin.
+    fn do_jobs(self: &Arc<Self>) {
+        while let Some((class, job)) = self.begin() {
+            CLASS.with(|current| current.set(class));
+            confine("a request", job);
+            self.lock().queue(class).running -= 1;
+        }
+        CLASS.with(|current| current.set(Class::Read));
+    }
+
+    fn begin(self: &Arc<Self>) -> Option<(Class, Job)> {
+        let mut state = self.lock();
+        let class = state.next_class(self.limits)?;
+        let queue = state.queue(class);
+        let job = queue.jobs.pop_front()?;
+        queue.running += 1;
+        // Prefetches stood back while the last read was queued: nobody was called for them.
+        if state.startable(self.limits) > 0 {
+            self.employ(state);
+        }
+        Some((class, job))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn queue(&mut self, class: Class) -> &mut Queue {
+        match class {
+            Class::Names => &mut self.names,
+            Class::Read => &mut self.reads,
+            Class::Prefetch => &mut self.prefetches,
+        }
+    }
+
+    /// Jobs that may begin, of each class in the order in which they do.
+    fn startable_by_class(&self, limits: Limits) -> [(Class, usize); 3] {
+        let within =
+            |queue: &Queue, limit: usize| queue.jobs.len().min(limit.saturating_sub(queue.running));
+        let prefetches = if self.reads.jobs.is_empty() {
+            let limit = limits.prefetches.saturating_sub(self.reads.running);
+            within(&self.prefetches, limit)
+        } else {
+            0
+        };
+        [
+            (Class::Names, within(&self.names, limits.names)),
+            (Class::Read, within(&self.reads, limits.reads)),
+            (Class::Prefetch, prefetches),
+        ]
+    }
+
+    fn startable(&self, limits: Limits) -> usize {
+        let by_class = self.startable_by_class(limits);
+        by_class.iter().map(|(_, jobs)| jobs).sum()
+    }
+
+    fn next_class(&self, limits: Limits) -> Option<Class> {
+        let mut by_class = self.startable_by_class(limits).into_iter();
+        by_class.find(|(_, jobs)| *jobs > 0).map(|(class, _)| class)
+    }
+}
+
+crate::sync::thread_local! {
+    /// The class of the job that this thread does.
+    static CLASS: std::cell::Cell<Class> = const { std::cell::Cell::new(Class::Read) };
+    /// The pool that this thread belongs to.
+    static POOL: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Why this thread does what it does: [`Class::Read`] of a thread that is none of these.
+pub fn current_class() -> Class {
+    CLASS.with(std::cell::Cell::get)
+}
+
+fn is_of_pool(pool: &Arc<Pool>) -> bool {
+    POOL.with(std::cell::Cell::get) == Arc::as_ptr(pool) as usize
+}
+
+/// Runs `body`; a panic in it ends there, in the log. A reply that it held says EIO when it is
+/// dropped by the unwinding.
+pub fn confine(what: &str, body: impl FnOnce()) {
+    // The locks of this crate are taken over when poisoned, and guard states that hold between
+    // any two statements; so nothing half done is seen afterwards.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+        log::error!(
+            "internal error in {what}, please report it: {}",
+            message_of(&*panic)
+        );
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// Runs `body` as a thread does whose job nobody waits for.
+#[cfg(test)]
+#[cfg(feature = "model")]
+pub(crate) fn prefetching<T>(body: impl FnOnce() -> T) -> T {
+    CLASS.with(|current| current.set(Class::Prefetch));
+    let done = body();
+    CLASS.with(|current| current.set(Class::Read));
+    done
+}
+
+#[cfg(test)]
+#[cfg(feature = "model")]
+mod schedules;
+#[cfg(test)]
+mod tests;

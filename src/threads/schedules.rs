@@ -1,0 +1,223 @@
+//! Every job is done once, within the limits, and the end waits for all that somebody waits for.
+
+use shuttle::thread;
+
+use super::*;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::mpsc;
+use crate::sync::schedules::check;
+
+const LIMITS: Limits = Limits {
+    names: 1,
+    reads: 2,
+    prefetches: 2,
+};
+
+/// For ever, so that what waits in vain is found.
+const FOR_EVER: Duration = Duration::MAX;
+
+/// Jobs of one class that were begun and ended.
+#[derive(Default)]
+struct Tally {
+    running: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Tally {
+    /// A job that must not find more than `limit` of its kind beside it.
+    fn job(self: &Arc<Self>, limit: usize) -> impl FnOnce() + Send + 'static {
+        let tally = Arc::clone(self);
+        move || {
+            let running = tally.running.fetch_add(1, Ordering::SeqCst) + 1;
+            assert!(running <= limit, "{running} jobs beside each other");
+            tally.running.fetch_sub(1, Ordering::SeqCst);
+            tally.done.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn done(&self) -> usize {
+        self.done.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn every_job_is_done_once_within_the_limit_of_its_class() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let tallies: [Arc<Tally>; 3] = Default::default();
+        let submitters: Vec<_> = (0..2)
+            .map(|_| {
+                let (threads, tallies) = (Arc::clone(&threads), tallies.clone());
+                thread::spawn(move || {
+                    let [names, reads, prefetches] = &tallies;
+                    for _ in 0..2 {
+                        assert!(threads.submit(Class::Prefetch, prefetches.job(LIMITS.prefetches)));
+                        assert!(threads.submit(Class::Read, reads.job(LIMITS.reads)));
+                        assert!(threads.submit(Class::Names, names.job(LIMITS.names)));
+                    }
+                })
+            })
+            .collect();
+        for submitter in submitters {
+            submitter.join().unwrap();
+        }
+        assert!(threads.finish(FOR_EVER));
+        let [names, reads, prefetches] = &tallies;
+        assert_eq!((names.done(), reads.done()), (4, 4));
+        assert!(prefetches.done() <= 4);
+        // Those that were dropped are gone, too.
+        assert!(tallies.iter().all(|tally| Arc::strong_count(tally) == 1));
+    });
+}
+
+#[test]
+fn prefetches_are_done_when_nothing_else_is_to_be_done() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let (send, receive) = mpsc::channel();
+        for class in [Class::Prefetch, Class::Read, Class::Prefetch] {
+            let send = send.clone();
+            assert!(threads.submit(class, move || send.send(()).unwrap()));
+        }
+        for _ in 0..3 {
+            receive.recv().unwrap();
+        }
+    });
+}
+
+/// Prefetches stand back for a read while it is queued, not while it runs.
+#[test]
+fn what_may_begin_has_a_thread_that_comes_for_it() {
+    check(|| {
+        let threads = Threads::new(Limits {
+            names: 1,
+            reads: 1,
+            prefetches: 3,
+        });
+        let (go, gone) = mpsc::channel();
+        let (done, end) = mpsc::channel();
+        assert!(threads.submit(Class::Read, || ()));
+        // It waits for both prefetches, of which the first waits for the second.
+        assert!(threads.submit(Class::Read, move || {
+            gone.recv().unwrap();
+            done.send(()).unwrap();
+        }));
+        let (first, second) = mpsc::channel();
+        assert!(threads.submit(Class::Prefetch, move || {
+            second.recv().unwrap();
+            go.send(()).unwrap();
+        }));
+        assert!(threads.submit(Class::Prefetch, move || first.send(()).unwrap()));
+        end.recv().unwrap();
+    });
+}
+
+#[test]
+fn jobs_submit_jobs() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let (send, receive) = mpsc::channel();
+        for _ in 0..2 {
+            let (inner, send) = (Arc::clone(&threads), send.clone());
+            assert!(threads.submit(Class::Read, move || {
+                let (last, sender) = (Arc::clone(&inner), send.clone());
+                assert!(inner.submit(Class::Read, move || {
+                    assert!(last.submit(Class::Names, move || sender.send(()).unwrap()));
+                }));
+            }));
+        }
+        drop(send);
+        for _ in 0..2 {
+            receive.recv().unwrap();
+        }
+        assert!(threads.finish(FOR_EVER));
+    });
+}
+
+#[test]
+fn a_panic_ends_with_its_job() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let done = Arc::new(Tally::default());
+        for _ in 0..2 {
+            assert!(threads.submit(Class::Read, || {
+                std::panic::resume_unwind(Box::new("a mistake"));
+            }));
+            assert!(threads.submit(Class::Read, done.job(2)));
+        }
+        assert!(threads.finish(FOR_EVER));
+        assert_eq!(done.done(), 2);
+    });
+}
+
+#[test]
+fn the_end_waits_for_each_job_that_was_accepted() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let (done, accepted) = (Arc::new(Tally::default()), Arc::new(AtomicUsize::new(0)));
+        let submitters: Vec<_> = (0..2)
+            .map(|_| {
+                let (threads, done) = (Arc::clone(&threads), Arc::clone(&done));
+                let accepted = Arc::clone(&accepted);
+                thread::spawn(move || {
+                    for class in [Class::Read, Class::Names] {
+                        // Its own end may submit another one, which is accepted or not.
+                        let inner = (Arc::clone(&threads), done.job(4), Arc::clone(&accepted));
+                        let job = done.job(4);
+                        let is_accepted = threads.submit(class, move || {
+                            job();
+                            let (threads, job, accepted) = inner;
+                            let is_accepted = threads.submit(Class::Read, job);
+                            accepted.fetch_add(usize::from(is_accepted), Ordering::SeqCst);
+                        });
+                        accepted.fetch_add(usize::from(is_accepted), Ordering::SeqCst);
+                    }
+                })
+            })
+            .collect();
+        assert!(threads.finish(FOR_EVER));
+        assert!(!threads.submit(Class::Read, || unreachable!("it is the end")));
+        for submitter in submitters {
+            submitter.join().unwrap();
+        }
+        assert_eq!(done.done(), accepted.load(Ordering::SeqCst));
+        // Whoever submitted, nothing is left of the jobs.
+        assert_eq!(Arc::strong_count(&done), 1);
+    });
+}
+
+#[test]
+fn a_job_may_hold_the_last_of_the_threads() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let (send, receive) = mpsc::channel();
+        for _ in 0..2 {
+            let (held, send) = (Arc::clone(&threads), send.clone());
+            assert!(threads.submit(Class::Read, move || {
+                drop(held);
+                send.send(()).unwrap();
+            }));
+        }
+        drop((threads, send));
+        for _ in 0..2 {
+            receive.recv().unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_job_that_hangs() {
+    check(|| {
+        let threads = Threads::new(LIMITS);
+        let (go, hang) = mpsc::channel::<()>();
+        let (begun, is_begun) = mpsc::channel();
+        assert!(threads.submit(Class::Read, move || {
+            begun.send(()).unwrap();
+            let _ = hang.recv();
+        }));
+        is_begun.recv().unwrap();
+        assert!(!threads.finish(Duration::ZERO));
+        drop(go);
+        assert!(threads.finish(FOR_EVER));
+    });
+}

@@ -1,0 +1,248 @@
+//! A store that is far away: how often it is asked, how many requests are under way, and who waits.
+//!
+//! Times are printed (`--nocapture`) and not asserted: a machine under load must not fail here.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![cfg(debug_assertions)]
+
+mod common;
+
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use zarr_mount::load::Patience;
+use zarr_mount::store::testing::{Faulty, Gate, Kind, Recording, Slow, wrap};
+use zarr_mount::store::{Key, MemoryStore, Store};
+use zarr_mount::threads::Class;
+use zarr_mount::view::{FileFormat, View, ViewKind, ViewOptions};
+
+use common::{files, open, read, read_at, view, walk};
+
+/// What one request takes, and how many may be under way.
+const LATENCY: Duration = Duration::from_millis(50);
+const IN_FLIGHT: usize = 64;
+
+/// For what cannot take long, on a machine of any load.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn key(key: &str) -> Key {
+    Key::parse(key.as_bytes()).unwrap()
+}
+
+/// A v3 array of `n_chunks` chunks of 64 KiB, uncompressed, in one shard or in a file each.
+fn put_array(store: &MemoryStore, path: &str, n_chunks: usize, is_sharded: bool) {
+    const CHUNK: usize = 64 << 10;
+    let bytes = r#"[{"name": "bytes"}]"#;
+    let shape = n_chunks * CHUNK;
+    let (stored, codecs) = if is_sharded {
+        let codec = format!(
+            r#"[{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [{CHUNK}],
+            "codecs": {bytes}, "index_codecs": [{{"name": "bytes",
+            "configuration": {{"endian": "little"}}}}]}}}}]"#
+        );
+        (shape, codec)
+    } else {
+        (CHUNK, bytes.to_owned())
+    };
+    let document = format!(
+        r#"{{"zarr_format": 3, "node_type": "array", "shape": [{shape}], "data_type": "uint8",
+        "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [{stored}]}}}},
+        "chunk_key_encoding": {{"name": "v2"}}, "fill_value": 0, "codecs": {codecs}}}"#
+    );
+    store.insert(key(&format!("{path}/zarr.json")), document);
+    let chunks = (0..n_chunks).map(|n| vec![byte_of(n); CHUNK]);
+    if is_sharded {
+        let mut shard = chunks.collect::<Vec<_>>().concat();
+        for n in 0..n_chunks {
+            shard.extend(((n * CHUNK) as u64).to_le_bytes());
+            shard.extend((CHUNK as u64).to_le_bytes());
+        }
+        return store.insert(key(&format!("{path}/0")), shard);
+    }
+    for (n, chunk) in chunks.enumerate() {
+        store.insert(key(&format!("{path}/{n}")), chunk);
+    }
+}
+
+fn byte_of(chunk: usize) -> u8 {
+    u8::try_from(chunk % 251).unwrap() + 1
+}
+
+fn options(kind: ViewKind, immutable: bool) -> ViewOptions {
+    let mut options = ViewOptions {
+        views: vec![kind],
+        immutable,
+        ..ViewOptions::default()
+    };
+    options.arrays.files = vec![FileFormat::Raw];
+    options
+}
+
+/// A view of `store` where each request takes its time, and what counts them.
+fn far(store: MemoryStore, options: ViewOptions) -> (Arc<View>, Arc<Recording>, Arc<Slow>) {
+    let slow = Arc::new(Slow::new(LATENCY, IN_FLIGHT));
+    let recording = Arc::new(Recording::default());
+    let store = wrap(Arc::new(store) as Arc<dyn Store>, &slow);
+    (view(wrap(store, &recording), options), recording, slow)
+}
+
+/// Reads the file at `path` from beginning to end, as the kernel does for one reader.
+fn read_in_order(view: &Arc<View>, path: &str) -> Vec<u8> {
+    let file = open(view, path).unwrap().unwrap();
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < file.len() {
+        bytes.extend(read_at(&file, bytes.len() as u64, 1 << 20).unwrap());
+    }
+    bytes
+}
+
+#[test]
+fn a_whole_array_takes_one_request_a_chunk_and_as_many_at_once_as_there_may_be() {
+    let store = MemoryStore::new();
+    let n = 1024;
+    put_array(&store, "a", n, false);
+    let (view, recording, slow) = far(store, options(ViewKind::Arrays, true));
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    recording.clear();
+    let begun = Instant::now();
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < file.len() {
+        bytes.extend(read_at(&file, bytes.len() as u64, 1 << 20).unwrap());
+    }
+    println!(
+        "{n} chunks of 64 KiB: {:.2} s of {:.2} s allowed, {} requests, {} in flight",
+        begun.elapsed().as_secs_f64(),
+        1.15 * (LATENCY * u32::try_from(n / IN_FLIGHT + 4).unwrap()).as_secs_f64(),
+        recording.requests(),
+        slow.most_in_flight(),
+    );
+    for (n, chunk) in bytes.chunks(64 << 10).enumerate() {
+        assert!(chunk.iter().all(|&byte| byte == byte_of(n)), "chunk {n}");
+    }
+    assert_eq!(recording.count(Kind::Fetch), n);
+    assert!(recording.requests() <= n + 8, "{}", recording.requests());
+    assert!(
+        slow.most_in_flight() > IN_FLIGHT / 2,
+        "{}",
+        slow.most_in_flight()
+    );
+    assert!(
+        slow.most_in_flight() <= IN_FLIGHT + 8,
+        "{}",
+        slow.most_in_flight()
+    );
+    let (used, peak) = view.loader().cache().budget().used_and_peak();
+    let limit = view.loader().cache().budget().limit();
+    assert!(
+        used <= limit && peak <= limit,
+        "{used} and {peak} of {limit}"
+    );
+}
+
+#[test]
+fn a_chunk_takes_few_requests_and_none_again() {
+    for is_sharded in [false, true] {
+        let store = MemoryStore::new();
+        put_array(&store, "a", 4, is_sharded);
+        let (view, recording, _) = far(store, options(ViewKind::Chunks, true));
+        // The array is known, the chunk is not.
+        let (directory, _) = walk(&view, "a").unwrap().unwrap();
+        walk(&view, "a/3").unwrap().unwrap();
+        recording.clear();
+        let found = view.lookup(directory, b"1").unwrap().unwrap();
+        let file = view.open(found.id).unwrap().unwrap().file;
+        let opened = recording.requests();
+        let bytes = read_at(&file, 0, 64 << 10).unwrap();
+        assert_eq!(bytes, vec![byte_of(1); 64 << 10]);
+        let all = recording.requests();
+        println!("sharded {is_sharded}: {all} requests, {opened} before the read");
+        let (most, most_of_read) = if is_sharded { (3, 2) } else { (3, 1) };
+        assert!(all <= most, "{all}: {:?}", recording.calls());
+        assert!(all - opened <= most_of_read, "{:?}", recording.calls());
+        recording.clear();
+        let found = view.lookup(directory, b"1").unwrap().unwrap();
+        let file = view.open(found.id).unwrap().unwrap().file;
+        assert_eq!(read_at(&file, 0, 64 << 10).unwrap(), bytes);
+        assert_eq!(recording.requests(), 0, "{:?}", recording.calls());
+    }
+}
+
+#[test]
+fn many_readers_of_many_arrays_wait_side_by_side() {
+    let time = |n: usize| {
+        let store = MemoryStore::new();
+        for array in 0..n {
+            put_array(&store, &format!("a{array}"), 2, false);
+        }
+        let (view, _, slow) = far(store, options(ViewKind::Arrays, true));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for array in 0..n {
+                let view = &view;
+                scope.spawn(move || {
+                    let bytes = read_in_order(view, &format!("a{array}.raw"));
+                    assert!(bytes.iter().all(|&byte| byte == 1 || byte == 2));
+                    assert_eq!(bytes.len(), 2 * (64 << 10));
+                });
+            }
+        });
+        (begun.elapsed(), slow.most_in_flight())
+    };
+    let (one, _) = time(1);
+    let (many, in_flight) = time(32);
+    println!(
+        "32 readers: {:.2} of the time of one, {in_flight} in flight",
+        many.as_secs_f64() / one.as_secs_f64()
+    );
+    assert!(in_flight >= 32, "{in_flight}");
+}
+
+#[test]
+fn reads_that_hang_leave_memory_and_names_alone() {
+    let store = MemoryStore::new();
+    put_array(&store, "a", 80, false);
+    put_array(&store, "b", 1, false);
+    let gate = Arc::new(Gate::default());
+    let slow = Arc::new(Slow::new(Duration::ZERO, IN_FLIGHT));
+    let faulty = Arc::new(Faulty::default());
+    let store = wrap(Arc::new(store) as Arc<dyn Store>, &slow);
+    let mut both = options(ViewKind::Chunks, false);
+    both.views.push(ViewKind::Arrays);
+    let view = view(wrap(store, &faulty), both);
+    let warm = open(&view, "arrays/b.raw").unwrap().unwrap();
+    assert!(read_at(&warm, 0, 64 << 10).is_ok());
+    let cold: Vec<_> = (1..72)
+        .map(|n| open(&view, &format!("chunks/a/{n}")).unwrap().unwrap())
+        .collect();
+    faulty.hang_chunks(Arc::clone(&gate));
+    let (send, replies) = mpsc::channel();
+    for file in &cold {
+        let send = send.clone();
+        file.read(1, 4096, Patience::Never, move |read| {
+            send.send(read.map(<[u8]>::to_vec)).unwrap();
+        });
+    }
+    while gate.waiting() < IN_FLIGHT {
+        std::thread::yield_now();
+    }
+    // What is in memory is answered on the spot, and names are looked up.
+    let (tell, told) = mpsc::channel();
+    warm.read(0, 4096, Patience::Never, move |read| {
+        tell.send(read.map(<[u8]>::to_vec)).unwrap();
+    });
+    assert_eq!(told.try_recv().unwrap().unwrap(), [byte_of(0); 4096]);
+    let (tell, told) = mpsc::channel();
+    let looking = Arc::clone(&view);
+    view.threads().submit(Class::Names, move || {
+        let (found, _) = walk(&looking, "chunks/b/0").unwrap().unwrap();
+        assert!(looking.attributes(found).unwrap().is_some());
+        tell.send(files(&looking, "chunks/b").len()).unwrap();
+    });
+    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), 2);
+    assert!(replies.try_recv().is_err(), "those still hang");
+    gate.open();
+    for _ in &cold {
+        assert_eq!(replies.recv_timeout(PATIENCE).unwrap().unwrap().len(), 4096);
+    }
+    assert_eq!(read(&view, "chunks/b/0").unwrap().unwrap().len(), 64 << 10);
+}
