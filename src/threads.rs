@@ -319,6 +319,21 @@ pub fn current_class() -> Class {
     CLASS.with(std::cell::Cell::get)
 }
 
+/// Runs `body` as a thread does whose job is of `class`.
+pub fn as_class<T>(class: Class, body: impl FnOnce() -> T) -> T {
+    /// Ends it, also by a panic.
+    struct Before(Class);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CLASS.with(|current| current.set(self.0));
+        }
+    }
+
+    let _before = Before(CLASS.with(|current| current.replace(class)));
+    body()
+}
+
 fn is_of_pool(pool: &Arc<Pool>) -> bool {
     POOL.with(std::cell::Cell::get) == Arc::as_ptr(pool) as usize
 }
@@ -342,16 +357,6 @@ fn message_of(panic: &(dyn Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-/// Runs `body` as a thread does whose job nobody waits for.
-#[cfg(test)]
-#[cfg(feature = "model")]
-pub(crate) fn prefetching<T>(body: impl FnOnce() -> T) -> T {
-    CLASS.with(|current| current.set(Class::Prefetch));
-    let done = body();
-    CLASS.with(|current| current.set(Class::Read));
-    done
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::load::Counters;
-use crate::threads::{Class, Threads, confine};
+use crate::threads::{Class, Threads, as_class, confine};
 use crate::view::{Attributes, View, VnodeId};
 
 use attr::file_attr;
@@ -118,7 +118,7 @@ impl ZarrFs {
     /// another one.
     fn answer(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
         if let Some(_permit) = self.0.events.may_wait() {
-            return confine(what, || request(&self.0));
+            return confine(what, || as_class(Class::Names, || request(&self.0)));
         }
         let core = Arc::clone(&self.0);
         self.0.threads.submit(Class::Names, move || request(&core));

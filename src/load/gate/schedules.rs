@@ -5,7 +5,7 @@ use shuttle::thread;
 use super::*;
 use crate::sync::Arc;
 use crate::sync::schedules::check;
-use crate::threads::prefetching;
+use crate::threads::as_class;
 
 /// Those who are inside by the count of those who come in: awaited ones, and prefetches.
 #[derive(Default)]
@@ -49,7 +49,7 @@ fn crowd(gate: &Arc<Gate>, is_right: impl Fn((usize, usize)) -> bool + Copy + Se
                 if number < 3 {
                     pass();
                 } else {
-                    prefetching(pass);
+                    as_class(Class::Prefetch, pass);
                 }
             })
         })
@@ -102,7 +102,7 @@ fn no_permit_is_left_over_while_somebody_waits() {
                     if number < 1 {
                         stay();
                     } else {
-                        prefetching(stay);
+                        as_class(Class::Prefetch, stay);
                     }
                 })
             })

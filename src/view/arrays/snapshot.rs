@@ -54,6 +54,8 @@ pub(in crate::view) struct Snapshot {
     /// Readers that have it open.
     handles: AtomicUsize,
     clean: AtomicBool,
+    /// Taken by the one who moves the moment.
+    moving: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -128,6 +130,7 @@ impl Snapshot {
             inputs: Arc::clone(&file.inputs),
             handles: AtomicUsize::new(0),
             clean: AtomicBool::new(false),
+            moving: Mutex::default(),
             state: Mutex::new(State {
                 since: SystemTime::now(),
                 entered: HashSet::new(),
@@ -180,17 +183,24 @@ impl Snapshot {
     }
 
     /// Makes this the store as it is now; `false` when it is not, or too much was read to say. The store
-    /// is asked without the lock, which every read takes: if more was read meanwhile, it is asked again.
+    /// is asked without the lock, which every read takes: if another one moved it meanwhile, it is asked
+    /// again.
     pub(super) fn moves_to_now(&self) -> bool {
         if self.immutable {
             return true;
         }
+        let asked = SystemTime::now();
+        // One asks for all who open the file meanwhile; reads go on.
+        let _alone = lock(&self.moving);
         loop {
             let now = SystemTime::now();
             let (seen, directories, moves) = {
                 let state = lock(&self.state);
                 if state.stale || state.overflowed {
                     return false;
+                }
+                if state.since >= asked {
+                    return true;
                 }
                 let seen: Vec<_> = state.seen.values().cloned().collect();
                 let directories = if self.audience.is_limited() {
@@ -207,7 +217,8 @@ impl Snapshot {
             if state.stale || state.overflowed {
                 return false;
             }
-            if (state.seen.len(), state.moves) == (seen.len(), moves) {
+            // What was looked at for the first time meanwhile is older than the moment before, and there.
+            if state.moves == moves {
                 state.moves += 1;
                 state.directories.clear();
                 state.since = state.since.max(now);
