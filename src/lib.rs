@@ -65,18 +65,18 @@
 //!
 //! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements. A
 //! read plans it once ([`plain::Plan`]), and walks the chunks of each run once
-//! ([`read::read`](fn@read::read)): it copies those that are in memory, and asks for the others; each is
+//! ([`read::ReadOperation`]): it copies those that are in memory, and asks for the others; each is
 //! copied by the thread that brings it, and the thread that brings the last one replies.
 //!
 //! ```text
-//! not in memory                              15 functions in 8 files
+//! not in memory                              12 functions in 8 files
 //!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/arrays/reading  read
-//!     -> read/operation  read, go_on, ask, ask_whole -> load/loader  ask -> load/cache  run, land
-//!     -> load/loader  load_latest -> load/cache  load_as, land -> load/decode  decode
+//!     -> read/operation  go_on, ask -> load/loader  ask -> load/cache  run, land, load_as, land
+//!     -> load/decode  decode
 //! ```
 //!
-//! Who reads in order is noticed by one rule ([`read`]): chunks are loaded as far ahead of a reader as it
-//! has read in order, for files of chunks (`read::files`) and for whole arrays (`read::readahead`), and
+//! One rule tells which readers read in order ([`read`]): chunks are loaded as far ahead of such a reader
+//! as it has read in order, for files of chunks (`read::files`) and for whole arrays (`read::readahead`), and
 //! the cache is told what will not be asked for again. Every constant of this is in `load::tuning`.
 //!
 //! # Identity and freshness

@@ -11,7 +11,7 @@ use zarr_mount::load::{
     Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Look, Patience, Shards, Sources,
     Versions,
 };
-use zarr_mount::read::{Policy, Region, Run, read};
+use zarr_mount::read::{Policy, ReadOperation, Region, Run};
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store, Version};
 use zarr_mount::threads::{Limits, Threads};
 use zarr_mount_benches::codec::Codec;
@@ -29,15 +29,6 @@ impl Versions for Current {
     fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
         let found = self.0.stat(&array.stored_key(indices).ok()?).ok()?;
         Some(found.map(|stat| stat.meta.version))
-    }
-
-    fn version(
-        &self,
-        array: &ChunkedArray,
-        indices: &[u64],
-        look: Look<'_>,
-    ) -> Result<Option<Version>, Error> {
-        Ok(look(&array.stored_key(indices)?)?.map(|meta| meta.version))
     }
 }
 
@@ -107,7 +98,7 @@ fn gather(criterion: &mut Criterion) {
                 let (send, receive) = mpsc::channel();
                 let finish = Box::new(move |out| drop(send.send(out)));
                 let out = Buffer::from(zeroed(READ_BYTES).expect("there is memory"));
-                read(&loader, &versions, [run], out, Patience::Waits, finish);
+                ReadOperation::new(&loader, &versions, [run].into_iter(), out, finish).go_on(Patience::Waits);
                 let out = receive.recv().expect("it is always called");
                 out.expect("made above");
                 from = (from + 2 * READ_BYTES as u64) % (whole - READ_BYTES as u64);

@@ -77,7 +77,7 @@ impl ChunkedArray {
         Some(self.key(version, Part::EncodedChunk { rank }))
     }
 
-    fn rank(&self, indices: &[u64]) -> Option<u64> {
+    pub(super) fn rank(&self, indices: &[u64]) -> Option<u64> {
         rank_of(indices, self.layout.shown_grid().counts())
     }
 

@@ -20,7 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use smallvec::SmallVec;
 
-use super::block::{Block, BlockKey};
+use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
 use super::counters::Counters;
 use super::spent::Spent;
@@ -45,13 +45,23 @@ pub type Answer = Option<Arc<Block>>;
 /// Called with the answer, or with why there is none.
 pub type Done = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
+/// Makes a block.
+pub(super) type LoadBlock = Box<dyn FnOnce() -> Result<Block, Error> + Send>;
+
 /// A load that has not begun.
 pub(super) enum Load {
     /// Of the block that the key of the flight names.
-    Block(Box<dyn FnOnce() -> Result<Block, Error> + Send>),
-    /// Of a chunk whose version is found on the way, and under which the block is kept.
-    /// It is told whether somebody waits for it.
-    Latest(Box<dyn FnOnce(bool) -> Result<Answer, Error> + Send>),
+    Block(LoadBlock),
+    /// Of a chunk in the version that this finds.
+    Latest(Box<dyn FnOnce() -> Result<Found, Error> + Send>),
+}
+
+/// A chunk in the version that was found.
+pub(super) enum Found {
+    /// It needs no load.
+    Known(Answer),
+    /// The block that it is, and its load.
+    Block(BlockKey, LoadBlock),
 }
 
 /// Names a flight.
@@ -59,17 +69,15 @@ pub(super) enum Load {
 pub(super) enum FlightKey {
     /// A block of a known version.
     Block(BlockKey),
-    /// A chunk of an array in the version that a reader of many versions finds: its address, as long
-    /// as it lives, and a key whose version says nothing.
-    Latest(usize, BlockKey),
-}
-
-/// What [`Cache::ask`] did.
-pub(super) enum Asked {
-    /// The block is here; the load was dropped, and [`Done`] is given back uncalled.
-    Here(Arc<Block>, Option<Done>),
-    /// [`Done`] will be called when the load ends, which is queued or under way.
-    Pending,
+    /// A chunk of an array in the version that a reader of many objects finds.
+    Latest {
+        /// The address of the reader, which lives as long as the flight.
+        reader: usize,
+        /// The array.
+        array: ReaderIdentity,
+        /// The rank of the chunk.
+        rank: u64,
+    },
 }
 
 /// Blocks by key, and flights.
@@ -235,9 +243,10 @@ impl Cache {
         answer?.ok_or(Error::Stale)
     }
 
-    /// Has `load` done by whoever is the first to [`Cache::run`] it, unless the block is here, or
-    /// expected already. Without `done`, nobody waits for it yet.
-    pub(super) fn ask(&self, key: FlightKey, load: Load, done: Option<Done>) -> Asked {
+    /// Calls `done` with the block if it is here. Else `load` is queued, unless a load of the block is
+    /// queued or under way already: `done` is called when it ends, and the caller has somebody
+    /// [`Cache::run`] it where this returns `true`. Without `done`, nobody waits for the block yet.
+    pub(super) fn ask(&self, key: FlightKey, load: Load, done: Option<Done>) -> bool {
         let mut state = self.lock();
         if let FlightKey::Block(key) = &key
             && let Some(block) = match done {
@@ -247,17 +256,18 @@ impl Cache {
             }
         {
             drop(state);
-            if done.is_some() {
+            if let Some(done) = done {
                 self.used(key, &block);
+                done(Ok(Some(block)));
             }
-            return Asked::Here(block, done);
+            return false;
         }
         if let Some(flight) = state.flights.get_mut(&key) {
             if let Some(done) = done {
                 flight.waiting.push(done);
                 Counters::add(&self.counters.cache_joins);
             }
-            return Asked::Pending;
+            return true;
         }
         let is_prefetch = done.is_none();
         let flight = Flight {
@@ -266,7 +276,7 @@ impl Cache {
             waiting: done.into_iter().collect(),
         };
         state.flights.insert(key, flight);
-        Asked::Pending
+        true
     }
 
     /// Does a queued load on this thread, if it is still queued.
@@ -286,8 +296,15 @@ impl Cache {
                 self.count_load(is_awaited);
                 let _ = self.land(key, || load().map(Arc::new).map(Some), is_awaited);
             }
-            // What it loads is counted under its own key.
-            Load::Latest(load) => drop(self.land(key, || load(is_awaited), is_awaited)),
+            // The block is counted under its own key.
+            Load::Latest(find) => drop(self.land(
+                key,
+                || match find()? {
+                    Found::Known(answer) => Ok(answer),
+                    Found::Block(key, load) => self.load_as(key, load, is_awaited).map(Some),
+                },
+                is_awaited,
+            )),
         });
     }
 
@@ -430,7 +447,7 @@ impl Drop for Landing<'_> {
                 state.blocks.put(*key, Arc::clone(block))
             }
             // It was loaded ahead under its own key, and is asked for by now.
-            (FlightKey::Latest(..), Ok(Some(block))) if !waiting.is_empty() => {
+            (FlightKey::Latest { .. }, Ok(Some(block))) if !waiting.is_empty() => {
                 block.is_ahead.store(false, Ordering::Relaxed);
                 None
             }

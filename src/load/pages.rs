@@ -4,10 +4,10 @@
 use std::hash::BuildHasher;
 
 use super::block::{Block, BlockKey, Owner, Part};
-use super::cache::{Asked, FlightKey, Load};
-use super::loader::{Loader, Patience, Prefetch};
+use super::cache::{FlightKey, Load};
+use super::loader::{Loader, Patience};
+use super::prefetch::Prefetch;
 use super::slice::Slice;
-use super::steps::Steps;
 use super::tuning::{LEAST_PAGE_BYTES, MOST_PAGE_BYTES, PAGES_SHARE};
 use super::whole::NAMES;
 use crate::error::Error;
@@ -138,7 +138,7 @@ impl Loader {
     ) -> Prefetch {
         let mut keys = Vec::new();
         for (key, load) in numbers.filter_map(|number| self.page_flight(pages, number)) {
-            if matches!(self.cache().ask(key, load, None), Asked::Pending) {
+            if self.cache().ask(key, load, None) {
                 keys.push(key);
             }
         }
@@ -146,13 +146,10 @@ impl Loader {
     }
 
     fn begin_page(self: &Arc<Self>, pages: &Arc<Pages>, number: u64) {
-        let Some((key, load)) = self.page_flight(pages, number) else {
-            return;
-        };
-        if matches!(self.cache().ask(key, load, None), Asked::Pending) {
-            let cache = Arc::clone(self.cache());
-            let steps = Steps::new(1, move |_| cache.run(key));
-            self.side_by_side(&steps, 1, Patience::Never);
+        if let Some((key, load)) = self.page_flight(pages, number)
+            && self.cache().ask(key, load, None)
+        {
+            self.run_all(vec![key], 1, 1, Patience::Never);
         }
     }
 

@@ -9,22 +9,20 @@ use crate::sync::Arc;
 /// A chunk to be loaded.
 #[derive(Clone)]
 pub struct Request {
-    /// Of this array,
+    /// The array.
     pub array: Arc<ChunkedArray>,
-    /// the shown chunk,
+    /// The chunk, by its indices in the shown grid.
     pub indices: Dims,
-    /// in this version,
+    /// The version of it.
     pub origin: Origin,
-    /// in this form.
-    pub form: Form,
 }
 
 /// The version of a chunk that is asked for.
 #[derive(Clone)]
 pub enum Origin {
     /// That of an opened object, in which the chunk must be.
-    Object(Arc<dyn Object>),
-    /// The one that these say.
+    Object(Arc<dyn Object>, Form),
+    /// The one that these say, decoded.
     Versions(Arc<dyn Versions>),
 }
 
@@ -46,7 +44,8 @@ pub trait Versions: Send + Sync + 'static {
     /// without asking the store: the inner `None` when the object is absent, and read as fill values.
     fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>>;
 
-    /// As [`Versions::known`], where `look` may be called to find out.
+    /// As [`Versions::known`], where `look` may be called to find out. By default the version is the
+    /// one that is in the store now.
     ///
     /// # Errors
     /// Those of `look`; [`Error::Stale`] when what is there now is not what is read.
@@ -55,7 +54,10 @@ pub trait Versions: Send + Sync + 'static {
         array: &ChunkedArray,
         indices: &[u64],
         look: Look<'_>,
-    ) -> Result<Option<Version>, Error>;
+    ) -> Result<Option<Version>, Error> {
+        let found = look(&array.stored_key(indices)?)?;
+        Ok(found.map(|meta| meta.version))
+    }
 
     /// Chunks were loaded ahead: what has to be asked about them can be asked now. What goes
     /// wrong is left for a read to find.
@@ -69,15 +71,5 @@ pub struct Current;
 impl Versions for Current {
     fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
         None
-    }
-
-    fn version(
-        &self,
-        array: &ChunkedArray,
-        indices: &[u64],
-        look: Look<'_>,
-    ) -> Result<Option<Version>, Error> {
-        let found = look(&array.stored_key(indices)?)?;
-        Ok(found.map(|meta| meta.version))
     }
 }

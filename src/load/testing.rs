@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::{
     Block, Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, LocatedChunk, Shards,
-    Sources,
+    Sources, Versions,
 };
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::hierarchy::{ArrayNode, Document};
 use crate::metadata::ArrayMetadata;
-use crate::store::{Key, MemoryStore, Object, Prefix, Store};
+use crate::store::{Key, MemoryStore, Object, Prefix, Store, Version};
 use crate::sync::Arc;
 use crate::threads::{Limits, Threads};
 
@@ -77,6 +77,16 @@ impl Reader {
         indices: &[u64],
     ) -> Result<Arc<Block>, Error> {
         self.loader.decoded(&self.array, object, indices)
+    }
+}
+
+/// The versions that are in a store, known at once.
+pub(crate) struct InStore(pub(crate) Arc<dyn Store>);
+
+impl Versions for InStore {
+    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
+        let found = self.0.stat(&array.stored_key(indices).ok()?).ok()?;
+        Some(found.map(|stat| stat.meta.version))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A byte range of an array, out of the chunks that it lies in; and what will be read next.
 //!
-//! [`Region`] and [`ChunkOrder`] are the plan: which chunks, in which order. A [`read`](fn@read)
+//! [`Region`] and [`ChunkOrder`] are the plan: which chunks, in which order. A [`ReadOperation`]
 //! walks it once, copies what is ready, and replies when the last chunk has come. [`Readahead`]
 //! notices who reads in order, and has the loader fetch what comes next.
 
@@ -15,7 +15,7 @@ mod window;
 pub use crate::load::Region;
 pub use files::FileReaders;
 pub use keys::KeyReadahead;
-pub use operation::{Finish, Policy, Run, read};
+pub use operation::{Finish, Policy, ReadOperation, Run};
 pub use order::ChunkOrder;
 pub use readahead::{Access, Readahead};
 pub use sequence::{Sequence, Step};

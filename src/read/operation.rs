@@ -12,7 +12,7 @@ use crate::grid::Dims;
 use crate::load::region::{Cut, Piece, Space};
 use crate::load::tuning::MOST_CHUNKS;
 use crate::load::{
-    Answer, ChunkedArray, Deadline, Form, Keeps, Loader, Origin, Patience, Region, Request, Steps,
+    Answer, ChunkedArray, Deadline, Done, Keeps, Loader, Origin, Patience, Region, Request, Steps,
     Terms, Versions, Wanted,
 };
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -51,35 +51,15 @@ pub struct Run {
 /// Called with the output, or with why there is none.
 pub type Finish = Box<dyn FnOnce(Result<Buffer, Error>) + Send>;
 
-/// Fills `out` with `runs`, in the versions that `versions` say, and calls `finish`: before this
-/// returns, or on the thread that brings the last chunk. With [`Patience::Never`] no request to the
-/// store is made on this thread. `finish` gets [`Error::Stale`] when a stored object is no longer of
-/// its version, [`Error::Chunk`] when its bytes are wrong, [`Error::Store`] when it cannot be read,
-/// and errors of memory and time.
-pub fn read(
-    loader: &Arc<Loader>,
-    versions: &Arc<dyn Versions>,
-    runs: impl IntoIterator<Item = Run>,
+/// A read of which no chunk is asked for, or all that were asked for have come.
+pub struct ReadOperation {
+    loader: Arc<Loader>,
+    versions: Arc<dyn Versions>,
+    deadline: Deadline,
+    /// The runs that are not walked yet, the next one last.
+    left: Vec<Run>,
     out: Buffer,
-    patience: Patience,
     finish: Finish,
-) {
-    let mut left = Vec::new();
-    for run in runs {
-        if !run.add_in_parts(&mut left) {
-            return finish(Err(Error::Panicked));
-        }
-    }
-    left.reverse();
-    let task = Task {
-        loader: Arc::clone(loader),
-        versions: Arc::clone(versions),
-        deadline: loader.deadline(),
-        left,
-        out,
-        finish,
-    };
-    task.go_on(patience);
 }
 
 impl Run {
@@ -93,37 +73,17 @@ impl Run {
         cut.has(self.from, self.len as u64).then_some(cut)
     }
 
-    /// Adds the run to `runs`, in parts that touch no more chunks than are asked for at once; `false`
-    /// when the array has no such bytes.
-    fn add_in_parts(self, runs: &mut Vec<Run>) -> bool {
-        let Some(cut) = self.cut() else { return false };
-        if self.len <= 1 || cut.n_chunks(self.from, self.len as u64) <= MOST_CHUNKS as u64 {
-            runs.push(self);
-            return true;
-        }
+    /// The run in two parts.
+    fn halves(self) -> [Run; 2] {
         let half = self.len / 2;
         let second = Run {
-            region: Arc::clone(&self.region),
-            array: Arc::clone(&self.array),
             from: self.from + half as u64,
             at: self.at + half,
             len: self.len - half,
-            policy: self.policy,
+            ..self.clone()
         };
-        let first = Run { len: half, ..self };
-        first.add_in_parts(runs) && second.add_in_parts(runs)
+        [Run { len: half, ..self }, second]
     }
-}
-
-/// A read while no chunk of it is asked for.
-struct Task {
-    loader: Arc<Loader>,
-    versions: Arc<dyn Versions>,
-    deadline: Deadline,
-    /// The runs that are not walked yet, the next one last.
-    left: Vec<Run>,
-    out: Buffer,
-    finish: Finish,
 }
 
 /// The chunks of one run that were not in memory.
@@ -145,60 +105,89 @@ struct Missing {
     pieces: SmallVec<[Piece; 2]>,
 }
 
-/// A read whose chunks were asked for.
-struct Operation {
+/// A read that waits for the chunks that it asked for.
+struct PendingRead {
     /// Shares that are not given back yet.
-    pending: AtomicUsize,
+    shares: AtomicUsize,
     state: Mutex<State>,
 }
 
 struct State {
     /// `None` only at the end.
-    task: Option<Task>,
+    operation: Option<ReadOperation>,
     error: Option<Error>,
 }
 
-/// A part of an operation that somebody has to do. When it is dropped undone, by a panic or because
-/// the mount ends, the operation fails.
-struct Share(Option<Arc<Operation>>);
+/// A part of a pending read that a thread has to do. When it is dropped undone, by a panic or because
+/// the mount ends, the read fails.
+struct Share(Option<Arc<PendingRead>>);
 
-impl Task {
-    /// Walks the runs that are left, for as long as this thread brings the last chunk of what was
-    /// asked for.
-    fn go_on(self, patience: Patience) {
-        let mut task = self;
+impl ReadOperation {
+    /// Fills `out` with `runs`, in the versions that `versions` say, and calls `finish` once.
+    ///
+    /// `finish` gets [`Error::Stale`] when a stored object is no longer of its version,
+    /// [`Error::Chunk`] when its bytes are wrong, [`Error::Store`] when it cannot be read, and errors
+    /// of memory and time.
+    pub fn new(
+        loader: &Arc<Loader>,
+        versions: &Arc<dyn Versions>,
+        runs: impl DoubleEndedIterator<Item = Run>,
+        out: Buffer,
+        finish: Finish,
+    ) -> ReadOperation {
+        ReadOperation {
+            loader: Arc::clone(loader),
+            versions: Arc::clone(versions),
+            deadline: loader.deadline(),
+            left: runs.rev().collect(),
+            out,
+            finish,
+        }
+    }
+
+    /// Walks the runs that are left, for as long as this thread brings the last chunk that was asked
+    /// for: `finish` is called before this returns, or on the thread that brings the last chunk. With
+    /// [`Patience::Never`] no request to the store is made on this thread.
+    pub fn go_on(self, patience: Patience) {
+        let mut operation = self;
         loop {
             let (mut walks, mut n_missing) = (SmallVec::<[Walk; 1]>::new(), 0);
             while n_missing < MOST_CHUNKS
-                && let Some(run) = task.left.pop()
+                && let Some(run) = operation.left.pop()
             {
-                match task.walk(run) {
-                    Ok(walk) if walk.missing.is_empty() => {}
-                    Ok(walk) => {
+                match operation.walk(run) {
+                    Ok(None) => {}
+                    Ok(Some(walk)) => {
                         n_missing += walk.missing.len();
                         walks.push(walk);
                     }
-                    Err(error) => return (task.finish)(Err(error)),
+                    Err(error) => return (operation.finish)(Err(error)),
                 }
             }
             if walks.is_empty() {
-                return (task.finish)(Ok(task.out));
+                return (operation.finish)(Ok(operation.out));
             }
-            match Operation::ask(task, walks, patience) {
-                Some(whole) => task = whole,
+            match operation.ask(walks, patience) {
+                Some(whole) => operation = whole,
                 None => return,
             }
         }
     }
 
-    /// Copies what is in memory of `run` to its place.
-    fn walk(&mut self, mut run: Run) -> Result<Walk, Error> {
+    /// Copies what is in memory of `run` to its place; gives what is not. A run that touches more
+    /// chunks than are asked for at once is left in two parts.
+    fn walk(&mut self, mut run: Run) -> Result<Option<Walk>, Error> {
         if run.policy == Policy::ByCost && run.array.parts().is_none() {
             run.policy = Policy::Whole;
         }
+        let (cut, len) = (run.cut().ok_or(Error::Panicked)?, run.len as u64);
+        // No byte is in two chunks.
+        if run.len > MOST_CHUNKS && cut.n_chunks(run.from, len) > MOST_CHUNKS as u64 {
+            self.left.extend(run.halves().into_iter().rev());
+            return Ok(None);
+        }
         let out = part_of(&mut self.out, &run)?;
         let mut missing = Vec::new();
-        let (cut, len) = (run.cut().ok_or(Error::Panicked)?, run.len as u64);
         cut.visit(run.from, len, |indices, pieces| {
             self.deadline
                 .check(|| format!("{}: {len} bytes", run.array.prefix()))?;
@@ -211,73 +200,72 @@ impl Task {
             });
             Ok(())
         })?;
+        if missing.is_empty() {
+            return Ok(None);
+        }
         let chunk = cut.chunk().clone();
-        Ok(Walk {
-            shared: Arc::new(SharedRun { run, chunk }),
-            missing,
-        })
+        let shared = Arc::new(SharedRun { run, chunk });
+        Ok(Some(Walk { shared, missing }))
     }
-}
 
-impl Operation {
-    /// Asks for what is missing. Gives the task back when this thread has brought the last chunk.
-    fn ask(task: Task, walks: SmallVec<[Walk; 1]>, patience: Patience) -> Option<Task> {
-        let (loader, versions) = (Arc::clone(&task.loader), Arc::clone(&task.versions));
-        let operation = Arc::new(Operation {
+    /// Asks for what is missing. Gives the operation back when this thread has brought the last chunk.
+    fn ask(self, walks: SmallVec<[Walk; 1]>, patience: Patience) -> Option<ReadOperation> {
+        let (loader, versions) = (Arc::clone(&self.loader), Arc::clone(&self.versions));
+        let pending = Arc::new(PendingRead {
             // This thread's own, until all is asked for.
-            pending: AtomicUsize::new(1),
+            shares: AtomicUsize::new(1),
             state: Mutex::new(State {
-                task: Some(task),
+                operation: Some(self),
                 error: None,
             }),
         });
-        let own = Share(Some(Arc::clone(&operation)));
+        let own = Share(Some(Arc::clone(&pending)));
         for Walk { shared, missing } in walks {
             match shared.run.policy {
                 Policy::Whole => {
-                    operation.ask_whole(&loader, &versions, &shared, missing, patience);
+                    let missing = missing.into_iter();
+                    let requests =
+                        missing.map(|missing| pending.request(&versions, &shared, missing));
+                    loader.ask(requests, patience);
                 }
                 Policy::ByCost | Policy::Parts => {
-                    operation.ask_parts(&loader, &versions, shared, missing, patience);
+                    pending.ask_parts(&loader, &versions, shared, missing, patience);
                 }
             }
         }
         own.give_back(Ok(()))
     }
+}
 
+impl PendingRead {
     fn share(self: &Arc<Self>) -> Share {
-        self.pending.fetch_add(1, Ordering::Relaxed);
+        self.shares.fetch_add(1, Ordering::Relaxed);
         Share(Some(Arc::clone(self)))
     }
 
-    fn ask_whole(
+    /// A request for a whole chunk, and what is done with it when it has come.
+    fn request(
         self: &Arc<Self>,
-        loader: &Arc<Loader>,
         versions: &Arc<dyn Versions>,
         shared: &Arc<SharedRun>,
-        missing: Vec<Missing>,
-        patience: Patience,
-    ) {
-        let requests = missing.into_iter().map(|missing| {
-            let Missing { indices, pieces } = missing;
-            let request = Request {
-                array: Arc::clone(&shared.run.array),
-                indices,
-                origin: Origin::Versions(Arc::clone(versions)),
-                form: Form::Decoded,
-            };
-            let (share, shared) = (self.share(), Arc::clone(shared));
-            let done = move |answer: Result<Answer, Error>| {
-                let copied = answer.and_then(|answer| {
-                    share.with_output(&shared.run, |out| {
-                        deliver(&shared.run.array, &shared.chunk, &pieces, &answer, out)
-                    })
-                });
-                share.end(copied);
-            };
-            (request, Box::new(done) as crate::load::Done)
-        });
-        loader.ask(requests, patience);
+        missing: Missing,
+    ) -> (Request, Done) {
+        let Missing { indices, pieces } = missing;
+        let request = Request {
+            array: Arc::clone(&shared.run.array),
+            indices,
+            origin: Origin::Versions(Arc::clone(versions)),
+        };
+        let (share, shared) = (self.share(), Arc::clone(shared));
+        let done = move |answer: Result<Answer, Error>| {
+            let copied = answer.and_then(|answer| {
+                share.with_output(&shared.run, |out| {
+                    deliver(&shared.run.array, &shared.chunk, &pieces, &answer, out)
+                })
+            });
+            share.end(copied);
+        };
+        (request, Box::new(done))
     }
 
     /// Reads parts of chunks: on this thread where that costs less than to wake another one, else side
@@ -297,7 +285,7 @@ impl Operation {
             for missing in missing {
                 let Missing { indices, pieces } = missing;
                 // Alone, this thread keeps nobody from the output while it reads to it.
-                let is_alone = self.pending.load(Ordering::Relaxed) == 1;
+                let is_alone = self.shares.load(Ordering::Relaxed) == 1;
                 let share = self.share();
                 let read = if is_alone {
                     share.with_output(&shared.run, |out| {
@@ -332,8 +320,27 @@ impl Operation {
                 share.end(read);
             }
         });
-        // Shares that nobody takes are dropped, which fails the operation.
+        // Shares that nobody takes are dropped, which fails the read.
         loader.side_by_side(&steps, lanes, patience);
+    }
+
+    fn end_share(&self, result: Result<(), Error>) -> Option<ReadOperation> {
+        let mut state = lock(&self.state);
+        if let Err(error) = result {
+            state.error.get_or_insert(error);
+        }
+        if self.shares.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return None;
+        }
+        let (operation, error) = (state.operation.take()?, state.error.take());
+        drop(state);
+        match error {
+            None => Some(operation),
+            Some(error) => {
+                (operation.finish)(Err(error));
+                None
+            }
+        }
     }
 }
 
@@ -344,52 +351,30 @@ impl Share {
         run: &Run,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let operation = self.0.as_ref().ok_or(Error::Panicked)?;
-        let mut state = lock(&operation.state);
-        let task = state.task.as_mut().ok_or(Error::Panicked)?;
-        fill(part_of(&mut task.out, run)?)
+        let pending = self.0.as_ref().ok_or(Error::Panicked)?;
+        let mut state = lock(&pending.state);
+        let operation = state.operation.as_mut().ok_or(Error::Panicked)?;
+        fill(part_of(&mut operation.out, run)?)
     }
 
     /// As [`Share::give_back`], by a thread that may wait: it goes on with what is left.
     fn end(self, result: Result<(), Error>) {
-        if let Some(task) = self.give_back(result) {
-            task.go_on(Patience::Waits);
+        if let Some(operation) = self.give_back(result) {
+            operation.go_on(Patience::Waits);
         }
     }
 
-    /// The end of this share. The last one ends the operation: with an error, or by giving the task
-    /// back.
-    fn give_back(mut self, result: Result<(), Error>) -> Option<Task> {
+    /// The end of this share. The last one ends the wait: with an error, or by giving the operation back.
+    fn give_back(mut self, result: Result<(), Error>) -> Option<ReadOperation> {
         self.0.take()?.end_share(result)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if let Some(operation) = self.0.take() {
+        if let Some(pending) = self.0.take() {
             // Nothing is left to go on with after an error.
-            drop(operation.end_share(Err(Error::Panicked)));
-        }
-    }
-}
-
-impl Operation {
-    fn end_share(&self, result: Result<(), Error>) -> Option<Task> {
-        let mut state = lock(&self.state);
-        if let Err(error) = result {
-            state.error.get_or_insert(error);
-        }
-        if self.pending.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return None;
-        }
-        let (task, error) = (state.task.take()?, state.error.take());
-        drop(state);
-        match error {
-            None => Some(task),
-            Some(error) => {
-                (task.finish)(Err(error));
-                None
-            }
+            drop(pending.end_share(Err(Error::Panicked)));
         }
     }
 }
@@ -405,10 +390,9 @@ impl SharedRun {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let array = &self.run.array;
-        let Some((version, chunk)) = loader.find(array, versions, indices, Keeps::Object)? else {
+        let Some((key, chunk)) = loader.find(array, versions, indices, Keeps::Object)? else {
             return deliver(array, &self.chunk, pieces, &None, out);
         };
-        let key = array.block_key(version, indices).ok_or(Error::Panicked)?;
         let terms = match self.run.policy {
             Policy::Parts => Terms::Half,
             Policy::Whole | Policy::ByCost => Terms::Spent(key),

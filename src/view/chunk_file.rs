@@ -104,14 +104,14 @@ impl ChunkFile {
 
     /// Calls `done` with all of the chunk, of which `len` bytes are read.
     pub(super) fn load(self: &Arc<Self>, loader: &Arc<Loader>, len: usize, done: Done) {
+        let form = match self.array.form {
+            Form::Decoded => load::Form::Decoded,
+            Form::Encoded | Form::Stored => load::Form::Encoded,
+        };
         let request = Request {
             array: Arc::clone(&self.array.chunked),
             indices: self.indices.clone(),
-            origin: Origin::Object(Arc::clone(&self.object)),
-            form: match self.array.form {
-                Form::Decoded => load::Form::Decoded,
-                Form::Encoded | Form::Stored => load::Form::Encoded,
-            },
+            origin: Origin::Object(Arc::clone(&self.object), form),
         };
         let (chunk, cache) = (Arc::clone(self), Arc::clone(loader.cache()));
         let done: Done = Box::new(move |answer| {

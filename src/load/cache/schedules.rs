@@ -3,6 +3,7 @@
 use shuttle::thread::{self, JoinHandle};
 
 use super::*;
+use crate::load::Shards;
 use crate::load::block::chunk_key;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::schedules::check;
@@ -57,9 +58,7 @@ impl Case {
         let case = self.clone();
         let load = Load::Block(Box::new(move || case.load()));
         let key = FlightKey::Block(chunk_key(rank));
-        if let Asked::Here(block, Some(done)) = self.cache.ask(key, load, done) {
-            done(Ok(Some(block)));
-        }
+        self.cache.ask(key, load, done);
     }
 
     /// Asks, does the load if it is queued, and waits for the answer.
@@ -208,19 +207,24 @@ fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
     check(|| {
         let case = Case::new(1 << 20);
         let latest = |case: Case| {
-            let key = FlightKey::Latest(1, chunk_key(9));
+            let array = ReaderIdentity {
+                array: 1,
+                shards: Shards::Keep,
+                decoded_len: None,
+            };
+            let key = FlightKey::Latest {
+                reader: 1,
+                array,
+                rank: 9,
+            };
             let (send, receive) = mpsc::channel();
             let done: Done = Box::new(move |answer| send.send(answer).unwrap());
             let inner = case.clone();
-            let load = Load::Latest(Box::new(move |is_awaited| {
-                let load = || inner.load();
-                let loaded = inner.cache.load_as(chunk_key(0), load, is_awaited);
-                loaded.map(Some)
+            let load = Load::Latest(Box::new(move || {
+                let load = Box::new(move || inner.load());
+                Ok(Found::Block(chunk_key(0), load))
             }));
-            assert!(matches!(
-                case.cache.ask(key, load, Some(done)),
-                Asked::Pending
-            ));
+            assert!(case.cache.ask(key, load, Some(done)));
             case.cache.run(key);
             assert_right(&receive.recv().unwrap().unwrap().unwrap());
         };

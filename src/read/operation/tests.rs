@@ -6,10 +6,10 @@ mod parts;
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::testing::Reader;
-use crate::load::{Counters, Look};
+use crate::load::testing::{InStore, Reader};
+use crate::load::{Counters, Current, Look};
 use crate::store::{Key, MemoryStore, Version};
-use model::{Compressor, FILL, InStore, Model, Unknown, case, reader};
+use model::{Compressor, FILL, Model, case, reader};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
@@ -28,7 +28,7 @@ proptest! {
         let (reader, store) = model.reader(if small { 2000 } else { 8 << 20 });
         let patience = if waits { Patience::Waits } else { Patience::Never };
         let how = (policy, patience);
-        let versions = if is_known { current(&store) } else { unknown(&store) };
+        let versions = if is_known { current(&store) } else { Arc::new(Current) as Arc<dyn Versions> };
         let total = expected.len() as u64;
         for range in ranges {
             let from = range.0 % (total + 1);
@@ -47,11 +47,7 @@ proptest! {
 }
 
 fn current(store: &Arc<MemoryStore>) -> Arc<dyn Versions> {
-    Arc::new(InStore(Arc::clone(store)))
-}
-
-fn unknown(store: &Arc<MemoryStore>) -> Arc<dyn Versions> {
-    Arc::new(Unknown(InStore(Arc::clone(store))))
+    Arc::new(InStore(Arc::<MemoryStore>::clone(store)))
 }
 
 const WHOLE: (Policy, Patience) = (Policy::Whole, Patience::Waits);
@@ -125,11 +121,17 @@ fn a_read_of_very_many_chunks_asks_for_some_at_a_time() {
     };
     let region = Region::all(&model.shape);
     for patience in [Patience::Waits, Patience::Never] {
-        let (reader, store) = model.reader(64 << 20);
+        let (reader, _) = model.reader(64 << 20);
         let mut out = vec![0; usize::try_from(n).unwrap()];
         let how = (Policy::Whole, patience);
         reader
-            .gather(&region, 0, &mut out, &unknown(&store), how)
+            .gather(
+                &region,
+                0,
+                &mut out,
+                &(Arc::new(Current) as Arc<dyn Versions>),
+                how,
+            )
             .unwrap();
         assert!(out == model.run(&region), "{patience:?}");
         assert_eq!(count(&reader), (n, 0));
@@ -154,7 +156,7 @@ fn another_version_is_stale() {
     }
     let model = simple();
     let (reader, store) = model.reader(1 << 20);
-    let known = InStore(Arc::clone(&store)).known(&reader.array, &[0, 0]);
+    let known = InStore(Arc::<MemoryStore>::clone(&store)).known(&reader.array, &[0, 0]);
     let before: Arc<dyn Versions> = Arc::new(Before(known.unwrap()));
     let key = Key::parse(b"c/0/0").unwrap();
     for bytes in [Some(model.encoded(&[1, 1])), None] {
@@ -289,7 +291,7 @@ fn damaged_chunks_are_an_error_or_what_they_were() {
     assert!(0 < parts && parts <= whole, "{parts} and {whole} errors");
 }
 
-struct PanicsAtFirst(Arc<dyn Versions>);
+struct PanicsAtFirst;
 
 impl Versions for PanicsAtFirst {
     fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
@@ -303,7 +305,7 @@ impl Versions for PanicsAtFirst {
         look: Look<'_>,
     ) -> Result<Option<Version>, Error> {
         assert!(indices[0] != 0, "a panic in one load");
-        self.0.version(array, indices, look)
+        Current.version(array, indices, look)
     }
 }
 
@@ -315,8 +317,8 @@ fn a_panic_in_one_load_ends_the_read() {
         absent: 0,
         ..simple()
     };
-    let (reader, store) = model.reader(1 << 20);
-    let versions: Arc<dyn Versions> = Arc::new(PanicsAtFirst(unknown(&store)));
+    let (reader, _) = model.reader(1 << 20);
+    let versions: Arc<dyn Versions> = Arc::new(PanicsAtFirst);
     let run = Run {
         array: Arc::clone(&reader.array),
         region: Arc::new(Region::all(&model.shape)),
@@ -328,14 +330,8 @@ fn a_panic_in_one_load_ends_the_read() {
     let (send, receive) = std::sync::mpsc::channel();
     let out = Buffer::from(vec![0; 32]);
     let finish = Box::new(move |read: Result<Buffer, Error>| send.send(read.is_ok()).unwrap());
-    read(
-        &reader.loader,
-        &versions,
-        [run],
-        out,
-        Patience::Never,
-        finish,
-    );
+    ReadOperation::new(&reader.loader, &versions, [run].into_iter(), out, finish)
+        .go_on(Patience::Never);
     let told = receive.recv_timeout(std::time::Duration::from_secs(5));
     assert!(matches!(told, Ok(false)), "{told:?}");
 }

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::load::tuning::LONG_READ_BYTES;
 use crate::load::{ChunkLayout, Loader, Patience, Pending, Versions};
 use crate::plain::{Elements, Plan, PlannedRun};
-use crate::read::{self, Access, Policy, Readahead, Region, Run};
+use crate::read::{Access, Policy, ReadOperation, Readahead, Region, Run};
 use crate::threads::Class;
 
 /// An opened file of the arrays view: a layout, and the versions of chunks that are shown.
@@ -196,7 +196,7 @@ impl PlainOpen {
             patience,
         };
         let finish = Box::new(move |out| ended.reply(out, reply));
-        read::read(loader, &versions, runs, out, patience, finish);
+        ReadOperation::new(loader, &versions, runs.into_iter(), out, finish).go_on(patience);
         for Ahead {
             array,
             region,

@@ -7,12 +7,12 @@ use shuttle::thread::{self, JoinHandle};
 
 use super::super::*;
 use crate::buffers::zeroed;
-use crate::load::testing::Reader;
-use crate::load::{Current, GatedStore, Look, Prefetch};
+use crate::load::testing::{InStore, Reader};
+use crate::load::{Current, GatedStore, Prefetch};
 use crate::metadata::{NodeMetadata, v3};
 use crate::store::{
     Cursor, Detail, Key, Listing, MemoryStore, Object, ObjectMeta, Prefix, Profile, Stat, Store,
-    StoreError, Version,
+    StoreError,
 };
 use crate::sync::{Condvar, mpsc};
 use crate::threads::Class;
@@ -47,7 +47,7 @@ pub(super) struct Case {
 /// A store whose reads wait for it.
 #[derive(Debug)]
 struct Slow {
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
     is_local: bool,
     door: Arc<Door>,
 }
@@ -64,9 +64,6 @@ struct SlowObject {
     door: Arc<Door>,
 }
 
-/// The versions of a store, which are known.
-struct Known(Arc<Slow>);
-
 impl Case {
     pub(super) fn new(place: Place, budget: u64) -> Case {
         let store = MemoryStore::new();
@@ -79,7 +76,7 @@ impl Case {
             store.insert(key, chunk.to_vec());
         }
         let store = Arc::new(Slow {
-            store,
+            store: Arc::new(store),
             is_local: place,
             door: Arc::default(),
         });
@@ -90,7 +87,7 @@ impl Case {
         Case {
             reader: Arc::new(Reader::new(*metadata, gated, budget)),
             current: Arc::new(Current),
-            known: Arc::new(Known(Arc::clone(&store))),
+            known: Arc::new(InStore(Arc::<MemoryStore>::clone(&store.store))),
             store,
         }
     }
@@ -122,7 +119,14 @@ impl Case {
             let finish = Box::new(move |bytes| send.send(bytes).unwrap());
             let versions = case.versions(is_known);
             PATIENCE.with(|own| own.set(patience));
-            read(&case.reader.loader, versions, [run], room, patience, finish);
+            ReadOperation::new(
+                &case.reader.loader,
+                versions,
+                [run].into_iter(),
+                room,
+                finish,
+            )
+            .go_on(patience);
             let bytes = receive.recv().expect("an answer");
             assert!(receive.recv().is_err(), "one answer");
             if let Ok(bytes) = &bytes {
@@ -165,22 +169,6 @@ impl Case {
         drop(self);
         while crate::budget::Evict::evict_one(&*cache) {}
         assert_eq!(cache.budget().used_and_peak().0, 0);
-    }
-}
-
-impl Versions for Known {
-    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
-        let found = self.0.store.stat(&array.stored_key(indices).ok()?).ok()?;
-        Some(found.map(|stat| stat.meta.version))
-    }
-
-    fn version(
-        &self,
-        array: &ChunkedArray,
-        indices: &[u64],
-        look: Look<'_>,
-    ) -> Result<Option<Version>, Error> {
-        Ok(look(&array.stored_key(indices)?)?.map(|meta| meta.version))
     }
 }
 

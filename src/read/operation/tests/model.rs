@@ -10,47 +10,10 @@ use crate::codec::{BloscEncoding, blosc_compress};
 use crate::error::Error;
 use crate::grid::{Dims, indices_of};
 use crate::load::testing::Reader;
-use crate::load::{ChunkedArray, Look, Patience, Region, Versions};
+use crate::load::{Patience, Region, Versions};
 use crate::metadata::{NodeMetadata, v3};
-use crate::read::{Policy, Run, read};
-use crate::store::{Key, MemoryStore, Store, Version};
-
-/// The versions that are in a store.
-pub(super) struct InStore(pub(super) Arc<MemoryStore>);
-
-impl Versions for InStore {
-    fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
-        let found = self.0.stat(&array.stored_key(indices).ok()?).ok()?;
-        Some(found.map(|stat| stat.meta.version))
-    }
-
-    fn version(
-        &self,
-        array: &ChunkedArray,
-        indices: &[u64],
-        look: Look<'_>,
-    ) -> Result<Option<Version>, Error> {
-        Ok(look(&array.stored_key(indices)?)?.map(|meta| meta.version))
-    }
-}
-
-/// As [`InStore`], for a reader that knows nothing before it looks.
-pub(super) struct Unknown(pub(super) InStore);
-
-impl Versions for Unknown {
-    fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
-        None
-    }
-
-    fn version(
-        &self,
-        array: &ChunkedArray,
-        indices: &[u64],
-        look: Look<'_>,
-    ) -> Result<Option<Version>, Error> {
-        self.0.version(array, indices, look)
-    }
-}
+use crate::read::{Policy, ReadOperation, Run};
+use crate::store::{Key, MemoryStore, Store};
 
 impl Reader {
     /// Fills `out` with bytes of `region` from `from` on.
@@ -73,7 +36,7 @@ impl Reader {
         };
         let room = Buffer::from(zeroed(out.len()).unwrap());
         let finish = Box::new(move |read| drop(send.send(read)));
-        read(&self.loader, versions, [run], room, patience, finish);
+        ReadOperation::new(&self.loader, versions, [run].into_iter(), room, finish).go_on(patience);
         out.copy_from_slice(&receive.recv().unwrap()?);
         Ok(())
     }

@@ -1,0 +1,146 @@
+//! Finding a chunk in the version that a reader of many objects reads.
+
+use super::array::ChunkedArray;
+use super::block::{Block, BlockKey};
+use super::cache::Found;
+use super::loader::Loader;
+use super::request::Versions;
+use super::slice::Slice;
+use super::{Counters, LocatedChunk};
+use crate::budget::Holding;
+use crate::error::Error;
+use crate::store::Object;
+use crate::sync::Arc;
+
+/// An encoded chunk may be longer than a decoded one by so many bytes of headers and checksums.
+const SLACK_BYTES: u64 = 64 << 10;
+
+/// Whether an opened object is kept for later callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// It is kept: a part of it is read, and other parts may be read next.
+    Object,
+    /// It is not kept, unless it is a shard.
+    Nothing,
+}
+
+/// An opened object that holds a chunk.
+struct OpenedChunk {
+    object: Arc<dyn Object>,
+    /// All its bytes, where opening has read them.
+    bytes: Option<Arc<Block>>,
+}
+
+impl OpenedChunk {
+    fn unread(object: Arc<dyn Object>) -> OpenedChunk {
+        let bytes = None;
+        OpenedChunk { object, bytes }
+    }
+}
+
+impl Loader {
+    /// Finds the block of the chunk `indices` in the version that `versions` say, to be decoded whole.
+    pub(super) fn find_latest(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        versions: &Arc<dyn Versions>,
+        indices: &[u64],
+    ) -> Result<Found, Error> {
+        // Another thread may have loaded it since it was asked for.
+        if let Some(answer) = self.peek(array, &**versions, indices) {
+            return Ok(Found::Known(answer));
+        }
+        let Some((key, chunk)) = self.find(array, versions, indices, Keeps::Nothing)? else {
+            return Ok(Found::Known(None));
+        };
+        let (loader, array) = (Arc::clone(self), Arc::clone(array));
+        let load = move || loader.decode(&array, &chunk);
+        Ok(Found::Block(key, Box::new(load)))
+    }
+
+    /// Finds the chunk `indices` in the version that `versions` say; `None` when there is none.
+    pub(crate) fn find(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        versions: &Arc<dyn Versions>,
+        indices: &[u64],
+        keeps: Keeps,
+    ) -> Result<Option<(BlockKey, LocatedChunk)>, Error> {
+        let mut opened = None;
+        let version = match versions.known(array, indices) {
+            Some(known) => known,
+            None => versions.version(array, indices, &mut |_| {
+                opened = self.open_latest(array, indices, keeps)?;
+                Ok(opened.as_ref().map(|opened| *opened.object.meta()))
+            })?,
+        };
+        let Some(version) = version else {
+            return Ok(None);
+        };
+        let opened = match opened {
+            Some(opened) => Some(opened),
+            None if array.layout.is_sharded() || keeps == Keeps::Object => {
+                let key = array.stored_key(indices)?;
+                let object = self.sources().open_version(&key, version)?;
+                object.map(OpenedChunk::unread)
+            }
+            None => self.open_latest(array, indices, keeps)?,
+        };
+        let opened = opened.filter(|opened| opened.object.meta().version == version);
+        let OpenedChunk { object, bytes } = opened.ok_or(Error::Stale)?;
+        let chunk = match bytes {
+            Some(bytes) => {
+                let name = array.stored_key(indices)?.to_string();
+                let encoded = Slice::of_object(object, name.into()).replaced_by(bytes);
+                Some(LocatedChunk { encoded })
+            }
+            None => self.locate(array, &object, indices)?,
+        };
+        let key = array.block_key(version, indices).ok_or(Error::Stale)?;
+        Ok(chunk.map(|chunk| (key, chunk)))
+    }
+
+    /// Opens the current version of the object that holds the chunk `indices`, and reads its bytes in
+    /// the same request where [`Loader::fetched_bytes`] says so.
+    fn open_latest(
+        &self,
+        array: &ChunkedArray,
+        indices: &[u64],
+        keeps: Keeps,
+    ) -> Result<Option<OpenedChunk>, Error> {
+        let Some(most) = self.fetched_bytes(array, keeps) else {
+            let object = self.open_stored(array, indices, None)?;
+            return Ok(object.map(OpenedChunk::unread));
+        };
+        let reservation = self.cache().reserve(most, Holding::NOTHING)?;
+        let mut bytes = Vec::new();
+        let key = array.stored_key(indices)?;
+        let Some(fetched) = self.sources().fetch(&key, most, &mut bytes)? else {
+            return Ok(None);
+        };
+        let bytes = fetched.is_read.then(|| {
+            Counters::add_n(&self.cache().counters().fetched_bytes, bytes.len() as u64);
+            Arc::new(Block::new(bytes, reservation))
+        });
+        Ok(Some(OpenedChunk {
+            object: fetched.object,
+            bytes,
+        }))
+    }
+
+    /// Most bytes of an encoded chunk of `array` that is read while it is opened, because a request
+    /// costs more than its bytes; a longer one is read by another request. `None` where opening reads
+    /// nothing: before a local store, of shards and parts, and where chunks are large for the cache.
+    fn fetched_bytes(&self, array: &ChunkedArray, keeps: Keeps) -> Option<u64> {
+        if self.is_local() || keeps == Keeps::Object || array.layout.is_sharded() {
+            return None;
+        }
+        let len = array.layout.decoded_len()?;
+        // A chunk that does not compress is a little longer when it is encoded.
+        let most = len.saturating_add(len / 16).saturating_add(SLACK_BYTES);
+        let most = most.min(self.max_chunk_bytes());
+        // Each thread that reads holds so much beside what decoding takes.
+        let held = most.saturating_mul(self.threads().limits().reads as u64);
+        (held <= self.cache().budget().limit() / 2).then_some(most)
+    }
+}

@@ -1,0 +1,106 @@
+//! Chunks and pages that are loaded before a reader asks for them.
+
+use super::array::ChunkedArray;
+use super::cache::FlightKey;
+use super::loader::Loader;
+use super::queued::Queued;
+use super::request::{Origin, Request, Versions};
+use crate::grid::Dims;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::threads::Class;
+
+/// Loads that nobody waits for yet. Dropping it takes back those that have not begun.
+#[derive(Debug)]
+pub struct Prefetch {
+    loader: Arc<Loader>,
+    queued: Arc<Queued>,
+}
+
+impl Loader {
+    /// Begins to load `chunks` of `array`, which nobody waits for yet.
+    pub fn prefetch(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        versions: &Arc<dyn Versions>,
+        chunks: impl IntoIterator<Item = Dims>,
+    ) -> Prefetch {
+        let mut keys = Vec::new();
+        for indices in chunks {
+            let is_here = match versions.known(array, &indices) {
+                Some(Some(version)) => array
+                    .block_key(version, &indices)
+                    .is_some_and(|key| self.cache().keep(&key)),
+                Some(None) => true,
+                None => false,
+            };
+            if is_here {
+                continue;
+            }
+            let request = Request {
+                array: Arc::clone(array),
+                indices,
+                origin: Origin::Versions(Arc::clone(versions)),
+            };
+            if let Ok((key, load)) = self.flight(request)
+                && self.cache().ask(key, load, None)
+            {
+                keys.push(key);
+            }
+        }
+        self.prefetch_queued(keys, self.step_of(array), Some(Arc::clone(versions)))
+    }
+
+    /// Has queued flights run, which nobody waits for yet, `step` of them in turn. Where the store is
+    /// local `versions` settle after each step, else after the last one, because that costs a request.
+    pub(super) fn prefetch_queued(
+        self: &Arc<Self>,
+        keys: Vec<FlightKey>,
+        step: usize,
+        versions: Option<Arc<dyn Versions>>,
+    ) -> Prefetch {
+        let count = keys.len().div_ceil(step);
+        let (is_local, last) = (self.is_local(), count.saturating_sub(1));
+        let queued = Queued::new(self.cache(), keys, step, move |number| {
+            if let Some(versions) = versions.as_ref().filter(|_| is_local || number == last) {
+                versions.settle();
+            }
+        });
+        for _ in 0..count.min(self.most_prefetches()) {
+            self.go_on(&queued);
+        }
+        self.prefetchers.fetch_add(1, Ordering::Relaxed);
+        Prefetch {
+            loader: Arc::clone(self),
+            queued,
+        }
+    }
+
+    /// Has a thread run the next step, and after it the one behind that, when no other work needs the
+    /// thread. Takes the flights back when there is no such thread: the mount ends.
+    fn go_on(self: &Arc<Self>, queued: &Arc<Queued>) {
+        let (loader, next) = (Arc::clone(self), Arc::clone(queued));
+        let is_taken = self.threads().submit(Class::Prefetch, move || {
+            if next.steps.run_next() {
+                loader.go_on(&next);
+            }
+        });
+        if !is_taken {
+            queued.cancel();
+        }
+    }
+}
+
+impl Prefetch {
+    /// Whether all of it has begun.
+    pub fn is_begun(&self) -> bool {
+        self.queued.steps.is_begun()
+    }
+}
+
+impl Drop for Prefetch {
+    fn drop(&mut self) {
+        self.queued.cancel();
+        self.loader.prefetchers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
