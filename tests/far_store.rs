@@ -167,6 +167,40 @@ fn a_chunk_takes_few_requests_and_none_again() {
     }
 }
 
+/// The bytes of one row of a transposed chunk are far apart in it.
+#[test]
+fn parts_of_a_chunk_that_are_far_apart_take_one_request() {
+    const ROWS: usize = 2 << 20;
+    const COLUMNS: usize = 8;
+    let store = MemoryStore::new();
+    let shape = format!("[{ROWS}, {COLUMNS}]");
+    let document = format!(
+        r#"{{"zarr_format": 3, "node_type": "array", "shape": {shape}, "data_type": "uint8",
+        "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": {shape}}}}},
+        "chunk_key_encoding": {{"name": "v2"}}, "fill_value": 0, "codecs": [
+        {{"name": "transpose", "configuration": {{"order": [1, 0]}}}}, {{"name": "bytes"}}]}}"#
+    );
+    store.insert(key("a/zarr.json"), document);
+    let chunk: Vec<u8> = (0..ROWS * COLUMNS)
+        .map(|at| byte_of(at / ROWS + 7 * (at % ROWS)))
+        .collect();
+    store.insert(key("a/0.0"), chunk);
+    let (view, recording, _) = far(store, options(ViewKind::Arrays, true));
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    recording.clear();
+    let row = 1_234_567;
+    let bytes = read_at(&file, (row * COLUMNS) as u64, COLUMNS).unwrap();
+    let expected: Vec<u8> = (0..COLUMNS)
+        .map(|column| byte_of(column + 7 * row))
+        .collect();
+    assert_eq!(bytes, expected);
+    assert_eq!(recording.count(Kind::Read), 1, "{:?}", recording.calls());
+    let calls = recording.calls();
+    let ranges = calls.iter().flat_map(|call| &call.ranges);
+    let bytes: u64 = ranges.map(|range| range.end - range.start).sum();
+    assert_eq!(bytes, COLUMNS as u64, "{calls:?}");
+}
+
 #[test]
 fn many_readers_of_many_arrays_wait_side_by_side() {
     let time = |n: usize| {

@@ -27,7 +27,7 @@ mod snappy;
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
 pub(crate) use library::{Encoding, compress};
-pub(crate) use parts::{BloscBlocks, BloscLayout, undo_block};
+pub(crate) use parts::{BloscBlock, BloscBlocks, BloscLayout, undo_block};
 
 use super::bytes_to_bytes::Undone;
 use crate::error::FormatError;

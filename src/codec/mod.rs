@@ -42,7 +42,7 @@ mod zstd;
 
 pub use array_to_array::{ArrayToArray, Reshape};
 pub use array_to_bytes::ArrayToBytes;
-pub(crate) use blosc::{BloscBlocks, BloscLayout, undo_block};
+pub(crate) use blosc::{BloscBlock, BloscBlocks, BloscLayout, undo_block};
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
 pub(crate) use blosc::{Encoding as BloscEncoding, compress as blosc_compress};

@@ -16,6 +16,7 @@ use super::locate::LocatedChunk;
 use crate::buffers::Buffer;
 use crate::codec::ChunkSpec;
 use crate::error::{Error, FormatError};
+use crate::store::ReadRange;
 
 pub use parts::Terms;
 pub(crate) use parts::Wanted;
@@ -90,11 +91,12 @@ impl Loader {
         let mut numbers = cache.buffers().take(to_usize(decoded_len)?)?;
         let mut around = SmallVec::<[u8; 8]>::from_elem(0, to_usize(before + after)?);
         let (head, tail) = around.split_at_mut(to_usize(before)?);
-        let ends = [(0, head), (before + decoded_len, tail)];
-        for (at, end) in ends.into_iter().filter(|(_, end)| !end.is_empty()) {
-            chunk.encoded.read_at(at, end)?;
-        }
-        chunk.encoded.read_at(before, &mut numbers)?;
+        let range = |offset_bytes, buf| ReadRange { offset_bytes, buf };
+        chunk.encoded.read_ranges(&mut [
+            range(before, &mut numbers),
+            range(0, head),
+            range(before + decoded_len, tail),
+        ])?;
         Counters::add_n(&cache.counters().fetched_bytes, chunk.encoded.len());
         self.decoding(|| step.finish(&around, &mut numbers))
             .map_err(|error| chunk.encoded.error(error))?;

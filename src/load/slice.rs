@@ -5,7 +5,7 @@ use super::index::to_usize;
 use crate::budget::Holding;
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
-use crate::store::{Object, StoreError};
+use crate::store::{Object, ReadRange, StoreError};
 use crate::sync::Arc;
 
 /// Bytes `offset..offset + len` of something that does not change.
@@ -58,12 +58,18 @@ impl Slice {
 
     /// `len` bytes at `offset` within this slice; `None` when they pass its end.
     pub fn part(&self, offset: u64, len: u64) -> Option<Slice> {
-        (offset.checked_add(len)? <= self.len).then_some(())?;
         Some(Slice {
             source: self.source.clone(),
-            offset: self.offset.checked_add(offset)?,
+            offset: self.offset_of(offset, len)?,
             len,
         })
+    }
+
+    /// Where `len` bytes at `offset` within this slice begin in what holds it; `None` when they pass
+    /// its end.
+    fn offset_of(&self, offset: u64, len: u64) -> Option<u64> {
+        (offset.checked_add(len)? <= self.len).then_some(())?;
+        self.offset.checked_add(offset)
     }
 
     /// Where the slice begins in what holds it.
@@ -111,33 +117,44 @@ impl Slice {
 
     /// The bytes, when they are in memory already.
     pub fn in_memory(&self) -> Option<&[u8]> {
-        let Source::Body { block, .. } = &self.source else {
-            return None;
-        };
-        let start = usize::try_from(self.offset).ok()?;
-        let end = start.checked_add(usize::try_from(self.len).ok()?)?;
-        block.get(start..end)
+        match &self.source {
+            Source::Object { .. } => None,
+            Source::Body { block, .. } => range_of(block, self.offset, self.len),
+        }
     }
 
     /// Fills `buf` from `offset` within the slice.
     ///
     /// # Errors
     /// [`Error::Store`] when the bytes are gone or cannot be read.
-    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), Error> {
-        let part = self
-            .part(offset, buf.len() as u64)
-            .ok_or_else(|| StoreError::Short {
-                key: self.name().to_string(),
-                offset,
-                len: buf.len() as u64,
-                size: self.len,
-            })?;
-        match &self.source {
-            Source::Object { object, .. } => Ok(object.read_at(part.offset, buf)?),
-            Source::Body { .. } => {
-                buf.copy_from_slice(part.in_memory().ok_or(Error::Panicked)?);
-                Ok(())
+    pub fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), Error> {
+        self.read_ranges(&mut [ReadRange { offset_bytes, buf }])
+    }
+
+    /// Fills buffers, each from its offset within the slice, in one request where the store can.
+    ///
+    /// # Errors
+    /// As [`Slice::read_at`].
+    pub(super) fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), Error> {
+        for range in &mut *ranges {
+            let len = range.buf.len() as u64;
+            let Some(offset) = self.offset_of(range.offset_bytes, len) else {
+                return Err(Error::Store(StoreError::Short {
+                    key: self.name().to_string(),
+                    offset: range.offset_bytes,
+                    len,
+                    size: self.len,
+                }));
+            };
+            range.offset_bytes = offset;
+            if let Source::Body { block, .. } = &self.source {
+                let bytes = range_of(block, offset, len).ok_or(Error::Panicked)?;
+                range.buf.copy_from_slice(bytes);
             }
+        }
+        match &self.source {
+            Source::Object { object, .. } => Ok(object.read_ranges(ranges)?),
+            Source::Body { .. } => Ok(()),
         }
     }
 
@@ -172,4 +189,10 @@ impl Slice {
             Source::Object { name, .. } | Source::Body { name, .. } => name,
         }
     }
+}
+
+/// `len` bytes at `offset`.
+fn range_of(bytes: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
+    let bytes = bytes.get(usize::try_from(offset).ok()?..)?;
+    bytes.get(..usize::try_from(len).ok()?)
 }

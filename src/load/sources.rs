@@ -168,7 +168,7 @@ impl Sources {
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
-            let Some(object) = self.open_now(key)? else {
+            let Some(object) = self.with_descriptors(|| self.store.open(key))? else {
                 return Ok(None);
             };
             if let Some(wait) = self.settles_in(object.meta()) {
@@ -196,12 +196,7 @@ impl Sources {
         room: &mut dyn Room,
     ) -> Result<Option<Fetched>, StoreError> {
         let begun = SystemTime::now();
-        let fetched = match self.store.fetch(key, most_bytes, room) {
-            Err(error) if is_out_of_descriptors(&error) && self.gives_up_kept() => {
-                self.store.fetch(key, most_bytes, room)?
-            }
-            fetched => fetched?,
-        };
+        let fetched = self.with_descriptors(|| self.store.fetch(key, most_bytes, room))?;
         let Some(fetched) = fetched else {
             return Ok(None);
         };
@@ -218,17 +213,19 @@ impl Sources {
         Ok(Some(fetched))
     }
 
-    /// As [`Store::open`]. Where no descriptor is left, those are given up that are only kept.
-    fn open_now(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        match self.store.open(key) {
-            Err(error) if is_out_of_descriptors(&error) && self.gives_up_kept() => {
-                self.store.open(key)
-            }
+    /// Calls `open`. Where no descriptor is left, it is called again without the objects that are only
+    /// kept for later callers.
+    fn with_descriptors<T>(
+        &self,
+        mut open: impl FnMut() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match open() {
+            Err(error) if is_out_of_descriptors(&error) && self.gives_up_kept() => open(),
             opened => opened,
         }
     }
 
-    /// Whether there were any to give up.
+    /// Drops the objects that are only kept for later callers; `false` when there were none.
     fn gives_up_kept(&self) -> bool {
         let mut kept = self.lock();
         let given_up: Vec<_> = std::iter::from_fn(|| kept.pop_lru()).collect();
@@ -314,11 +311,13 @@ impl Sources {
 }
 
 fn is_out_of_descriptors(error: &StoreError) -> bool {
-    let errno = match error {
-        StoreError::Io { errno, .. } => *errno,
-        _ => None,
-    };
-    matches!(errno, Some(libc::EMFILE | libc::ENFILE))
+    matches!(
+        error,
+        StoreError::Io {
+            errno: Some(libc::EMFILE | libc::ENFILE),
+            ..
+        }
+    )
 }
 
 /// How many objects may be kept open, `most` of them at most, where the process may have `limit` descriptors.

@@ -13,9 +13,6 @@ pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64
 /// bytes of a long read.
 pub(crate) const MOST_CHUNKS: usize = 4096;
 
-/// A part of a chunk costs what so many bytes more would: calls, and what is decoded around it.
-pub(crate) const PART_BYTES: u64 = 8 << 10;
-
 /// Bytes of a page of a shard index: 4096 entries. A shorter index is one block.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;
 

@@ -19,8 +19,8 @@ use super::{ChunkedArray, Counters, Loader, LocatedChunk, to_usize};
 use crate::codec::{Parts, PartsPlace, swap};
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
-use crate::load::tuning::PART_BYTES;
 use crate::load::{BlockKey, Slice};
+use crate::store::ReadRange;
 use scratch::{Scratch, room};
 use windows::Reading;
 
@@ -124,7 +124,7 @@ impl Loader {
             || match terms {
                 Terms::Half => cost.bytes < whole.div_ceil(2),
                 Terms::Spent(key) => {
-                    let parts = cost.parts.saturating_mul(PART_BYTES);
+                    let parts = cost.parts.saturating_mul(self.request_bytes());
                     let cost = cost.bytes.saturating_add(parts);
                     self.cache().spent().spend(key, cost, whole)
                 }
@@ -142,7 +142,7 @@ impl Loader {
     ) -> Result<bool, Error> {
         let chunk = wanted.chunk;
         let unit = u64::try_from(swap_unit).unwrap_or(1).max(1);
-        let reading = Reading::new(wanted.pieces, chunk, unit);
+        let reading = Reading::new(wanted.pieces, chunk, unit, self.request_bytes());
         let cost = match terms {
             Terms::Half => Cost {
                 bytes: wanted.pieces.iter().map(Piece::len).sum(),
@@ -161,14 +161,19 @@ impl Loader {
         }
         Scratch::with(|scratch| {
             reading.short.iter().try_for_each(|pieces| {
-                reading.near.for_each_window(pieces, chunk, |start, end| {
-                    let window = room(&mut scratch.decoded, to_usize(end - start)?);
-                    self.count_parts(end - start);
-                    decoded.read_at(start, window)?;
-                    swap(swap_unit, window);
-                    let mut pieces = pieces.iter();
-                    pieces
-                        .try_for_each(|piece| copy_window(chunk, piece, window, start, wanted.out))
+                reading.near.for_each_batch(pieces, chunk, |windows| {
+                    let len = windows.iter().map(|(start, end)| end - start).sum();
+                    self.count_parts(len);
+                    let buffer = room(&mut scratch.decoded, to_usize(len)?);
+                    let mut ranges = split(buffer, windows)?;
+                    decoded.read_ranges(&mut ranges)?;
+                    for (range, (start, _)) in ranges.into_iter().zip(windows) {
+                        swap(swap_unit, range.buf);
+                        for piece in pieces {
+                            copy_window(chunk, piece, range.buf, *start, wanted.out)?;
+                        }
+                    }
+                    Ok(())
                 })
             })
         })?;
@@ -181,6 +186,24 @@ impl Loader {
         Counters::add_n(&counters.fetched_bytes, bytes);
         Counters::add_n(&counters.partial_bytes, bytes);
     }
+}
+
+/// `buffer` in parts for the bytes of `windows`.
+fn split<'b>(
+    buffer: &'b mut [u8],
+    windows: &[(u64, u64)],
+) -> Result<SmallVec<[ReadRange<'b>; 8]>, Error> {
+    let mut left = buffer;
+    let windows = windows.iter();
+    windows
+        .map(|&(offset_bytes, end)| {
+            let (buf, behind) = std::mem::take(&mut left)
+                .split_at_mut_checked(to_usize(end - offset_bytes)?)
+                .ok_or(Error::Panicked)?;
+            left = behind;
+            Ok(ReadRange { offset_bytes, buf })
+        })
+        .collect()
 }
 
 /// Copies what of `piece` lies in `window`, bytes of `chunk` from `start` on.

@@ -1,11 +1,15 @@
 //! Single blocks of a blosc buffer.
 
+use smallvec::SmallVec;
+
 use super::scratch::{Scratch, room};
+use super::windows::WINDOW_BYTES;
 use super::{Cost, Terms, Wanted, copy_window};
-use crate::codec::{BloscBlocks, BloscLayout, swap, undo_block};
+use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
 use crate::load::index::to_usize;
 use crate::load::{Counters, Loader, Slice};
+use crate::store::ReadRange;
 
 /// Most blocks of a buffer that is decoded in parts.
 const MAX_BLOCKS: u64 = 1 << 14;
@@ -67,25 +71,30 @@ impl Loader {
         else {
             return Ok(false);
         };
-        for number in numbers {
-            let Some(block) = blocks.block(number) else {
+        let mut numbers = &numbers[..];
+        while !numbers.is_empty() {
+            let Some(batch) = batch(&blocks, numbers) else {
                 return Ok(false);
             };
-            let len = block.prefix.len() + to_usize(block.len)?;
-            let buffer = room(&mut scratch.encoded, len);
-            let (prefix, stored) = buffer.split_at_mut(block.prefix.len());
-            prefix.copy_from_slice(&block.prefix);
-            encoded.read_at(block.offset, stored)?;
-            self.count_read(block.len);
-            let decoded = room(&mut scratch.decoded, to_usize(block.decoded_len)?);
-            if self.decoding(|| undo_block(buffer, decoded)).is_none() {
-                return Ok(false);
-            }
-            swap(swap_unit, decoded);
-            Counters::add_n(&self.cache().counters().partial_bytes, block.decoded_len);
-            let start = number * layout.block_len();
-            for piece in wanted.pieces {
-                copy_window(wanted.chunk, piece, decoded, start, wanted.out)?;
+            let (now, later) = numbers.split_at(batch.len());
+            numbers = later;
+            let len = batch.iter().map(buffer_len).sum();
+            let buffer = room(&mut scratch.encoded, to_usize(len)?);
+            self.read_blocks(encoded, &batch, buffer)?;
+            let mut left = &*buffer;
+            for (&number, block) in now.iter().zip(&batch) {
+                let (buffer, behind) = left.split_at(to_usize(buffer_len(block))?);
+                left = behind;
+                let decoded = room(&mut scratch.decoded, to_usize(block.decoded_len)?);
+                if self.decoding(|| undo_block(buffer, decoded)).is_none() {
+                    return Ok(false);
+                }
+                swap(swap_unit, decoded);
+                Counters::add_n(&self.cache().counters().partial_bytes, block.decoded_len);
+                let start = number * layout.block_len();
+                for piece in wanted.pieces {
+                    copy_window(wanted.chunk, piece, decoded, start, wanted.out)?;
+                }
             }
         }
         Ok(true)
@@ -115,9 +124,48 @@ impl Loader {
         Ok(starts.and_then(|starts| layout.blocks(starts)))
     }
 
+    /// Fills `buffer` with blocks in one request, each behind the prefix that its decoder wants.
+    fn read_blocks(
+        &self,
+        encoded: &Slice,
+        blocks: &[BloscBlock],
+        buffer: &mut [u8],
+    ) -> Result<(), Error> {
+        let (mut left, mut ranges) = (buffer, SmallVec::<[ReadRange<'_>; 8]>::new());
+        for block in blocks {
+            let (prefix, stored) = left.split_at_mut(block.prefix.len());
+            prefix.copy_from_slice(&block.prefix);
+            let (buf, behind) = stored.split_at_mut(to_usize(block.len)?);
+            let offset_bytes = block.offset;
+            ranges.push(ReadRange { offset_bytes, buf });
+            left = behind;
+            self.count_read(block.len);
+        }
+        encoded.read_ranges(&mut ranges)
+    }
+
     fn count_read(&self, bytes: u64) {
         Counters::add_n(&self.cache().counters().fetched_bytes, bytes);
     }
+}
+
+/// The first of the blocks `numbers`: as many as are read in one call. `None` when the buffer is damaged.
+fn batch(blocks: &BloscBlocks, numbers: &[u64]) -> Option<SmallVec<[BloscBlock; 8]>> {
+    let (mut batch, mut len) = (SmallVec::new(), 0);
+    for &number in numbers {
+        let block = blocks.block(number)?;
+        len += buffer_len(&block);
+        if len > WINDOW_BYTES && !batch.is_empty() {
+            break;
+        }
+        batch.push(block);
+    }
+    Some(batch)
+}
+
+/// Bytes of the buffer that a block is decoded from.
+fn buffer_len(block: &BloscBlock) -> u64 {
+    block.len.saturating_add(block.prefix.len() as u64)
 }
 
 /// The blocks of `block_len` bytes in which anything wanted lies, in order.

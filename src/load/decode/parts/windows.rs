@@ -6,14 +6,12 @@ use super::Cost;
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
 
-/// Most bytes of a window: no more than a thread keeps, so that nothing is reserved for it.
-const WINDOW_BYTES: u64 = 256 << 10;
+/// Most bytes that are read in one call: no more than a thread keeps, so that nothing is reserved for
+/// them.
+pub(super) const WINDOW_BYTES: u64 = 256 << 10;
 
-/// What is no farther apart costs less to read than a second read does.
-const GAP_BYTES: u64 = 8 << 10;
-
-/// Runs of so many bytes are worth a read of their own, without a copy.
-const LONG_RUN_BYTES: u64 = 32 << 10;
+/// A run of so many times the bytes of a part is worth a read of its own, without a copy.
+const LONG_RUN_PARTS: u64 = 4;
 
 /// Spans that are put in order before they are read.
 const MOST_SORTED: u64 = 4096;
@@ -29,9 +27,16 @@ pub(super) struct Reading<'p> {
 }
 
 impl<'p> Reading<'p> {
-    /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes.
-    pub(super) fn new(pieces: &'p [Piece], chunk: &Space, unit: u64) -> Reading<'p> {
-        let is_long = |piece: &&Piece| unit == 1 && piece.run_len(chunk) >= LONG_RUN_BYTES;
+    /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes, where another part costs as
+    /// much as `part_bytes` more.
+    pub(super) fn new(
+        pieces: &'p [Piece],
+        chunk: &Space,
+        unit: u64,
+        part_bytes: u64,
+    ) -> Reading<'p> {
+        let long_run = part_bytes.saturating_mul(LONG_RUN_PARTS);
+        let is_long = |piece: &&Piece| unit == 1 && piece.run_len(chunk) >= long_run;
         let (long, short): (_, SmallVec<[&Piece; 4]>) = pieces.iter().partition(is_long);
         let runs = |piece: &&Piece| piece.len() / piece.run_len(chunk).max(1);
         let short = if short.is_empty() {
@@ -46,7 +51,7 @@ impl<'p> Reading<'p> {
             long,
             short,
             near: Near {
-                gap: GAP_BYTES,
+                gap: part_bytes,
                 most: WINDOW_BYTES - WINDOW_BYTES % unit,
                 unit,
             },
@@ -85,6 +90,32 @@ pub(super) struct Near {
 }
 
 impl Near {
+    /// Calls `read` with windows, in order, in which all of `pieces` lies: with as many as may be in
+    /// memory together.
+    pub(super) fn for_each_batch(
+        &self,
+        pieces: &[&Piece],
+        chunk: &Space,
+        mut read: impl FnMut(&[(u64, u64)]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut batch, mut bytes) = (SmallVec::<[(u64, u64); 8]>::new(), 0);
+        self.for_each_window(pieces, chunk, |start, end| {
+            bytes += end - start;
+            if bytes > self.most && !batch.is_empty() {
+                read(&batch)?;
+                batch.clear();
+                bytes = end - start;
+            }
+            batch.push((start, end));
+            Ok(())
+        })?;
+        if batch.is_empty() {
+            Ok(())
+        } else {
+            read(&batch)
+        }
+    }
+
     /// Calls `read` with windows, in order, in which all of `pieces` lies.
     pub(super) fn for_each_window(
         &self,
