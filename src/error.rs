@@ -108,39 +108,31 @@ impl FormatError {
         }
     }
 
+    /// Fails when `found` is more than `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::TooLarge`].
+    pub fn check_limit(what: &'static str, found: u64, limit: u64) -> Result<(), FormatError> {
+        if found <= limit {
+            return Ok(());
+        }
+        let found = found.to_string();
+        Err(FormatError::TooLarge { what, found, limit })
+    }
+
     /// The same error with `outer` in front of its place.
     #[must_use]
-    pub fn within(self, outer: &str) -> Self {
-        let join = |place: String| {
-            if place.is_empty() {
-                outer.to_owned()
-            } else if place.starts_with('[') {
-                format!("{outer}{place}")
-            } else {
-                format!("{outer}.{place}")
-            }
-        };
-        match self {
-            FormatError::Document { place, problem } => FormatError::Document {
-                place: join(place),
-                problem,
-            },
-            FormatError::Unsupported { place, what, name } => FormatError::Unsupported {
-                place: join(place),
-                what,
-                name,
-            },
-            FormatError::Inexpressible {
-                place,
-                name,
-                version,
-            } => FormatError::Inexpressible {
-                place: join(place),
-                name,
-                version,
-            },
-            other @ (FormatError::Encoded { .. } | FormatError::TooLarge { .. }) => other,
+    pub fn within(mut self, outer: &str) -> Self {
+        if let FormatError::Document { place, .. }
+        | FormatError::Unsupported { place, .. }
+        | FormatError::Inexpressible { place, .. } = &mut self
+        {
+            let is_joined = place.is_empty() || place.starts_with('[');
+            let dot = if is_joined { "" } else { "." };
+            *place = format!("{outer}{dot}{place}");
         }
+        self
     }
 }
 
