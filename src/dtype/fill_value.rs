@@ -88,22 +88,14 @@ impl FillValue {
         let phase = usize::try_from(start).unwrap_or(usize::MAX);
         let first = period.min(out.len());
         let (head, _) = out.split_at_mut(first);
-        for (i, byte) in head.iter_mut().enumerate() {
-            let at = if i < period - phase {
-                phase + i
-            } else {
-                i - (period - phase)
-            };
+        for (byte, at) in head.iter_mut().zip((phase..period).chain(0..phase)) {
             *byte = self.bytes.get(at).copied().unwrap_or(0);
         }
         // … and then copies of what is there already, twice as much every time.
         let mut filled = first;
         while filled < out.len() {
-            let (done, rest) = out.split_at_mut(filled);
-            let n = done.len().min(rest.len());
-            let (to, _) = rest.split_at_mut(n);
-            let (from, _) = done.split_at(n);
-            to.copy_from_slice(from);
+            let n = filled.min(out.len() - filled);
+            out.copy_within(..n, filled);
             filled += n;
         }
     }

@@ -44,6 +44,39 @@ pub(crate) const FLOAT16: FloatFormat = FloatFormat::new(2, 5, 10, 15, Specials:
 pub(crate) const FLOAT32: FloatFormat = FloatFormat::new(4, 8, 23, 127, Specials::Ieee);
 pub(crate) const FLOAT64: FloatFormat = FloatFormat::new(8, 11, 52, 1023, Specials::Ieee);
 
+/// The formats by the names of their v3 data types.
+const FORMATS: [(&str, FloatFormat); 14] = {
+    use Specials::{ExponentOnly, Finite, Ieee, UnsignedZero};
+    [
+        ("float16", FLOAT16),
+        ("float32", FLOAT32),
+        ("float64", FLOAT64),
+        ("bfloat16", FloatFormat::new(2, 8, 7, 127, Ieee)),
+        ("float8_e3m4", FloatFormat::new(1, 3, 4, 3, Ieee)),
+        ("float8_e4m3", FloatFormat::new(1, 4, 3, 7, Ieee)),
+        ("float8_e5m2", FloatFormat::new(1, 5, 2, 15, Ieee)),
+        (
+            "float8_e4m3fnuz",
+            FloatFormat::new(1, 4, 3, 8, UnsignedZero),
+        ),
+        (
+            "float8_e4m3b11fnuz",
+            FloatFormat::new(1, 4, 3, 11, UnsignedZero),
+        ),
+        (
+            "float8_e5m2fnuz",
+            FloatFormat::new(1, 5, 2, 16, UnsignedZero),
+        ),
+        (
+            "float8_e8m0fnu",
+            FloatFormat::new(1, 8, 0, 127, ExponentOnly),
+        ),
+        ("float6_e2m3fn", FloatFormat::new(1, 2, 3, 1, Finite)),
+        ("float6_e3m2fn", FloatFormat::new(1, 3, 2, 3, Finite)),
+        ("float4_e2m1fn", FloatFormat::new(1, 2, 1, 1, Finite)),
+    ]
+};
+
 impl FloatFormat {
     const fn new(
         bytes: usize,
@@ -63,31 +96,27 @@ impl FloatFormat {
 
     /// The format of a v3 data type.
     pub(crate) fn of_name(name: &str) -> Option<FloatFormat> {
-        use Specials::{ExponentOnly, Finite, Ieee, UnsignedZero};
-        Some(match name {
-            "float16" => FLOAT16,
-            "float32" => FLOAT32,
-            "float64" => FLOAT64,
-            "bfloat16" => FloatFormat::new(2, 8, 7, 127, Ieee),
-            "float8_e3m4" => FloatFormat::new(1, 3, 4, 3, Ieee),
-            "float8_e4m3" => FloatFormat::new(1, 4, 3, 7, Ieee),
-            "float8_e5m2" => FloatFormat::new(1, 5, 2, 15, Ieee),
-            "float8_e4m3fnuz" => FloatFormat::new(1, 4, 3, 8, UnsignedZero),
-            "float8_e4m3b11fnuz" => FloatFormat::new(1, 4, 3, 11, UnsignedZero),
-            "float8_e5m2fnuz" => FloatFormat::new(1, 5, 2, 16, UnsignedZero),
-            "float8_e8m0fnu" => FloatFormat::new(1, 8, 0, 127, ExponentOnly),
-            "float6_e2m3fn" => FloatFormat::new(1, 2, 3, 1, Finite),
-            "float6_e3m2fn" => FloatFormat::new(1, 3, 2, 3, Finite),
-            "float4_e2m1fn" => FloatFormat::new(1, 2, 1, 1, Finite),
-            _ => return None,
-        })
+        let found = FORMATS.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, format)| format)
     }
 
+    /// The name of the v3 data type.
+    pub(crate) fn name(self) -> &'static str {
+        let found = FORMATS.iter().find(|(_, format)| *format == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// The bit of a sign, where there is one.
     fn sign_bit(self) -> u64 {
         match self.specials {
             Specials::ExponentOnly => 0,
             _ => 1 << (self.exponent_bits + self.mantissa_bits),
         }
+    }
+
+    /// The bits that make a number negative, or not.
+    fn sign(self, is_negative: bool) -> u64 {
+        if is_negative { self.sign_bit() } else { 0 }
     }
 
     /// All bits of the exponent.
@@ -117,8 +146,7 @@ impl FloatFormat {
 
     /// Bits of an infinity.
     pub(crate) fn infinity(self, negative: bool) -> Option<u64> {
-        let sign = if negative { self.sign_bit() } else { 0 };
-        (self.specials == Specials::Ieee).then(|| self.exponent_mask() | sign)
+        (self.specials == Specials::Ieee).then(|| self.exponent_mask() | self.sign(negative))
     }
 
     /// Bits of the number nearest to the decimal `text`; `None` when it spells none or the
@@ -140,11 +168,7 @@ impl FloatFormat {
 
     /// Bits of the number of this format nearest to `value`, half to even.
     fn round(self, value: f64) -> Option<u64> {
-        let sign = if value.is_sign_negative() {
-            self.sign_bit()
-        } else {
-            0
-        };
+        let sign = self.sign(value.is_sign_negative());
         if value.is_nan() {
             return self.nan();
         }
@@ -203,17 +227,9 @@ fn shift_half_even(value: u64, shift: u32) -> u64 {
     let Some(whole) = value.checked_shr(shift) else {
         return 0;
     };
-    let rest = value - (whole << shift);
-    let half = if shift == 0 {
-        return whole;
-    } else {
-        1_u64 << (shift - 1)
-    };
-    if rest > half || (rest == half && whole % 2 == 1) {
-        whole + 1
-    } else {
-        whole
-    }
+    // Twice the rest, against what would be a whole one; the rest has no more than 53 bits.
+    let (rest, one) = (2 * u128::from(value - (whole << shift)), 1_u128 << shift);
+    whole + u64::from(rest > one || (rest == one && whole % 2 == 1))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl FloatFormat {
         let magnitude = bits & !self.sign_bit();
         let next = match (magnitude, is_negative == above) {
             // Through zero, to the smallest number of the other sign.
-            (0, _) if is_negative == above => 1 | if above { 0 } else { self.sign_bit() },
+            (0, _) if is_negative == above => 1 | self.sign(!above),
             (0, _) => bits + 1,
             (_, true) => bits - 1,
             (_, false) if magnitude < self.largest() => bits + 1,
@@ -48,14 +48,9 @@ impl FloatFormat {
             8 => Some(value.to_bits()),
             #[expect(clippy::cast_possible_truncation, reason = "rounds half to even")]
             4 => Some(u64::from((value as f32).to_bits())),
-            _ if value.is_nan() && self.specials == Specials::Ieee => {
-                let sign = if value.is_sign_negative() {
-                    self.sign_bit()
-                } else {
-                    0
-                };
-                self.nan().map(|bits| sign | bits)
-            }
+            _ if value.is_nan() && self.specials == Specials::Ieee => self
+                .nan()
+                .map(|bits| self.sign(value.is_sign_negative()) | bits),
             _ => self.round(value),
         }
     }

@@ -5,49 +5,25 @@
 
 use serde_json::Value;
 
+use super::super::spell_fill::unsigned;
 use super::{FloatFormat, Specials};
 
 impl FloatFormat {
-    /// The name of the v3 data type.
-    pub(crate) fn name(self) -> &'static str {
-        match (self.bytes, self.exponent_bits, self.specials) {
-            (8, ..) => "float64",
-            (4, ..) => "float32",
-            (2, 5, _) => "float16",
-            (2, ..) => "bfloat16",
-            (_, 3, Specials::Ieee) => "float8_e3m4",
-            (_, 4, Specials::Ieee) => "float8_e4m3",
-            (_, _, Specials::Ieee) => "float8_e5m2",
-            (_, 4, Specials::UnsignedZero) if self.bias == 8 => "float8_e4m3fnuz",
-            (_, 4, Specials::UnsignedZero) => "float8_e4m3b11fnuz",
-            (_, _, Specials::UnsignedZero) => "float8_e5m2fnuz",
-            (_, _, Specials::ExponentOnly) => "float8_e8m0fnu",
-            (_, 2, Specials::Finite) if self.mantissa_bits == 3 => "float6_e2m3fn",
-            (_, 3, Specials::Finite) => "float6_e3m2fn",
-            (_, _, Specials::Finite) => "float4_e2m1fn",
-        }
-    }
-
     /// The bits of the little-endian number that `bytes` begins with.
     pub(crate) fn bits(self, bytes: &[u8]) -> u64 {
-        bytes
-            .iter()
-            .take(self.bytes)
-            .rev()
-            .fold(0, |bits, &byte| (bits << 8) | u64::from(byte))
+        unsigned(bytes.get(..self.bytes).unwrap_or(bytes))
     }
 
     /// The JSON value that gives `bits` again: a number, or one of the strings `"NaN"`,
     /// `"Infinity"`, `"-Infinity"`. `None` where there is none, as for other NaNs.
     pub(crate) fn json_of(self, bits: u64) -> Option<Value> {
-        for (special, spelled) in [
+        let specials = [
             (self.nan(), "NaN"),
             (self.infinity(false), "Infinity"),
             (self.infinity(true), "-Infinity"),
-        ] {
-            if special == Some(bits) {
-                return Some(spelled.into());
-            }
+        ];
+        if let Some((_, name)) = specials.iter().find(|(special, _)| *special == Some(bits)) {
+            return Some((*name).into());
         }
         let number = Value::from(self.value(bits));
         (self.of_decimal(&number.to_string()) == Some(bits)).then_some(number)
@@ -68,22 +44,19 @@ impl FloatFormat {
         if self.nan() == Some(bits) {
             return f64::NAN;
         }
-        let sign = if bits & self.sign_bit() == 0 {
-            1.0
-        } else {
-            -1.0
-        };
+        let is_negative = bits & self.sign_bit() != 0;
+        let sign = if is_negative { -1.0 } else { 1.0 };
         let exponent = bits & self.exponent_mask();
+        let mantissa = bits & ((1 << self.mantissa_bits) - 1);
         if self.specials == Specials::Ieee && exponent == self.exponent_mask() {
-            let is_infinite = bits & ((1 << self.mantissa_bits) - 1) == 0;
-            return if is_infinite {
-                sign * f64::INFINITY
+            let special = if mantissa == 0 {
+                f64::INFINITY
             } else {
-                f64::NAN.copysign(sign)
+                f64::NAN
             };
+            return special.copysign(sign);
         }
         let exponent = i32::try_from(exponent >> self.mantissa_bits).unwrap_or(0);
-        let mantissa = bits & ((1 << self.mantissa_bits) - 1);
         // Exponent 0 holds subnormal numbers, except in a format that is all exponent.
         let (mantissa, exponent) = match (self.specials, exponent) {
             (Specials::ExponentOnly, _) => (1, exponent),
