@@ -110,15 +110,9 @@ pub(crate) struct IntegerFormat {
 impl IntegerFormat {
     /// An integer all of whose bits count. `bytes` is 1, 2, 4 or 8.
     pub(crate) fn whole(bytes: usize, signed: bool) -> IntegerFormat {
-        let bits = match bytes {
-            1 => 8,
-            2 => 16,
-            4 => 32,
-            _ => 64,
-        };
         IntegerFormat {
             bytes,
-            bits,
+            bits: u32::try_from(8 * bytes).unwrap_or(64),
             signed,
         }
     }
@@ -152,16 +146,10 @@ impl Element {
             Element::Variable(_) => Some(0),
             Element::Bytes { len } | Element::Raw { len } => Some(*len),
             Element::Text { units } => units.checked_mul(4),
-            Element::Record(fields) => {
-                let mut total = Some(0_u64);
-                for field in fields.iter() {
-                    let size = field.size()?;
-                    total = total
-                        .zip(size)
-                        .and_then(|(total, size)| total.checked_add(size));
-                }
-                total
-            }
+            Element::Record(fields) => fields.iter().try_fold(Some(0_u64), |total, field| {
+                let sizes = total.zip(field.size()?);
+                Ok::<_, FormatError>(sizes.and_then(|(total, size)| total.checked_add(size)))
+            })?,
         };
         size.ok_or_else(|| FormatError::TooLarge {
             what: "the size of one element",
@@ -189,19 +177,12 @@ impl Element {
     pub(crate) fn layout(&self) -> ItemLayout {
         match self {
             Element::Record(_) => ItemLayout::Structured {
-                multi_byte: self.has_multi_byte(),
+                multi_byte: !self.field_orders().is_empty(),
             },
             Element::Variable(_) => ItemLayout::Variable,
             number => ItemLayout::Numbers {
                 unit: number.unit(),
             },
-        }
-    }
-
-    fn has_multi_byte(&self) -> bool {
-        match self {
-            Element::Record(fields) => fields.iter().any(|field| field.element.has_multi_byte()),
-            number => number.unit() > 1,
         }
     }
 
@@ -226,7 +207,7 @@ impl Element {
 
     /// Turns `bytes` of one little-endian element, or of several, into `order`.
     pub(crate) fn reorder(&self, order: ByteOrder, bytes: &mut [u8]) -> Result<(), FormatError> {
-        if order == ByteOrder::Little || !self.has_multi_byte() {
+        if order == ByteOrder::Little {
             return Ok(());
         }
         let Element::Record(fields) = self else {

@@ -28,14 +28,16 @@ use number::{bits, complex, float, low_bytes};
 /// Largest structured element whose fill value is put together field by field.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Whose spellings are accepted.
+/// The version whose spellings of fill values are meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Spelling {
+pub(crate) enum Spelling {
     /// As v2, but bytes are spelled by their characters.
     V1,
+    /// As zarr-python 2 and 1 read it: leniently.
     V2,
     /// As v2, and bits of numbers may be spelled as they are in v3.
     Draft,
+    /// As the text of v3 has it.
     V3,
 }
 
@@ -47,40 +49,22 @@ impl Spelling {
 }
 
 impl FillValue {
-    /// The fill value of type `data_type` that a v1 document spells `value`.
+    /// The fill value of type `data_type` that a document older than v3 spells `value`; `null` means
+    /// that it is undefined.
     ///
     /// # Errors
     ///
     /// When `value` is no value of that type.
-    pub fn parse_v1(
+    pub(crate) fn parse(
         data_type: &DataType,
         value: Option<&RawValue>,
+        spelling: Spelling,
     ) -> Result<FillValue, FormatError> {
-        parse_lenient(data_type, value, Spelling::V1)
-    }
-
-    /// The fill value of type `data_type` that a v2 document spells `value`.
-    ///
-    /// # Errors
-    ///
-    /// When `value` is no value of that type.
-    pub fn parse_v2(
-        data_type: &DataType,
-        value: Option<&RawValue>,
-    ) -> Result<FillValue, FormatError> {
-        parse_lenient(data_type, value, Spelling::V2)
-    }
-
-    /// The fill value of type `data_type` that a document of a v3 draft spells `value`.
-    ///
-    /// # Errors
-    ///
-    /// When `value` is no value of that type.
-    pub fn parse_draft(
-        data_type: &DataType,
-        value: Option<&RawValue>,
-    ) -> Result<FillValue, FormatError> {
-        parse_lenient(data_type, value, Spelling::Draft)
+        let Some(value) = value.filter(|value| value.get() != "null") else {
+            return Ok(FillValue::undefined(data_type));
+        };
+        let bytes = encode(&data_type.element, value, spelling)?;
+        Ok(FillValue::of_type(data_type, bytes))
     }
 
     /// The fill value of type `data_type` that a v3 document spells `value`. `order` is the order
@@ -103,21 +87,6 @@ impl FillValue {
     }
 }
 
-/// A fill value that may be `null`: undefined.
-fn parse_lenient(
-    data_type: &DataType,
-    value: Option<&RawValue>,
-    spelling: Spelling,
-) -> Result<FillValue, FormatError> {
-    match value.filter(|value| value.get() != "null") {
-        None => Ok(FillValue::undefined(data_type)),
-        Some(value) => {
-            let bytes = encode(&data_type.element, value, spelling)?;
-            Ok(FillValue::of_type(data_type, bytes))
-        }
-    }
-}
-
 /// Bytes of one element, little-endian; zeros at the end may be left out.
 fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec<u8>, FormatError> {
     let json = Json::of(value)?;
@@ -125,6 +94,14 @@ fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec
         && let Some(bytes) = bits(text, element)
     {
         return Ok(bytes);
+    }
+    // zarr-python 2 writes 0 for types that have no number zero.
+    let is_number = matches!(
+        element,
+        Element::Bool | Element::Integer(_) | Element::Time(_)
+    ) || matches!(element, Element::Float(_) | Element::Complex(_));
+    if spelling.is_lenient() && !is_number && json.integer() == Some(0) {
+        return Ok(Vec::new());
     }
     match element {
         Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
@@ -140,7 +117,7 @@ fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec
         Element::Complex(format) => complex(&json, *format, spelling),
         Element::Bytes { len } => bytes(&json, spelling).filter(|bytes| fits(bytes, *len)),
         Element::Raw { len } => raw(&json, *len, spelling),
-        Element::Text { units } => text(&json, *units, spelling),
+        Element::Text { units } => text(&json, *units),
         Element::Record(fields) => match &json {
             Json::Object(members) if spelling == Spelling::V3 => {
                 return record(element, fields, members);
@@ -181,28 +158,19 @@ fn fits(bytes: &[u8], len: u64) -> bool {
 }
 
 fn boolean(json: &Json<'_>) -> Option<bool> {
-    match json {
-        Json::Bool(value) => Some(*value),
-        Json::Number(text) => match json::integer(text)? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        },
+    match (json, json.integer()) {
+        (Json::Bool(value), _) => Some(*value),
+        (_, Some(0)) => Some(false),
+        (_, Some(1)) => Some(true),
         _ => None,
     }
 }
 
 fn whole(json: &Json<'_>, spelling: Spelling) -> Option<i128> {
     match json {
-        Json::Number(text) => json::integer(text),
         Json::String(text) if spelling.is_lenient() => json::integer(text),
-        _ => None,
+        _ => json.integer(),
     }
-}
-
-/// Whether this is the `0` that zarr-python 2 writes for types that have no number zero.
-fn is_zero(json: &Json<'_>) -> bool {
-    matches!(json, Json::Number(text) if json::integer(text) == Some(0))
 }
 
 /// Bytes in base64, or (v2) the characters themselves when they are no base64.
@@ -213,48 +181,42 @@ fn bytes(json: &Json<'_>, spelling: Spelling) -> Option<Vec<u8>> {
             None if spelling.is_lenient() => Some(text.clone().into_bytes()),
             decoded => decoded,
         },
-        Json::Array(items) if matches!(spelling, Spelling::Draft | Spelling::V3) => items
-            .iter()
-            .map(|item| {
-                json::length(item)
-                    .ok()
-                    .and_then(|byte| u8::try_from(byte).ok())
-            })
-            .collect(),
-        zero if spelling.is_lenient() && is_zero(zero) => Some(Vec::new()),
+        Json::Array(items) if matches!(spelling, Spelling::Draft | Spelling::V3) => {
+            let byte = |item: &&RawValue| u8::try_from(json::length(item).ok()?).ok();
+            items.iter().map(byte).collect()
+        }
         _ => None,
     }
 }
 
-/// Exactly `len` bytes, or (v2) the number 0 for zeros.
+/// Exactly `len` bytes.
 fn raw(json: &Json<'_>, len: u64, spelling: Spelling) -> Option<Vec<u8>> {
     let bytes = match json {
         Json::String(text) if spelling != Spelling::V1 => base64::decode(text),
-        Json::String(_) | Json::Array(_) => bytes(json, spelling),
-        zero => return (spelling.is_lenient() && is_zero(zero)).then(Vec::new),
+        _ => bytes(json, spelling),
     }?;
     (u64::try_from(bytes.len()) == Ok(len)).then_some(bytes)
 }
 
-fn text(json: &Json<'_>, units: u64, spelling: Spelling) -> Option<Vec<u8>> {
-    match json {
-        Json::String(text) => {
-            let bytes: Vec<u8> = text
-                .chars()
-                .flat_map(|character| u32::from(character).to_le_bytes())
-                .collect();
-            fits(&bytes, units.checked_mul(4)?).then_some(bytes)
-        }
-        zero => (spelling.is_lenient() && is_zero(zero)).then(Vec::new),
-    }
+fn text(json: &Json<'_>, units: u64) -> Option<Vec<u8>> {
+    let Json::String(text) = json else {
+        return None;
+    };
+    let bytes = utf32(text);
+    fits(&bytes, units.checked_mul(4)?).then_some(bytes)
 }
 
-/// An element of any length. Zero is what zarr-python 2 writes for an empty one; what an object of
-/// another kind is spelled like is its codec's affair, and nothing is filled with it.
+/// The characters of `text` as little-endian UTF-32.
+pub(crate) fn utf32(text: &str) -> Vec<u8> {
+    let units = text.chars().map(u32::from);
+    units.flat_map(u32::to_le_bytes).collect()
+}
+
+/// An element of any length. What an object of another kind is spelled like is its codec's affair,
+/// and nothing is filled with it.
 fn variable(json: &Json<'_>, kind: Variable, spelling: Spelling) -> Option<Vec<u8>> {
     match (kind, json) {
         (Variable::Object, _) => Some(Vec::new()),
-        (_, zero) if spelling.is_lenient() && is_zero(zero) => Some(Vec::new()),
         (Variable::Text, Json::String(text)) => Some(text.clone().into_bytes()),
         (Variable::Text, _) => None,
         (Variable::Bytes, json) => bytes(json, spelling),
@@ -268,30 +230,17 @@ fn record(
     members: &Object<'_>,
 ) -> Result<Vec<u8>, FormatError> {
     let size = element.size()?;
-    if size > MAX_RECORD_BYTES {
-        return Err(FormatError::TooLarge {
-            what: "the size of a structured element",
-            found: size.to_string(),
-            limit: MAX_RECORD_BYTES,
-        });
-    }
-    if let Some((stray, _)) = members
-        .iter()
-        .find(|(name, _)| !fields.iter().any(|field| field.name == *name))
-    {
-        return Err(FormatError::document(
-            stray,
-            "the data type has no such field",
-        ));
+    FormatError::check_limit("the size of a structured element", size, MAX_RECORD_BYTES)?;
+    let is_stray = |name: &str| fields.iter().all(|field| field.name != name);
+    if let Some((stray, _)) = members.iter().find(|(name, _)| is_stray(name)) {
+        let problem = "the data type has no such field";
+        return Err(FormatError::document(stray, problem));
     }
     let mut bytes = Vec::new();
     let mut end = 0_usize;
     for field in fields {
-        let value = members.require(&field.name)?;
-        bytes.extend(
-            encode(&field.element, value, Spelling::V3)
-                .map_err(|error| error.within(&field.name))?,
-        );
+        let encoded = |value| encode(&field.element, value, Spelling::V3);
+        bytes.extend(members.read(&field.name, encoded)?);
         // `size` bounds the sum.
         end += usize::try_from(field.element.size()?).unwrap_or(0);
         bytes.resize(end, 0);

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::FormatError;
@@ -66,6 +66,14 @@ impl<'a> Json<'a> {
             _ => Json::Number(text),
         })
     }
+
+    /// The whole number, if it is one.
+    pub(crate) fn integer(&self) -> Option<i128> {
+        match self {
+            Json::Number(text) => integer(text),
+            _ => None,
+        }
+    }
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FormatError> {
@@ -80,6 +88,18 @@ pub(crate) fn string(raw: &RawValue, expected: &str) -> Result<String, FormatErr
     }
 }
 
+/// What the string stands for among `words`.
+pub(crate) fn word<T: Copy>(raw: &RawValue, words: &[(&str, T)]) -> Result<T, FormatError> {
+    let found = match Json::of(raw)? {
+        Json::String(text) => words.iter().find(|(word, _)| *word == text),
+        _ => None,
+    };
+    found.map(|&(_, meaning)| meaning).ok_or_else(|| {
+        let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+        mismatch(raw, &words.join(" or "))
+    })
+}
+
 /// A list, or what was found instead of `expected`.
 pub(crate) fn array<'a>(
     raw: &'a RawValue,
@@ -91,6 +111,27 @@ pub(crate) fn array<'a>(
     }
 }
 
+/// What `read` makes of each item of a list; an error says which item.
+pub(crate) fn list<'a, T, C: FromIterator<T>>(
+    raw: &'a RawValue,
+    expected: &str,
+    read: impl FnMut(&'a RawValue) -> Result<T, FormatError>,
+) -> Result<C, FormatError> {
+    each(array(raw, expected)?, read)
+}
+
+/// As [`list`], of a list that was opened.
+pub(crate) fn each<'a, T, C: FromIterator<T>>(
+    items: Vec<&'a RawValue>,
+    mut read: impl FnMut(&'a RawValue) -> Result<T, FormatError>,
+) -> Result<C, FormatError> {
+    items
+        .into_iter()
+        .enumerate()
+        .map(|(i, item)| read(item).map_err(|error| error.within(&format!("[{i}]"))))
+        .collect()
+}
+
 /// An object, or what was found instead of `expected`.
 pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Object<'a>, FormatError> {
     match Json::of(raw)? {
@@ -99,42 +140,55 @@ pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Object<'a>
     }
 }
 
-/// Calls `each` with the members of an object, one after the other, so that very many of them take
-/// no memory.
-pub(crate) fn for_each_member<'a>(
+/// Calls a function with each item of a list, or with each member of an object, as it is read.
+struct EachValue<F>(F);
+
+impl<'de, F: FnMut(Option<String>, &'de RawValue)> Visitor<'de> for EachValue<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object or a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some((name, value)) = map.next_entry()? {
+            (self.0)(Some(name), value);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(value) = items.next_element()? {
+            (self.0)(None, value);
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` with the members of an object, or with the items of a list and no name, one after
+/// the other, so that very many of them take no memory. After an error it is not called again.
+pub(crate) fn for_each_value<'a>(
     raw: &'a RawValue,
-    each: impl FnMut(&str, &'a RawValue),
+    mut each: impl FnMut(Option<String>, &'a RawValue) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
-    struct Members<F>(F);
-    impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
-        type Value = ();
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("an object")
+    let mut result = Ok(());
+    let visitor = EachValue(|name, value| {
+        if result.is_ok() {
+            result = each(name, value);
         }
-
-        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-            while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
-                (self.0)(&name, value);
-            }
-            Ok(())
-        }
-    }
-    if !raw.get().starts_with('{') {
-        return Err(mismatch(raw, "an object"));
-    }
+    });
     serde_json::Deserializer::from_str(raw.get())
-        .deserialize_map(Members(each))
-        .map_err(|error| FormatError::document("", error.to_string()))
+        .deserialize_any(visitor)
+        .map_err(|error| FormatError::document("", error.to_string()))?;
+    result
 }
 
 /// A whole number of 0 or more.
 pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
-    match Json::of(raw)? {
-        Json::Number(text) => integer(text).and_then(|value| u64::try_from(value).ok()),
-        _ => None,
-    }
-    .ok_or_else(|| mismatch(raw, "a whole number from 0 to 2^64 - 1"))
+    let length = Json::of(raw)?.integer();
+    length
+        .and_then(|length| u64::try_from(length).ok())
+        .ok_or_else(|| mismatch(raw, "a whole number from 0 to 2^64 - 1"))
 }
 
 /// The whole number that `text` spells: `5`, also `5.0` and `5e0` below 2^53.
@@ -146,6 +200,11 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     // Beyond 2^53 a float no longer says which integer was meant.
     let exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
     exact.then(|| format!("{value:.0}").parse().ok()).flatten()
+}
+
+/// A member that must be there, and is not.
+pub(crate) fn missing(name: &str) -> FormatError {
+    FormatError::document(name, "missing, but required")
 }
 
 /// "found this, expected that".
@@ -187,8 +246,26 @@ impl<'a> Object<'a> {
 
     /// The member `name`, or an error that it is missing.
     pub(crate) fn require(&self, name: &str) -> Result<&'a RawValue, FormatError> {
-        self.get(name)
-            .ok_or_else(|| FormatError::document(name, "missing, but required"))
+        self.get(name).ok_or_else(|| missing(name))
+    }
+
+    /// What `read` makes of the member `name`, which must be there; an error says which member.
+    pub(crate) fn read<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a RawValue) -> Result<T, FormatError>,
+    ) -> Result<T, FormatError> {
+        read(self.require(name)?).map_err(|error| error.within(name))
+    }
+
+    /// As [`Object::read`]; `None` when there is no such member, or it is `null`.
+    pub(crate) fn read_some<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a RawValue) -> Result<T, FormatError>,
+    ) -> Result<Option<T>, FormatError> {
+        let read = self.get_some(name).map(read);
+        read.transpose().map_err(|error| error.within(name))
     }
 
     /// Name and value of each member.
@@ -199,23 +276,10 @@ impl<'a> Object<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Vec<(String, &'de RawValue)>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(Members).map(Object)
+        let mut members = Vec::new();
+        let each = |name: Option<String>, value| members.push((name.unwrap_or_default(), value));
+        deserializer.deserialize_map(EachValue(each))?;
+        Ok(Object(members))
     }
 }
 
@@ -227,34 +291,30 @@ pub(crate) struct Extension<'a> {
     pub(crate) name: String,
     /// Its configuration, empty when absent.
     pub(crate) configuration: Object<'a>,
+    /// Its whole text.
+    pub(crate) text: &'a RawValue,
 }
 
 impl<'a> Extension<'a> {
-    /// Reads `raw`; `expected` says what it should be.
-    pub(crate) fn of(raw: &'a RawValue, expected: &str) -> Result<Extension<'a>, FormatError> {
-        match Json::of(raw)? {
-            Json::String(name) => Ok(Extension {
-                name,
-                configuration: Object::default(),
-            }),
+    /// Reads `text`; `expected` says what it should be.
+    pub(crate) fn of(text: &'a RawValue, expected: &str) -> Result<Extension<'a>, FormatError> {
+        let (name, configuration) = match Json::of(text)? {
+            Json::String(name) => (name, Object::default()),
             Json::Object(members) => {
-                let name = members
-                    .get("name")
-                    .or_else(|| members.get("type"))
-                    .ok_or_else(|| FormatError::document("name", "missing, but required"))?;
-                let configuration = match members.get_some("configuration") {
-                    Some(value) => {
-                        object(value, "an object").map_err(|error| error.within("configuration"))?
-                    }
-                    None => Object::default(),
-                };
-                Ok(Extension {
-                    name: string(name, "a name").map_err(|error| error.within("name"))?,
-                    configuration,
-                })
+                let name = members.get("name").or_else(|| members.get("type"));
+                let name = name.ok_or_else(|| missing("name"))?;
+                let configuration =
+                    members.read_some("configuration", |value| object(value, "an object"))?;
+                let name = string(name, "a name").map_err(|error| error.within("name"))?;
+                (name, configuration.unwrap_or_default())
             }
-            _ => Err(mismatch(raw, expected)),
-        }
+            _ => return Err(mismatch(text, expected)),
+        };
+        Ok(Extension {
+            name,
+            configuration,
+            text,
+        })
     }
 }
 

@@ -20,6 +20,7 @@ mod typestr;
 mod v3_name;
 
 pub(crate) use element::{Element, IntegerFormat, TimeFormat, Variable};
+pub(crate) use fill_json::{Spelling, utf32};
 pub use fill_value::FillValue;
 pub(crate) use float::{FLOAT16, FLOAT32, FLOAT64, FloatFormat};
 pub use spell_element::element_text;
@@ -33,6 +34,20 @@ pub enum ByteOrder {
     Little,
     /// Most significant first.
     Big,
+}
+
+impl ByteOrder {
+    /// The orders by the names that they have in v3.
+    pub(crate) const NAMES: [(&'static str, ByteOrder); 2] =
+        [("little", ByteOrder::Little), ("big", ByteOrder::Big)];
+
+    /// The name that v3 has for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ByteOrder::Little => "little",
+            ByteOrder::Big => "big",
+        }
+    }
 }
 
 /// The type of an element of an array.
@@ -80,13 +95,7 @@ impl DataType {
     /// When its size is too large for a number, or it is a record of too many fields.
     pub(crate) fn of(name: String, element: Element) -> Result<DataType, FormatError> {
         let fields = element.count_fields();
-        if fields > MOST_FIELDS {
-            return Err(FormatError::TooLarge {
-                what: "the number of fields of a record",
-                found: fields.to_string(),
-                limit: MOST_FIELDS,
-            });
-        }
+        FormatError::check_limit("the number of fields of a record", fields, MOST_FIELDS)?;
         Ok(DataType {
             name,
             item_size: element.size()?,

@@ -11,18 +11,11 @@ use serde_json::{Map, Value};
 use super::element::{Element, Field, Variable};
 use super::float::FloatFormat;
 use super::spell_type::{is_big_record, named_fields};
-use super::{DataType, FillValue, base64};
+use super::{DataType, FillValue, Spelling, base64};
 use crate::error::FormatError;
 
 /// Largest element whose fill value is spelled byte by byte.
 const MAX_SPELLED_BYTES: u64 = 64 * 1024;
-
-/// Whose spellings are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Spelling {
-    V2,
-    V3,
-}
 
 impl FillValue {
     /// The JSON of a v2 `fill_value`.
@@ -51,14 +44,9 @@ impl FillValue {
 
     fn spell(&self, data_type: &DataType, spelling: Spelling) -> Result<String, FormatError> {
         let element = &data_type.element;
-        if matches!(element, Element::Raw { .. } | Element::Record(_))
-            && self.item_size() > MAX_SPELLED_BYTES
-        {
-            return Err(FormatError::TooLarge {
-                what: "the size of an element whose fill value is to be written",
-                found: self.item_size().to_string(),
-                limit: MAX_SPELLED_BYTES,
-            });
+        if matches!(element, Element::Raw { .. } | Element::Record(_)) {
+            let what = "the size of an element whose fill value is to be written";
+            FormatError::check_limit(what, self.item_size(), MAX_SPELLED_BYTES)?;
         }
         spell(element, self.bytes(), spelling)
             .map(|value| value.to_string())
@@ -116,11 +104,11 @@ pub(super) fn signed(bytes: &[u8]) -> i64 {
 
 fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value, FormatError> {
     let bits = format.bits(bytes);
-    match (format.json_of(bits), spelling) {
-        (Some(value), _) => Ok(value),
-        (None, Spelling::V3) => Ok(format.hex_of(bits).into()),
-        (None, Spelling::V2) => {
-            let hex = format.hex_of(bits);
+    let hex = format.hex_of(bits);
+    match format.json_of(bits) {
+        Some(value) => Ok(value),
+        None if spelling == Spelling::V3 => Ok(hex.into()),
+        None => {
             let nan = format.nan().map(|bits| format.hex_of(bits));
             let problem = format!(
                 "found a NaN of the bits {hex}, which v2 cannot say; its one NaN is {}",
@@ -133,11 +121,8 @@ fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value,
 
 /// `bytes` without the NULs at their end.
 pub(super) fn without_padding(bytes: &[u8]) -> &[u8] {
-    let used = bytes
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
-    bytes.get(..used).unwrap_or_default()
+    let last = bytes.iter().rposition(|&byte| byte != 0);
+    last.and_then(|last| bytes.get(..=last)).unwrap_or_default()
 }
 
 /// The characters of little-endian UTF-32 units without the NULs at their end.

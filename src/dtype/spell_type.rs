@@ -16,9 +16,9 @@
 //!
 //! Sources: Zarr v2, section "Data type encoding"; zarr-extensions, `data-types`.
 
-use std::sync::Arc;
-
 use std::collections::HashSet;
+use std::fmt::Display;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -52,13 +52,68 @@ impl DataType {
     ///
     /// When v3 has no name for it: sub-arrays in records, and objects other than strings.
     pub(crate) fn spell_v3(&self) -> Result<String, FormatError> {
-        v3(&self.element).map_err(|part| match part {
-            Unspellable::SubArray(field) => {
-                let name = format!("field {field} with a shape");
-                FormatError::inexpressible("data_type", name, "v3")
+        self.element_v3(&self.element)
+    }
+
+    fn element_v3(&self, element: &Element) -> Result<String, FormatError> {
+        let sized = |name, bytes: u64| extension(name, &json!({"length_bytes": bytes}));
+        let name = match element {
+            Element::Bool => "bool".to_owned(),
+            Element::Integer(format) => {
+                let sign = if format.signed { "" } else { "u" };
+                format!("{sign}int{}", format.bits)
             }
-            Unspellable::Type => self.unspellable("v3"),
-        })
+            Element::Float(format) => format.name().to_owned(),
+            Element::Complex(format) => match format.name() {
+                "float32" => "complex64".to_owned(),
+                "float64" => "complex128".to_owned(),
+                part => format!("complex_{part}"),
+            },
+            // Registered, and read by every zarr-python 3.
+            Element::Variable(Variable::Text) => "string".to_owned(),
+            Element::Variable(Variable::Bytes) => "bytes".to_owned(),
+            Element::Variable(Variable::Object) => return Err(self.unspellable("v3")),
+            Element::Time(time) => {
+                let name = if time.is_duration {
+                    "numpy.timedelta64"
+                } else {
+                    "numpy.datetime64"
+                };
+                let configuration = json!({"unit": time.unit, "scale_factor": time.scale});
+                return Ok(extension(name, &configuration));
+            }
+            Element::Bytes { len } => return Ok(sized("null_terminated_bytes", *len)),
+            Element::Raw { len } => return Ok(sized("raw_bytes", *len)),
+            Element::Text { units } => {
+                return Ok(sized("fixed_length_utf32", units.saturating_mul(4)));
+            }
+            Element::Record(fields) => return self.record_v3(element, fields),
+        };
+        Ok(format!("\"{name}\""))
+    }
+
+    fn record_v3(&self, element: &Element, fields: &[Field]) -> Result<String, FormatError> {
+        let named = named_fields(fields);
+        let is_big = is_big_record(element);
+        let fields = named
+            .into_iter()
+            .zip(fields)
+            .map(|(name, field)| {
+                if !field.shape.is_empty() {
+                    let name = format!("field {name} with a shape");
+                    return Err(FormatError::inexpressible("data_type", name, "v3"));
+                }
+                let (name, data_type) = (Value::from(name), self.element_v3(&field.element)?);
+                Ok(if is_big {
+                    format!("{{\"name\": {name}, \"data_type\": {data_type}}}")
+                } else {
+                    format!("[{name}, {data_type}]")
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let name = if is_big { "struct" } else { "structured" };
+        let configuration = format!("{{\"fields\": [{}]}}", fields.join(", "));
+        Ok(extension(name, &configuration))
     }
 
     fn unspellable(&self, version: &'static str) -> FormatError {
@@ -124,11 +179,7 @@ fn typestr(element: &Element, order: ByteOrder) -> Option<Value> {
         Element::Text { units } => ('U', *units),
         Element::Variable(_) => return Some("|O".into()),
         Element::Record(fields) => {
-            return fields
-                .iter()
-                .map(field_v2)
-                .collect::<Option<Vec<_>>>()
-                .map(Value::from);
+            return fields.iter().map(field_v2).collect();
         }
     };
     Some(format!("{character}{kind}{size}").into())
@@ -157,81 +208,9 @@ fn field_v2(field: &Field) -> Option<Value> {
     })
 }
 
-/// What v3 has no spelling for.
-enum Unspellable {
-    /// The field of this name has a shape.
-    SubArray(String),
-    /// The type itself.
-    Type,
-}
-
-fn v3(element: &Element) -> Result<String, Unspellable> {
-    let sized =
-        |name: &str, bytes: u64| extension(name, &json!({"length_bytes": bytes}).to_string());
-    let name = match element {
-        Element::Bool => "bool".to_owned(),
-        Element::Integer(format) => {
-            let sign = if format.signed { "" } else { "u" };
-            format!("{sign}int{}", format.bits)
-        }
-        Element::Float(format) => format.name().to_owned(),
-        Element::Complex(format) => match format.name() {
-            "float32" => "complex64".to_owned(),
-            "float64" => "complex128".to_owned(),
-            part => format!("complex_{part}"),
-        },
-        // Registered, and read by every zarr-python 3.
-        Element::Variable(Variable::Text) => "string".to_owned(),
-        Element::Variable(Variable::Bytes) => "bytes".to_owned(),
-        Element::Variable(Variable::Object) => return Err(Unspellable::Type),
-        Element::Time(time) => {
-            let kind = if time.is_duration {
-                "timedelta64"
-            } else {
-                "datetime64"
-            };
-            let configuration = json!({"unit": time.unit, "scale_factor": time.scale});
-            return Ok(extension(
-                &format!("numpy.{kind}"),
-                &configuration.to_string(),
-            ));
-        }
-        Element::Bytes { len } => return Ok(sized("null_terminated_bytes", *len)),
-        Element::Raw { len } => return Ok(sized("raw_bytes", *len)),
-        Element::Text { units } => {
-            return Ok(sized("fixed_length_utf32", units.saturating_mul(4)));
-        }
-        Element::Record(fields) => return record_v3(element, fields),
-    };
-    Ok(format!("\"{name}\""))
-}
-
 /// A name and its configuration. The name needs no escape.
-fn extension(name: &str, configuration: &str) -> String {
+fn extension(name: &str, configuration: &dyn Display) -> String {
     format!("{{\"name\": \"{name}\", \"configuration\": {configuration}}}")
-}
-
-fn record_v3(element: &Element, fields: &[Field]) -> Result<String, Unspellable> {
-    let named = named_fields(fields);
-    let is_big = is_big_record(element);
-    let fields = named
-        .into_iter()
-        .zip(fields)
-        .map(|(name, field)| {
-            if !field.shape.is_empty() {
-                return Err(Unspellable::SubArray(name));
-            }
-            let (name, data_type) = (Value::from(name), v3(&field.element)?);
-            Ok(if is_big {
-                format!("{{\"name\": {name}, \"data_type\": {data_type}}}")
-            } else {
-                format!("[{name}, {data_type}]")
-            })
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let name = if is_big { "struct" } else { "structured" };
-    let configuration = format!("{{\"fields\": [{}]}}", fields.join(", "));
-    Ok(extension(name, &configuration))
 }
 
 /// Whether v3 must call a record `struct`.

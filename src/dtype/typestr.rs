@@ -53,18 +53,10 @@ fn parse_nested(value: &RawValue, depth: usize) -> Result<(Element, ByteOrder), 
                 return Err(FormatError::document("", problem));
             }
             if fields.is_empty() {
-                return Err(FormatError::document(
-                    "",
-                    "a structured type without fields",
-                ));
+                let problem = "a structured type without fields";
+                return Err(FormatError::document("", problem));
             }
-            let fields = fields
-                .into_iter()
-                .enumerate()
-                .map(|(i, text)| {
-                    field(text, depth).map_err(|error| error.within(&format!("[{i}]")))
-                })
-                .collect::<Result<_, _>>()?;
+            let fields = json::each(fields, |text| field(text, depth))?;
             Ok((Element::Record(fields), ByteOrder::Little))
         }
         _ => Err(json::mismatch(value, "a typestring or a list of fields")),
@@ -118,44 +110,30 @@ fn sub_array(shape: &RawValue) -> Result<Vec<u64>, FormatError> {
 }
 
 fn scalar(name: &str) -> Result<(Element, ByteOrder), FormatError> {
-    let (order, rest) = match name.as_bytes().first() {
-        Some(b'>') => (ByteOrder::Big, name.get(1..)),
-        Some(b'<' | b'|' | b'=') => (ByteOrder::Little, name.get(1..)),
-        _ => (ByteOrder::Little, Some(name)),
-    };
-    let element = match numpy(rest.unwrap_or_default()) {
-        Some(element) => element,
-        // tensorstore writes the v3 names of types that NumPy lacks, `bfloat16`.
-        None => v3_name::without_parameters(name)
-            .ok_or_else(|| FormatError::unsupported("", "data type", name))?,
-    };
+    let without_order = name.strip_prefix(['<', '>', '|', '=']).unwrap_or(name);
+    // tensorstore writes the v3 names of types that NumPy lacks, `bfloat16`.
+    let element = numpy(without_order)
+        .or_else(|| v3_name::without_parameters(name))
+        .ok_or_else(|| FormatError::unsupported("", "data type", name))?;
     // One byte has no order, whatever the character says.
-    let order = if element.unit() == 1 {
-        ByteOrder::Little
+    Ok(if name.starts_with('>') && element.unit() > 1 {
+        (element, ByteOrder::Big)
     } else {
-        order
-    };
-    Ok((element, order))
+        (element, ByteOrder::Little)
+    })
 }
 
 /// The type that kind and size name, without the byte order character.
 fn numpy(name: &str) -> Option<Element> {
     let kind = name.chars().next()?;
     let rest = name.get(kind.len_utf8()..)?;
-    let (digits, unit) = match rest.find('[') {
-        Some(at) => (rest.get(..at)?, rest.get(at..)?),
-        None => (rest, ""),
-    };
+    let (digits, unit) = rest.split_at(rest.find('[').unwrap_or(rest.len()));
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let size: u64 = digits.parse().ok()?;
     if matches!(kind, 'm' | 'M') {
-        let (unit, scale) = if unit.is_empty() {
-            ("generic".to_owned(), 1)
-        } else {
-            time_unit(unit)?
-        };
+        let (unit, scale) = time_unit(if unit.is_empty() { "[generic]" } else { unit })?;
         return (size == 8).then_some(Element::Time(TimeFormat {
             is_duration: kind == 'm',
             unit,
@@ -165,15 +143,12 @@ fn numpy(name: &str) -> Option<Element> {
     if !unit.is_empty() {
         return None;
     }
-    let integer = |signed| {
-        let bytes = usize::try_from(size).ok()?;
-        matches!(bytes, 1 | 2 | 4 | 8)
-            .then(|| Element::Integer(IntegerFormat::whole(bytes, signed)))
-    };
     Some(match (kind, size) {
         ('b', 1) => Element::Bool,
-        ('i', _) => integer(true)?,
-        ('u', _) => integer(false)?,
+        ('i' | 'u', 1 | 2 | 4 | 8) => Element::Integer(IntegerFormat::whole(
+            usize::try_from(size).ok()?,
+            kind == 'i',
+        )),
         ('f', 2) => Element::Float(FLOAT16),
         ('f', 4) => Element::Float(FLOAT32),
         ('f', 8) => Element::Float(FLOAT64),

@@ -13,7 +13,7 @@
 use serde_json::value::RawValue;
 
 use super::element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat};
-use super::float::FloatFormat;
+use super::float::{FLOAT32, FLOAT64, FloatFormat};
 use super::json::{self, Extension, Json, Object};
 use super::{ByteOrder, DataType, Variable};
 use crate::error::FormatError;
@@ -25,37 +25,30 @@ impl DataType {
     ///
     /// When it is no data type, or one that this build does not know.
     pub fn parse_v3(value: &RawValue) -> Result<DataType, FormatError> {
-        let element = parse(value)?;
-        DataType::of(Extension::of(value, EXPECTED)?.name, element)
+        let extension = Extension::of(value, EXPECTED_TYPE)?;
+        // Elements of any length are no fields of others.
+        let element = match extension.name.as_str() {
+            "string" => Element::Variable(Variable::Text),
+            // zarr-python and zarrs have names of their own.
+            "bytes" | "variable_length_bytes" | "binary" => Element::Variable(Variable::Bytes),
+            _ => of_fixed_size(&extension, 0)?,
+        };
+        DataType::of(extension.name, element)
     }
 }
 
-const EXPECTED: &str = "a data type: a name, or an object of name and configuration";
+const EXPECTED_TYPE: &str = "a data type: a name, or an object of name and configuration";
 
-/// The element of a `data_type` member.
-pub(crate) fn parse(value: &RawValue) -> Result<Element, FormatError> {
-    // Elements of any length are no fields of others.
-    match Extension::of(value, EXPECTED)?.name.as_str() {
-        "string" => Ok(Element::Variable(Variable::Text)),
-        // zarr-python and zarrs have names of their own.
-        "bytes" | "variable_length_bytes" | "binary" => Ok(Element::Variable(Variable::Bytes)),
-        _ => parse_nested(value, 0),
-    }
-}
-
-fn parse_nested(value: &RawValue, depth: usize) -> Result<Element, FormatError> {
-    let Extension {
-        name,
-        configuration,
-    } = Extension::of(value, EXPECTED)?;
-    if let Some(element) = without_parameters(&name) {
+fn of_fixed_size(extension: &Extension<'_>, depth: usize) -> Result<Element, FormatError> {
+    let (name, configuration) = (extension.name.as_str(), &extension.configuration);
+    if let Some(element) = without_parameters(name) {
         return Ok(element);
     }
     let within = |error: FormatError| error.within("configuration");
-    let parameter = |least| length_bytes(&configuration, least).map_err(within);
-    match name.as_str() {
+    let parameter = |least| length_bytes(configuration, least).map_err(within);
+    match name {
         "numpy.datetime64" | "numpy.timedelta64" => {
-            let (unit, scale) = time(&configuration).map_err(within)?;
+            let (unit, scale) = time(configuration).map_err(within)?;
             Ok(Element::Time(TimeFormat {
                 is_duration: name == "numpy.timedelta64",
                 unit,
@@ -72,7 +65,7 @@ fn parse_nested(value: &RawValue, depth: usize) -> Result<Element, FormatError> 
                 let problem = format!("structured types nest more than {MAX_NESTING} levels deep");
                 return Err(FormatError::document("", problem));
             }
-            fields(&configuration, depth).map_err(within)
+            fields(configuration, depth).map_err(within)
         }
         _ => Err(FormatError::unsupported("", "data type", name)),
     }
@@ -83,33 +76,24 @@ pub(crate) fn without_parameters(name: &str) -> Option<Element> {
     if let Some(format) = FloatFormat::of_name(name) {
         return Some(Element::Float(format));
     }
-    let integer = |bytes, signed| Some(Element::Integer(IntegerFormat::whole(bytes, signed)));
-    let narrow = |bits, signed| {
-        Some(Element::Integer(IntegerFormat {
-            bytes: 1,
-            bits,
-            signed,
-        }))
-    };
     match name {
         "bool" => Some(Element::Bool),
-        "int2" => narrow(2, true),
-        "int4" => narrow(4, true),
-        "uint2" => narrow(2, false),
-        "uint4" => narrow(4, false),
-        "int8" => integer(1, true),
-        "int16" => integer(2, true),
-        "int32" => integer(4, true),
-        "int64" => integer(8, true),
-        "uint8" => integer(1, false),
-        "uint16" => integer(2, false),
-        "uint32" => integer(4, false),
-        "uint64" => integer(8, false),
-        "complex64" => FloatFormat::of_name("float32").map(Element::Complex),
-        "complex128" => FloatFormat::of_name("float64").map(Element::Complex),
+        "complex64" => Some(Element::Complex(FLOAT32)),
+        "complex128" => Some(Element::Complex(FLOAT64)),
         _ => {
             if let Some(part) = name.strip_prefix("complex_") {
                 return FloatFormat::of_name(part).map(Element::Complex);
+            }
+            let magnitude = name.strip_prefix('u').unwrap_or(name);
+            if let Some(bits @ ("2" | "4" | "8" | "16" | "32" | "64")) =
+                magnitude.strip_prefix("int")
+            {
+                let bits: u32 = bits.parse().ok()?;
+                return Some(Element::Integer(IntegerFormat {
+                    bytes: usize::try_from(bits.div_ceil(8)).ok()?,
+                    bits,
+                    signed: !name.starts_with('u'),
+                }));
             }
             let digits = name.strip_prefix('r')?;
             if digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -135,42 +119,34 @@ pub(crate) fn time_unit(unit: &str) -> Option<&str> {
 
 /// `unit` and `scale_factor`.
 fn time(configuration: &Object<'_>) -> Result<(String, u32), FormatError> {
-    let unit = configuration.require("unit")?;
-    let name = json::string(unit, "a time unit").map_err(|error| error.within("unit"))?;
+    let name = configuration.read("unit", |unit| json::string(unit, "a time unit"))?;
     let Some(name) = time_unit(&name) else {
         return Err(FormatError::unsupported("unit", "time unit", name));
     };
-    let scale = configuration.require("scale_factor")?;
-    match json::length(scale).map(u32::try_from) {
-        Ok(Ok(factor @ 1..=0x7fff_ffff)) => Ok((name.to_owned(), factor)),
-        _ => Err(json::mismatch(scale, "a whole number from 1 to 2^31 - 1").within("scale_factor")),
-    }
+    let scale = |raw| match json::length(raw).map(u32::try_from) {
+        Ok(Ok(factor @ 1..=0x7fff_ffff)) => Ok(factor),
+        _ => Err(json::mismatch(raw, "a whole number from 1 to 2^31 - 1")),
+    };
+    Ok((name.to_owned(), configuration.read("scale_factor", scale)?))
 }
 
 /// `length_bytes`, a multiple of `unit` and not zero.
 fn length_bytes(configuration: &Object<'_>, unit: u64) -> Result<u64, FormatError> {
-    let value = configuration.require("length_bytes")?;
-    let length = json::length(value).map_err(|error| error.within("length_bytes"))?;
-    if length == 0 || !length.is_multiple_of(unit) {
-        let expected = format!("a multiple of {unit} above zero");
-        return Err(json::mismatch(value, &expected).within("length_bytes"));
-    }
-    Ok(length)
+    configuration.read("length_bytes", |value| match json::length(value)? {
+        length if length > 0 && length.is_multiple_of(unit) => Ok(length),
+        _ => Err(json::mismatch(
+            value,
+            &format!("a multiple of {unit} above zero"),
+        )),
+    })
 }
 
 fn fields(configuration: &Object<'_>, depth: usize) -> Result<Element, FormatError> {
-    let list = configuration.require("fields")?;
-    let mut fields: Vec<Field> = Vec::new();
-    let list = json::array(list, "a list of fields").map_err(|error| error.within("fields"))?;
-    for (i, text) in list.into_iter().enumerate() {
-        let field = field(text, depth).map_err(|error| error.within(&format!("fields[{i}]")))?;
-        fields.push(field);
-    }
+    let list = |list| json::list(list, "a list of fields", |text| field(text, depth));
+    let fields: Vec<Field> = configuration.read("fields", list)?;
     if fields.is_empty() {
-        return Err(FormatError::document(
-            "fields",
-            "a structured type without fields",
-        ));
+        let problem = "a structured type without fields";
+        return Err(FormatError::document("fields", problem));
     }
     let mut names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
     names.sort_unstable();
@@ -201,7 +177,8 @@ fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
         return Err(json::mismatch(name, "a field name"));
     }
     Ok(Field {
-        element: parse_nested(element, depth + 1)
+        element: Extension::of(element, EXPECTED_TYPE)
+            .and_then(|element| of_fixed_size(&element, depth + 1))
             .map_err(|error| error.within(&format!("`{name_text}`")))?,
         name: name_text,
         shape: Vec::new(),

@@ -260,8 +260,7 @@ impl<'h> Look<'h> {
         let document = text.document;
         let error = match v3::parse(&text.bytes) {
             Ok(NodeMetadata::Array(metadata)) => {
-                let bytes = usize::try_from(document.meta.size()).unwrap_or(usize::MAX);
-                if let Err(error) = check_array_document_len(bytes) {
+                if let Err(error) = check_array_document_len(document.meta.size()) {
                     return Ok(Node::array(prefix, document, None, Err(error)));
                 }
                 if cut != Cut::Nothing

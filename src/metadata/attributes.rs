@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 pub use compact::compact;
 
 use super::ZarrFormat;
-use super::json::Document;
+use super::json::{Document, quoted};
 use super::write::{Source, attributes_text};
 use crate::dtype::json;
 use crate::error::FormatError;
@@ -93,24 +93,31 @@ impl Attributes {
     pub fn parse_short(text: &[u8]) -> Result<Attributes, FormatError> {
         check_len(text.len())?;
         let document = Document::parse(text)?;
+        let value = document.value()?;
+        let within = |error: FormatError| error.within("attributes");
+        if !value.get().starts_with('{') {
+            return Err(within(json::mismatch(value, "an object")));
+        }
         let mut left = MOST_SHORT_BYTES;
         let mut number = 0;
         let mut short = HashMap::new();
-        json::for_each_member(document.value()?, |name, value| {
+        json::for_each_value(value, |name, value| {
+            let name = name.unwrap_or_default();
             let bytes = name.len() + value.get().len();
-            let is_of_axes = OF_AXES.contains(&name) && bytes <= MOST_AXES_BYTES;
+            let is_of_axes = OF_AXES.contains(&name.as_str()) && bytes <= MOST_AXES_BYTES;
             // Of two members of one name the last counts, also where it is too long.
-            if let Some((_, _, counted)) = short.remove(name) {
+            if let Some((_, _, counted)) = short.remove(&name) {
                 left += counted;
             }
             if is_of_axes || bytes <= MOST_MEMBER_BYTES.min(left) {
                 let counted = if is_of_axes { 0 } else { bytes };
                 left -= counted;
                 number += 1;
-                short.insert(name.to_owned(), (number, value, counted));
+                short.insert(name, (number, value, counted));
             }
+            Ok(())
         })
-        .map_err(|error| error.within("attributes"))?;
+        .map_err(within)?;
         let mut short: Vec<_> = short.into_iter().collect();
         short.sort_unstable_by_key(|(_, (number, ..))| *number);
         short
@@ -195,7 +202,6 @@ impl Json {
 /// As compact JSON; what is not finite as the texts that Zarr v3 has for it.
 impl std::fmt::Display for Json {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
         match self {
             Json::Null => f.write_str("null"),
             Json::Bool(value) => write!(f, "{value}"),
@@ -226,7 +232,7 @@ impl std::fmt::Display for Attributes {
         f.write_str("{")?;
         for (i, (name, value)) in self.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
-            write!(f, "{comma}{}:{value}", serde_json::Value::from(name))?;
+            write!(f, "{comma}{}:{value}", quoted(name))?;
         }
         f.write_str("}")
     }
@@ -238,21 +244,23 @@ impl std::fmt::Display for Attributes {
 ///
 /// When they are too long to be taken apart.
 pub fn check_len(bytes: usize) -> Result<(), FormatError> {
-    if bytes <= MOST_BYTES {
+    FormatError::check_limit(
+        "the size of the attributes",
+        bytes as u64,
+        MOST_BYTES as u64,
+    )
+}
+
+fn check_depth(depth: usize) -> Result<(), FormatError> {
+    if depth <= MOST_NESTING {
         return Ok(());
     }
-    Err(FormatError::TooLarge {
-        what: "the size of the attributes",
-        found: bytes.to_string(),
-        limit: MOST_BYTES as u64,
-    })
+    let problem = format!("nested more than {MOST_NESTING} deep");
+    Err(FormatError::document("attributes", problem))
 }
 
 fn tree(raw: &RawValue, depth: usize) -> Result<Json, FormatError> {
-    if depth > MOST_NESTING {
-        let problem = format!("nested more than {MOST_NESTING} deep");
-        return Err(FormatError::document("attributes", problem));
-    }
+    check_depth(depth)?;
     Ok(match json::Json::of(raw)? {
         json::Json::Null => Json::Null,
         json::Json::Bool(value) => Json::Bool(value),

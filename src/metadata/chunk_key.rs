@@ -15,7 +15,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::dtype::json::{self, Json};
+use crate::dtype::json;
 use crate::error::FormatError;
 use crate::grid::Dims;
 
@@ -100,11 +100,7 @@ impl ChunkKeyEncoding {
 
 /// The separator that a document spells `"/"` or `"."`.
 pub(super) fn parse_separator(value: &RawValue) -> Result<u8, FormatError> {
-    match Json::of(value)? {
-        Json::String(text) if text == "/" => Ok(b'/'),
-        Json::String(text) if text == "." => Ok(b'.'),
-        _ => Err(json::mismatch(value, "\"/\" or \".\"")),
-    }
+    json::word(value, &[("/", b'/'), (".", b'.')])
 }
 
 /// The index that `digits` spell: decimal, without sign or leading zeros.

@@ -30,53 +30,27 @@ use crate::grid::Dims;
 /// How deeply shards may nest in shards.
 const MAX_NESTING: usize = 16;
 /// Codecs of one list; each is a call on the stack when a chunk is decoded.
-const MOST_CODECS: usize = 64;
-
-/// A codec as the document spells it.
-#[derive(Debug)]
-pub(super) struct CodecSpec<'a> {
-    /// Its name.
-    pub(super) name: String,
-    /// Its configuration, empty when absent.
-    pub(super) configuration: Object<'a>,
-    /// Its whole text.
-    pub(super) text: &'a RawValue,
-}
+const MOST_CODECS: u64 = 64;
 
 /// The codecs of a list, without judging them.
-pub(super) fn list(value: &RawValue) -> Result<Vec<CodecSpec<'_>>, FormatError> {
-    json::array(value, "a list of codecs")?
-        .into_iter()
-        .enumerate()
-        .map(|(i, text)| {
-            let Extension {
-                name,
-                configuration,
-            } = Extension::of(
-                text,
-                "a codec: a name, or an object of name and configuration",
-            )
-            .map_err(|error| error.within(&format!("[{i}]")))?;
-            Ok(CodecSpec {
-                name,
-                configuration,
-                text,
-            })
-        })
-        .collect()
+pub(super) fn list(value: &RawValue) -> Result<Vec<Extension<'_>>, FormatError> {
+    let expected = "a codec: a name, or an object of name and configuration";
+    json::list(value, "a list of codecs", |text| {
+        Extension::of(text, expected)
+    })
 }
 
 /// Whether this is the codec that packs inner chunks into shards.
-pub(super) fn is_sharding(spec: &CodecSpec<'_>) -> bool {
+pub(super) fn is_sharding(spec: &Extension<'_>) -> bool {
     spec.name == "sharding_indexed"
 }
 
 /// Names of the codecs, those inside a shard in brackets.
-pub(super) fn display(specs: &[CodecSpec<'_>]) -> Vec<String> {
+pub(super) fn display(specs: &[Extension<'_>]) -> Vec<String> {
     display_nested(specs, 0)
 }
 
-fn display_nested(specs: &[CodecSpec<'_>], depth: usize) -> Vec<String> {
+fn display_nested(specs: &[Extension<'_>], depth: usize) -> Vec<String> {
     specs
         .iter()
         .map(|spec| {
@@ -97,7 +71,7 @@ fn display_nested(specs: &[CodecSpec<'_>], depth: usize) -> Vec<String> {
 
 /// The chain that `specs` spell, for chunks of `chunk_shape` of `data_type`.
 pub(super) fn chain(
-    specs: &[CodecSpec<'_>],
+    specs: &[Extension<'_>],
     data_type: &DataType,
     chunk_shape: &[u64],
 ) -> Result<CodecChain, FormatError> {
@@ -145,14 +119,12 @@ fn parser(name: &str) -> Option<Parser> {
 }
 
 /// What reads the configuration of each codec of one list.
-fn parsers(specs: &[CodecSpec<'_>]) -> Result<Vec<Parser>, FormatError> {
-    if specs.len() > MOST_CODECS {
-        return Err(FormatError::TooLarge {
-            what: "the number of codecs in one list",
-            found: specs.len().to_string(),
-            limit: MOST_CODECS as u64,
-        });
-    }
+fn parsers(specs: &[Extension<'_>]) -> Result<Vec<Parser>, FormatError> {
+    FormatError::check_limit(
+        "the number of codecs in one list",
+        specs.len() as u64,
+        MOST_CODECS,
+    )?;
     let parsers = specs.iter().enumerate().map(|(i, spec)| {
         parser(&spec.name)
             .ok_or_else(|| FormatError::unsupported(format!("[{i}]"), "codec", &spec.name))
@@ -161,23 +133,33 @@ fn parsers(specs: &[CodecSpec<'_>]) -> Result<Vec<Parser>, FormatError> {
 }
 
 impl Seen {
-    fn chain(mut self, specs: &[CodecSpec<'_>]) -> Result<CodecChain, FormatError> {
+    /// What a codec inside of this one sees of chunks of `shape`.
+    fn inside(&self, shape: Dims) -> Seen {
+        Seen {
+            shape,
+            data_type: self.data_type.clone(),
+            depth: self.depth + 1,
+        }
+    }
+
+    /// The codec `[i]` of a list.
+    fn stage(&self, i: usize, spec: &Extension<'_>, parser: Parser) -> Result<Stage, FormatError> {
+        parser(self, &spec.configuration)
+            .map_err(|error| error.within("configuration").within(&format!("[{i}]")))
+    }
+
+    fn chain(mut self, specs: &[Extension<'_>]) -> Result<CodecChain, FormatError> {
         let parsers = parsers(specs)?;
         if specs.is_empty() {
-            return Err(FormatError::document(
-                "",
-                "found no codec, expected one from array to bytes",
-            ));
+            let problem = "found no codec, expected one from array to bytes";
+            return Err(FormatError::document("", problem));
         }
         let mut array_to_array = Vec::new();
         let mut array_to_bytes = None;
         let mut bytes_to_bytes = Vec::new();
         for (i, (spec, parser)) in specs.iter().zip(parsers).enumerate() {
-            let place = format!("[{i}]");
-            let stage = parser(&self, &spec.configuration)
-                .map_err(|error| error.within("configuration").within(&place))?;
             let is_array = array_to_bytes.is_none() && bytes_to_bytes.is_empty();
-            match stage {
+            match self.stage(i, spec, parser)? {
                 Stage::ArrayToArray(codec) if is_array => {
                     (self.shape, self.data_type) = codec.encoded_as(&self.shape, &self.data_type);
                     array_to_array.push(codec);
@@ -194,7 +176,7 @@ impl Seen {
                         "found `{}` where the chunk is bytes already, expected a codec from bytes to bytes",
                         spec.name
                     );
-                    return Err(FormatError::document(place, problem));
+                    return Err(FormatError::document(format!("[{i}]"), problem));
                 }
             }
         }
@@ -211,10 +193,8 @@ impl Seen {
     /// Until July 2023 a chain without a codec from array to bytes meant little-endian bytes.
     fn little_endian(&self) -> Result<ArrayToBytes, FormatError> {
         if self.data_type.is_variable() {
-            let problem = format!(
-                "found no codec that makes bytes of `{}`",
-                self.data_type.name
-            );
+            let name = &self.data_type.name;
+            let problem = format!("found no codec that makes bytes of `{name}`");
             return Err(FormatError::document("", problem));
         }
         let named = self.endian() == Endian::Required;

@@ -25,15 +25,16 @@ pub use layout::{ChildKind, Generation, Layout};
 
 use super::chunk_key::parse_separator;
 use super::json::{
-    Document, check_array_document, check_attributes, check_members, lengths, spelled,
+    Document, check_array_document_len, check_attributes, check_members, lengths, may_be_ignored,
+    spelled,
 };
 use super::v2::{self, Order};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
     check_chunk_shape,
 };
-use crate::dtype::FillValue;
 use crate::dtype::json::{self, Json, Object};
+use crate::dtype::{FillValue, Spelling};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
@@ -60,7 +61,7 @@ const CORE_MEMBERS: [&str; 1] = ["codecs"];
 /// When it is no usable document of this generation. An array that only cannot be decoded is
 /// `Ok`, with the reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata, FormatError> {
-    check_array_document(text)?;
+    check_array_document_len(text.len() as u64)?;
     let document = Document::parse(text)?;
     let root = document.root()?;
     let more: &[&str] = match generation {
@@ -70,13 +71,13 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
     check_members(&root, &[&ARRAY_MEMBERS, more].concat())?;
     check_attributes(&root)?;
     check_extensions(&root)?;
-    let shape = lengths(root.require("shape")?).map_err(|error| error.within("shape"))?;
+    let shape = root.read("shape", lengths)?;
     let (inner_shape, separator, grid) =
-        chunk_grid(&root, &shape, generation).map_err(|error| error.within("chunk_grid"))?;
+        root.read("chunk_grid", |grid| chunk_grid(grid, &shape, generation))?;
     let per_shard = codecs::chunks_per_shard(&root, shape.len())?;
     let chunk_shape = shard_shape(&inner_shape, &per_shard)?;
     let specs = codecs::specs(&root, generation)?;
-    let data_type = root.require("data_type")?;
+    let data_type = root.read("data_type", spelled_type)?;
     let decoding =
         grid.and_then(|()| decoding(&root, generation, &specs, &inner_shape, &per_shard));
     let names = specs.iter().map(|spec| spec.id.clone()).collect::<Vec<_>>();
@@ -84,7 +85,7 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
         zarr_format: ZarrFormat::Draft,
         shape,
         chunk_shape,
-        data_type: spelled(spelled_type(data_type)?),
+        data_type: spelled(data_type),
         codecs: per_shard.iter().fold(names, |inner, _| {
             vec![format!("sharding_indexed({})", inner.join(", "))]
         }),
@@ -118,64 +119,53 @@ pub fn parse_group(text: &[u8]) -> Result<GroupMetadata, FormatError> {
 
 /// Fails on an extension that is not marked as one that need not be understood.
 fn check_extensions(root: &Object<'_>) -> Result<(), FormatError> {
-    const NAME: &str = "extensions";
-    let Some(list) = root.get_some(NAME) else {
-        return Ok(());
-    };
-    let items = json::array(list, "a list").map_err(|error| error.within(NAME))?;
-    for (i, item) in items.into_iter().enumerate() {
-        let place = || format!("{NAME}[{i}]");
-        let members = json::object(item, "an object").map_err(|error| error.within(&place()))?;
-        let may_be_ignored = members
-            .get("must_understand")
-            .is_some_and(|value| value.get() == "false");
-        if !may_be_ignored {
-            let name = members.get("extension").map_or_else(String::new, spelled);
-            return Err(FormatError::unsupported(place(), "extension", name));
+    let check = |extension| {
+        let members = json::object(extension, "an object")?;
+        if may_be_ignored(&members) {
+            return Ok(());
         }
-    }
-    Ok(())
+        let name = members.get("extension").map(spelled);
+        Err(FormatError::unsupported(
+            "",
+            "extension",
+            name.unwrap_or_default(),
+        ))
+    };
+    root.read_some("extensions", |list| json::list(list, "a list", check))
+        .map(|_: Option<()>| ())
 }
 
 /// The type of a data type that is an extension, `{"extension": .., "type": ..}`; its fallback
 /// would have the bytes mean something else.
 fn spelled_type(data_type: &RawValue) -> Result<&RawValue, FormatError> {
     match Json::of(data_type)? {
-        Json::Object(members) => members
-            .require("type")
-            .map_err(|error| error.within("data_type")),
+        Json::Object(members) => members.require("type"),
         _ => Ok(data_type),
     }
 }
 
 /// Chunk shape and separator, and whether the grid is one that this build knows.
 fn chunk_grid(
-    root: &Object<'_>,
+    grid: &RawValue,
     shape: &[u64],
     generation: Generation,
 ) -> Result<(Dims, u8, Result<(), FormatError>), FormatError> {
-    let value = root
-        .get("chunk_grid")
-        .ok_or_else(|| FormatError::document("", "missing, but required"))?;
-    let members = json::object(value, "an object")?;
+    let members = json::object(grid, "an object")?;
     let default = match generation {
         Generation::Early => b'.',
         Generation::Protocol | Generation::Core => b'/',
     };
-    let separator = match members.get_some("separator") {
-        Some(value) => parse_separator(value).map_err(|error| error.within("separator"))?,
-        None => default,
-    };
-    let kind = members.require("type")?;
-    let kind = json::string(kind, "a name").map_err(|error| error.within("type"))?;
+    let separator = members
+        .read_some("separator", parse_separator)?
+        .unwrap_or(default);
+    let kind = members.read("type", |kind| json::string(kind, "a name"))?;
     if kind != "regular" {
         let whole = shape.iter().map(|&length| length.max(1)).collect();
         let error = FormatError::unsupported("chunk_grid", "chunk grid", kind);
         return Ok((whole, separator, Err(error)));
     }
-    let chunk_shape = lengths(members.require("chunk_shape")?)
-        .and_then(|chunks| check_chunk_shape(shape, &chunks))
-        .map_err(|error| error.within("chunk_shape"))?;
+    let chunk_shape = |chunks| check_chunk_shape(shape, &lengths(chunks)?);
+    let chunk_shape = members.read("chunk_shape", chunk_shape)?;
     Ok((chunk_shape, separator, Ok(())))
 }
 
@@ -204,10 +194,9 @@ fn decoding(
     inner_shape: &[u64],
     per_shard: &[Dims],
 ) -> Result<Decoding, FormatError> {
-    let data_type = spelled_type(root.require("data_type")?)?;
-    let (data_type, byte_order) =
-        v2::data_type(data_type, specs).map_err(|error| error.within("data_type"))?;
-    let fill_value = FillValue::parse_draft(&data_type, root.get("fill_value"))
+    let data_type = |value| v2::data_type(spelled_type(value)?, specs);
+    let (data_type, byte_order) = root.read("data_type", data_type)?;
+    let fill_value = FillValue::parse(&data_type, root.get("fill_value"), Spelling::Draft)
         .map_err(|error| error.within("fill_value"))?;
     let order = memory_layout(root)?;
     let rank = inner_shape.len();
@@ -227,16 +216,11 @@ fn decoding(
 fn memory_layout(root: &Object<'_>) -> Result<Order, FormatError> {
     const NAME: &str = "chunk_memory_layout";
     match root.get_some(NAME).map(|value| (value, Json::of(value))) {
-        Some((value, Ok(Json::Object(_)))) => Err(FormatError::unsupported(
-            NAME,
-            "memory layout",
-            spelled(value),
-        )),
-        Some((value, _)) => v2::order(Some(value)).map_err(|error| match error {
-            FormatError::Document { problem, .. } => FormatError::document(NAME, problem),
-            other => other,
-        }),
-        None => Ok(Order::C),
+        Some((value, Ok(Json::Object(_)))) => {
+            let name = spelled(value);
+            Err(FormatError::unsupported(NAME, "memory layout", name))
+        }
+        _ => v2::order(root, NAME),
     }
 }
 

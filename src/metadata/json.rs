@@ -7,6 +7,7 @@
 //! Objects and lists are opened one level at a time, so that no depth of nesting uses stack.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ use crate::grid::Dims;
 /// A parsed document.
 #[derive(Debug)]
 pub(crate) struct Document<'t> {
-    text: &'t [u8],
+    pub(crate) text: &'t [u8],
     masked: Cow<'t, str>,
 }
 
@@ -154,80 +155,87 @@ impl Edits {
     }
 
     /// The text with all splices made.
-    pub(crate) fn apply(mut self, text: &[u8]) -> Vec<u8> {
+    pub(crate) fn apply(self, text: &[u8]) -> Vec<u8> {
+        self.apply_within(text, 0..text.len())
+    }
+
+    /// The part `whole` of the text with all splices made, none of which is outside of it.
+    pub(crate) fn apply_within(mut self, text: &[u8], whole: Range<usize>) -> Vec<u8> {
         self.0.sort_by_key(|(span, _)| span.start);
-        let mut edited = Vec::with_capacity(text.len());
-        let mut done = 0;
+        let mut edited = Vec::with_capacity(whole.len());
+        let mut done = whole.start;
         for (span, bytes) in self.0 {
             edited.extend_from_slice(text.get(done..span.start).unwrap_or_default());
             edited.extend_from_slice(&bytes);
             done = span.end;
         }
-        edited.extend_from_slice(text.get(done..).unwrap_or_default());
+        edited.extend_from_slice(text.get(done..whole.end).unwrap_or_default());
         edited
     }
+}
 
-    /// The same for `text` that begins at `start` of the document.
-    pub(crate) fn apply_to(mut self, text: &[u8], start: usize) -> Vec<u8> {
-        for (span, _) in &mut self.0 {
-            *span = span.start.saturating_sub(start)..span.end.saturating_sub(start);
-        }
-        self.apply(text)
-    }
+/// `text` as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The text of an object of `members`, whose values are JSON already.
+pub(crate) fn object_text<N: AsRef<str>, V: Display>(
+    members: impl IntoIterator<Item = (N, V)>,
+) -> String {
+    let member = |(name, value): (N, V)| format!("{}:{value}", quoted(name.as_ref()));
+    let members: Vec<String> = members.into_iter().map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// The text of a list of lengths.
+pub(crate) fn list_of(lengths: &[u64]) -> String {
+    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
+    format!("[{}]", lengths.join(", "))
 }
 
 /// Most dimensions of an array, as many as `NumPy` has.
-const MOST_DIMENSIONS: usize = 64;
+const MOST_DIMENSIONS: u64 = 64;
 
 /// The largest document of an array. Its parsed form may be some times as large; attributes of
 /// megabytes are not seen in practice, and lists of a million codecs are not meant well.
-const MAX_ARRAY_DOCUMENT_BYTES: usize = 4 << 20;
+const MAX_ARRAY_DOCUMENT_BYTES: u64 = 4 << 20;
 
 /// Checks the length of the document of an array, before its lists are taken apart.
-pub(crate) fn check_array_document(text: &[u8]) -> Result<(), FormatError> {
-    check_array_document_len(text.len())
-}
-
-/// As `check_array_document`, of a document of so many bytes.
 ///
 /// # Errors
 ///
 /// When it is too long.
-pub fn check_array_document_len(bytes: usize) -> Result<(), FormatError> {
-    if bytes <= MAX_ARRAY_DOCUMENT_BYTES {
-        return Ok(());
-    }
-    Err(FormatError::TooLarge {
-        what: "the size of an array's document",
-        found: bytes.to_string(),
-        limit: MAX_ARRAY_DOCUMENT_BYTES as u64,
-    })
+pub fn check_array_document_len(bytes: u64) -> Result<(), FormatError> {
+    FormatError::check_limit(
+        "the size of an array's document",
+        bytes,
+        MAX_ARRAY_DOCUMENT_BYTES,
+    )
 }
 
 /// A list of lengths, one for each dimension.
 pub(crate) fn lengths(value: &RawValue) -> Result<Dims, FormatError> {
     let items = json::array(value, "a list of lengths")?;
-    if items.len() > MOST_DIMENSIONS {
-        return Err(FormatError::TooLarge {
-            what: "the number of dimensions",
-            found: items.len().to_string(),
-            limit: MOST_DIMENSIONS as u64,
-        });
-    }
-    items
-        .into_iter()
-        .enumerate()
-        .map(|(i, item)| json::length(item).map_err(|error| error.within(&format!("[{i}]"))))
-        .collect()
+    FormatError::check_limit(
+        "the number of dimensions",
+        items.len() as u64,
+        MOST_DIMENSIONS,
+    )?;
+    json::each(items, json::length)
 }
 
 /// Checks that member `zarr_format` is the number `expected`.
 pub(crate) fn check_format(root: &Object<'_>, expected: i128) -> Result<(), FormatError> {
-    let value = root.require("zarr_format")?;
-    match Json::of(value)? {
-        Json::Number(text) if json::integer(text) == Some(expected) => Ok(()),
-        _ => Err(json::mismatch(value, &format!("the number {expected}")).within("zarr_format")),
-    }
+    root.read("zarr_format", |value| match Json::of(value)?.integer() {
+        Some(format) if format == expected => Ok(()),
+        _ => Err(json::mismatch(value, &format!("the number {expected}"))),
+    })
+}
+
+/// Whether an extension says that it need not be understood.
+pub(crate) fn may_be_ignored(members: &Object<'_>) -> bool {
+    members.get("must_understand").map(RawValue::get) == Some("false")
 }
 
 /// Fails on a member that is neither known nor marked as one that need not be understood.
@@ -241,9 +249,7 @@ pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), For
             // zarr-python 3.0.0 writes null; draft writers leave an empty list.
             ("consolidated_metadata", Json::Null) => true,
             ("extensions", Json::Array(items)) => items.is_empty(),
-            (_, Json::Object(members)) => members
-                .get("must_understand")
-                .is_some_and(|value| value.get() == "false"),
+            (_, Json::Object(members)) => may_be_ignored(&members),
             _ => false,
         };
         if !tolerated {

@@ -18,10 +18,11 @@ mod configuration;
 
 use serde_json::value::RawValue;
 
-pub(super) use configuration::{blosc, quoted};
-use configuration::{is_at_end, object_text, zstd};
+pub(super) use configuration::{blosc, bytes, codec_text};
+use configuration::{is_at_end, zstd};
 
 use super::codecs;
+use super::json::object_text;
 use crate::codec::CodecChain;
 use crate::dtype::json::{self, Object};
 use crate::dtype::{ByteOrder, DataType};
@@ -47,13 +48,20 @@ impl<'a> Spec<'a> {
         place: String,
         what: &'static str,
     ) -> Result<Spec<'a>, FormatError> {
-        let read = || {
+        Spec::read(place, what, || {
             let config = json::object(value, "an object with an id")?;
-            let id = config.require("id")?;
-            let id = json::string(id, "a name").map_err(|error| error.within("id"))?;
+            let id = config.read("id", |id| json::string(id, "a name"))?;
             Ok((id, config))
-        };
-        let (id, config) = read().map_err(|error: FormatError| error.within(&place))?;
+        })
+    }
+
+    /// The codec whose id and parameters `read` finds at `place`.
+    pub(super) fn read(
+        place: String,
+        what: &'static str,
+        read: impl FnOnce() -> Result<(String, Object<'a>), FormatError>,
+    ) -> Result<Spec<'a>, FormatError> {
+        let (id, config) = read().map_err(|error| error.within(&place))?;
         Ok(Spec {
             place,
             what,
@@ -62,35 +70,31 @@ impl<'a> Spec<'a> {
         })
     }
 
+    /// The data type that the member `member` names, and the order of its bytes.
+    fn data_type(&self, member: &str) -> Result<Option<(DataType, ByteOrder)>, FormatError> {
+        let data_type = self.config.read_some(member, DataType::parse_v2);
+        data_type.map_err(|error| error.within(&self.place))
+    }
+
     fn unsupported(&self, name: impl Into<String>) -> FormatError {
         FormatError::unsupported(&self.place, self.what, name)
     }
+}
 
-    /// The id of a codec that turns elements of any length into bytes: what makes sense of `|O`.
-    pub(super) fn is_object_codec(&self) -> bool {
-        matches!(
-            self.id.as_str(),
-            "vlen-utf8"
-                | "vlen-bytes"
-                | "vlen-array"
-                | "json2"
-                | "json"
-                | "msgpack2"
-                | "msgpack"
-                | "categorize"
-        )
-    }
+/// Whether a codec turns elements of any length into bytes: what makes sense of `|O`.
+pub(super) fn is_object_codec(id: &str) -> bool {
+    frames_items(id) || nests_items(id) || matches!(id, "vlen-array" | "categorize")
+}
 
-    /// Whether it frames items by their lengths, whatever the data type.
-    pub(super) fn is_variable_length(&self) -> bool {
-        matches!(self.id.as_str(), "vlen-utf8" | "vlen-bytes")
-    }
+/// Whether a codec frames items by their lengths, whatever the data type.
+pub(super) fn frames_items(id: &str) -> bool {
+    matches!(id, "vlen-utf8" | "vlen-bytes")
+}
 
-    /// Whether it nests items as the chunk is shaped, so that the order of the array, C or F,
-    /// does not matter.
-    pub(super) fn keeps_its_own_order(&self) -> bool {
-        matches!(self.id.as_str(), "json2" | "json" | "msgpack2" | "msgpack")
-    }
+/// Whether a codec nests items as the chunk is shaped, so that the order of the array, C or F, does
+/// not matter.
+pub(super) fn nests_items(id: &str) -> bool {
+    matches!(id, "json2" | "json" | "msgpack2" | "msgpack")
 }
 
 /// A codec list in the making.
@@ -123,15 +127,22 @@ enum Made {
     Bytes { item_size: u64, by: String },
 }
 
+impl Made {
+    /// Elements of `data_type`, stored in `order` if they have one.
+    fn array(data_type: &DataType, order: ByteOrder) -> Made {
+        Made::Array {
+            item_size: data_type.item_size,
+            order: data_type.stored_order(order),
+        }
+    }
+}
+
 impl Pipeline {
     /// The list that begins with elements of `data_type` stored in `order`.
     pub(super) fn new(data_type: &DataType, order: ByteOrder) -> Pipeline {
         Pipeline {
             codecs: Vec::new(),
-            made: Made::Array {
-                item_size: data_type.item_size,
-                order: data_type.stored_order(order),
-            },
+            made: Made::array(data_type, order),
         }
     }
 
@@ -139,7 +150,7 @@ impl Pipeline {
     pub(super) fn reverse_axes(&mut self, rank: usize) {
         if rank >= 2 {
             let order: Vec<String> = (0..rank).rev().map(|axis| axis.to_string()).collect();
-            let configuration = format!("{{\"order\":[{}]}}", order.join(","));
+            let configuration = object_text([("order", format!("[{}]", order.join(",")))]);
             self.add("transpose", &configuration, "order", "codec");
         }
     }
@@ -153,12 +164,8 @@ impl Pipeline {
         else {
             return;
         };
-        let configuration = match own.map(|own| order.unwrap_or(own)) {
-            None => "",
-            Some(ByteOrder::Little) => "{\"endian\":\"little\"}",
-            Some(ByteOrder::Big) => "{\"endian\":\"big\"}",
-        };
-        self.add("bytes", configuration, "dtype", "codec");
+        let configuration = bytes(own.map(|own| order.unwrap_or(own)));
+        self.add("bytes", &configuration, "dtype", "codec");
         self.made = Made::Bytes {
             item_size,
             by: "bytes".to_owned(),
@@ -167,15 +174,12 @@ impl Pipeline {
 
     /// Adds the codec of objects, or the one that frames items by their lengths.
     pub(super) fn add_object_codec(&mut self, spec: &Spec<'_>) {
-        if spec.is_variable_length() {
+        if frames_items(&spec.id) {
             self.add(&spec.id, "", &spec.place, spec.what);
         } else {
-            self.add_numcodecs(spec, "");
+            self.add_numcodecs(spec);
         }
-        self.made = Made::Bytes {
-            item_size: 1,
-            by: spec.id.clone(),
-        };
+        self.now_bytes(spec);
     }
 
     /// Adds a codec by its numcodecs id.
@@ -189,8 +193,9 @@ impl Pipeline {
             "packbits" => self.byte_filter(spec, &[]),
             "categorize" => self.byte_filter(spec, &["astype"]),
             "zfpy" | "pcodec" => {
-                self.array_to_bytes(spec)?;
-                self.add_numcodecs(spec, "");
+                self.check_is_array(spec)?;
+                self.now_bytes(spec);
+                self.add_numcodecs(spec);
                 Ok(())
             }
             _ => self.bytes_to_bytes(spec),
@@ -200,7 +205,7 @@ impl Pipeline {
     /// Adds a codec from bytes to bytes that v3 itself has.
     pub(super) fn add_core(&mut self, name: &str, spec: &Spec<'_>) {
         self.serialize(None);
-        let configuration = object_text(&spec.config, &[], "");
+        let configuration = object_text(spec.config.iter());
         self.add(name, &configuration, &spec.place, spec.what);
         self.now_bytes(spec);
     }
@@ -209,18 +214,13 @@ impl Pipeline {
     fn array_filter(&mut self, spec: &Spec<'_>, members: &[&str]) -> Result<(), FormatError> {
         self.check_is_array(spec)?;
         self.check_order(spec)?;
-        let made = members
-            .iter()
-            .find_map(|member| Some((member, spec.config.get_some(member)?)));
-        if let Some((member, value)) = made {
-            let (data_type, order) = DataType::parse_v2(value)
-                .map_err(|error| error.within(member).within(&spec.place))?;
-            self.made = Made::Array {
-                item_size: data_type.item_size,
-                order: data_type.stored_order(order),
-            };
+        for member in members {
+            if let Some((data_type, order)) = spec.data_type(member)? {
+                self.made = Made::array(&data_type, order);
+                break;
+            }
         }
-        self.add_numcodecs(spec, "");
+        self.add_numcodecs(spec);
         Ok(())
     }
 
@@ -232,12 +232,6 @@ impl Pipeline {
             order: None,
         };
         self.array_filter(spec, members)
-    }
-
-    fn array_to_bytes(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
-        self.check_is_array(spec)?;
-        self.now_bytes(spec);
-        Ok(())
     }
 
     fn bytes_to_bytes(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
@@ -258,12 +252,8 @@ impl Pipeline {
             "crc32c" if is_at_end(&spec.config).map_err(within)? => {
                 self.add("crc32c", "", &spec.place, spec.what);
             }
-            "shuffle" => match spec.config.get_some("elementsize") {
-                Some(_) => self.add_numcodecs(spec, ""),
-                None => self.add_numcodecs(spec, "\"elementsize\":4"),
-            },
-            "gzip" | "zlib" | "lz4" | "bz2" | "lzma" | "crc32" | "crc32c" | "adler32"
-            | "fletcher32" | "jenkins_lookup3" | "base64" => self.add_numcodecs(spec, ""),
+            "gzip" | "zlib" | "lz4" | "bz2" | "lzma" | "shuffle" | "crc32" | "crc32c"
+            | "adler32" | "fletcher32" | "jenkins_lookup3" | "base64" => self.add_numcodecs(spec),
             "pickle" => return Err(spec.unsupported("pickle (which could run any program)")),
             id => return Err(spec.unsupported(id)),
         }
@@ -285,13 +275,11 @@ impl Pipeline {
             "astype" => "decode_dtype",
             _ => "dtype",
         };
-        let (Made::Array { order: own, .. }, Some(value)) =
-            (&self.made, spec.config.get_some(member))
+        let (Made::Array { order: own, .. }, Some((taken, order))) =
+            (&self.made, spec.data_type(member)?)
         else {
             return Ok(());
         };
-        let (taken, order) =
-            DataType::parse_v2(value).map_err(|error| error.within(member).within(&spec.place))?;
         match (own, taken.stored_order(order)) {
             (Some(own), Some(order)) if *own != order => Err(spec.unsupported(format!(
                 "{} of {} on elements of the other byte order",
@@ -308,22 +296,20 @@ impl Pipeline {
         };
     }
 
-    /// Adds a codec under its name of numcodecs, with `more` members of its configuration.
-    fn add_numcodecs(&mut self, spec: &Spec<'_>, more: &str) {
-        let configuration = object_text(&spec.config, &["id"], more);
+    /// Adds a codec under its name of numcodecs.
+    fn add_numcodecs(&mut self, spec: &Spec<'_>) {
+        let members = spec.config.iter().map(|(name, value)| (name, value.get()));
+        let without_size = spec.id == "shuffle" && spec.config.get_some("elementsize").is_none();
+        let size = without_size.then_some(("elementsize", "4"));
+        let configuration = object_text(members.filter(|(name, _)| *name != "id").chain(size));
         let name = format!("numcodecs.{}", spec.id);
         self.add(&name, &configuration, &spec.place, spec.what);
     }
 
     /// Adds a codec; no text of a configuration means that it has none.
     fn add(&mut self, name: &str, configuration: &str, place: &str, what: &'static str) {
-        let text = if configuration.is_empty() {
-            format!("{{\"name\":\"{name}\"}}")
-        } else {
-            format!("{{\"name\":\"{name}\",\"configuration\":{configuration}}}")
-        };
         self.codecs.push(Codec {
-            text,
+            text: codec_text(name, configuration),
             place: place.to_owned(),
             what,
         });
@@ -332,11 +318,8 @@ impl Pipeline {
     /// The text of the list.
     fn text(&mut self) -> String {
         self.serialize(None);
-        let texts: Vec<&str> = self
-            .codecs
-            .iter()
-            .map(|codec| codec.text.as_str())
-            .collect();
+        let texts = self.codecs.iter().map(|codec| codec.text.as_str());
+        let texts: Vec<&str> = texts.collect();
         format!("[{}]", texts.join(","))
     }
 

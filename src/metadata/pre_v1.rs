@@ -11,11 +11,10 @@
 //!
 //! Source: zarr-python 0.4, `zarr.ext`.
 
-use super::json::{Document, check_array_document};
-use super::v1::{self, Compression};
+use super::json::{Document, check_array_document_len};
+use super::v1;
 use super::v2::Order;
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
-use crate::dtype::json::Object;
 use crate::error::FormatError;
 
 /// Parses a `__zmeta__` document.
@@ -29,26 +28,17 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
         let name = "pickle of zarr-python 0.3, which could run any program,";
         return Err(FormatError::unsupported("the document", "document", name));
     }
-    check_array_document(text)?;
+    check_array_document_len(text.len() as u64)?;
     let document = Document::parse(text)?;
     let root = document.root()?;
-    let mut array = v1::array(&root, Some(&blosc(&root)), Order::C)?;
+    let blosc = v1::codec_config("blosc", &root, &["cname", "clevel", "shuffle"]);
+    let mut array = v1::array(&root, Some(&("blosc".to_owned(), blosc)), Order::C)?;
     array.zarr_format = ZarrFormat::PreV1;
     array.chunk_keys = ChunkKeyEncoding {
         kind: KeyKind::PreV1,
         separator: b'.',
     };
     Ok(array)
-}
-
-fn blosc(root: &Object<'_>) -> Compression {
-    let mut members = vec!["\"id\":\"blosc\"".to_owned()];
-    members.extend(
-        ["cname", "clevel", "shuffle"]
-            .into_iter()
-            .filter_map(|member| Some(format!("\"{member}\":{}", root.get(member)?.get()))),
-    );
-    ("blosc".to_owned(), format!("{{{}}}", members.join(",")))
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ mod v3;
 
 use serde_json::value::RawValue;
 
-use super::json::{Document, Edits};
+use super::json::{Document, Edits, list_of, quoted};
 use super::{ArrayMetadata, Decoding, ZarrFormat, codecs};
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{Json, Object};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 
@@ -152,16 +152,8 @@ fn make_little_endian(
     };
     let (parsed, _) = DataType::parse_v2(value)?;
     let order = if parsed.swap_unit() == 1 { '|' } else { '<' };
-    let little = serde_json::to_string(&format!("{order}{rest}"))
-        .map_err(|_| json::mismatch(value, "a typestring"))?;
-    edits.replace(document.span(value), little);
+    edits.replace(document.span(value), quoted(&format!("{order}{rest}")));
     Ok(())
-}
-
-/// A list of lengths.
-fn list_of(lengths: &[u64]) -> String {
-    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
-    format!("[{}]", lengths.join(", "))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The codecs of the innermost chunks of a sharded array.
 
-use super::codecs::{self, CodecSpec};
+use super::codecs;
+use crate::dtype::json::Extension;
 use crate::error::FormatError;
 
 /// At each level the codecs before the sharding codec, and at the last level all. What follows a
@@ -10,7 +11,7 @@ use crate::error::FormatError;
 ///
 /// A codec before the sharding codec that mixes the elements of different inner chunks: what it
 /// made of the shard is not what it makes of them.
-pub(super) fn innermost(mut specs: Vec<CodecSpec<'_>>) -> Result<Vec<CodecSpec<'_>>, FormatError> {
+pub(super) fn innermost(mut specs: Vec<Extension<'_>>) -> Result<Vec<Extension<'_>>, FormatError> {
     let mut chain = Vec::new();
     loop {
         let Some(at) = specs.iter().position(codecs::is_sharding) else {

@@ -13,16 +13,13 @@
 //!
 //! Source: Zarr v1, section "Metadata"; zarr-python 1.1, `zarr.core` and `zarr.compressors`.
 
-use serde_json::value::RawValue;
-
-use super::json::{Document, check_array_document, check_format, lengths, spelled};
+use super::json::{Document, check_array_document_len, check_format, object_text, quoted, spelled};
 use super::numcodecs::Spec;
 use super::v2::{self, Order};
-use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
+use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::dtype::json::{self, Object};
-use crate::dtype::{DataType, FillValue};
+use crate::dtype::{DataType, Spelling};
 use crate::error::FormatError;
-use crate::grid::Dims;
 
 /// Whether `text` is a `meta` document: an object whose `zarr_format` is 1. A file of that name
 /// may be anything else.
@@ -39,12 +36,12 @@ pub fn is_array(text: &[u8]) -> bool {
 /// When it is no usable v1 document. An array that only cannot be decoded is `Ok`, with the
 /// reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
-    check_array_document(text)?;
+    check_array_document_len(text.len() as u64)?;
     let document = Document::parse(text)?;
     let root = document.root()?;
     check_format(&root, 1)?;
     let compression = compression(&root)?;
-    let order = v2::order(root.get("order"))?;
+    let order = v2::order(&root, "order")?;
     let by_blosc = matches!(&compression, Some((name, _)) if name == "blosc");
     let stored = if by_blosc { order } else { Order::C };
     let mut array = array(&root, compression.as_ref(), stored)?;
@@ -65,9 +62,21 @@ pub(super) fn array(
     compression: Option<&Compression>,
     order: Order,
 ) -> Result<ArrayMetadata, FormatError> {
-    let (shape, chunk_shape) = grid(root)?;
+    let (shape, chunk_shape) = v2::grid(root)?;
+    if shape.is_empty() {
+        let problem = "found no dimension, expected one or more: a chunk would have no name";
+        return Err(FormatError::document("shape", problem));
+    }
     let dtype = root.require("dtype")?;
-    let decoding = decoding(root, dtype, compression, order, &chunk_shape);
+    let codecs = compression.map(|(_, config)| -> Result<Spec<'_>, FormatError> {
+        let config = serde_json::from_str(config)
+            .map_err(|error| FormatError::document("compression_opts", error.to_string()))?;
+        Spec::of(config, "compression".to_owned(), "compression")
+    });
+    let codecs: Vec<Spec<'_>> = codecs.into_iter().collect::<Result<_, _>>()?;
+    let decoding = root
+        .read("dtype", DataType::parse_v2)
+        .and_then(|types| v2::decoding(root, types, Spelling::V1, &codecs, order, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V1,
         shape,
@@ -85,87 +94,40 @@ pub(super) fn array(
     })
 }
 
-fn grid(root: &Object<'_>) -> Result<(Dims, Dims), FormatError> {
-    let member =
-        |name: &'static str| lengths(root.require(name)?).map_err(|error| error.within(name));
-    let shape = member("shape")?;
-    let chunk_shape =
-        check_chunk_shape(&shape, &member("chunks")?).map_err(|error| error.within("chunks"))?;
-    if shape.is_empty() {
-        let problem = "found no dimension, expected one or more: a chunk would have no name";
-        return Err(FormatError::document("shape", problem));
-    }
-    Ok((shape, chunk_shape))
-}
-
-fn decoding(
-    root: &Object<'_>,
-    dtype: &RawValue,
-    compression: Option<&Compression>,
-    order: Order,
-    chunk_shape: &[u64],
-) -> Result<Decoding, FormatError> {
-    let (data_type, byte_order) =
-        DataType::parse_v2(dtype).map_err(|error| error.within("dtype"))?;
-    let fill_value = FillValue::parse_v1(&data_type, root.get("fill_value"))
-        .map_err(|error| error.within("fill_value"))?;
-    let compressor: Option<&RawValue> = compression
-        .map(|(_, config)| serde_json::from_str(config))
-        .transpose()
-        .map_err(|error| FormatError::document("compression_opts", error.to_string()))?;
-    let codecs: Vec<Spec<'_>> = compressor
-        .map(|config| Spec::of(config, "compression".to_owned(), "compression"))
-        .transpose()?
-        .into_iter()
-        .collect();
-    let (chain, pipeline) =
-        v2::pipeline(&data_type, byte_order, &codecs, order, chunk_shape.len())?
-            .finish(&data_type, chunk_shape)?;
-    Decoding::new(data_type, fill_value, chain, pipeline, chunk_shape)
-}
-
 /// `compression` and `compression_opts`; the options of a compression that is not known are
 /// left out.
 fn compression(root: &Object<'_>) -> Result<Option<Compression>, FormatError> {
     const OPTIONS: &str = "compression_opts";
-    let Some(name) = root.get_some("compression") else {
+    let name = |name| json::string(name, "null or a name");
+    let Some(name) = root.read_some("compression", name)? else {
         return Ok(None);
     };
-    let name = json::string(name, "null or a name").map_err(|error| error.within("compression"))?;
-    let options = root.get_some(OPTIONS);
-    let id = match name.as_str() {
+    let config = match name.as_str() {
         "none" => return Ok(None),
-        "zlib" | "gzip" => "zlib",
-        "bz2" => "bz2",
+        "zlib" | "gzip" | "bz2" => {
+            let id = if name == "bz2" { "bz2" } else { "zlib" };
+            let level = root.read_some(OPTIONS, json::length)?.unwrap_or(1);
+            object_text([("id", quoted(id)), ("level", level.to_string())])
+        }
         "blosc" | "lzma" => {
-            let mut members = vec![format!("\"id\":\"{name}\"")];
-            if let Some(options) = options {
-                let options =
-                    json::object(options, "an object").map_err(|error| error.within(OPTIONS))?;
-                members.extend(
-                    [
-                        "cname", "clevel", "shuffle", "format", "check", "preset", "filters",
-                    ]
-                    .into_iter()
-                    .filter_map(|member| {
-                        Some(format!("\"{member}\":{}", options.get(member)?.get()))
-                    }),
-                );
-            }
-            return Ok(Some((name, format!("{{{}}}", members.join(",")))));
+            let options = root.read_some(OPTIONS, |options| json::object(options, "an object"))?;
+            let known = [
+                "cname", "clevel", "shuffle", "format", "check", "preset", "filters",
+            ];
+            codec_config(&name, &options.unwrap_or_default(), &known)
         }
-        _ => {
-            let id = serde_json::Value::from(name.as_str());
-            return Ok(Some((name, format!("{{\"id\":{id}}}"))));
-        }
+        _ => object_text([("id", quoted(&name))]),
     };
-    let level = options
-        .map_or(Ok(1), json::length)
-        .map_err(|error| error.within(OPTIONS))?;
-    Ok(Some((
-        name,
-        format!("{{\"id\":\"{id}\",\"level\":{level}}}"),
-    )))
+    Ok(Some((name, config)))
+}
+
+/// The text of the numcodecs configuration of the codec `id`, of those of `members` that are
+/// `known`.
+pub(super) fn codec_config(id: &str, members: &Object<'_>, known: &[&str]) -> String {
+    let known = known
+        .iter()
+        .filter_map(|name| Some((*name, members.get(name)?.get())));
+    object_text([("id", quoted(id).as_str())].into_iter().chain(known))
 }
 
 #[cfg(test)]

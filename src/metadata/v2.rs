@@ -19,15 +19,16 @@
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
-use super::json::{Document, check_array_document, check_format, lengths, spelled};
-use super::numcodecs::{Pipeline, Spec};
+use super::json::{Document, check_array_document_len, check_format, lengths, spelled};
+use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
     check_chunk_shape,
 };
 use crate::dtype::json::{self, Json, Object};
-use crate::dtype::{ByteOrder, DataType, FillValue};
+use crate::dtype::{ByteOrder, DataType, FillValue, Spelling};
 use crate::error::FormatError;
+use crate::grid::Dims;
 
 /// Parses a `.zarray` document.
 ///
@@ -36,20 +37,18 @@ use crate::error::FormatError;
 /// When it is no usable v2 array document. An array that only cannot be decoded is `Ok`, with
 /// the reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
-    check_array_document(text)?;
+    check_array_document_len(text.len() as u64)?;
     let document = Document::parse(text)?;
     let root = document.root()?;
     check_format(&root, 2)?;
-    let member =
-        |name: &'static str| lengths(root.require(name)?).map_err(|error| error.within(name));
-    let shape = member("shape")?;
-    let chunk_shape =
-        check_chunk_shape(&shape, &member("chunks")?).map_err(|error| error.within("chunks"))?;
+    let (shape, chunk_shape) = grid(&root)?;
     let dtype = root.require("dtype")?;
-    let order = order(root.get("order"))?;
-    let separator = separator(&root)?;
+    let order = order(&root, "order")?;
+    let separator = root.read_some("dimension_separator", parse_separator)?;
     let codecs = codecs(&root)?;
-    let decoding = decoding(dtype, root.get("fill_value"), &codecs, order, &chunk_shape);
+    let decoding = root
+        .read("dtype", |dtype| data_type(dtype, &codecs))
+        .and_then(|types| decoding(&root, types, Spelling::V2, &codecs, order, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
         shape,
@@ -65,6 +64,15 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
         doubts: Vec::new(),
         decoding,
     })
+}
+
+/// The shapes of an array and of its chunks.
+pub(super) fn grid(root: &Object<'_>) -> Result<(Dims, Dims), FormatError> {
+    let shape = root.read("shape", lengths)?;
+    let chunk_shape = root.read("chunks", |chunks| {
+        check_chunk_shape(&shape, &lengths(chunks)?)
+    })?;
+    Ok((shape, chunk_shape))
 }
 
 /// Parses a `.zgroup` document. Members beside `zarr_format` are ignored: zarr-python 3 writes
@@ -83,10 +91,8 @@ pub fn is_consolidated(text: &[u8]) -> bool {
     let is_known = || {
         let document = Document::parse(text)?;
         let root = document.root()?;
-        Ok::<bool, FormatError>(match Json::of(root.require("zarr_consolidated_format")?)? {
-            Json::Number(text) => json::integer(text) == Some(1),
-            _ => false,
-        })
+        let format = Json::of(root.require("zarr_consolidated_format")?)?;
+        Ok::<bool, FormatError>(format.integer() == Some(1))
     };
     is_known().unwrap_or(false)
 }
@@ -100,23 +106,11 @@ pub(super) enum Order {
     F,
 }
 
-/// The order that a member spells; C when there is none.
-pub(super) fn order(value: Option<&RawValue>) -> Result<Order, FormatError> {
-    let Some(value) = value.filter(|value| value.get() != "null") else {
-        return Ok(Order::C);
-    };
-    match Json::of(value)? {
-        Json::String(order) if order == "C" => Ok(Order::C),
-        Json::String(order) if order == "F" => Ok(Order::F),
-        _ => Err(json::mismatch(value, "\"C\" or \"F\"").within("order")),
-    }
-}
-
-fn separator(root: &Object<'_>) -> Result<Option<u8>, FormatError> {
-    root.get_some("dimension_separator")
-        .map(parse_separator)
-        .transpose()
-        .map_err(|error| error.within("dimension_separator"))
+/// The order that the member `name` spells; C when there is none.
+pub(super) fn order(root: &Object<'_>, name: &str) -> Result<Order, FormatError> {
+    let orders = [("C", Order::C), ("F", Order::F)];
+    let order = root.read_some(name, |value| json::word(value, &orders))?;
+    Ok(order.unwrap_or(Order::C))
 }
 
 /// Filters, then the compressor: the order of encoding.
@@ -133,25 +127,25 @@ fn codecs<'a>(root: &Object<'a>) -> Result<Vec<Spec<'a>>, FormatError> {
 
 /// The filters of the list at `place`.
 pub(super) fn filters<'a>(list: &'a RawValue, place: &str) -> Result<Vec<Spec<'a>>, FormatError> {
-    json::array(list, "null or a list")
-        .map_err(|error| error.within(place))?
-        .into_iter()
-        .enumerate()
+    let filters = json::array(list, "null or a list").map_err(|error| error.within(place))?;
+    let filters = filters.into_iter().enumerate();
+    filters
         .map(|(i, filter)| Spec::of(filter, format!("{place}[{i}]"), "filter"))
         .collect()
 }
 
-fn decoding(
-    dtype: &RawValue,
-    fill_value: Option<&RawValue>,
+/// What decodes the chunks of a document before v3, whose elements are of `types`: a data type and
+/// the order of its stored bytes.
+pub(super) fn decoding(
+    root: &Object<'_>,
+    (data_type, byte_order): (DataType, ByteOrder),
+    spelling: Spelling,
     codecs: &[Spec<'_>],
     order: Order,
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
-    let (data_type, byte_order) =
-        data_type(dtype, codecs).map_err(|error| error.within("dtype"))?;
-    let fill_value =
-        FillValue::parse_v2(&data_type, fill_value).map_err(|error| error.within("fill_value"))?;
+    let fill_value = FillValue::parse(&data_type, root.get("fill_value"), spelling)
+        .map_err(|error| error.within("fill_value"))?;
     let (chain, pipeline) = pipeline(&data_type, byte_order, codecs, order, chunk_shape.len())?
         .finish(&data_type, chunk_shape)?;
     Decoding::new(data_type, fill_value, chain, pipeline, chunk_shape)
@@ -164,21 +158,18 @@ pub(super) fn data_type(
     codecs: &[Spec<'_>],
 ) -> Result<(DataType, ByteOrder), FormatError> {
     let first = codecs.first();
+    let unsupported = |name| FormatError::unsupported("", "data type", name);
     let objects = |codec: &Spec<'_>| Ok((DataType::objects(&codec.id), ByteOrder::Little));
     let Ok(Json::String(name)) = Json::of(dtype) else {
         return DataType::parse_v2(dtype);
     };
     match (name.trim_start_matches(['<', '>', '|', '=']), first) {
-        ("O", Some(codec)) if codec.is_object_codec() => objects(codec),
+        ("O", Some(codec)) if is_object_codec(&codec.id) => objects(codec),
         ("O", Some(codec)) if codec.id == "pickle" => {
-            let name = "|O of pickle, which could run any program,";
-            Err(FormatError::unsupported("", "data type", name))
+            Err(unsupported("|O of pickle, which could run any program,"))
         }
-        ("O", _) => {
-            let name = "|O without an object codec";
-            Err(FormatError::unsupported("", "data type", name))
-        }
-        ("S0" | "U0" | "V0", Some(codec)) if codec.is_variable_length() => objects(codec),
+        ("O", _) => Err(unsupported("|O without an object codec")),
+        ("S0" | "U0" | "V0", Some(codec)) if frames_items(&codec.id) => objects(codec),
         _ => DataType::parse_v2(dtype),
     }
 }
@@ -195,9 +186,8 @@ pub(super) fn pipeline(
     let mut codecs = codecs.iter().peekable();
     // A codec that frames items by their lengths does so whatever the data type says:
     // zarr-python 3.0 wrote it for types of a fixed size too.
-    let object_codec =
-        codecs.next_if(|first| data_type.is_variable() || first.is_variable_length());
-    if order == Order::F && !object_codec.is_some_and(Spec::keeps_its_own_order) {
+    let object_codec = codecs.next_if(|first| data_type.is_variable() || frames_items(&first.id));
+    if order == Order::F && !object_codec.is_some_and(|codec| nests_items(&codec.id)) {
         pipeline.reverse_axes(rank);
     }
     if let Some(codec) = object_codec {

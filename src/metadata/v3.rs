@@ -20,9 +20,10 @@ mod spelling;
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
-use super::codecs::{self, CodecSpec};
+use super::codecs;
 use super::json::{
-    Document, check_array_document, check_attributes, check_format, check_members, lengths, spelled,
+    Document, check_array_document_len, check_attributes, check_format, check_members, lengths,
+    spelled,
 };
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, NodeMetadata, ZarrFormat,
@@ -64,36 +65,32 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     let document = Document::parse(text)?;
     let root = document.root()?;
     check_format(&root, 3)?;
-    let node_type = root.require("node_type")?;
-    match Json::of(node_type)? {
-        Json::String(name) if name == "array" => {
-            check_array_document(text)?;
-            array(&root).map(|array| NodeMetadata::Array(Box::new(array)))
-        }
-        Json::String(name) if name == "group" => {
-            check_members(&root, &GROUP_MEMBERS)?;
-            check_attributes(&root)?;
-            Ok(NodeMetadata::Group(GroupMetadata {}))
-        }
-        _ => Err(json::mismatch(node_type, "\"array\" or \"group\"").within("node_type")),
+    let types = [("array", true), ("group", false)];
+    if root.read("node_type", |value| json::word(value, &types))? {
+        check_array_document_len(text.len() as u64)?;
+        return array(&root).map(|array| NodeMetadata::Array(Box::new(array)));
     }
+    check_members(&root, &GROUP_MEMBERS)?;
+    check_attributes(&root)?;
+    Ok(NodeMetadata::Group(GroupMetadata {}))
 }
 
 fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {
     check_members(root, &ARRAY_MEMBERS)?;
     check_attributes(root)?;
     check_storage_transformers(root)?;
-    let shape = lengths(root.require("shape")?).map_err(|error| error.within("shape"))?;
-    let (chunk_shape, grid) = chunk_grid(root, &shape)?;
-    let (chunk_keys, key_encoding) = chunk_key_encoding(root)?;
-    let dimension_names = dimension_names(root, shape.len())?;
+    let shape = root.read("shape", lengths)?;
+    let (chunk_shape, grid) = root.read("chunk_grid", |grid| chunk_grid(grid, &shape))?;
+    let (chunk_keys, key_encoding) = root.read("chunk_key_encoding", chunk_key_encoding)?;
+    let names = |names| dimension_names(names, shape.len());
+    let dimension_names = root.read_some("dimension_names", names)?;
     let data_type = root.require("data_type")?;
-    let pipeline = root.require("codecs")?;
-    let codecs = codecs::list(pipeline).map_err(|error| error.within("codecs"))?;
-    let fill_value = root.require("fill_value")?;
+    let codecs = root.read("codecs", codecs::list)?;
+    root.require("fill_value")?;
     let decoding = grid
-        .and(key_encoding)
-        .and_then(|()| decoding(data_type, fill_value, &codecs, &chunk_shape));
+        .map_err(|error| error.within("chunk_grid"))
+        .and(key_encoding.map_err(|error| error.within("chunk_key_encoding")))
+        .and_then(|()| decoding(root, &codecs, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V3,
         shape,
@@ -124,17 +121,16 @@ fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
 }
 
 fn decoding(
-    data_type: &RawValue,
-    fill_value: &RawValue,
-    codecs: &[CodecSpec<'_>],
+    root: &Object<'_>,
+    codecs: &[Extension<'_>],
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
-    let parsed = DataType::parse_v3(data_type).map_err(|error| error.within("data_type"))?;
+    let parsed = root.read("data_type", DataType::parse_v3)?;
     let chain =
         codecs::chain(codecs, &parsed, chunk_shape).map_err(|error| error.within("codecs"))?;
     let order = codecs::innermost_endian(&chain).unwrap_or(ByteOrder::Little);
-    let fill_value = FillValue::parse_v3(&parsed, fill_value, order)
-        .map_err(|error| error.within("fill_value"))?;
+    let fill_value = |value| FillValue::parse_v3(&parsed, value, order);
+    let fill_value = root.read("fill_value", fill_value)?;
     let pipeline = spelling::of_list(codecs, &chain, &parsed, chunk_shape.len())
         .map_err(|error| error.within("codecs"))?;
     let parsed = parsed.with_field_order(order);
@@ -142,105 +138,74 @@ fn decoding(
 }
 
 fn check_storage_transformers(root: &Object<'_>) -> Result<(), FormatError> {
-    const NAME: &str = "storage_transformers";
-    let Some(value) = root.get_some(NAME) else {
-        return Ok(());
+    let refuse = |transformer| {
+        let name = Extension::of(transformer, "a storage transformer")?.name;
+        Err(FormatError::unsupported("", "storage transformer", name))
     };
-    let transformers = json::array(value, "a list").map_err(|error| error.within(NAME))?;
-    match transformers.first() {
-        None => Ok(()),
-        Some(first) => {
-            let place = format!("{NAME}[0]");
-            let name = Extension::of(first, "a storage transformer")
-                .map_err(|error| error.within(&place))?
-                .name;
-            Err(FormatError::unsupported(place, "storage transformer", name))
-        }
-    }
+    let list = |list| json::list(list, "a list", refuse);
+    root.read_some("storage_transformers", list)
+        .map(|_: Option<()>| ())
 }
 
 /// The chunk shape, and whether the grid is one that this build knows.
 fn chunk_grid(
-    root: &Object<'_>,
+    grid: &RawValue,
     shape: &[u64],
 ) -> Result<(Dims, Result<(), FormatError>), FormatError> {
-    const NAME: &str = "chunk_grid";
-    let grid =
-        Extension::of(root.require(NAME)?, "a chunk grid").map_err(|error| error.within(NAME))?;
-    let whole = || shape.iter().map(|&length| length.max(1)).collect();
-    let place = format!("{NAME}.configuration");
-    match grid.name.as_str() {
-        "regular" => {}
-        "rectilinear" => {
-            return Ok(match rectilinear::as_regular(&grid.configuration, shape) {
-                Ok(chunk_shape) => (chunk_shape, Ok(())),
-                Err(error) => (whole(), Err(error.within(&place))),
-            });
+    let grid = Extension::of(grid, "a chunk grid")?;
+    let within = |error: FormatError| error.within("configuration");
+    let error = match grid.name.as_str() {
+        "regular" => {
+            let chunk_shape = |chunks| check_chunk_shape(shape, &lengths(chunks)?);
+            let chunk_shape = grid.configuration.read("chunk_shape", chunk_shape);
+            return Ok((chunk_shape.map_err(within)?, Ok(())));
         }
-        name => {
-            let error = FormatError::unsupported(NAME, "chunk grid", name);
-            return Ok((whole(), Err(error)));
-        }
-    }
-    let chunk_shape = grid
-        .configuration
-        .require("chunk_shape")
-        .map_err(|error| error.within(&place))?;
-    let chunk_shape = lengths(chunk_shape)
-        .and_then(|chunks| check_chunk_shape(shape, &chunks))
-        .map_err(|error| error.within("chunk_shape").within(&place))?;
-    Ok((chunk_shape, Ok(())))
+        "rectilinear" => match rectilinear::as_regular(&grid.configuration, shape) {
+            Ok(chunk_shape) => return Ok((chunk_shape, Ok(()))),
+            Err(error) => within(error),
+        },
+        name => FormatError::unsupported("", "chunk grid", name),
+    };
+    let whole = shape.iter().map(|&length| length.max(1)).collect();
+    Ok((whole, Err(error)))
 }
 
 /// The key encoding, and whether it is one that this build knows.
 fn chunk_key_encoding(
-    root: &Object<'_>,
+    encoding: &RawValue,
 ) -> Result<(ChunkKeyEncoding, Result<(), FormatError>), FormatError> {
-    const NAME: &str = "chunk_key_encoding";
-    let encoding = Extension::of(root.require(NAME)?, "a chunk key encoding")
-        .map_err(|error| error.within(NAME))?;
-    let (kind, default, known) = match encoding.name.as_str() {
+    let encoding = Extension::of(encoding, "a chunk key encoding")?;
+    let (kind, separator, known) = match encoding.name.as_str() {
         "default" => (KeyKind::Default, b'/', Ok(())),
         "v2" => (KeyKind::V2, b'.', Ok(())),
         name => {
-            let error = FormatError::unsupported(NAME, "chunk key encoding", name);
+            let error = FormatError::unsupported("", "chunk key encoding", name);
             (KeyKind::Default, b'/', Err(error))
         }
     };
     let separator = match encoding.configuration.get_some("separator") {
-        Some(value) if known.is_ok() => parse_separator(value)
-            .map_err(|error| error.within(&format!("{NAME}.configuration.separator")))?,
-        _ => default,
+        Some(value) if known.is_ok() => {
+            parse_separator(value).map_err(|error| error.within("configuration.separator"))?
+        }
+        _ => separator,
     };
     Ok((ChunkKeyEncoding { kind, separator }, known))
 }
 
-fn dimension_names(
-    root: &Object<'_>,
-    rank: usize,
-) -> Result<Option<Vec<Option<String>>>, FormatError> {
-    const NAME: &str = "dimension_names";
-    let Some(value) = root.get_some(NAME) else {
-        return Ok(None);
-    };
-    let items = json::array(value, "null or a list").map_err(|error| error.within(NAME))?;
-    if items.len() != rank {
+fn dimension_names(names: &RawValue, rank: usize) -> Result<Vec<Option<String>>, FormatError> {
+    let names = json::array(names, "null or a list")?;
+    if names.len() != rank {
         let problem = format!(
             "found {} names, expected {rank}, one for each dimension of the shape",
-            items.len()
+            names.len()
         );
-        return Err(FormatError::document(NAME, problem));
+        return Err(FormatError::document("", problem));
     }
-    items
-        .into_iter()
-        .enumerate()
-        .map(|(i, item)| match Json::of(item)? {
-            Json::Null => Ok(None),
-            Json::String(name) => Ok(Some(name)),
-            _ => Err(json::mismatch(item, "a name or null").within(&format!("{NAME}[{i}]"))),
-        })
-        .collect::<Result<_, _>>()
-        .map(Some)
+    json::each(names, |name| match Json::of(name)? {
+        Json::Null => Ok(None),
+        Json::String(name) => Ok(Some(name)),
+        _ => Err(json::mismatch(name, "a name or null")),
+    })
 }
 
 #[cfg(test)]

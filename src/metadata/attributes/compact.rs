@@ -3,10 +3,12 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::{Json, MOST_NESTING, number};
+use serde_json::value::RawValue;
+
+use super::{check_depth, tree};
 use crate::dtype::json;
 use crate::error::FormatError;
-use crate::metadata::json::Document;
+use crate::metadata::json::{Document, quoted};
 
 /// The JSON object `text` without white space, each value spelled as the tree of it is shown.
 /// Memory is a few times that of the text.
@@ -17,147 +19,54 @@ use crate::metadata::json::Document;
 /// only the tree knows which counts.
 pub fn compact(text: &[u8]) -> Result<String, FormatError> {
     let document = Document::parse(text)?;
-    let value = document.value()?.get();
-    if !value.starts_with('{') {
+    let value = document.value()?;
+    if !value.get().starts_with('{') {
         return Err(FormatError::document("attributes", "expected an object"));
     }
-    let mut writer = Writer {
-        out: String::with_capacity(value.len()),
-        open: Vec::new(),
-        hasher: RandomState::new(),
+    let mut out = String::with_capacity(value.get().len());
+    write(value, 0, &RandomState::new(), &mut out)?;
+    Ok(out)
+}
+
+/// Adds `value`, which is inside `depth` others, to `out`.
+fn write(
+    value: &RawValue,
+    depth: usize,
+    hasher: &RandomState,
+    out: &mut String,
+) -> Result<(), FormatError> {
+    check_depth(depth)?;
+    let (open, close) = match value.get().bytes().next() {
+        Some(b'{') => ('{', '}'),
+        Some(b'[') => ('[', ']'),
+        _ => {
+            out.push_str(&tree(value, depth)?.to_string());
+            return Ok(());
+        }
     };
-    let mut rest = value;
-    while let Some(first) = rest.bytes().next() {
-        let len = token_len(rest, first);
-        let (token, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
-        writer.token(first, token)?;
-        rest = after;
-    }
-    Ok(writer.out)
-}
-
-struct Writer {
-    out: String,
-    open: Vec<Level>,
-    hasher: RandomState,
-}
-
-/// An object or a list that is not closed yet.
-enum Level {
-    Object {
-        /// The value of each name so far.
-        names: Vec<u64>,
-        expects_name: bool,
-    },
-    List,
-}
-
-impl Writer {
-    /// Takes one token of a valid document.
-    fn token(&mut self, first: u8, token: &str) -> Result<(), FormatError> {
-        match first {
-            b' ' | b'\t' | b'\r' | b'\n' => return Ok(()),
-            b',' => {
-                if let Some(Level::Object { expects_name, .. }) = self.open.last_mut() {
-                    *expects_name = true;
-                }
-            }
-            b':' => {
-                if let Some(Level::Object { expects_name, .. }) = self.open.last_mut() {
-                    *expects_name = false;
-                }
-            }
-            b'}' | b']' => self.close()?,
-            b'{' | b'[' => {
-                self.check_depth()?;
-                self.open.push(if first == b'[' {
-                    Level::List
-                } else {
-                    Level::Object {
-                        names: Vec::new(),
-                        expects_name: true,
-                    }
-                });
-            }
-            b'"' => return self.string(token),
-            _ => {
-                self.check_depth()?;
-                if matches!(first, b'n' | b't' | b'f') {
-                    self.out.push_str(token);
-                } else {
-                    self.out.push_str(&number(token)?.to_string());
-                }
-                return Ok(());
-            }
+    // The hash of each name so far.
+    let mut names = Vec::new();
+    let mut separator = open;
+    json::for_each_value(value, |name, value| {
+        out.push(separator);
+        separator = ',';
+        if let Some(name) = name {
+            names.push(hasher.hash_one(&name));
+            out.push_str(&quoted(&name));
+            out.push(':');
         }
-        self.out.push(char::from(first));
-        Ok(())
+        write(value, depth + 1, hasher, out)
+    })?;
+    if separator == open {
+        out.push(open);
     }
-
-    fn string(&mut self, token: &str) -> Result<(), FormatError> {
-        let raw = serde_json::from_str(token)
-            .map_err(|error| FormatError::document("attributes", error.to_string()))?;
-        let is_escaped = token.contains('\\');
-        if let Some(Level::Object {
-            names,
-            expects_name: true,
-        }) = self.open.last_mut()
-        {
-            let name = json::string(raw, "a name")?;
-            names.push(self.hasher.hash_one(&name));
-        } else {
-            self.check_depth()?;
-            if let json::Json::NonFinite(value) = json::Json::of(raw)? {
-                self.out.push_str(&Json::Float(value).to_string());
-                return Ok(());
-            }
-        }
-        if is_escaped {
-            let text = json::string(raw, "a text")?;
-            self.out.push_str(&Json::Text(text).to_string());
-        } else {
-            self.out.push_str(token);
-        }
-        Ok(())
+    out.push(close);
+    names.sort_unstable();
+    if names.is_sorted_by(|left, right| left < right) {
+        return Ok(());
     }
-
-    fn close(&mut self) -> Result<(), FormatError> {
-        let Some(Level::Object { mut names, .. }) = self.open.pop() else {
-            return Ok(());
-        };
-        names.sort_unstable();
-        if names.is_sorted_by(|left, right| left < right) {
-            return Ok(());
-        }
-        let problem = "a name is given twice, which is read only of attributes that are shorter";
-        Err(FormatError::document("attributes", problem))
-    }
-
-    fn check_depth(&self) -> Result<(), FormatError> {
-        if self.open.len() <= MOST_NESTING {
-            return Ok(());
-        }
-        let problem = format!("nested more than {MOST_NESTING} deep");
-        Err(FormatError::document("attributes", problem))
-    }
-}
-
-/// Bytes of the token, or of the white space, that valid JSON begins with.
-fn token_len(text: &str, first: u8) -> usize {
-    let ends = |byte: u8| matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n');
-    match first {
-        b'"' => {
-            let mut escaped = false;
-            let end = text.bytes().skip(1).position(|byte| {
-                let is_end = byte == b'"' && !escaped;
-                escaped = byte == b'\\' && !escaped;
-                is_end
-            });
-            end.map_or(text.len(), |end| end + 2)
-        }
-        b'{' | b'}' | b'[' | b']' | b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' => 1,
-        _ => text.bytes().position(ends).unwrap_or(text.len()),
-    }
+    let problem = "a name is given twice, which is read only of attributes that are shorter";
+    Err(FormatError::document("attributes", problem))
 }
 
 #[cfg(test)]

@@ -67,13 +67,12 @@ fn checksum(
 }
 
 fn jenkins_lookup3(_: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let initval = members::integer(configuration, "initval", (0, u32::MAX.into()))?;
+    let initval = members::integer(configuration, "initval", (0, u32::MAX))?;
     let prefix = match configuration.get_some("prefix") {
         // Python's bytes have no spelling of their own in JSON.
         Some(raw) => return Err(FormatError::unsupported("prefix", "prefix", raw.get())),
         None => Vec::new(),
     };
-    let initval = initval.and_then(|value| u32::try_from(value).ok());
     let kind = ChecksumKind::JenkinsLookup3 {
         initval: initval.unwrap_or(0),
         prefix,
@@ -82,14 +81,11 @@ fn jenkins_lookup3(_: &Seen, configuration: &Object<'_>) -> Result<Stage, Format
 }
 
 fn shuffle(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let size = members::integer(configuration, "elementsize", (0, i64::from(i32::MAX)))?;
+    let size = members::integer(configuration, "elementsize", (0, 0x7fff_ffff))?;
     // Without one, zarr-python takes that of the array.
-    let element_size = match size {
-        Some(size) => usize::try_from(size).ok(),
-        None => usize::try_from(seen.data_type.item_size).ok(),
-    };
+    let size = size.unwrap_or(seen.data_type.item_size);
     Ok(Stage::BytesToBytes(BytesToBytes::Shuffle {
-        element_size: element_size.unwrap_or(1).max(1),
+        element_size: usize::try_from(size).unwrap_or(1).max(1),
     }))
 }
 
@@ -98,25 +94,12 @@ fn lzma(configuration: &Object<'_>) -> Result<Lzma, FormatError> {
     match format.unwrap_or(1) {
         1 => Ok(Lzma::Xz),
         2 => Ok(Lzma::Alone),
-        _ => {
-            let filters = configuration.require("filters")?;
-            let read = || {
-                let filters = json::array(filters, "a list of filters")?;
-                if filters.is_empty() {
-                    return Err(json::mismatch(
-                        configuration.require("filters")?,
-                        "a filter",
-                    ));
-                }
-                let filters = filters.into_iter().enumerate().map(|(i, filter)| {
-                    lzma_filter(filter).map_err(|error| error.within(&format!("[{i}]")))
-                });
-                filters.collect()
-            };
-            read()
-                .map(Lzma::Raw)
-                .map_err(|error: FormatError| error.within("filters"))
-        }
+        _ => configuration.read("filters", |raw| {
+            match json::array(raw, "a list of filters")? {
+                none if none.is_empty() => Err(json::mismatch(raw, "a filter")),
+                filters => json::each(filters, lzma_filter).map(Lzma::Raw),
+            }
+        }),
     }
 }
 
@@ -125,16 +108,11 @@ fn lzma_filter(filter: &RawValue) -> Result<LzmaFilter, FormatError> {
     const LZMA1: i128 = 0x4000_0000_0000_0001;
     let filter = json::object(filter, "a filter")?;
     let id = filter.require("id")?;
-    let number = match Json::of(id)? {
-        Json::Number(text) => json::integer(text),
-        _ => None,
-    };
-    let option = |name: &str, most: u32, default: u32| {
-        let value = members::integer(&filter, name, (0, most.into()))?;
-        let value = value.and_then(|value| u32::try_from(value).ok());
+    let option = |name, most: u32, default| {
+        let value = members::integer(&filter, name, (0, most))?;
         Ok::<u32, FormatError>(value.unwrap_or(default))
     };
-    let architecture = match number {
+    let architecture = match Json::of(id)?.integer() {
         Some(LZMA1) => {
             return Ok(LzmaFilter::Lzma1 {
                 lc: option("lc", 4, 3)?,
@@ -144,8 +122,8 @@ fn lzma_filter(filter: &RawValue) -> Result<LzmaFilter, FormatError> {
         }
         Some(0x21) => return Ok(LzmaFilter::Lzma2),
         Some(0x03) => {
-            let dist = members::integer(&filter, "dist", (1, 256))?.unwrap_or(1);
-            let dist = u16::try_from(dist).unwrap_or(1);
+            let dist = members::integer(&filter, "dist", (1, 256))?;
+            let dist = dist.unwrap_or(1);
             return Ok(LzmaFilter::Delta { dist });
         }
         Some(0x04) => LzmaArchitecture::X86,
@@ -167,44 +145,32 @@ fn conditional(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatE
         let problem = format!("found codecs nested more than {MAX_NESTING} levels deep");
         return Err(FormatError::document("", problem));
     }
-    let inside = Seen {
-        shape: seen.shape.clone(),
-        data_type: seen.data_type.clone(),
-        depth: seen.depth + 1,
-    };
-    let value = configuration.require("codecs")?;
-    let read = || {
+    let inside = seen.inside(seen.shape.clone());
+    let codecs = configuration.read("codecs", |value| {
         let specs = list(value)?;
         let mut codecs = Vec::new();
         for (i, (spec, parser)) in specs.iter().zip(parsers(&specs)?).enumerate() {
-            let place = format!("[{i}]");
-            let stage = parser(&inside, &spec.configuration)
-                .map_err(|error| error.within("configuration").within(&place))?;
-            let Stage::BytesToBytes(codec) = stage else {
+            let Stage::BytesToBytes(codec) = inside.stage(i, spec, parser)? else {
                 let problem = format!(
                     "found `{}`, expected a codec from bytes to bytes",
                     spec.name
                 );
-                return Err(FormatError::document(place, problem));
+                return Err(FormatError::document(format!("[{i}]"), problem));
             };
             codecs.push(codec);
         }
         Ok(codecs)
-    };
-    let codecs = read().map_err(|error: FormatError| error.within("codecs"))?;
+    })?;
     let count = u64::try_from(codecs.len()).unwrap_or(u64::MAX);
-    let bits = match configuration.get_some("header_bits") {
-        None => count,
-        Some(raw) => match json::length(raw) {
-            Ok(bits) if bits >= count && bits <= 1 << 16 && bits.is_multiple_of(8) => bits,
-            _ => {
-                let expected = format!("a multiple of 8 from {count} to 2^16");
-                return Err(json::mismatch(raw, &expected).within("header_bits"));
-            }
-        },
-    };
+    let bits = configuration.read_some("header_bits", |raw| match json::length(raw) {
+        Ok(bits) if bits >= count && bits <= 1 << 16 && bits.is_multiple_of(8) => Ok(bits),
+        _ => Err(json::mismatch(
+            raw,
+            &format!("a multiple of 8 from {count} to 2^16"),
+        )),
+    })?;
     Ok(Stage::BytesToBytes(BytesToBytes::Conditional {
         codecs,
-        header_bytes: bits.div_ceil(8),
+        header_bytes: bits.unwrap_or(count).div_ceil(8),
     }))
 }

@@ -1,9 +1,11 @@
 //! Members of configurations.
 
+use std::fmt::Display;
+
 use serde_json::value::RawValue;
 
 use super::{ArrayToArray, Seen, Stage};
-use crate::codec::{Filter, FilterKind, Number, Value};
+use crate::codec::{Elementwise, Filter, FilterKind, Number, Value};
 use crate::dtype::json::{self, Json, Object};
 use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
@@ -12,6 +14,21 @@ use crate::error::FormatError;
 pub(super) fn filter(seen: &Seen, kind: FilterKind, encoded: DataType) -> Stage {
     let filter = Filter::new(kind, &seen.data_type, encoded);
     Stage::ArrayToArray(ArrayToArray::Filter(filter))
+}
+
+/// The filter of one number after the other, from what the codec sees to elements of `encoded`.
+pub(super) fn elementwise(
+    seen: &Seen,
+    operation: Elementwise,
+    decoded: Number,
+    encoded: DataType,
+) -> Result<Stage, FormatError> {
+    let kind = FilterKind::Elementwise {
+        operation,
+        decoded,
+        encoded: number(&encoded)?,
+    };
+    Ok(filter(seen, kind, encoded))
 }
 
 /// The number that an element of `data_type` is.
@@ -36,11 +53,8 @@ pub(super) fn data_type(
     configuration: &Object<'_>,
     name: &str,
 ) -> Result<Option<DataType>, FormatError> {
-    let Some(value) = configuration.get_some(name) else {
-        return Ok(None);
-    };
-    let (data_type, _) = DataType::parse_v2(value).map_err(|error| error.within(name))?;
-    Ok(Some(data_type))
+    let parsed = configuration.read_some(name, DataType::parse_v2)?;
+    Ok(parsed.map(|(data_type, _)| data_type))
 }
 
 /// The type that a filter takes elements for: what the member `name` says, as long as they are
@@ -50,32 +64,32 @@ pub(super) fn own_type(
     configuration: &Object<'_>,
     name: &str,
 ) -> Result<DataType, FormatError> {
-    match (
-        data_type(configuration, name)?,
-        configuration.get_some(name),
-    ) {
-        (Some(found), Some(value)) if found.item_size != seen.data_type.item_size => {
-            let own = &seen.data_type;
+    let own = &seen.data_type;
+    let read = |value| match DataType::parse_v2(value)? {
+        (found, _) if found.item_size == own.item_size => Ok(found),
+        _ => {
             let expected = format!("a type of {} bytes, as `{}` is", own.item_size, own.name);
-            Err(json::mismatch(value, &expected).within(name))
+            Err(json::mismatch(value, &expected))
         }
-        (Some(found), _) => Ok(found),
-        (None, _) => Ok(seen.data_type.clone()),
-    }
+    };
+    let found = configuration.read_some(name, read)?;
+    Ok(found.unwrap_or_else(|| own.clone()))
 }
 
 /// A number as Python reads it: whole ones stay exact.
 pub(super) fn value(configuration: &Object<'_>, name: &str) -> Result<Value, FormatError> {
-    let raw = configuration.require(name)?;
-    let value = match Json::of(raw)? {
-        Json::NonFinite(value) => Some(Value::Float(value)),
-        Json::Number(text) => match text.parse::<i64>() {
-            Ok(whole) => Some(Value::Int(whole.into())),
-            Err(_) => text.parse().ok().map(Value::Float),
-        },
-        _ => None,
+    let read = |raw| {
+        let value = match Json::of(raw)? {
+            Json::NonFinite(value) => Some(Value::Float(value)),
+            Json::Number(text) => match text.parse::<i64>() {
+                Ok(whole) => Some(Value::Int(whole.into())),
+                Err(_) => text.parse().ok().map(Value::Float),
+            },
+            _ => None,
+        };
+        value.ok_or_else(|| json::mismatch(raw, "a number"))
     };
-    value.ok_or_else(|| json::mismatch(raw, "a number").within(name))
+    configuration.read(name, read)
 }
 
 /// A number of `data_type`, spelled as a fill value of v3.
@@ -85,25 +99,18 @@ pub(super) fn scalar(data_type: &DataType, raw: &RawValue) -> Result<Value, Form
 }
 
 /// A whole number from `least` to `most`; `None` without.
-pub(super) fn integer(
+pub(super) fn integer<T: Copy + Display + PartialOrd + TryFrom<i128>>(
     configuration: &Object<'_>,
     name: &str,
-    (least, most): (i64, i64),
-) -> Result<Option<i64>, FormatError> {
-    let Some(raw) = configuration.get_some(name) else {
-        return Ok(None);
-    };
-    let value = match Json::of(raw)? {
-        Json::Number(text) => json::integer(text).and_then(|value| i64::try_from(value).ok()),
-        _ => None,
-    };
-    value
-        .filter(|value| (least..=most).contains(value))
-        .map(Some)
-        .ok_or_else(|| {
-            let expected = format!("a whole number from {least} to {most}");
-            json::mismatch(raw, &expected).within(name)
-        })
+    (least, most): (T, T),
+) -> Result<Option<T>, FormatError> {
+    configuration.read_some(name, |raw| {
+        let value = Json::of(raw)?.integer();
+        value
+            .and_then(|value| T::try_from(value).ok())
+            .filter(|value| (least..=most).contains(value))
+            .ok_or_else(|| json::mismatch(raw, &format!("a whole number from {least} to {most}")))
+    })
 }
 
 /// One of some words, and what it stands for; `None` without.
@@ -112,20 +119,7 @@ pub(super) fn word<T: Copy>(
     name: &str,
     words: &[(&str, T)],
 ) -> Result<Option<T>, FormatError> {
-    let Some(raw) = configuration.get_some(name) else {
-        return Ok(None);
-    };
-    let found = match Json::of(raw)? {
-        Json::String(text) => words.iter().find(|(word, _)| *word == text),
-        _ => None,
-    };
-    found.map(|&(_, value)| Some(value)).ok_or_else(|| {
-        let words: Vec<String> = words
-            .iter()
-            .map(|(word, _)| format!("\"{word}\""))
-            .collect();
-        json::mismatch(raw, &words.join(" or ")).within(name)
-    })
+    configuration.read_some(name, |raw| json::word(raw, words))
 }
 
 /// Refuses members beside those of `known`, where a specification does.

@@ -8,7 +8,7 @@ use super::{Parser, Seen, Stage, members, registered};
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
 use crate::dtype::json::{self, Object};
-use crate::dtype::{DataType, Element, IntegerFormat};
+use crate::dtype::{DataType, Element, IntegerFormat, utf32};
 use crate::error::FormatError;
 
 /// What reads the configuration of the codec `numcodecs.ID`.
@@ -43,20 +43,6 @@ fn types(seen: &Seen, configuration: &Object<'_>) -> Result<(DataType, DataType)
     Ok((own, encoded))
 }
 
-fn elementwise(
-    seen: &Seen,
-    operation: Elementwise,
-    decoded: Number,
-    encoded_type: DataType,
-) -> Result<Stage, FormatError> {
-    let kind = FilterKind::Elementwise {
-        operation,
-        decoded,
-        encoded: members::number(&encoded_type)?,
-    };
-    Ok(members::filter(seen, kind, encoded_type))
-}
-
 fn delta(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     let (own, encoded) = types(seen, configuration)?;
     let numbers = (members::arithmetic(&own)?, members::arithmetic(&encoded)?);
@@ -78,7 +64,7 @@ fn fixed_scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, 
         offset: members::value(configuration, "offset")?,
         scale: members::value(configuration, "scale")?,
     };
-    elementwise(seen, operation, members::arithmetic(&own)?, encoded)
+    members::elementwise(seen, operation, members::arithmetic(&own)?, encoded)
 }
 
 fn quantize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
@@ -90,17 +76,16 @@ fn quantize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatErro
         }
     }
     let digits = members::integer(configuration, "digits", (-400, 400))?
-        .and_then(|digits| i32::try_from(digits).ok())
-        .ok_or_else(|| FormatError::document("digits", "missing, but required"))?;
+        .ok_or_else(|| json::missing("digits"))?;
     let operation = Elementwise::Quantize { digits };
-    elementwise(seen, operation, members::number(&own)?, encoded)
+    members::elementwise(seen, operation, members::number(&own)?, encoded)
 }
 
 fn astype(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     let own = members::own_type(seen, configuration, "decode_dtype")?;
     let encoded = members::data_type(configuration, "encode_dtype")?
-        .ok_or_else(|| FormatError::document("encode_dtype", "missing, but required"))?;
-    elementwise(seen, Elementwise::AsType, members::number(&own)?, encoded)
+        .ok_or_else(|| json::missing("encode_dtype"))?;
+    members::elementwise(seen, Elementwise::AsType, members::number(&own)?, encoded)
 }
 
 fn packbits(seen: &Seen, _: &Object<'_>) -> Result<Stage, FormatError> {
@@ -123,31 +108,23 @@ fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
         None => uint8()?,
     };
     let Ok(number @ Number::Integer(_)) = members::number(&code) else {
-        return Err(FormatError::unsupported(
-            "astype",
-            "type of codes",
-            code.name,
-        ));
+        let name = code.name;
+        return Err(FormatError::unsupported("astype", "type of codes", name));
     };
     if seen.data_type.is_variable() {
         let code_size = number.size();
         return kept(seen, VariableLength::Categories { code_size });
     }
+    let label = |raw| {
+        let label = json::string(raw, "a label")?;
+        Ok(match seen.data_type.element {
+            Element::Text { .. } => utf32(&label),
+            _ => label.into_bytes(),
+        })
+    };
     let labels = configuration.require("labels")?;
     let labels = json::array(labels, "a list of labels")
-        .and_then(|labels| {
-            let labels = labels.into_iter().map(|label| {
-                let label = json::string(label, "a label")?;
-                Ok(match seen.data_type.element {
-                    Element::Text { .. } => label
-                        .chars()
-                        .flat_map(|character| u32::from(character).to_le_bytes())
-                        .collect(),
-                    _ => label.into_bytes(),
-                })
-            });
-            labels.collect::<Result<Vec<Vec<u8>>, FormatError>>()
-        })
+        .and_then(|labels| labels.into_iter().map(label).collect::<Result<Vec<_>, _>>())
         .map_err(|error| error.within("labels"))?;
     if !matches!(
         seen.data_type.element,
@@ -162,8 +139,7 @@ fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
 }
 
 fn vlen_array(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let item = members::data_type(configuration, "dtype")?
-        .ok_or_else(|| FormatError::document("dtype", "missing, but required"))?;
+    let item = members::data_type(configuration, "dtype")?.ok_or_else(|| json::missing("dtype"))?;
     let item_size = item.item_size;
     kept(seen, VariableLength::Array { item_size })
 }

@@ -43,14 +43,10 @@ pub(super) fn parser(name: &str) -> Option<Parser> {
 fn bytes(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     if seen.data_type.is_variable() {
         let name = &seen.data_type.name;
-        return Err(FormatError::unsupported(
-            "",
-            "data type before `bytes`",
-            name,
-        ));
+        let what = "data type before `bytes`";
+        return Err(FormatError::unsupported("", what, name));
     }
-    let orders = [("little", ByteOrder::Little), ("big", ByteOrder::Big)];
-    let order = members::word(configuration, "endian", &orders)?;
+    let order = members::word(configuration, "endian", &ByteOrder::NAMES)?;
     if order.is_none() && seen.endian() == Endian::Required {
         let problem = "missing, but required for a data type of several bytes";
         return Err(FormatError::document("endian", problem));
@@ -62,31 +58,28 @@ fn bytes(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> 
 }
 
 fn transpose(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let value = configuration.require("order")?;
     let rank = seen.shape.len();
-    let order: Dims = match Json::of(value)? {
-        // As until October 2023.
-        Json::String(order) if order == "C" => (0_u64..).take(rank).collect(),
-        Json::String(order) if order == "F" => {
-            let mut axes: Dims = (0_u64..).take(rank).collect();
-            axes.reverse();
-            axes
+    let axes: Dims = (0_u64..).take(rank).collect();
+    let transpose = configuration.read("order", |value| {
+        let order: Dims = match Json::of(value)? {
+            // As until October 2023.
+            Json::String(order) if order == "C" => axes.clone(),
+            Json::String(order) if order == "F" => axes.iter().rev().copied().collect(),
+            _ => lengths(value)?,
+        };
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != axes {
+            let expected = format!("a permutation of {rank} axes, counted from 0");
+            return Err(json::mismatch(value, &expected));
         }
-        _ => lengths(value).map_err(|error| error.within("order"))?,
-    };
-    let mut sorted = order.clone();
-    sorted.sort_unstable();
-    if !sorted.iter().copied().eq((0_u64..).take(rank)) {
-        let expected = format!("a permutation of {rank} axes, counted from 0");
-        return Err(json::mismatch(value, &expected).within("order"));
-    }
-    let transpose = Transpose::new(&order, rank).map_err(|error| error.within("order"))?;
+        Transpose::new(&order, rank)
+    })?;
     Ok(Stage::ArrayToArray(ArrayToArray::Transpose(transpose)))
 }
 
 fn reshape(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let value = configuration.require("shape")?;
-    let encoded_shape = reshaped(&seen.shape, value).map_err(|error| error.within("shape"))?;
+    let encoded_shape = configuration.read("shape", |value| reshaped(&seen.shape, value))?;
     Ok(Stage::ArrayToArray(ArrayToArray::Reshape(Reshape {
         encoded_shape,
     })))
@@ -134,9 +127,6 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
         }
     }
     let all = product(shape).ok_or_else(mismatch)?;
-    if let Some(place) = left_over.and_then(|i| lengths.get_mut(i)) {
-        *place = 1;
-    }
     let known = product(&lengths).ok_or_else(mismatch)?;
     if let Some(place) = left_over.and_then(|i| lengths.get_mut(i)) {
         *place = all.checked_div(known).ok_or_else(mismatch)?;
@@ -159,10 +149,8 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
 }
 
 pub(super) fn bitround(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let keepbits = members::integer(configuration, "keepbits", (0, 64))?;
-    let keepbits = keepbits
-        .and_then(|bits| u32::try_from(bits).ok())
-        .ok_or_else(|| FormatError::document("keepbits", "missing, but required"))?;
+    let keepbits = members::integer(configuration, "keepbits", (0, 64))?
+        .ok_or_else(|| json::missing("keepbits"))?;
     let number = Number::part_of(&seen.data_type).filter(|&number| number != Number::Bool);
     let number = match number {
         Some(number) => number,
@@ -191,19 +179,14 @@ fn scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, Format
         let problem = "found 0, which nothing can be divided by";
         return Err(FormatError::document("scale", problem));
     }
-    let kind = FilterKind::Elementwise {
-        operation: Elementwise::ScaleOffset { offset, scale },
-        decoded: number,
-        encoded: number,
-    };
-    Ok(members::filter(seen, kind, seen.data_type.clone()))
+    let operation = Elementwise::ScaleOffset { offset, scale };
+    members::elementwise(seen, operation, number, seen.data_type.clone())
 }
 
 fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     let known = ["data_type", "rounding", "out_of_range", "scalar_map"];
     members::check_known(configuration, &known)?;
-    let encoded_type = DataType::parse_v3(configuration.require("data_type")?)
-        .map_err(|error| error.within("data_type"))?;
+    let encoded_type = configuration.read("data_type", DataType::parse_v3)?;
     let decoded = members::arithmetic(&seen.data_type)?;
     let encoded = members::arithmetic(&encoded_type).map_err(|error| error.within("data_type"))?;
     let roundings = [
@@ -220,23 +203,18 @@ fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
         let problem = format!("found \"wrap\" with `{}`, no integer", encoded_type.name);
         return Err(FormatError::document("out_of_range", problem));
     }
-    let (encode, decode) = match configuration.get_some("scalar_map") {
-        Some(value) => scalar_maps(value, &seen.data_type, &encoded_type)
-            .map_err(|error| error.within("scalar_map"))?,
-        None => (Vec::new(), Vec::new()),
-    };
+    let maps = |value| scalar_maps(value, &seen.data_type, &encoded_type);
+    let (encode, decode) = configuration
+        .read_some("scalar_map", maps)?
+        .unwrap_or_default();
     let cast = CastValue {
         rounding: rounding.unwrap_or(Rounding::NearestEven),
         out_of_range: out_of_range.unwrap_or(OutOfRange::Refuse),
         encode,
         decode,
     };
-    let kind = FilterKind::Elementwise {
-        operation: Elementwise::CastValue(Box::new(cast)),
-        decoded,
-        encoded,
-    };
-    Ok(members::filter(seen, kind, encoded_type))
+    let operation = Elementwise::CastValue(Box::new(cast));
+    members::elementwise(seen, operation, decoded, encoded_type)
 }
 
 /// Numbers and what they become.
@@ -251,20 +229,19 @@ fn scalar_maps(
     let maps = json::object(value, "an object")?;
     members::check_known(&maps, &["encode", "decode"])?;
     let map = |name: &str, from: &DataType, to: &DataType| {
-        let Some(list) = maps.get_some(name) else {
-            return Ok(Vec::new());
-        };
-        let pair = |item: &RawValue| match json::array(item, "a pair")?.as_slice() {
+        let pair = |item| match json::array(item, "a pair")?.as_slice() {
             [one, other] => Ok((members::scalar(from, one)?, members::scalar(to, other)?)),
             _ => Err(json::mismatch(
                 item,
                 "a pair of a number and what it becomes",
             )),
         };
+        let Some(list) = maps.get_some(name) else {
+            return Ok(Vec::new());
+        };
         let pairs = json::array(list, "a list of pairs")?.into_iter().map(pair);
-        pairs
-            .collect::<Result<_, _>>()
-            .map_err(|error: FormatError| error.within(name))
+        let pairs: Result<ScalarMap, FormatError> = pairs.collect();
+        pairs.map_err(|error| error.within(name))
     };
     Ok((
         map("encode", decoded, encoded)?,
@@ -279,10 +256,7 @@ fn packbits(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatErro
         ("last_byte", PaddingEncoding::LastByte),
     ];
     let padding = members::word(configuration, "padding_encoding", &encodings)?;
-    let bit = |name| {
-        let bit = configuration.get_some(name).map(json::length);
-        bit.transpose().map_err(|error| error.within(name))
-    };
+    let bit = |name| configuration.read_some(name, json::length);
     let codec = PackBits::new(
         &seen.data_type,
         padding.unwrap_or(PaddingEncoding::None),

@@ -30,21 +30,13 @@ pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage,
             format!("found shards in a shard index, or nested more than {MAX_NESTING} levels deep");
         return Err(FormatError::document("", problem));
     }
-    let value = configuration.require("chunk_shape")?;
-    let (chunk_shape, chunks_per_shard) = lengths(value)
-        .and_then(|chunk_shape| {
-            let counts = chunks_per_shard(seen, value, &chunk_shape)?;
-            Ok((chunk_shape, counts))
-        })
-        .map_err(|error| error.within("chunk_shape"))?;
-    let inner = Seen {
-        shape: chunk_shape.clone(),
-        data_type: seen.data_type.clone(),
-        depth: seen.depth + 1,
-    };
-    let codecs = list(configuration.require("codecs")?)
-        .and_then(|specs| inner.chain(&specs))
-        .map_err(|error| error.within("codecs"))?;
+    let (chunk_shape, chunks_per_shard) = configuration.read("chunk_shape", |value| {
+        let chunk_shape = lengths(value)?;
+        let counts = chunks_per_shard(seen, value, &chunk_shape)?;
+        Ok((chunk_shape, counts))
+    })?;
+    let inner = seen.inside(chunk_shape.clone());
+    let codecs = configuration.read("codecs", |value| inner.chain(&list(value)?))?;
     let words = || {
         Ok::<_, FormatError>(Seen {
             shape: chunks_per_shard.iter().copied().chain([2]).collect(),
@@ -63,11 +55,8 @@ pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage,
         // Early 2023: with a checksum or without, told apart by the bytes alone.
         None => IndexLayout::undocumented(&chunks_per_shard),
     };
-    let location = members::word(
-        configuration,
-        "index_location",
-        &[("start", IndexLocation::Start), ("end", IndexLocation::End)],
-    )?;
+    let locations = [("start", IndexLocation::Start), ("end", IndexLocation::End)];
+    let location = members::word(configuration, "index_location", &locations)?;
     Ok(Stage::ArrayToBytes(ArrayToBytes::Sharding(Box::new(
         ShardingCodec {
             chunk_shape,

@@ -22,10 +22,10 @@ pub(super) fn specs<'a>(
         let Some(list) = root.get_some("codecs") else {
             return Ok(Vec::new());
         };
-        return json::array(list, "a list of codecs")
-            .map_err(|error| error.within("codecs"))?
-            .into_iter()
-            .enumerate()
+        let codecs =
+            json::array(list, "a list of codecs").map_err(|error| error.within("codecs"))?;
+        let codecs = codecs.into_iter().enumerate();
+        return codecs
             .map(|(i, codec)| spec(codec, format!("codecs[{i}]"), "type", "codec"))
             .collect();
     }
@@ -68,24 +68,12 @@ fn spec<'a>(
     uri: &'static str,
     what: &'static str,
 ) -> Result<Spec<'a>, FormatError> {
-    let read = || {
+    Spec::read(place, what, || {
         let members = json::object(value, "an object")?;
-        let text = members.require(uri)?;
-        let text = json::string(text, "a URI").map_err(|error| error.within(uri))?;
-        let config = match members.get_some("configuration") {
-            Some(config) => {
-                json::object(config, "an object").map_err(|error| error.within("configuration"))?
-            }
-            None => Object::default(),
-        };
-        Ok((codec_name(&text).to_owned(), config))
-    };
-    let (id, config) = read().map_err(|error: FormatError| error.within(&place))?;
-    Ok(Spec {
-        place,
-        what,
-        id,
-        config,
+        let text = members.read(uri, |text| json::string(text, "a URI"))?;
+        let config =
+            members.read_some("configuration", |value| json::object(value, "an object"))?;
+        Ok((codec_name(&text).to_owned(), config.unwrap_or_default()))
     })
 }
 
@@ -119,8 +107,9 @@ pub(super) fn core_pipeline(
     for (i, spec) in specs.iter().enumerate() {
         match spec.id.as_str() {
             "endian" if i == 0 => {
-                let order = endian(&spec.config).map_err(|error| error.within(&spec.place))?;
-                pipeline.serialize(Some(order));
+                let order = |value| json::word(value, &ByteOrder::NAMES);
+                let order = spec.config.read("endian", order);
+                pipeline.serialize(Some(order.map_err(|error| error.within(&spec.place))?));
             }
             "endian" => {
                 let problem = "found `endian` where the chunk is bytes already";
@@ -134,29 +123,11 @@ pub(super) fn core_pipeline(
     Ok(pipeline)
 }
 
-fn endian(config: &Object<'_>) -> Result<ByteOrder, FormatError> {
-    let value = config.require("endian")?;
-    match Json::of(value)? {
-        Json::String(order) if order == "little" => Ok(ByteOrder::Little),
-        Json::String(order) if order == "big" => Ok(ByteOrder::Big),
-        _ => Err(json::mismatch(value, "\"little\" or \"big\"").within("endian")),
-    }
-}
-
 /// Chunks along each axis of a shard, for every sharding transformer, the innermost first.
 pub(super) fn chunks_per_shard(root: &Object<'_>, rank: usize) -> Result<Vec<Dims>, FormatError> {
     const NAME: &str = "storage_transformers";
-    let Some(list) = root.get_some(NAME) else {
-        return Ok(Vec::new());
-    };
-    json::array(list, "a list")
-        .map_err(|error| error.within(NAME))?
-        .into_iter()
-        .enumerate()
-        .map(|(i, transformer)| {
-            sharding(transformer, rank).map_err(|error| error.within(&format!("{NAME}[{i}]")))
-        })
-        .collect()
+    let list = |list| json::list(list, "a list", |transformer| sharding(transformer, rank));
+    Ok(root.read_some(NAME, list)?.unwrap_or_default())
 }
 
 fn sharding(transformer: &RawValue, rank: usize) -> Result<Dims, FormatError> {
@@ -174,20 +145,22 @@ fn sharding(transformer: &RawValue, rank: usize) -> Result<Dims, FormatError> {
             name,
         ));
     }
-    let within = |error: FormatError| error.within("configuration");
-    let configuration =
-        json::object(members.require("configuration")?, "an object").map_err(within)?;
-    let value = configuration.require("chunks_per_shard").map_err(within)?;
-    let mut counts = lengths(value).map_err(|error| within(error.within("chunks_per_shard")))?;
-    // zarr-python leaves out the axes of sub-arrays, and has one axis of one chunk at rank 0.
-    let surplus_is_one = counts.iter().skip(rank).all(|&count| count == 1);
-    if counts.contains(&0) || !surplus_is_one {
-        let expected = format!("{rank} counts of 1 or more");
-        let error = json::mismatch(value, &expected);
-        return Err(within(error.within("chunks_per_shard")));
-    }
-    counts.resize(rank, 1);
-    Ok(counts)
+    let counts = |value| {
+        let mut counts = lengths(value)?;
+        // zarr-python leaves out the axes of sub-arrays, and has one axis of one chunk at rank 0.
+        let surplus_is_one = counts.iter().skip(rank).all(|&count| count == 1);
+        if counts.contains(&0) || !surplus_is_one {
+            return Err(json::mismatch(
+                value,
+                &format!("{rank} counts of 1 or more"),
+            ));
+        }
+        counts.resize(rank, 1);
+        Ok(counts)
+    };
+    members.read("configuration", |value| {
+        json::object(value, "an object")?.read("chunks_per_shard", counts)
+    })
 }
 
 /// The chain, its text and the chunk shape with each of the shardings around them. The index of a

@@ -17,29 +17,25 @@ use crate::grid::Dims;
 
 /// The chunk shape of the grid for an array of `shape`, if it is regular.
 pub(super) fn as_regular(configuration: &Object<'_>, shape: &[u64]) -> Result<Dims, FormatError> {
-    const NAME: &str = "chunk_shapes";
     let kind = configuration.require("kind")?;
     if kind.get() != "\"inline\"" {
         return Err(json::mismatch(kind, "\"inline\"").within("kind"));
     }
-    let value = configuration.require(NAME)?;
-    let dimensions = json::array(value, "a list").map_err(|error| error.within(NAME))?;
-    if dimensions.len() != shape.len() {
-        let problem = format!(
-            "found {} lists, expected {}, one for each dimension of the shape",
-            dimensions.len(),
-            shape.len()
-        );
-        return Err(FormatError::document(NAME, problem));
-    }
-    dimensions
-        .into_iter()
-        .zip(shape)
-        .enumerate()
-        .map(|(i, (chunks, &length))| {
-            common_length(chunks, length).map_err(|error| error.within(&format!("{NAME}[{i}]")))
+    configuration.read("chunk_shapes", |value| {
+        let dimensions = json::array(value, "a list")?;
+        if dimensions.len() != shape.len() {
+            let problem = format!(
+                "found {} lists, expected {}, one for each dimension of the shape",
+                dimensions.len(),
+                shape.len()
+            );
+            return Err(FormatError::document("", problem));
+        }
+        let mut lengths = shape.iter().copied();
+        json::each(dimensions, |chunks| {
+            common_length(chunks, lengths.next().unwrap_or_default())
         })
-        .collect()
+    })
 }
 
 /// The length that all chunks of one dimension share.

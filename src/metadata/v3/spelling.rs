@@ -10,16 +10,17 @@
 
 use serde_json::value::RawValue;
 
-use super::super::codecs::{self, CodecSpec};
-use super::super::numcodecs::{self, quoted};
+use super::super::codecs;
+use super::super::json::object_text;
+use super::super::numcodecs;
 use crate::codec::{ArrayToBytes, BytesCodec, CodecChain};
-use crate::dtype::json::{Json, Object};
-use crate::dtype::{ByteOrder, DataType};
+use crate::dtype::DataType;
+use crate::dtype::json::{Extension, Json, Object};
 use crate::error::FormatError;
 
 /// The text of `specs`, which are `chain`.
 pub(super) fn of_list(
-    specs: &[CodecSpec<'_>],
+    specs: &[Extension<'_>],
     chain: &CodecChain,
     data_type: &DataType,
     rank: usize,
@@ -28,23 +29,19 @@ pub(super) fn of_list(
         .iter()
         .map(|spec| of_codec(spec, Some(chain), data_type, rank))
         .collect::<Result<Vec<_>, _>>()?;
-    let is_bytes = |spec: &CodecSpec<'_>| matches!(spec.name.as_str(), "bytes" | "endian");
+    let is_bytes = |spec: &Extension<'_>| matches!(spec.name.as_str(), "bytes" | "endian");
     if let ArrayToBytes::Bytes(BytesCodec { endian }) = &chain.array_to_bytes
         && !specs.iter().any(is_bytes)
     {
-        let configuration = match endian {
-            None => "",
-            Some(ByteOrder::Little) => r#","configuration":{"endian":"little"}"#,
-            Some(ByteOrder::Big) => r#","configuration":{"endian":"big"}"#,
-        };
         let at = chain.array_to_array.len().min(texts.len());
-        texts.insert(at, format!(r#"{{"name":"bytes"{configuration}}}"#));
+        let bytes = numcodecs::codec_text("bytes", &numcodecs::bytes(*endian));
+        texts.insert(at, bytes);
     }
     Ok(format!("[{}]", texts.join(",")))
 }
 
 fn of_codec(
-    spec: &CodecSpec<'_>,
+    spec: &Extension<'_>,
     chain: Option<&CodecChain>,
     data_type: &DataType,
     rank: usize,
@@ -67,27 +64,17 @@ fn of_codec(
             }
             _ => value.get().to_owned(),
         };
-        members.push(format!("{}:{text}", quoted(member)));
+        members.push((member, text));
     }
-    let name = match name {
-        "endian" => "bytes",
+    let configuration = match name {
         "blosc" if has_number(configuration, "shuffle")? => {
-            let configuration = numcodecs::blosc(configuration, data_type.item_size)?;
-            return Ok(format!(
-                r#"{{"name":"blosc","configuration":{configuration}}}"#
-            ));
+            numcodecs::blosc(configuration, data_type.item_size)?
         }
-        name => name,
+        _ if members.is_empty() => String::new(),
+        _ => object_text(members),
     };
-    Ok(if members.is_empty() {
-        format!("{{\"name\":{}}}", quoted(name))
-    } else {
-        let members = members.join(",");
-        format!(
-            "{{\"name\":{},\"configuration\":{{{members}}}}}",
-            quoted(name)
-        )
-    })
+    let name = if name == "endian" { "bytes" } else { name };
+    Ok(numcodecs::codec_text(name, &configuration))
 }
 
 fn order(value: &RawValue, rank: usize) -> Result<String, FormatError> {

@@ -66,10 +66,9 @@ fn object_text(
     splice::remove(&members, &mut edits, |member| {
         without.contains(&member.name.as_str())
     });
-    Ok(Some(edits.apply_to(
-        document.text_of(value),
-        document.span(value).start,
-    )))
+    Ok(Some(
+        edits.apply_within(document.text, document.span(value)),
+    ))
 }
 
 /// The `.zattrs` of an array, `None` when it would be empty. Its dimension names are in

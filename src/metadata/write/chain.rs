@@ -2,12 +2,12 @@
 
 use serde_json::value::RawValue;
 
-use super::super::codecs::{self, CodecSpec};
+use super::super::codecs;
 use super::super::render::Shards;
 use super::super::unshard;
 use super::quoted;
 use crate::dtype::DataType;
-use crate::dtype::json::Object;
+use crate::dtype::json::{Extension, Object};
 use crate::error::FormatError;
 
 /// Where in a chain a codec stands.
@@ -31,7 +31,7 @@ pub(super) fn parse(pipeline: &str) -> Result<&RawValue, FormatError> {
 pub(super) fn specs(
     pipeline: &RawValue,
     shards: Shards,
-) -> Result<Vec<CodecSpec<'_>>, FormatError> {
+) -> Result<Vec<Extension<'_>>, FormatError> {
     let specs = codecs::list(pipeline)?;
     match shards {
         Shards::Expand => unshard::innermost(specs),
@@ -40,7 +40,7 @@ pub(super) fn specs(
 }
 
 /// The codec of the elements of a variable type, shards undone.
-pub(super) fn object_codec(pipeline: &RawValue) -> Result<CodecSpec<'_>, FormatError> {
+pub(super) fn object_codec(pipeline: &RawValue) -> Result<Extension<'_>, FormatError> {
     unshard::innermost(codecs::list(pipeline)?)?
         .into_iter()
         .find(|spec| is_object_codec(&spec.name))
@@ -69,7 +69,7 @@ pub(super) fn frames_items(name: &str) -> bool {
 /// Zarr-python 3.0.0 wrote strings of a fixed size in frames. No reader takes that from another
 /// version.
 pub(super) fn check_frames(
-    spec: &CodecSpec<'_>,
+    spec: &Extension<'_>,
     data_type: &DataType,
     version: &'static str,
 ) -> Result<(), FormatError> {

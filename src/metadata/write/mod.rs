@@ -30,6 +30,7 @@ pub use attributes::array_attributes_v2;
 pub(super) use attributes::of_array as attributes_text;
 pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
 
+use super::json::{list_of, quoted};
 use super::render::Shards;
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::error::FormatError;
@@ -129,17 +130,6 @@ fn document(members: &[(&str, &[u8])]) -> Vec<u8> {
         .map(|(name, value)| [b"  \"", name.as_bytes(), b"\": ", value].concat())
         .collect();
     [b"{\n", lines.join(&b",\n"[..]).as_slice(), b"\n}\n"].concat()
-}
-
-/// A JSON list of numbers.
-fn list_of(lengths: &[u64]) -> String {
-    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
-    format!("[{}]", lengths.join(", "))
-}
-
-/// `text` as a JSON string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

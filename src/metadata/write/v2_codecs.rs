@@ -13,14 +13,13 @@
 
 use serde_json::value::RawValue;
 
-use super::super::codecs::CodecSpec;
 use super::super::json::lengths;
 use super::super::render::Shards;
 use super::super::{Decoding, codecs};
 use super::chain::{self, Stage, object_text};
 use super::quoted;
 use super::v2_filters::Filters;
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Extension, Json, Object};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 
@@ -134,7 +133,7 @@ fn stage(name: &str, data_type: &DataType) -> Option<Stage> {
 }
 
 /// The id of a codec in numcodecs.
-pub(super) fn numcodecs_id<'s>(spec: &'s CodecSpec<'_>) -> Result<&'s str, FormatError> {
+pub(super) fn numcodecs_id<'s>(spec: &'s Extension<'_>) -> Result<&'s str, FormatError> {
     match spec.name.strip_prefix("numcodecs.") {
         Some(id) => Ok(id),
         None if chain::frames_items(&spec.name) || spec.name == "bitround" => Ok(&spec.name),
@@ -154,7 +153,7 @@ pub(super) fn config(
     object_text(&first, rest, &[without, &["id"]].concat())
 }
 
-fn bytes_to_bytes(spec: &CodecSpec<'_>, filters: &Filters<'_>) -> Result<String, FormatError> {
+fn bytes_to_bytes(spec: &Extension<'_>, filters: &Filters<'_>) -> Result<String, FormatError> {
     let configuration = &spec.configuration;
     match spec.name.as_str() {
         "gzip" => config("gzip", &[], configuration, &[]),

@@ -1,9 +1,8 @@
 //! The filters of elements, and the types between them.
 
-use super::super::codecs::CodecSpec;
 use super::quoted;
 use super::v2_codecs::{config, numcodecs_id};
-use crate::dtype::json::Object;
+use crate::dtype::json::{Extension, Object};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 
@@ -58,7 +57,7 @@ impl<'a> Filters<'a> {
 
     /// Adds a filter. A type that it leaves out is the one that it is given: so zarr-python 3
     /// reads it, where numcodecs alone would refuse.
-    pub(super) fn add(&mut self, spec: &'a CodecSpec<'_>) -> Result<(), FormatError> {
+    pub(super) fn add(&mut self, spec: &'a Extension<'_>) -> Result<(), FormatError> {
         let id = numcodecs_id(spec)?;
         let configuration = &spec.configuration;
         let mut filter = Filter {

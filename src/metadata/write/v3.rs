@@ -3,14 +3,14 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::codecs::{self, CodecSpec};
+use super::super::codecs;
 use super::super::json::Document;
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
 use super::{
     Content, Source, Target, attributes, chain, chunk_keys, chunk_shape, document, list_of,
 };
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Extension, Json, Object};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
 
@@ -84,7 +84,7 @@ fn encoded(decoding: &Decoding, shards: Shards) -> Result<String, FormatError> {
     list_text(&chain::specs(pipeline, shards)?, &decoding.data_type)
 }
 
-fn list_text(specs: &[CodecSpec<'_>], data_type: &DataType) -> Result<String, FormatError> {
+fn list_text(specs: &[Extension<'_>], data_type: &DataType) -> Result<String, FormatError> {
     let texts = specs
         .iter()
         .map(|spec| codec_text(spec, data_type))
@@ -93,7 +93,7 @@ fn list_text(specs: &[CodecSpec<'_>], data_type: &DataType) -> Result<String, Fo
 }
 
 /// A codec as v3 readers know it.
-fn codec_text(spec: &CodecSpec<'_>, data_type: &DataType) -> Result<String, FormatError> {
+fn codec_text(spec: &Extension<'_>, data_type: &DataType) -> Result<String, FormatError> {
     chain::check_frames(spec, data_type, "v3")?;
     let name = match spec.name.as_str() {
         "numcodecs.gzip" => "gzip",
