@@ -1,7 +1,8 @@
 //! What the formats are told of arrays and groups: no elements, only what they are.
 
-use super::axes::Axis;
+use super::axes::{Axis, AxisKind};
 use super::layout::Layout;
+use super::too_large;
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
@@ -77,6 +78,12 @@ impl Array {
         self.shape.len()
     }
 
+    /// What dimension `axis` goes along.
+    pub(super) fn kind(&self, axis: usize) -> AxisKind {
+        let axis = self.axes.get(axis);
+        axis.map(|axis| axis.kind).unwrap_or_default()
+    }
+
     /// Number of elements.
     ///
     /// # Errors
@@ -99,10 +106,8 @@ impl Array {
     }
 
     fn too_large(&self) -> FormatError {
-        FormatError::TooLarge {
-            what: "the size of the array in bytes",
-            found: format!("{:?} x {}", self.shape, self.data_type.item_size),
-            limit: i64::MAX.unsigned_abs(),
-        }
+        let found = format!("{:?} x {}", self.shape, self.data_type.item_size);
+        let what = "the size of the array in bytes";
+        too_large(what, found, i64::MAX.unsigned_abs())
     }
 }

@@ -39,15 +39,10 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Ok(Layout::of_bytes(header(array)?.into_bytes()))
 }
 
-fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Envi.title())
-}
-
 fn header(array: &Array) -> Result<String, FormatError> {
     array.n_bytes()?;
-    let code = Number::of(&array.data_type).and_then(type_code);
-    let code = code.ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
-    let unfit = || refused("shape", format!("{:?}", array.shape.as_slice()));
+    let (_, code) = Number::spelled(array, FileFormat::Envi, type_code)?;
+    let unfit = || FileFormat::Envi.refused_shape(array);
     let [outer @ .., lines, samples] = array.shape.as_slice() else {
         return Err(unfit());
     };

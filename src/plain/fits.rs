@@ -60,15 +60,10 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     builder.finish()
 }
 
-fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Fits.title())
-}
-
 fn header(array: &Array) -> Result<(Vec<u8>, Kind), FormatError> {
-    let kind = Number::of(&array.data_type).and_then(kind);
-    let kind = kind.ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
+    let (_, kind) = Number::spelled(array, FileFormat::Fits, kind)?;
     if array.shape.is_empty() || array.rank() > MOST_AXES {
-        return Err(refused("shape", format!("{:?}", array.shape.as_slice())));
+        return Err(FileFormat::Fits.refused_shape(array));
     }
     let mut cards = Cards::default();
     cards.fixed("SIMPLE", "T");

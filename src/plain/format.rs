@@ -1,5 +1,8 @@
 //! The formats by name.
 
+use super::array::Array;
+use crate::error::FormatError;
+
 /// A plain file format, as `--files` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileFormat {
@@ -82,43 +85,33 @@ impl FileFormat {
 
     /// What follows the name of the array or group, and a dot.
     pub fn extension(self) -> &'static str {
-        match self {
-            FileFormat::Raw => "raw",
-            FileFormat::Npy => "npy",
-            FileFormat::Nhdr => "nhdr",
-            FileFormat::Mhd => "mhd",
-            // Never `hdr`: with `a.hdr` beside it GDAL reads any other `a.*` as ENVI.
-            FileFormat::Envi => "raw.hdr",
-            FileFormat::Nc | FileFormat::Nc5 => "nc",
-            FileFormat::Tif => "tif",
-            FileFormat::OmeTif => "ome.tif",
-            FileFormat::Nii => "nii",
-            FileFormat::Vti => "vti",
-            FileFormat::H5 => "h5",
-            FileFormat::Mrc => "mrc",
-            FileFormat::Fits => "fits",
-            FileFormat::Jsonl => "jsonl",
-        }
+        self.words().0
     }
 
     /// The name in messages.
     pub fn title(self) -> &'static str {
+        self.words().1
+    }
+
+    /// The extension and the title.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            FileFormat::Raw => "raw binary",
-            FileFormat::Npy => "npy",
-            FileFormat::Nhdr => "NRRD",
-            FileFormat::Mhd => "MetaImage",
-            FileFormat::Envi => "ENVI",
-            FileFormat::Nc => "classic NetCDF",
-            FileFormat::Nc5 => "CDF-5",
-            FileFormat::Tif => "ImageJ TIFF",
-            FileFormat::OmeTif => "OME-TIFF",
-            FileFormat::Nii => "NIfTI",
-            FileFormat::Vti => "VTK image data",
-            FileFormat::H5 => "HDF5",
-            FileFormat::Mrc => "MRC",
-            FileFormat::Fits => "FITS",
-            FileFormat::Jsonl => "JSON lines",
+            FileFormat::Raw => ("raw", "raw binary"),
+            FileFormat::Npy => ("npy", "npy"),
+            FileFormat::Nhdr => ("nhdr", "NRRD"),
+            FileFormat::Mhd => ("mhd", "MetaImage"),
+            // Never `hdr`: with `a.hdr` beside it GDAL reads any other `a.*` as ENVI.
+            FileFormat::Envi => ("raw.hdr", "ENVI"),
+            FileFormat::Nc => ("nc", "classic NetCDF"),
+            FileFormat::Nc5 => ("nc", "CDF-5"),
+            FileFormat::Tif => ("tif", "ImageJ TIFF"),
+            FileFormat::OmeTif => ("ome.tif", "OME-TIFF"),
+            FileFormat::Nii => ("nii", "NIfTI"),
+            FileFormat::Vti => ("vti", "VTK image data"),
+            FileFormat::H5 => ("h5", "HDF5"),
+            FileFormat::Mrc => ("mrc", "MRC"),
+            FileFormat::Fits => ("fits", "FITS"),
+            FileFormat::Jsonl => ("jsonl", "JSON lines"),
         }
     }
 
@@ -133,6 +126,21 @@ impl FileFormat {
     /// Whether it is a header that points to the `.raw` file.
     pub fn points_to_raw(self) -> bool {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)
+    }
+
+    /// The error that the format has no way to express `name`, which stands at `place`.
+    pub(super) fn refused(self, place: &str, name: impl Into<String>) -> FormatError {
+        FormatError::inexpressible(place, name, self.title())
+    }
+
+    /// The error that the format has no such data type.
+    pub(super) fn refused_type(self, array: &Array) -> FormatError {
+        self.refused("data type", array.data_type.name.as_str())
+    }
+
+    /// The error that the format has no room for such a shape.
+    pub(super) fn refused_shape(self, array: &Array) -> FormatError {
+        self.refused("shape", format!("{:?}", array.shape))
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! Axes of length 1 that are too many are left out, those without a kind first.
 
+use super::FileFormat;
 use super::array::Array;
 use super::axes::{Axis, AxisKind};
 use super::layout::AxisOrder;
@@ -43,8 +44,8 @@ impl<'a> Image<'a> {
     ///
     /// When `format` cannot hold its shape: it has no planes, no elements, or more axes longer
     /// than 1 than an image.
-    pub(super) fn of(array: &'a Array, format: &'static str) -> Result<Image<'a>, FormatError> {
-        let refused = |name: String| Err(FormatError::inexpressible("shape", name, format));
+    pub(super) fn of(array: &'a Array, format: FileFormat) -> Result<Image<'a>, FormatError> {
+        let refused = |name: String| Err(format.refused("shape", name));
         if array.rank() < 2 {
             return refused(format!("{} dimensions", array.rank()));
         }
@@ -54,7 +55,7 @@ impl<'a> Image<'a> {
         let mut outer: Vec<usize> = (0..array.rank() - 2).collect();
         while outer.len() > 3 {
             let is_one = |&axis: &usize| array.shape.get(axis) == Some(&1);
-            let is_unknown = |axis: &usize| kind(array, *axis) == AxisKind::Other;
+            let is_unknown = |axis: &usize| array.kind(*axis) == AxisKind::Other;
             let extra = outer
                 .iter()
                 .position(|axis| is_one(axis) && is_unknown(axis));
@@ -125,22 +126,14 @@ impl<'a> Image<'a> {
     }
 }
 
-fn kind(array: &Array, axis: usize) -> AxisKind {
-    array
-        .axes
-        .get(axis)
-        .map(|axis| axis.kind)
-        .unwrap_or_default()
-}
-
 /// What the metadata say of the axes `outer`; `None` when that makes no image.
 fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<Role>>> {
     let rank = array.rank();
     let in_plane = [AxisKind::Space, AxisKind::Other];
-    if !(rank - 2..rank).all(|axis| in_plane.contains(&kind(array, axis))) {
+    if !(rank - 2..rank).all(|axis| in_plane.contains(&array.kind(axis))) {
         return None;
     }
-    let roles = outer.iter().map(|&axis| match kind(array, axis) {
+    let roles = outer.iter().map(|&axis| match array.kind(axis) {
         AxisKind::Time => Some(Role::T),
         AxisKind::Channel => Some(Role::C),
         AxisKind::Space => Some(Role::Z),
@@ -183,7 +176,10 @@ mod tests {
                 _ => AxisKind::Other,
             };
         }
-        Image::of(&array, "test").unwrap().roles().collect()
+        Image::of(&array, FileFormat::Tif)
+            .unwrap()
+            .roles()
+            .collect()
     }
 
     #[test]
@@ -214,7 +210,7 @@ mod tests {
         let shapes: [&[u64]; 4] = [&[], &[5], &[3, 0], &[2, 2, 2, 2, 3, 4]];
         for shape in shapes {
             let array = array("a", r#""|u1""#, shape);
-            assert!(Image::of(&array, "test").is_err(), "{shape:?}");
+            assert!(Image::of(&array, FileFormat::Tif).is_err(), "{shape:?}");
         }
     }
 }

@@ -161,6 +161,21 @@ impl Layout {
         }
     }
 
+    /// A file that is `header`, zeros up to a multiple of `alignment`, and `elements`.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be so long.
+    pub(super) fn of_header(
+        header: Vec<u8>,
+        alignment: u64,
+        elements: Elements,
+    ) -> Result<Layout, FormatError> {
+        let mut builder = Layout::builder();
+        builder.bytes(header).align(alignment).elements(elements);
+        builder.finish()
+    }
+
     /// Bytes of the file.
     pub fn len(&self) -> u64 {
         self.len

@@ -25,7 +25,7 @@ use std::fmt::Write;
 
 use super::axes::units::Unit;
 use super::number::Number;
-use super::{Array, Axis, AxisKind, FileFormat, Layout};
+use super::{Array, Axis, AxisKind, FileFormat, Layout, raw};
 use crate::error::FormatError;
 
 /// Most axes.
@@ -35,17 +35,9 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Ok(Layout::of_bytes(header(array)?.into_bytes()))
 }
 
-fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Mhd.title())
-}
-
 fn header(array: &Array) -> Result<String, FormatError> {
     array.n_bytes()?;
-    let number = Number::of(&array.data_type);
-    let (number, name) = number
-        .and_then(|number| Some((number, type_name(number)?)))
-        .ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
-    let unfit = || refused("shape", format!("{:?}", array.shape.as_slice()));
+    let (number, name) = Number::spelled(array, FileFormat::Mhd, type_name)?;
     let channels = channels(array, number);
     let rank = array.rank() - usize::from(channels.is_some() && !number.is_complex());
     let shape = array.shape.get(..rank).unwrap_or_default();
@@ -53,9 +45,9 @@ fn header(array: &Array) -> Result<String, FormatError> {
     // MetaIO counts elements of an axis, and channels, in 32 bits.
     let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
     if !(1..=MOST_AXES).contains(&rank) || !array.shape.iter().all(fits) {
-        return Err(unfit());
+        return Err(FileFormat::Mhd.refused_shape(array));
     }
-    let data_file = data_file(&array.name)?;
+    let data_file = raw::data_file(&array.name, FileFormat::Mhd)?;
     let mut out = format!(
         "ObjectType = Image\nNDims = {rank}\nBinaryData = True\n\
          BinaryDataByteOrderMSB = False\nCompressedData = False\n"
@@ -124,17 +116,6 @@ fn type_name(number: Number) -> Option<&'static str> {
         Number::Float64 | Number::Complex128 => "MET_DOUBLE",
         Number::Float16 => return None,
     })
-}
-
-/// The name of the `.raw` file. There are no escapes: a list of files begins with `LIST`, and a
-/// pattern of numbered ones has a `%`.
-fn data_file(name: &str) -> Result<String, FormatError> {
-    if name.contains('%') || name.contains(char::is_control) {
-        return Err(refused("name", name.escape_debug().to_string()));
-    }
-    let is_plain = !name.starts_with("LIST") && !name.starts_with(char::is_whitespace);
-    let here = if is_plain { "" } else { "./" };
-    Ok(format!("{here}{name}.raw"))
 }
 
 #[cfg(test)]

@@ -69,9 +69,9 @@ pub fn array_file(format: FileFormat, array: &Array) -> Result<Layout, FormatErr
         FileFormat::Vti => vti::layout(array),
         FileFormat::Mrc => mrc::layout(array),
         FileFormat::Fits => fits::layout(array),
-        FileFormat::Jsonl | FileFormat::Nc | FileFormat::Nc5 | FileFormat::H5 => Err(
-            FormatError::inexpressible("", array.name.as_str(), format.title()),
-        ),
+        FileFormat::Jsonl | FileFormat::Nc | FileFormat::Nc5 | FileFormat::H5 => {
+            Err(format.refused("", array.name.as_str()))
+        }
     }
 }
 
@@ -90,10 +90,21 @@ pub fn group_file(
         FileFormat::Nc => netcdf::file(group, netcdf::Version::Smallest, options),
         FileFormat::Nc5 => netcdf::file(group, netcdf::Version::Cdf5, options),
         FileFormat::H5 => hdf5::file(group, options),
-        _ => Err(FormatError::inexpressible(
-            "",
-            group.name.as_str(),
-            format.title(),
-        )),
+        _ => Err(format.refused("", group.name.as_str())),
     }
+}
+
+/// The error that `what` is `found`, and must not be more than `limit`.
+fn too_large(what: &'static str, found: impl ToString, limit: impl Into<u64>) -> FormatError {
+    FormatError::TooLarge {
+        what,
+        found: found.to_string(),
+        limit: limit.into(),
+    }
+}
+
+/// The error that a file would be longer than its length can be.
+fn file_too_large() -> FormatError {
+    let what = "the size of the file in bytes";
+    too_large(what, "more", i64::MAX.unsigned_abs())
 }

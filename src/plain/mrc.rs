@@ -18,8 +18,8 @@
 //! <https://www.ccpem.ac.uk/mrc_format/mrc2014.php>
 
 use super::axes::{Axis, AxisKind, units::Unit};
-use super::{Array, Elements, FileFormat, Layout, Transform};
-use crate::dtype::{DataType, Element, FLOAT16, FLOAT32, IntegerFormat};
+use super::number::Number;
+use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
 
 /// Bytes of the header.
@@ -27,30 +27,21 @@ const HEADER: usize = 1024;
 
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let title = FileFormat::Mrc.title();
-    let Some(mode) = mode(&array.data_type) else {
-        let name = array.data_type.name.as_str();
-        return Err(FormatError::inexpressible("data type", name, title));
-    };
-    let Some(axes) = axes_of(array) else {
-        let name = format!("{:?}", array.shape);
-        return Err(FormatError::inexpressible("shape", name, title));
-    };
-    let mut builder = Layout::builder();
-    builder.bytes(header(array, mode, &axes)?);
-    builder.elements(Elements::all(array, Transform::None)?);
-    builder.finish()
+    let (number, mode) = Number::spelled(array, FileFormat::Mrc, mode)?;
+    let axes = axes_of(array).ok_or_else(|| FileFormat::Mrc.refused_shape(array))?;
+    let header = header(array, mode, &axes)?;
+    Layout::of_header(header, 1, Elements::all(array, number.transform())?)
 }
 
 /// The mode of a type. Bytes are signed: there is none for `uint8`.
-fn mode(data_type: &DataType) -> Option<i32> {
-    Some(match &data_type.element {
-        Element::Integer(format) if *format == IntegerFormat::whole(1, true) => 0,
-        Element::Integer(format) if *format == IntegerFormat::whole(2, true) => 1,
-        Element::Integer(format) if *format == IntegerFormat::whole(2, false) => 6,
-        Element::Float(FLOAT16) => 12,
-        Element::Float(FLOAT32) => 2,
-        Element::Complex(FLOAT32) => 4,
+fn mode(number: Number) -> Option<i32> {
+    Some(match number {
+        Number::Int8 => 0,
+        Number::Int16 => 1,
+        Number::UInt16 => 6,
+        Number::Float16 => 12,
+        Number::Float32 => 2,
+        Number::Complex64 => 4,
         _ => return None,
     })
 }
@@ -79,10 +70,10 @@ fn header(array: &Array, mode: i32, axes: &[usize]) -> Result<Vec<u8>, FormatErr
         && !described(2).is_some_and(|z| matches!(z.kind, AxisKind::Time | AxisKind::Channel));
     for i in 0..3 {
         let length = axes.get(i).and_then(|&axis| array.shape.get(axis).copied());
-        let n = i32::try_from(length.unwrap_or(1)).map_err(|_| FormatError::TooLarge {
-            what: "the length of a dimension",
-            found: format!("{:?}", array.shape),
-            limit: i32::MAX.unsigned_abs().into(),
+        let n = i32::try_from(length.unwrap_or(1)).map_err(|_| {
+            let found = format!("{:?}", array.shape);
+            let most = i32::MAX.unsigned_abs();
+            too_large("the length of a dimension", found, most)
         })?;
         let cells = if i < 2 || is_volume { n } else { 1 };
         let [spacing, origin] = described(i).map_or([0.0; 2], angstroms);

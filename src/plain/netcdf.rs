@@ -58,7 +58,7 @@ const MOST_DIMENSIONS: usize = 1024;
 
 /// What the format cannot hold: `name` at `place`.
 fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Nc.title())
+    FileFormat::Nc.refused(place, name)
 }
 
 /// A variable and the indices of its dimensions in the file.

@@ -15,8 +15,9 @@ mod dims;
 mod header;
 mod place;
 
-use super::{Array, Elements, FileFormat, Layout, Transform};
-use crate::dtype::{DataType, Element, FLOAT32, FLOAT64, IntegerFormat};
+use super::number::Number;
+use super::{Array, Elements, FileFormat, Layout};
+use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::metadata::Json;
 use dims::Dims;
@@ -28,11 +29,7 @@ const MOST_IN_1: u64 = i16::MAX as u64;
 
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let Some((datatype, bitpix)) = datatype(&array.data_type) else {
-        let name = array.data_type.name.as_str();
-        let title = FileFormat::Nii.title();
-        return Err(FormatError::inexpressible("data type", name, title));
-    };
+    let (number, datatype) = Number::spelled(array, FileFormat::Nii, datatype)?;
     let dims = Dims::of(array)?;
     let version = if dims.lengths().iter().all(|&length| length <= MOST_IN_1) {
         Version::One
@@ -51,48 +48,33 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     };
     let header = Header {
         datatype,
-        bitpix,
+        // 16 bytes at the most.
+        bitpix: i16::try_from(8 * array.data_type.item_size).unwrap_or(i16::MAX),
         lengths: dims.lengths(),
         place,
         scaling,
         description: remarks.join("; "),
     };
-    let transform = match array.data_type.element {
-        Element::Bool => Transform::Bool,
-        _ => Transform::None,
-    };
-    let mut builder = Layout::builder();
-    builder.bytes(header.bytes(version));
-    builder.align(header::PAYLOAD);
-    builder.elements(Elements::all(array, transform)?);
-    builder.finish()
+    let elements = Elements::all(array, number.transform())?;
+    Layout::of_header(header.bytes(version), header::PAYLOAD, elements)
 }
 
-/// The code of a type, and its bits.
-fn datatype(data_type: &DataType) -> Option<(i16, i16)> {
-    Some(match &data_type.element {
-        Element::Bool => (2, 8),
-        Element::Integer(format) => {
-            let codes = [
-                (1, false, (2, 8)),
-                (1, true, (256, 8)),
-                (2, false, (512, 16)),
-                (2, true, (4, 16)),
-                (4, false, (768, 32)),
-                (4, true, (8, 32)),
-                (8, false, (1280, 64)),
-                (8, true, (1024, 64)),
-            ];
-            let mut codes = codes.into_iter();
-            codes
-                .find(|(bytes, signed, _)| *format == IntegerFormat::whole(*bytes, *signed))?
-                .2
-        }
-        Element::Float(FLOAT32) => (16, 32),
-        Element::Float(FLOAT64) => (64, 64),
-        Element::Complex(FLOAT32) => (32, 64),
-        Element::Complex(FLOAT64) => (1792, 128),
-        _ => return None,
+/// The code of a type.
+fn datatype(number: Number) -> Option<i16> {
+    Some(match number {
+        Number::Bool | Number::UInt8 => 2,
+        Number::Int8 => 256,
+        Number::UInt16 => 512,
+        Number::Int16 => 4,
+        Number::UInt32 => 768,
+        Number::Int32 => 8,
+        Number::UInt64 => 1280,
+        Number::Int64 => 1024,
+        Number::Float32 => 16,
+        Number::Float64 => 64,
+        Number::Complex64 => 32,
+        Number::Complex128 => 1792,
+        Number::Float16 | Number::Time => return None,
     })
 }
 

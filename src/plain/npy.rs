@@ -18,7 +18,7 @@
 //!
 //! Source: `numpy.lib.format`, and the NEP 1 that it replaces.
 
-use super::{Array, Elements, Layout, Transform};
+use super::{Array, Elements, Layout, Transform, too_large};
 use crate::error::FormatError;
 
 mod descr;
@@ -29,10 +29,7 @@ const ALIGN: usize = 64;
 const GROWTH_DIGITS: usize = 21;
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let mut builder = Layout::builder();
-    builder.bytes(header(array)?);
-    builder.elements(Elements::all(array, Transform::None)?);
-    builder.finish()
+    Layout::of_header(header(array)?, 1, Elements::all(array, Transform::None)?)
 }
 
 fn header(array: &Array) -> Result<Vec<u8>, FormatError> {
@@ -57,11 +54,8 @@ fn header(array: &Array) -> Result<Vec<u8>, FormatError> {
         // Cannot fail: it was asked for above.
         header.extend(u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes());
     } else {
-        let length = u32::try_from(length).map_err(|_| FormatError::TooLarge {
-            what: "the header of an npy file",
-            found: length.to_string(),
-            limit: u64::from(u32::MAX),
-        })?;
+        let length = u32::try_from(length)
+            .map_err(|_| too_large("the header of an npy file", length, u32::MAX))?;
         header.extend(length.to_le_bytes());
     }
     header.extend(&text);

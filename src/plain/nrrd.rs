@@ -30,7 +30,7 @@
 use std::fmt::Write;
 
 use super::number::{Number, time_units};
-use super::{Array, Axis, FileFormat, Layout};
+use super::{Array, Axis, FileFormat, Layout, raw};
 use crate::error::FormatError;
 
 mod attributes;
@@ -43,24 +43,17 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Ok(Layout::of_bytes(header(array)?.into_bytes()))
 }
 
-fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Nhdr.title())
-}
-
 fn header(array: &Array) -> Result<String, FormatError> {
     array.n_bytes()?;
-    let number = Number::of(&array.data_type);
-    let (number, name) = number
-        .and_then(|number| Some((number, type_name(number)?)))
-        .ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
+    let (number, name) = Number::spelled(array, FileFormat::Nhdr, type_name)?;
     let shape: Vec<u64> = array.shape.iter().rev().copied().collect();
     let axes: Vec<&Axis> = array.axes.iter().rev().collect();
     let complex = number.is_complex();
     let rank = shape.len() + usize::from(complex);
     if shape.is_empty() || rank > MOST_AXES || shape.contains(&0) {
-        return Err(refused("shape", format!("{:?}", array.shape.as_slice())));
+        return Err(FileFormat::Nhdr.refused_shape(array));
     }
-    let data_file = data_file(&array.name)?;
+    let data_file = raw::data_file(&array.name, FileFormat::Nhdr)?;
     let sizes = shape.iter().map(u64::to_string);
     let mut out = String::from("NRRD0005\n");
     let _ = writeln!(out, "type: {name}\ndimension: {rank}");
@@ -108,22 +101,6 @@ fn type_name(number: Number) -> Option<&'static str> {
         Number::Float64 | Number::Complex128 => "double",
         Number::Float16 => return None,
     })
-}
-
-/// The name of the `.raw` file. There are no escapes: a list of files begins with `LIST`, a
-/// pattern of numbered ones has a `%` and then a `d`, and `C:` is a drive.
-fn data_file(name: &str) -> Result<String, FormatError> {
-    let is_pattern = name
-        .split_once('%')
-        .is_some_and(|(_, rest)| rest.contains('d'));
-    if is_pattern || name.contains(char::is_control) {
-        return Err(refused("name", name.escape_debug().to_string()));
-    }
-    let is_plain = !name.starts_with("LIST")
-        && !name.starts_with(char::is_whitespace)
-        && name.chars().nth(1) != Some(':');
-    let here = if is_plain { "" } else { "./" };
-    Ok(format!("{here}{name}.raw"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The data types that other formats have names for, as one closed list.
 
+use super::{Array, FileFormat, Transform};
 use crate::dtype::{DataType, Element, IntegerFormat};
+use crate::error::FormatError;
 
 /// A number that is nothing but IEEE 754 or two's complement, or is made of such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,29 @@ impl Number {
             Element::Time(_) => Number::Time,
             _ => return None,
         })
+    }
+
+    /// What the elements of `array` are, and what they are to `format`, by its table `spell`.
+    ///
+    /// # Errors
+    ///
+    /// When the table has no such number.
+    pub(super) fn spelled<T>(
+        array: &Array,
+        format: FileFormat,
+        spell: impl Fn(Number) -> Option<T>,
+    ) -> Result<(Number, T), FormatError> {
+        Number::of(&array.data_type)
+            .and_then(|number| Some((number, spell(number)?)))
+            .ok_or_else(|| format.refused_type(array))
+    }
+
+    /// What makes little-endian numbers of decoded elements.
+    pub(super) fn transform(self) -> Transform {
+        match self {
+            Number::Bool => Transform::Bool,
+            _ => Transform::None,
+        }
     }
 
     /// Whether it is two numbers, one behind the other.

@@ -18,9 +18,9 @@ mod xml;
 use std::sync::Arc;
 
 use super::image::Image;
+use super::number::Number;
 use super::tiff;
-use super::{Array, Elements, FileFormat, Layout, Transform};
-use crate::dtype::{DataType, Element, FLOAT32, FLOAT64, IntegerFormat};
+use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
 use directories::Directories;
 
@@ -31,14 +31,9 @@ const ALIGNMENT: u64 = 4096;
 
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let title = FileFormat::OmeTif.title();
-    let sample = tiff::sample(&array.data_type);
-    let pixel_type = pixel_type(&array.data_type);
-    let Some((sample, pixel_type)) = sample.zip(pixel_type) else {
-        let name = array.data_type.name.as_str();
-        return Err(FormatError::inexpressible("data type", name, title));
-    };
-    let image = Image::of(array, title)?;
+    let spell = |number| tiff::sample(&array.data_type).zip(pixel_type(number));
+    let (number, (sample, pixel_type)) = Number::spelled(array, FileFormat::OmeTif, spell)?;
+    let image = Image::of(array, FileFormat::OmeTif)?;
     let plane_shape = image.plane();
     let n_planes = image.n_planes().unwrap_or(u64::MAX);
     for (what, found) in [
@@ -47,18 +42,10 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
         ("the number of planes", n_planes),
     ] {
         if found > MOST {
-            return Err(FormatError::TooLarge {
-                what,
-                found: found.to_string(),
-                limit: MOST,
-            });
+            return Err(too_large(what, found, MOST));
         }
     }
-    let transform = match array.data_type.element {
-        Element::Bool => Transform::Bool,
-        _ => Transform::None,
-    };
-    let elements = Elements::all(array, transform)?;
+    let elements = Elements::all(array, number.transform())?;
     let mut xml = xml::document(array, &image, pixel_type).into_bytes();
     xml.push(0);
     let directories = Directories::new(plane_shape, n_planes, elements.len, sample, xml.len());
@@ -71,30 +58,20 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 
 /// The `PixelType` of the OME model, which has no integers of 64 bits and no short floats. Truth
 /// values are numbers: `bit` would be packed.
-fn pixel_type(data_type: &DataType) -> Option<&'static str> {
-    let name = match &data_type.element {
-        Element::Bool => "uint8",
-        Element::Integer(format) => {
-            let names = [
-                (1, false, "uint8"),
-                (1, true, "int8"),
-                (2, false, "uint16"),
-                (2, true, "int16"),
-                (4, false, "uint32"),
-                (4, true, "int32"),
-            ];
-            let mut names = names.into_iter();
-            names
-                .find(|(bytes, signed, _)| *format == IntegerFormat::whole(*bytes, *signed))?
-                .2
-        }
-        Element::Float(FLOAT32) => "float",
-        Element::Float(FLOAT64) => "double",
-        Element::Complex(FLOAT32) => "complex",
-        Element::Complex(FLOAT64) => "double-complex",
-        _ => return None,
-    };
-    Some(name)
+fn pixel_type(number: Number) -> Option<&'static str> {
+    Some(match number {
+        Number::Bool | Number::UInt8 => "uint8",
+        Number::Int8 => "int8",
+        Number::UInt16 => "uint16",
+        Number::Int16 => "int16",
+        Number::UInt32 => "uint32",
+        Number::Int32 => "int32",
+        Number::Float32 => "float",
+        Number::Float64 => "double",
+        Number::Complex64 => "complex",
+        Number::Complex128 => "double-complex",
+        Number::Int64 | Number::UInt64 | Number::Float16 | Number::Time => return None,
+    })
 }
 
 #[cfg(test)]

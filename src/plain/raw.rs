@@ -5,13 +5,32 @@ use crate::error::FormatError;
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     if array.data_type.is_variable() {
-        let name = array.data_type.name.as_str();
-        let title = FileFormat::Raw.title();
-        return Err(FormatError::inexpressible("data type", name, title));
+        return Err(FileFormat::Raw.refused_type(array));
     }
-    let mut builder = Layout::builder();
-    builder.elements(Elements::all(array, Transform::None)?);
-    builder.finish()
+    Layout::of_header(Vec::new(), 1, Elements::all(array, Transform::None)?)
+}
+
+/// The name of the `.raw` file of the array `name` in a header of `format`, which has no escapes.
+///
+/// Readers take a name with a `%` for a pattern of numbered files (NRRD only where a `d` follows),
+/// one that begins with `LIST` for a list of files, and NRRD's take `C:` for a drive.
+///
+/// # Errors
+///
+/// When the name is a pattern, or has no place on a line.
+pub(super) fn data_file(name: &str, format: FileFormat) -> Result<String, FormatError> {
+    let is_nrrd = format == FileFormat::Nhdr;
+    let is_pattern = name
+        .split_once('%')
+        .is_some_and(|(_, rest)| !is_nrrd || rest.contains('d'));
+    if is_pattern || name.contains(char::is_control) {
+        return Err(format.refused("name", name.escape_debug().to_string()));
+    }
+    let is_special = name.starts_with("LIST")
+        || name.starts_with(char::is_whitespace)
+        || is_nrrd && name.chars().nth(1) == Some(':');
+    let here = if is_special { "./" } else { "" };
+    Ok(format!("{here}{name}.raw"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //!
 //! TIFF 6.0, section 2 "TIFF Structure"; <https://www.awaresystems.be/imaging/tiff/bigtiff.html>.
 
-use crate::dtype::{DataType, Element, FLOAT16, FLOAT32, FLOAT64, IntegerFormat};
+use super::number::Number;
+use crate::dtype::DataType;
 
 /// What entries are called.
 pub(super) mod tag {
@@ -89,6 +90,41 @@ impl Entry {
     }
 }
 
+/// The entries of the directory of one plane of `sample`s, whose one strip is at the offset and of the
+/// length `strip`, of kind `wide`. A description is told by its length and its offset.
+pub(super) fn entries(
+    [height, width]: [u64; 2],
+    sample: Sample,
+    description: Option<(u64, u64)>,
+    strip: (u64, u64),
+    wide: Kind,
+) -> Vec<Entry> {
+    let short = |tag, value: u16| Entry::one(tag, Kind::Short, value.into());
+    let long = |tag, value| Entry::one(tag, Kind::Long, value);
+    let mut entries = vec![
+        long(tag::NEW_SUBFILE_TYPE, 0),
+        long(tag::IMAGE_WIDTH, width),
+        long(tag::IMAGE_LENGTH, height),
+        short(tag::BITS_PER_SAMPLE, sample.bits),
+        short(tag::COMPRESSION, 1),
+        short(tag::PHOTOMETRIC, 1),
+    ];
+    entries.extend(description.map(|(count, value)| Entry {
+        tag: tag::IMAGE_DESCRIPTION,
+        kind: Kind::Ascii,
+        count,
+        value,
+    }));
+    entries.extend([
+        Entry::one(tag::STRIP_OFFSETS, wide, strip.0),
+        short(tag::SAMPLES_PER_PIXEL, 1),
+        long(tag::ROWS_PER_STRIP, height),
+        Entry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
+        short(tag::SAMPLE_FORMAT, sample.format),
+    ]);
+    entries
+}
+
 /// How samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
@@ -100,22 +136,15 @@ pub(super) struct Sample {
 
 /// The samples that elements of `data_type` are. Truth values are numbers of 8 bits.
 pub(super) fn sample(data_type: &DataType) -> Option<Sample> {
-    let sample = |bits, format| Some(Sample { bits, format });
-    match &data_type.element {
-        Element::Bool => sample(8, 1),
-        Element::Integer(format)
-            if *format == IntegerFormat::whole(format.bytes, format.signed) =>
-        {
-            let bits = u16::try_from(format.bits).ok()?;
-            sample(bits, if format.signed { 2 } else { 1 })
-        }
-        Element::Float(FLOAT16) => sample(16, 3),
-        Element::Float(FLOAT32) => sample(32, 3),
-        Element::Float(FLOAT64) => sample(64, 3),
-        Element::Complex(FLOAT32) => sample(64, 6),
-        Element::Complex(FLOAT64) => sample(128, 6),
-        _ => None,
-    }
+    let format = match Number::of(data_type)? {
+        Number::Bool | Number::UInt8 | Number::UInt16 | Number::UInt32 | Number::UInt64 => 1,
+        Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64 => 2,
+        Number::Float16 | Number::Float32 | Number::Float64 => 3,
+        Number::Complex64 | Number::Complex128 => 6,
+        Number::Time => return None,
+    };
+    let bits = u16::try_from(8 * data_type.item_size).ok()?;
+    Some(Sample { bits, format })
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //! Source: "VTK File Formats", section "XML File Formats".
 
 use super::number::Number;
-use super::{Array, Axis, AxisKind, Elements, FileFormat, Layout, Transform};
+use super::{Array, Axis, AxisKind, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 
 mod xml;
@@ -34,6 +34,7 @@ const ALIGN: usize = 4096;
 
 /// An array as VTK sees it.
 struct Image<'a> {
+    number: Number,
     type_name: &'static str,
     /// Lengths, z, y, x or fewer.
     shape: &'a [u64],
@@ -50,10 +51,6 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     // Divides it: the arrays are an axis.
     let all = array.n_bytes()?;
     let len = all / (image.names.len() as u64).max(1);
-    let transform = match array.data_type.element {
-        crate::dtype::Element::Bool => Transform::Bool,
-        _ => Transform::None,
-    };
     let mut builder = Layout::builder();
     builder.bytes(xml::head(&image, len, ALIGN));
     for number in 0..image.names.len() as u64 {
@@ -62,23 +59,16 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
             // Less than all bytes.
             skip: number * len,
             len,
-            ..Elements::all(array, transform)?
+            ..Elements::all(array, image.number.transform())?
         });
     }
     builder.bytes(xml::TAIL.as_bytes());
     builder.finish()
 }
 
-fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Vti.title())
-}
-
 fn image(array: &Array) -> Result<Image<'_>, FormatError> {
-    let number = Number::of(&array.data_type);
-    let (number, type_name) = number
-        .and_then(|number| Some((number, type_name(number)?)))
-        .ok_or_else(|| refused("data type", array.data_type.name.as_str()))?;
-    let unfit = || refused("shape", format!("{:?}", array.shape.as_slice()));
+    let (number, type_name) = Number::spelled(array, FileFormat::Vti, type_name)?;
+    let unfit = || FileFormat::Vti.refused_shape(array);
     // Extents are 32-bit numbers.
     let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
     if !array.shape.iter().all(fits) {
@@ -114,6 +104,7 @@ fn image(array: &Array) -> Result<Image<'_>, FormatError> {
         Some(n) => (0..n).map(|i| format!("{}_{i}", array.name)).collect(),
     };
     Ok(Image {
+        number,
         type_name,
         shape,
         axes,

@@ -7,7 +7,7 @@ use super::header::{Datatype, ObjectHeader};
 use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
 use crate::plain::cf::{Attribute, Names, Value};
-use crate::plain::{FileFormat, Transform};
+use crate::plain::{FileFormat, Transform, too_large};
 
 /// Most attributes of one object: readers look at all of them for each. A few more are ours.
 const MOST: usize = 16_000;
@@ -51,13 +51,10 @@ pub(super) fn add_all(
     for (i, attribute) in attributes.iter().enumerate() {
         let name = attribute.name.as_str();
         let added = if RESERVED.contains(&name) {
-            Err(refused("attribute", name))
+            Err(FileFormat::H5.refused("attribute", name))
         } else if i >= MOST {
-            Err(FormatError::TooLarge {
-                what: "the number of attributes",
-                found: attributes.len().to_string(),
-                limit: MOST as u64,
-            })
+            let what = "the number of attributes";
+            Err(too_large(what, attributes.len(), MOST as u64))
         } else {
             add(header, &names.take(name), &attribute.value, own)
         };
@@ -100,7 +97,7 @@ pub(super) fn add(
             (Datatype::Inline(datatype), values.len() as u64, bytes)
         }
         Value::Own(elements) => {
-            let own = own.ok_or_else(|| refused("attribute", name))?;
+            let own = own.ok_or_else(|| FileFormat::H5.refused("attribute", name))?;
             if let Some(bytes) = own.widened(elements) {
                 let datatype = Datatype::Inline(datatype::ieee(4, ByteOrder::Little)?);
                 return add_list(header, name, &datatype, bytes.len() as u64 / 4, &bytes);
@@ -169,8 +166,4 @@ pub(super) fn add_c_string(
     let datatype = Datatype::Inline(datatype::c_string(block.len() as u64)?);
     header.attribute(name, &datatype, Some(&[]), &block)?;
     Ok(())
-}
-
-fn refused(place: &str, name: &str) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::H5.title())
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::codec::lookup3;
 use crate::error::FormatError;
-use crate::plain::Elements;
+use crate::plain::{Elements, file_too_large, too_large};
 
 /// The address of nothing.
 pub(super) const UNDEFINED: u64 = u64::MAX;
@@ -142,11 +142,8 @@ impl Blocks {
     pub(super) fn count(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST_BYTES {
-            return Err(FormatError::TooLarge {
-                what: "the size of the HDF5 headers in bytes",
-                found: "more".to_owned(),
-                limit: MOST_BYTES,
-            });
+            let what = "the size of the HDF5 headers in bytes";
+            return Err(too_large(what, "more", MOST_BYTES));
         }
         Ok(())
     }
@@ -205,14 +202,16 @@ impl Blocks {
             }
             let address = end
                 .checked_next_multiple_of(alignment)
-                .ok_or_else(too_long)?;
-            end = address.checked_add(elements.len).ok_or_else(too_long)?;
+                .ok_or_else(file_too_large)?;
+            end = address
+                .checked_add(elements.len)
+                .ok_or_else(file_too_large)?;
             addresses.insert(Target::Payload(number), address);
             payloads.push((address, elements));
             alignment = ALIGNMENT;
         }
         if i64::try_from(end).is_err() {
-            return Err(too_long());
+            return Err(file_too_large());
         }
 
         let mut bytes = Vec::new();
@@ -226,14 +225,6 @@ impl Blocks {
             addresses,
             end,
         })
-    }
-}
-
-fn too_long() -> FormatError {
-    FormatError::TooLarge {
-        what: "the size of the file in bytes",
-        found: "more".to_owned(),
-        limit: i64::MAX.unsigned_abs(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::dimension::MOST_LENGTH;
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf;
-use crate::plain::{Array, Elements, FileFormat, Transform};
+use crate::plain::{Array, Elements, FileFormat, Transform, too_large};
 
 /// Largest fill value that is said; one that is larger would not fit a message.
 const MOST_FILL: usize = 60_000;
@@ -14,15 +14,10 @@ const MOST_FILL: usize = 60_000;
 pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     if array.rank() > MOST_RANK {
         let rank = format!("{} dimensions", array.rank());
-        let title = FileFormat::H5.title();
-        return Err(FormatError::inexpressible("shape", rank, title));
+        return Err(FileFormat::H5.refused("shape", rank));
     }
     if let Some(longest) = array.shape.iter().find(|&&length| length > MOST_LENGTH) {
-        return Err(FormatError::TooLarge {
-            what: "the length of a dimension",
-            found: longest.to_string(),
-            limit: MOST_LENGTH,
-        });
+        return Err(too_large("the length of a dimension", longest, MOST_LENGTH));
     }
     let data_type = &array.data_type;
     let refused = |reason| match (reason, &data_type.element) {
@@ -36,11 +31,8 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     let (spelled, transform) = datatype::of_array(&data_type.element).map_err(refused)?;
     // With the other parts of its message.
     if spelled.len() > usize::from(u16::MAX) {
-        return Err(FormatError::TooLarge {
-            what: "the size of the data type in bytes",
-            found: spelled.len().to_string(),
-            limit: u64::from(u16::MAX),
-        });
+        let what = "the size of the data type in bytes";
+        return Err(too_large(what, spelled.len(), u16::MAX));
     }
     Elements::all(array, transform)
 }

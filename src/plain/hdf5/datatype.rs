@@ -13,9 +13,9 @@
 //!
 //! Source: HDF5 File Format Specification 3.0, section IV.A.2.d.
 
-use crate::dtype::{ByteOrder, Element, FloatFormat, IntegerFormat};
+use crate::dtype::{ByteOrder, Element, FLOAT16, FLOAT32, FLOAT64, FloatFormat, IntegerFormat};
 use crate::error::FormatError;
-use crate::plain::{FileFormat, Transform};
+use crate::plain::{FileFormat, Transform, too_large};
 
 /// Most bytes of one text, which is transformed as a whole.
 const MOST_TEXT: u64 = 64 * 1024;
@@ -42,11 +42,8 @@ pub(super) fn of_array(element: &Element) -> Result<(Vec<u8>, Transform), Format
         Element::Bool => Ok((of(element, ByteOrder::Little)?, Transform::Bool)),
         Element::Text { units } => {
             let len = units.checked_mul(4).filter(|&len| len <= MOST_TEXT);
-            let len = len.ok_or_else(|| FormatError::TooLarge {
-                what: "the size of one text in bytes",
-                found: format!("4 x {units}"),
-                limit: MOST_TEXT,
-            })?;
+            let what = "the size of one text in bytes";
+            let len = len.ok_or_else(|| too_large(what, format!("4 x {units}"), MOST_TEXT))?;
             let units = usize::try_from(*units).unwrap_or(usize::MAX);
             Ok((text(len)?, Transform::Utf8 { units }))
         }
@@ -133,17 +130,12 @@ pub(super) fn ieee(bytes: usize, order: ByteOrder) -> Result<Vec<u8>, FormatErro
 }
 
 fn float(format: FloatFormat, order: ByteOrder) -> Result<Vec<u8>, FormatError> {
-    const IEEE: [&str; 3] = ["float16", "float32", "float64"];
-    let is_ieee = IEEE
-        .iter()
-        .any(|name| FloatFormat::of_name(name) == Some(format));
-    if is_ieee {
-        ieee(format.bytes, order)
-    } else {
-        Err(refused(format!(
+    match format {
+        FLOAT16 | FLOAT32 | FLOAT64 => ieee(format.bytes, order),
+        other => Err(refused(format!(
             "{}-byte float of another kind",
-            format.bytes
-        )))
+            other.bytes
+        ))),
     }
 }
 
@@ -240,5 +232,5 @@ fn precision(bytes: usize) -> [u8; 2] {
 }
 
 fn refused(name: impl Into<String>) -> FormatError {
-    FormatError::inexpressible("data type", name, FileFormat::H5.title())
+    FileFormat::H5.refused("data type", name)
 }

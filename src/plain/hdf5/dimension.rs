@@ -16,6 +16,7 @@ use super::header::{Datatype, ObjectHeader};
 use super::heap::Heap;
 use crate::dtype::ByteOrder;
 use crate::error::FormatError;
+use crate::plain::too_large;
 
 /// Longest dimension; the bytes of a scale are counted.
 pub(super) const MOST_LENGTH: u64 = 1 << 60;
@@ -40,11 +41,9 @@ impl Scale {
     fn number(&self, header: &mut ObjectHeader) -> Result<(), FormatError> {
         // As the library writes it: one number, no list.
         let mut value = Block::default();
-        let id = i32::try_from(self.id).map_err(|_| FormatError::TooLarge {
-            what: "the number of dimensions",
-            found: self.id.to_string(),
-            limit: i32::MAX.unsigned_abs().into(),
-        })?;
+        let most = i32::MAX.unsigned_abs();
+        let id = i32::try_from(self.id)
+            .map_err(|_| too_large("the number of dimensions", self.id, most))?;
         value.push(&id.to_le_bytes());
         let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
         header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)?;

@@ -25,6 +25,7 @@
 
 use super::block::{Block, Target, UNDEFINED};
 use crate::error::FormatError;
+use crate::plain::too_large;
 
 /// Most attributes of one object, whose order of creation has two bytes.
 pub(super) const MOST_ATTRIBUTES: u16 = u16::MAX;
@@ -191,11 +192,8 @@ impl ObjectHeader {
         value: &Block,
     ) -> Result<&mut Self, FormatError> {
         if self.attributes == MOST_ATTRIBUTES {
-            return Err(FormatError::TooLarge {
-                what: "the number of attributes",
-                found: "more".to_owned(),
-                limit: u64::from(MOST_ATTRIBUTES),
-            });
+            let what = "the number of attributes";
+            return Err(too_large(what, "more", MOST_ATTRIBUTES));
         }
         let type_body = datatype.body();
         let space = dataspace(space);
@@ -251,9 +249,6 @@ fn dataspace(space: Space) -> Block {
 }
 
 fn too_long(len: usize) -> FormatError {
-    FormatError::TooLarge {
-        what: "the size of an HDF5 header message in bytes",
-        found: len.to_string(),
-        limit: u64::from(u16::MAX),
-    }
+    let what = "the size of an HDF5 header message in bytes";
+    too_large(what, len, u16::MAX)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Computed, Content, Elements, Layout, Part};
 use crate::error::FormatError;
+use crate::plain::file_too_large;
 
 /// Puts parts one behind the other.
 #[derive(Debug, Default)]
@@ -81,11 +82,7 @@ impl LayoutBuilder {
             len = len.max(part.end().unwrap_or(u64::MAX));
         }
         if i64::try_from(len).is_err() {
-            return Err(FormatError::TooLarge {
-                what: "the size of the file in bytes",
-                found: "more".to_owned(),
-                limit: i64::MAX.unsigned_abs(),
-            });
+            return Err(file_too_large());
         }
         let mut parts = self.parts;
         // What is empty covers nothing, and would disturb the order of the ends.

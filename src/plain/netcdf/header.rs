@@ -18,7 +18,7 @@ use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{exact, of_array, of_group, set};
 use crate::plain::cf::{Attribute, Dimension, Names, Value};
-use crate::plain::{Group, Omitted};
+use crate::plain::{Group, Omitted, too_large};
 
 /// The longest header, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -81,11 +81,7 @@ impl Header {
             Cdf::Five => self.push(&value.to_be_bytes()),
             Cdf::Two => match u32::try_from(value) {
                 Ok(value) => self.push(&value.to_be_bytes()),
-                Err(_) => Err(FormatError::TooLarge {
-                    what: "a length in the header",
-                    found: value.to_string(),
-                    limit: u32::MAX.into(),
-                }),
+                Err(_) => Err(too_large("a length in the header", value, u32::MAX)),
             },
         }
     }
@@ -251,11 +247,8 @@ impl Header {
     fn push(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         let len = self.len().saturating_add(bytes.len() as u64);
         if len > MOST_BYTES {
-            return Err(FormatError::TooLarge {
-                what: "the size of the header in bytes",
-                found: format!("{len} or more"),
-                limit: MOST_BYTES,
-            });
+            let what = "the size of the header in bytes";
+            return Err(too_large(what, format!("{len} or more"), MOST_BYTES));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())

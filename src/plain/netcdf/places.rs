@@ -9,6 +9,7 @@
 //! unreadable.
 
 use crate::error::FormatError;
+use crate::plain::file_too_large;
 
 /// Variables of as many bytes have their pages for themselves.
 const PAGE: u64 = 4096;
@@ -39,11 +40,7 @@ impl Places {
         slots: &[Slot],
         n_records: u64,
     ) -> Result<Places, FormatError> {
-        places(header_len, slots, n_records).ok_or_else(|| FormatError::TooLarge {
-            what: "the size of the file in bytes",
-            found: "more".to_owned(),
-            limit: i64::MAX.unsigned_abs(),
-        })
+        places(header_len, slots, n_records).ok_or_else(file_too_large)
     }
 }
 

@@ -31,19 +31,16 @@ pub(super) struct Dims {
 impl Dims {
     /// Those of `array`.
     pub(super) fn of(array: &Array) -> Result<Dims, FormatError> {
-        let refused = |name: String| {
-            let title = FileFormat::Nii.title();
-            Err(FormatError::inexpressible("shape", name, title))
-        };
+        let refused = |name: String| Err(FileFormat::Nii.refused("shape", name));
         if array.rank() == 0 || array.shape.contains(&0) {
             return refused("an array without a dimension or without elements".to_owned());
         }
         // Fastest first, as everything from here on.
-        let all: Vec<(usize, AxisKind)> = (0..array.rank()).rev().zip(kinds(array)).collect();
         let is_one = |axis: usize| array.shape.get(axis) == Some(&1);
         let mut kept = Vec::new();
         let mut moved = Vec::new();
-        for &(axis, kind) in &all {
+        for axis in (0..array.rank()).rev() {
+            let kind = array.kind(axis);
             let is_late = kept.iter().any(|&(_, kind)| is_named(kind));
             if is_one(axis) && (is_named(kind) || kind == AxisKind::Space && is_late) {
                 moved.push((axis, kind));
@@ -129,17 +126,6 @@ impl IntoIterator for &Dims {
     fn into_iter(self) -> Self::IntoIter {
         self.places.into_iter()
     }
-}
-
-/// Kinds of the axes, fastest first.
-fn kinds(array: &Array) -> impl Iterator<Item = AxisKind> {
-    (0..array.rank()).rev().map(|axis| {
-        array
-            .axes
-            .get(axis)
-            .map(|axis| axis.kind)
-            .unwrap_or_default()
-    })
 }
 
 /// Whether `NIfTI` has a dimension of its own for it.

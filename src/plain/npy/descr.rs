@@ -13,8 +13,8 @@ use crate::plain::FileFormat;
 /// When `NumPy` has no such type.
 pub(super) fn descr(data_type: &DataType) -> Result<String, FormatError> {
     element(&data_type.element, ByteOrder::Little).map_err(|refused| match refused {
-        Refused::Type => refusal("data type", &data_type.name),
-        Refused::Field(name) => refusal("field of the data type", &name),
+        Refused::Type => FileFormat::Npy.refused("data type", &data_type.name),
+        Refused::Field(name) => FileFormat::Npy.refused("field of the data type", name),
     })
 }
 
@@ -27,10 +27,6 @@ pub(super) fn tuple(lengths: &[u64]) -> String {
             format!("({})", lengths.join(", "))
         }
     }
-}
-
-fn refusal(place: &str, name: &str) -> FormatError {
-    FormatError::inexpressible(place, name, FileFormat::Npy.title())
 }
 
 /// What `NumPy` does not have.

@@ -113,6 +113,7 @@ fn what_nrrd_lacks_is_refused_by_name() {
             .to_string();
         assert!(error.starts_with(found), "{error}");
     }
+    let data_file = |name| raw::data_file(name, FileFormat::Nhdr);
     assert_eq!(data_file("LISTing").unwrap(), "./LISTing.raw");
     assert_eq!(data_file("C: x").unwrap(), "./C: x.raw");
     assert_eq!(data_file("50%").unwrap(), "50%.raw");

@@ -1,7 +1,7 @@
 //! The header and the directories of a `BigTIFF`, by arithmetic.
 
 use super::super::layout::Computed;
-use super::super::tiff::{Entry, Kind, Sample, tag};
+use super::super::tiff::{self, Kind, Sample};
 use super::ALIGNMENT;
 
 /// Bytes of the header.
@@ -62,38 +62,17 @@ impl Directories {
     }
 
     fn directory(&self, index: u64) -> Vec<u8> {
-        let [ny, nx] = self.plane_shape;
-        let short = |tag, value: u16| Entry::one(tag, Kind::Short, u64::from(value));
-        let long = |tag, value: u64| Entry::one(tag, Kind::Long, value);
-        let long8 = |tag, value: u64| Entry::one(tag, Kind::Long8, value);
-        let mut entries = vec![
-            long(tag::NEW_SUBFILE_TYPE, 0),
-            long(tag::IMAGE_WIDTH, nx),
-            long(tag::IMAGE_LENGTH, ny),
-            short(tag::BITS_PER_SAMPLE, self.sample.bits),
-            short(tag::COMPRESSION, 1),
-            short(tag::PHOTOMETRIC, 1),
-        ];
-        if index == 0 {
-            entries.push(Entry {
-                tag: tag::IMAGE_DESCRIPTION,
-                kind: Kind::Ascii,
-                count: self.description_len,
-                value: self.len(),
-            });
-        }
-        entries.extend([
-            // The layout is refused where this would not fit.
-            long8(
-                tag::STRIP_OFFSETS,
-                self.payload
-                    .wrapping_add(index.wrapping_mul(self.plane_bytes)),
-            ),
-            short(tag::SAMPLES_PER_PIXEL, 1),
-            long(tag::ROWS_PER_STRIP, ny),
-            long8(tag::STRIP_BYTE_COUNTS, self.plane_bytes),
-            short(tag::SAMPLE_FORMAT, self.sample.format),
-        ]);
+        let description = (index == 0).then(|| (self.description_len, self.len()));
+        // The layout is refused where this would not fit.
+        let before = index.wrapping_mul(self.plane_bytes);
+        let strip = (self.payload.wrapping_add(before), self.plane_bytes);
+        let entries = tiff::entries(
+            self.plane_shape,
+            self.sample,
+            description,
+            strip,
+            Kind::Long8,
+        );
         let mut bytes = (entries.len() as u64).to_le_bytes().to_vec();
         for entry in entries {
             bytes.extend(entry.big());
