@@ -52,7 +52,7 @@ impl Axis {
         if let Some(spacing) = self.spacing.filter(|_| start > 0) {
             #[expect(clippy::cast_precision_loss, reason = "a place in space")]
             let by = spacing * start as f64;
-            shifted.origin = Some(self.origin.unwrap_or(0.0) + by);
+            shifted.origin = Some(self.origin.unwrap_or(0.0) + by).filter(|at| at.is_finite());
         }
         shifted
     }

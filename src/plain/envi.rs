@@ -89,14 +89,10 @@ fn list(out: &mut String, field: &str, items: impl Iterator<Item = String>) {
 }
 
 fn map_info(out: &mut String, axes: &[Axis]) {
-    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
     let [.., y, x] = axes else { return };
-    if let (Some(dx), Some(dy)) = (finite(x.spacing), finite(y.spacing))
-        && dx != 0.0
-        && dy != 0.0
-    {
-        let left = finite(x.origin).unwrap_or(0.0);
-        let top = finite(y.origin).unwrap_or(0.0);
+    if let (Some(dx), Some(dy)) = (x.spacing, y.spacing) {
+        let left = x.origin.unwrap_or(0.0);
+        let top = y.origin.unwrap_or(0.0);
         let dy = -dy;
         let _ = writeln!(
             out,

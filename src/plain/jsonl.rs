@@ -9,9 +9,7 @@
 //! How long a file is cannot be told without decoding all of it. Gathering the elements of an
 //! array out of its chunks is not the business of this module.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
+use crate::dtype::base64;
 use crate::error::FormatError;
 
 /// The name in messages.
@@ -41,7 +39,7 @@ pub fn line(out: &mut Vec<u8>, element: &[u8], kind: Kind) -> Result<(), FormatE
             escaped(&serde_json::Value::from(text).to_string())
         }
         // Base64 needs no escapes.
-        Kind::Bytes => format!("\"{}\"", STANDARD.encode(element)),
+        Kind::Bytes => format!("\"{}\"", base64::encode(element)),
     };
     out.extend_from_slice(text.as_bytes());
     out.push(b'\n');
@@ -66,7 +64,6 @@ fn escaped(json: &str) -> String {
 pub struct Elements<'a> {
     rest: &'a [u8],
     left: u32,
-    is_done: bool,
 }
 
 /// The elements of `block`: a count, then each behind its length. After an error there are no
@@ -77,46 +74,29 @@ pub struct Elements<'a> {
 /// When there is no count.
 pub fn elements(block: &[u8]) -> Result<Elements<'_>, FormatError> {
     let (left, rest) = word(block).ok_or_else(|| wrong("no count of elements"))?;
-    Ok(Elements {
-        rest,
-        left,
-        is_done: false,
-    })
-}
-
-impl Elements<'_> {
-    /// How many are still to come, if the block is whole.
-    pub fn count_left(&self) -> u32 {
-        self.left
-    }
+    Ok(Elements { rest, left })
 }
 
 impl<'a> Iterator for Elements<'a> {
     type Item = Result<&'a [u8], FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
+        let left = std::mem::take(&mut self.left);
+        let rest = std::mem::take(&mut self.rest);
+        if left == 0 {
+            let extra = rest.len();
+            return (extra > 0)
+                .then(|| Err(wrong(format!("{extra} bytes behind the last element"))));
         }
-        if self.left == 0 {
-            self.is_done = true;
-            let extra = self.rest.len();
-            let problem = || wrong(format!("{extra} bytes behind the last element"));
-            return (extra > 0).then(|| Err(problem()));
-        }
-        let found = word(self.rest).and_then(|(length, rest)| {
+        let found = word(rest).and_then(|(length, rest)| {
             let length = usize::try_from(length).ok()?;
             rest.split_at_checked(length)
         });
         let Some((element, rest)) = found else {
-            self.is_done = true;
-            let left = self.left;
-            return Some(Err(wrong(format!(
-                "cut off {left} elements before the end"
-            ))));
+            let problem = format!("cut off {left} elements before the end");
+            return Some(Err(wrong(problem)));
         };
-        self.rest = rest;
-        self.left -= 1;
+        (self.left, self.rest) = (left - 1, rest);
         Some(Ok(element))
     }
 }

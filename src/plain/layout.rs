@@ -12,15 +12,15 @@
 mod builder;
 mod plan;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use builder::LayoutBuilder;
+pub(super) use builder::LayoutBuilder;
 pub use plan::{Plan, PlannedRun};
 
 use super::array::Array;
+use super::ome_tiff::Directories;
 use super::transform::Transform;
 use crate::error::FormatError;
 
@@ -49,23 +49,9 @@ pub enum Content {
     /// These.
     Bytes(Arc<[u8]>),
     /// Made when they are read, because there may be too many to keep.
-    Computed(Arc<dyn Computed>),
+    Computed(Arc<Directories>),
     /// Elements of an array.
     Elements(Elements),
-}
-
-/// Bytes by arithmetic.
-pub trait Computed: Debug + Send + Sync {
-    /// How many there are.
-    fn len(&self) -> u64;
-
-    /// Whether there are none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Fills `out`, which begins at `offset` and ends at [`Computed::len`] or before.
-    fn fill(&self, offset: u64, out: &mut [u8]);
 }
 
 /// A run of the elements of an array: all of them in some order of its axes, or the part of that
@@ -145,7 +131,7 @@ impl Part {
 
 impl Layout {
     /// Begins a layout.
-    pub fn builder() -> LayoutBuilder {
+    pub(super) fn builder() -> LayoutBuilder {
         LayoutBuilder::default()
     }
 

@@ -53,8 +53,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
          BinaryDataByteOrderMSB = False\nCompressedData = False\n"
     );
     measures(&mut out, "Offset", 0.0, axes, |axis| axis.origin);
-    let spacing = |axis: &Axis| axis.spacing.filter(|&spacing| spacing != 0.0);
-    measures(&mut out, "ElementSpacing", 1.0, axes, spacing);
+    measures(&mut out, "ElementSpacing", 1.0, axes, |axis| axis.spacing);
     let sizes: Vec<String> = shape.iter().rev().map(u64::to_string).collect();
     let _ = writeln!(out, "DimSize = {}", sizes.join(" "));
     if let Some(channels) = channels {
@@ -86,7 +85,7 @@ fn measures(
     of: impl Fn(&Axis) -> Option<f64>,
 ) {
     let measure = |axis: &Axis| {
-        let value = of(axis).filter(|value| value.is_finite())?;
+        let value = of(axis)?;
         match axis.unit.as_deref().and_then(Unit::length) {
             Some(unit) => unit.convert(value, Unit::power(-3)),
             None => Some(value),

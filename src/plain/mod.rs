@@ -38,13 +38,12 @@ mod testing;
 mod tiff;
 mod transform;
 mod vti;
+mod xml_text;
 
 pub use array::{Array, Group, GroupFile, Omitted, Options};
 pub use axes::{Axis, AxisKind, axes};
 pub use format::{FileFormat, Scope};
-pub use layout::{
-    AxisOrder, Computed, Content, Elements, Layout, LayoutBuilder, Part, Plan, PlannedRun, Slabs,
-};
+pub use layout::{AxisOrder, Content, Elements, Layout, Part, Plan, PlannedRun, Slabs};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;

@@ -56,11 +56,6 @@ enum Cdf {
 /// The most dimensions of a file, and of one variable.
 const MOST_DIMENSIONS: usize = 1024;
 
-/// What the format cannot hold: `name` at `place`.
-fn refused(place: &str, name: impl Into<String>) -> FormatError {
-    FileFormat::Nc.refused(place, name)
-}
-
 /// A variable and the indices of its dimensions in the file.
 struct Placed<'a> {
     variable: Variable<'a>,
@@ -94,7 +89,7 @@ pub(super) fn file(
     if placed.is_empty() && !group.arrays.is_empty() {
         let reason = omitted.into_iter().next();
         return Err(reason.map_or_else(
-            || refused("", group.name.as_str()),
+            || FileFormat::Nc.refused("", group.name.as_str()),
             |first| first.reason.within(&first.name),
         ));
     }
@@ -140,7 +135,10 @@ fn dimensions<'a>(
         added.dedup();
         if dimensions.list().len() + added.len() > MOST_DIMENSIONS {
             let what = format!("more than {MOST_DIMENSIONS} in one file");
-            omitted.push(omission(&variable.array.name, refused("dimensions", what)));
+            omitted.push(omission(
+                &variable.array.name,
+                FileFormat::Nc.refused("dimensions", what),
+            ));
             continue;
         }
         let of_axes = keys.iter();

@@ -31,9 +31,14 @@ pub(super) enum Number {
 impl Number {
     /// What `data_type` is; `None` of what is no number, and of numbers that only Zarr has.
     pub(super) fn of(data_type: &DataType) -> Option<Number> {
+        Number::of_element(&data_type.element)
+    }
+
+    /// What `element` is.
+    pub(super) fn of_element(element: &Element) -> Option<Number> {
         let is =
             |format: &IntegerFormat| *format == IntegerFormat::whole(format.bytes, format.signed);
-        Some(match &data_type.element {
+        Some(match element {
             Element::Bool => Number::Bool,
             Element::Integer(format) if is(format) => match (format.bytes, format.signed) {
                 (1, true) => Number::Int8,

@@ -15,14 +15,12 @@
 mod directories;
 mod xml;
 
-use std::sync::Arc;
-
 use super::image::Image;
 use super::number::Number;
 use super::tiff;
 use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
-use directories::Directories;
+pub(super) use directories::Directories;
 
 /// The longest dimension and the most planes: `xsd:int` of the OME model.
 const MOST: u64 = i32::MAX as u64;
@@ -50,7 +48,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     xml.push(0);
     let directories = Directories::new(plane_shape, n_planes, elements.len, sample, xml.len());
     let mut builder = Layout::builder();
-    builder.computed(Arc::new(directories));
+    builder.computed(directories);
     builder.bytes(xml).align(ALIGNMENT);
     builder.elements(elements);
     builder.finish()

@@ -1,6 +1,7 @@
 //! What becomes of elements on their way into a file. Every transform keeps the length, and is
 //! of whole elements.
 
+use crate::codec::swap;
 use crate::error::FormatError;
 
 /// What becomes of the decoded (little-endian) bytes of elements.
@@ -75,43 +76,13 @@ impl Transform {
     }
 }
 
-fn swap(unit: usize, elements: &mut [u8]) {
-    // A constant length makes each of these one instruction.
-    match unit {
-        2 => elements
-            .as_chunks_mut::<2>()
-            .0
-            .iter_mut()
-            .for_each(|n| n.reverse()),
-        4 => elements
-            .as_chunks_mut::<4>()
-            .0
-            .iter_mut()
-            .for_each(|n| n.reverse()),
-        8 => elements
-            .as_chunks_mut::<8>()
-            .0
-            .iter_mut()
-            .for_each(|n| n.reverse()),
-        0 | 1 => {}
-        _ => elements.chunks_exact_mut(unit).for_each(<[u8]>::reverse),
-    }
-}
-
 /// One element, with `utf8` as scratch.
 fn to_utf8(text: &mut [u8], utf8: &mut String) -> Result<(), FormatError> {
     utf8.clear();
-    let units = text
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|unit| u32::from_le_bytes(*unit));
-    let used = text
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .rposition(|unit| *unit != [0; 4]);
-    for unit in units.take(used.map_or(0, |last| last + 1)) {
+    let (units, _) = text.as_chunks::<4>();
+    let used = units.iter().rposition(|unit| *unit != [0; 4]);
+    for unit in units.iter().take(used.map_or(0, |last| last + 1)) {
+        let unit = u32::from_le_bytes(*unit);
         let character = char::from_u32(unit).ok_or_else(|| {
             FormatError::encoded("UTF-32", format!("{unit:#x} is no Unicode character"))
         })?;

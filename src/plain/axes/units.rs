@@ -90,6 +90,13 @@ impl Unit {
         value.is_finite().then_some(value)
     }
 
+    /// The symbol of the prefix of a metre or a second, if it is such a one.
+    pub(in crate::plain) fn prefix(self) -> Option<&'static str> {
+        let is_it = |(_, _, power): &&(_, _, i32)| Unit::power(*power) == self;
+        let prefix = PREFIXES.iter().find(is_it).map(|(_, symbol, _)| *symbol);
+        prefix.or((self == Unit::power(0)).then_some(""))
+    }
+
     /// The power of ten just below it.
     pub(in crate::plain) fn magnitude(self) -> i32 {
         #[expect(clippy::cast_possible_truncation, reason = "of a small factor")]

@@ -12,13 +12,10 @@ pub(super) fn cards(cards: &mut Cards, number: usize, axis: &Axis) {
     if let Some(unit) = axis.unit.as_deref().and_then(unit) {
         cards.text(&format!("CUNIT{number}"), unit);
     }
-    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-    let spacing = finite(axis.spacing).filter(|&spacing| spacing != 0.0);
-    let origin = finite(axis.origin);
-    if spacing.or(origin).is_some() {
+    if axis.spacing.or(axis.origin).is_some() {
         cards.float(&format!("CRPIX{number}"), 1.0);
-        cards.float(&format!("CRVAL{number}"), origin.unwrap_or(0.0));
-        cards.float(&format!("CDELT{number}"), spacing.unwrap_or(1.0));
+        cards.float(&format!("CRVAL{number}"), axis.origin.unwrap_or(0.0));
+        cards.float(&format!("CDELT{number}"), axis.spacing.unwrap_or(1.0));
     }
 }
 

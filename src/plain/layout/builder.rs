@@ -2,54 +2,49 @@
 
 use std::sync::Arc;
 
-use super::{Computed, Content, Elements, Layout, Part};
+use super::{Content, Directories, Elements, Layout, Part};
 use crate::error::FormatError;
 use crate::plain::file_too_large;
 
 /// Puts parts one behind the other.
 #[derive(Debug, Default)]
-pub struct LayoutBuilder {
+pub(in crate::plain) struct LayoutBuilder {
     parts: Vec<Part>,
     len: u64,
 }
 
 impl LayoutBuilder {
     /// Where the next part begins.
-    pub fn len(&self) -> u64 {
+    pub(in crate::plain) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none yet.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Zeros up to a multiple of `to`.
-    pub fn align(&mut self, to: u64) -> &mut Self {
+    pub(in crate::plain) fn align(&mut self, to: u64) -> &mut Self {
         self.len = self.len.next_multiple_of(to.max(1));
         self
     }
 
     /// Zeros up to `offset`, which is not behind what is there.
-    pub fn seek(&mut self, offset: u64) -> &mut Self {
+    pub(in crate::plain) fn seek(&mut self, offset: u64) -> &mut Self {
         debug_assert!(offset >= self.len, "parts would overlap");
         self.len = self.len.max(offset);
         self
     }
 
     /// Bytes.
-    pub fn bytes(&mut self, bytes: impl Into<Arc<[u8]>>) -> &mut Self {
+    pub(in crate::plain) fn bytes(&mut self, bytes: impl Into<Arc<[u8]>>) -> &mut Self {
         self.push(Content::Bytes(bytes.into()))
     }
 
     /// Bytes by arithmetic.
-    pub fn computed(&mut self, computed: Arc<dyn Computed>) -> &mut Self {
-        self.push(Content::Computed(computed))
+    pub(in crate::plain) fn computed(&mut self, directories: Directories) -> &mut Self {
+        self.push(Content::Computed(Arc::new(directories)))
     }
 
     /// A run of elements. Of slabs, the next part begins behind the first one, so that the
     /// records of others can lie between them: [`LayoutBuilder::seek`] goes on behind all.
-    pub fn elements(&mut self, elements: Elements) -> &mut Self {
+    pub(in crate::plain) fn elements(&mut self, elements: Elements) -> &mut Self {
         self.push(Content::Elements(elements))
     }
 
@@ -76,7 +71,7 @@ impl LayoutBuilder {
     /// # Errors
     ///
     /// When a file cannot be so long.
-    pub fn finish(self) -> Result<Layout, FormatError> {
+    pub(in crate::plain) fn finish(self) -> Result<Layout, FormatError> {
         let mut len = self.len;
         for part in &self.parts {
             len = len.max(part.end().unwrap_or(u64::MAX));

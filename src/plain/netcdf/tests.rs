@@ -143,7 +143,7 @@ fn a_group_without_arrays_is_a_header() {
     let mut group = group(vec![]);
     group.omitted.push(Omitted {
         name: "sub/a".to_owned(),
-        reason: refused("data type", "x"),
+        reason: FileFormat::Nc.refused("data type", "x"),
     });
     let (bytes, header, made) = made(&group, Version::Smallest, &Options::default(), &[]);
     assert_eq!(header.header_len, bytes.len());

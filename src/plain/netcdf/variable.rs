@@ -1,13 +1,12 @@
 //! Arrays as variables: types, and the dimension that text and complex numbers have on top.
 
-use super::{MOST_DIMENSIONS, refused};
-use crate::dtype::{Element, FLOAT32, FLOAT64, FloatFormat};
+use super::{Cdf, MOST_DIMENSIONS};
+use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::grid::product;
 use crate::plain::cf::time;
-use crate::plain::{Array, Transform};
-
-use super::Cdf;
+use crate::plain::number::Number;
+use crate::plain::{Array, FileFormat, Transform};
 
 /// The widest text element, in bytes: one is transformed as a whole.
 const MOST_TEXT_BYTES: u64 = 64 << 10;
@@ -76,38 +75,21 @@ impl<'a> Variable<'a> {
     /// When no version of the format can hold the array.
     pub(super) fn of(array: &'a Array) -> Result<Variable<'a>, FormatError> {
         let element = &array.data_type.element;
-        let name = || refused("data type", array.data_type.name.as_str());
+        let size = array.data_type.item_size;
         let (kind, inner) = match element {
-            Element::Bool => (Type::UByte, None),
-            Element::Integer(format) if format.bits as usize == 8 * format.bytes => {
-                let kind = match (format.bytes, format.signed) {
-                    (1, true) => Type::Byte,
-                    (1, false) => Type::UByte,
-                    (2, true) => Type::Short,
-                    (2, false) => Type::UShort,
-                    (4, true) => Type::Int,
-                    (4, false) => Type::UInt,
-                    (8, true) => Type::Int64,
-                    (8, false) => Type::UInt64,
-                    _ => return Err(name()),
-                };
-                (kind, None)
+            Element::Bytes { len: 1.. } => (Type::Char, Some(text(size))),
+            Element::Text { units: 1.. } if size <= MOST_TEXT_BYTES => {
+                (Type::Char, Some(text(size)))
             }
-            Element::Float(format) => (float(*format).ok_or_else(name)?, None),
-            Element::Complex(format) => {
-                let kind = float(*format).ok_or_else(name)?;
-                (kind, Some(("ri".to_owned(), 2)))
+            // A count that no word of CF stands for would be read as another time.
+            Element::Time(format) if time::units(format).is_none() => {
+                return Err(FileFormat::Nc.refused_type(array));
             }
-            Element::Time(format) => {
-                // A count that no word of CF stands for would be read as another time.
-                time::units(format).ok_or_else(name)?;
-                (Type::Int64, None)
+            _ => {
+                let (number, kind) = Number::spelled(array, FileFormat::Nc, type_of)?;
+                let parts = number.is_complex().then(|| ("ri".to_owned(), 2));
+                (kind, parts)
             }
-            Element::Bytes { len: 1.. } => (Type::Char, Some(text(array.data_type.item_size))),
-            Element::Text { units: 1.. } if array.data_type.item_size <= MOST_TEXT_BYTES => {
-                (Type::Char, Some(text(array.data_type.item_size)))
-            }
-            _ => return Err(name()),
         };
         let transform = match (element, array.data_type.swap_unit()) {
             (Element::Bool, _) => Transform::Bool,
@@ -171,16 +153,25 @@ impl<'a> Variable<'a> {
 
     /// Its shape cannot be held.
     pub(super) fn refused_shape(&self) -> FormatError {
-        refused("shape", format!("{:?}", self.array.shape.as_slice()))
+        FileFormat::Nc.refused_shape(self.array)
     }
 }
 
-fn float(format: FloatFormat) -> Option<Type> {
-    match format {
-        FLOAT32 => Some(Type::Float),
-        FLOAT64 => Some(Type::Double),
-        _ => None,
-    }
+/// The type of a number, or of the parts of a complex one.
+fn type_of(number: Number) -> Option<Type> {
+    Some(match number {
+        Number::Bool | Number::UInt8 => Type::UByte,
+        Number::Int8 => Type::Byte,
+        Number::Int16 => Type::Short,
+        Number::UInt16 => Type::UShort,
+        Number::Int32 => Type::Int,
+        Number::UInt32 => Type::UInt,
+        Number::Int64 | Number::Time => Type::Int64,
+        Number::UInt64 => Type::UInt64,
+        Number::Float32 | Number::Complex64 => Type::Float,
+        Number::Float64 | Number::Complex128 => Type::Double,
+        Number::Float16 => return None,
+    })
 }
 
 fn text(bytes: u64) -> (String, u64) {

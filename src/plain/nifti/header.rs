@@ -59,67 +59,59 @@ pub(super) struct Header {
 impl Header {
     /// The bytes, with those that say that there are no extensions.
     pub(super) fn bytes(&self, version: Version) -> Vec<u8> {
-        let [slope, intercept] = self.scaling.unwrap_or([0.0, 0.0]);
-        let description = self.description.chars().take(DESCRIPTION - 1);
-        let description: Vec<u8> = description
-            .map(|character| match character {
-                ' '..='~' => u8::try_from(character).unwrap_or(b'?'),
-                _ => b'?',
-            })
-            .collect();
-        match version {
-            Version::One => {
-                let mut bytes = vec![0; 352];
-                put(&mut bytes, 0, &348_i32.to_le_bytes());
-                // Left from ANALYZE: all elements follow each other.
-                put(&mut bytes, 38, b"r");
-                for (i, length) in self.dim().into_iter().enumerate() {
-                    // This version is for those that fit.
+        let is_one = version == Version::One;
+        let mut bytes = vec![0; if is_one { 352 } else { 544 }];
+        let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
+        // Where a field is in either version.
+        let at = |one: usize, two: usize| if is_one { one } else { two };
+        if is_one {
+            put(0, &348_i32.to_le_bytes());
+            // Left from ANALYZE: all elements follow each other.
+            put(38, b"r");
+            put(108, &4096_f32.to_le_bytes());
+            put(344, b"n+1\0");
+        } else {
+            put(0, &540_i32.to_le_bytes());
+            put(4, b"n+2\0\r\n\x1a\n");
+            put(168, &PAYLOAD.to_le_bytes());
+        }
+        for (i, length) in self.dim().into_iter().enumerate() {
+            match version {
+                // This version is for those that fit.
+                Version::One => {
                     let length = i16::try_from(length).unwrap_or(i16::MAX);
-                    put(&mut bytes, 40 + 2 * i, &length.to_le_bytes());
+                    put(40 + 2 * i, &length.to_le_bytes());
                 }
-                put(&mut bytes, 70, &self.datatype.to_le_bytes());
-                put(&mut bytes, 72, &self.bitpix.to_le_bytes());
-                let mut floats = |at: usize, numbers: &[f64]| {
-                    for (i, &number) in numbers.iter().enumerate() {
-                        put(&mut bytes, at + 4 * i, &short(number).to_le_bytes());
-                    }
-                };
-                floats(76, &self.pixdim());
-                floats(108, &[4096.0, slope, intercept]);
-                floats(136, &[self.place.start]);
-                floats(280, &self.srow());
-                put(&mut bytes, 123, &self.place.units.to_le_bytes()[..1]);
-                put(&mut bytes, 148, &description);
-                put(&mut bytes, 254, &1_i16.to_le_bytes());
-                put(&mut bytes, 344, b"n+1\0");
-                bytes
-            }
-            Version::Two => {
-                let mut bytes = vec![0; 544];
-                put(&mut bytes, 0, &540_i32.to_le_bytes());
-                put(&mut bytes, 4, b"n+2\0\r\n\x1a\n");
-                put(&mut bytes, 12, &self.datatype.to_le_bytes());
-                put(&mut bytes, 14, &self.bitpix.to_le_bytes());
-                for (i, length) in self.dim().into_iter().enumerate() {
-                    put(&mut bytes, 16 + 8 * i, &length.to_le_bytes());
-                }
-                let mut floats = |at: usize, numbers: &[f64]| {
-                    for (i, &number) in numbers.iter().enumerate() {
-                        put(&mut bytes, at + 8 * i, &number.to_le_bytes());
-                    }
-                };
-                floats(104, &self.pixdim());
-                floats(176, &[slope, intercept]);
-                floats(216, &[self.place.start]);
-                floats(400, &self.srow());
-                put(&mut bytes, 168, &PAYLOAD.to_le_bytes());
-                put(&mut bytes, 240, &description);
-                put(&mut bytes, 348, &1_i32.to_le_bytes());
-                put(&mut bytes, 500, &self.place.units.to_le_bytes());
-                bytes
+                Version::Two => put(16 + 8 * i, &length.to_le_bytes()),
             }
         }
+        put(at(70, 12), &self.datatype.to_le_bytes());
+        put(at(72, 14), &self.bitpix.to_le_bytes());
+        let description = self.description.chars().take(DESCRIPTION - 1);
+        let printable = |character: char| match character {
+            ' '..='~' => u8::try_from(character).unwrap_or(b'?'),
+            _ => b'?',
+        };
+        put(
+            at(148, 240),
+            &description.map(printable).collect::<Vec<_>>(),
+        );
+        // The code and the units are small numbers of several bytes.
+        put(at(254, 348), &[1]);
+        put(at(123, 500), &self.place.units.to_le_bytes()[..1]);
+        let mut floats = |one: usize, two: usize, numbers: &[f64]| {
+            for (i, &number) in numbers.iter().enumerate() {
+                match version {
+                    Version::One => put(one + 4 * i, &short(number).to_le_bytes()),
+                    Version::Two => put(two + 8 * i, &number.to_le_bytes()),
+                }
+            }
+        };
+        floats(76, 104, &self.pixdim());
+        floats(112, 176, &self.scaling.unwrap_or([0.0, 0.0]));
+        floats(136, 216, &[self.place.start]);
+        floats(280, 400, &self.srow());
+        bytes
     }
 
     /// How many dimensions there are, then their lengths.
@@ -156,8 +148,4 @@ impl Header {
 )]
 fn short(number: f64) -> f32 {
     number as f32
-}
-
-fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
-    bytes[at..at + what.len()].copy_from_slice(what);
 }

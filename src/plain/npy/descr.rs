@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::dtype::{ByteOrder, DataType, Element, IntegerFormat};
+use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 use crate::plain::FileFormat;
+use crate::plain::number::Number;
 
 /// What `repr(numpy.lib.format.dtype_to_descr(dtype))` is.
 ///
@@ -39,31 +40,23 @@ enum Refused {
 
 fn element(element: &Element, order: ByteOrder) -> Result<String, Refused> {
     let (kind, size) = match element {
-        Element::Bool => ('b', 1),
-        Element::Integer(format) => {
-            if *format != IntegerFormat::whole(format.bytes, format.signed) {
-                return Err(Refused::Type);
-            }
-            let kind = if format.signed { 'i' } else { 'u' };
-            (kind, element.size().map_err(|_| Refused::Type)?)
-        }
-        Element::Float(format) => match format.name() {
-            "float16" => ('f', 2),
-            "float32" => ('f', 4),
-            "float64" => ('f', 8),
-            _ => return Err(Refused::Type),
-        },
-        Element::Complex(format) => match format.name() {
-            "float32" => ('c', 8),
-            "float64" => ('c', 16),
-            _ => return Err(Refused::Type),
-        },
-        Element::Time(time) => (if time.is_duration { 'm' } else { 'M' }, 8),
+        Element::Record(_) => return record(element),
         Element::Bytes { len } => ('S', *len),
         Element::Raw { len } => ('V', *len),
         Element::Text { units } => ('U', *units),
-        Element::Variable(_) => return Err(Refused::Type),
-        Element::Record(_) => return record(element),
+        number => {
+            Number::of_element(number).ok_or(Refused::Type)?;
+            let kind = match number {
+                Element::Bool => 'b',
+                Element::Integer(format) if format.signed => 'i',
+                Element::Integer(_) => 'u',
+                Element::Float(_) => 'f',
+                Element::Complex(_) => 'c',
+                Element::Time(time) if time.is_duration => 'm',
+                _ => 'M',
+            };
+            (kind, number.size().map_err(|_| Refused::Type)?)
+        }
     };
     let order = match order {
         _ if element.unit() == 1 => '|',

@@ -13,7 +13,7 @@ const MOST_SPACE: usize = 8;
 /// The fields that are about axes; `axes` fastest first.
 pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
     let first = |text: &'static str| complex.then_some(text);
-    let measured = |axis: &&Axis| finite(axis.spacing).or(finite(axis.origin)).is_some();
+    let measured = |axis: &&Axis| axis.spacing.or(axis.origin).is_some();
     let space: Vec<&Axis> = axes
         .iter()
         .copied()
@@ -32,13 +32,13 @@ pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
         .map(|axis| Some(*axis).filter(|axis| !(has_space && is_in_space(axis))))
         .collect();
     let number = |of: fn(&Axis) -> Option<f64>| {
-        let known = |axis: Option<&Axis>| axis.and_then(|axis| finite(of(axis)));
-        let items = alone.iter().copied().map(known).collect::<Vec<_>>();
+        let known = alone.iter().map(|axis| axis.and_then(of));
+        let items: Vec<Option<f64>> = known.collect();
         let any = items.iter().any(Option::is_some);
         let item = |item: Option<f64>| item.map_or_else(|| "nan".to_owned(), |x| format!("{x:?}"));
         any.then(|| items.into_iter().map(item).collect::<Vec<_>>())
     };
-    if let Some(spacings) = number(|axis| axis.spacing.filter(|&spacing| spacing != 0.0)) {
+    if let Some(spacings) = number(|axis| axis.spacing) {
         per_axis(out, "spacings", first("nan"), spacings.into_iter());
     }
     if let Some(mins) = number(|axis| axis.origin) {
@@ -82,9 +82,7 @@ fn write_space(out: &mut String, complex: bool, axes: &[&Axis], space: &[&Axis])
         if !is_in_space(axis) {
             return "none".to_owned();
         }
-        let spacing = finite(axis.spacing)
-            .filter(|&spacing| spacing != 0.0)
-            .unwrap_or(1.0);
+        let spacing = axis.spacing.unwrap_or(1.0);
         let column = (0..dimension).map(|row| if row == place { spacing } else { 0.0 });
         let column = vector(column);
         place += 1;
@@ -96,7 +94,7 @@ fn write_space(out: &mut String, complex: bool, axes: &[&Axis], space: &[&Axis])
         complex.then_some("none"),
         directions,
     );
-    let origin = space.iter().map(|axis| finite(axis.origin).unwrap_or(0.0));
+    let origin = space.iter().map(|axis| axis.origin.unwrap_or(0.0));
     let _ = writeln!(out, "space origin: {}", vector(origin));
 }
 
@@ -107,10 +105,6 @@ fn vector(items: impl Iterator<Item = f64>) -> String {
 
 fn is_in_space(axis: &Axis) -> bool {
     axis.kind == AxisKind::Space
-}
-
-fn finite(value: Option<f64>) -> Option<f64> {
-    value.filter(|value| value.is_finite())
 }
 
 fn kind(kind: AxisKind) -> &'static str {

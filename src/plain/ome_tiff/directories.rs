@@ -1,6 +1,5 @@
 //! The header and the directories of a `BigTIFF`, by arithmetic.
 
-use super::super::layout::Computed;
 use super::super::tiff::{self, Kind, Sample};
 use super::ALIGNMENT;
 
@@ -12,7 +11,7 @@ const FIRST: u64 = DIRECTORY + 20;
 
 /// A directory for each plane, the first with a description behind all of them.
 #[derive(Debug)]
-pub(super) struct Directories {
+pub struct Directories {
     plane_shape: [u64; 2],
     n_planes: u64,
     plane_bytes: u64,
@@ -84,14 +83,14 @@ impl Directories {
         bytes.extend(next.to_le_bytes());
         bytes
     }
-}
 
-impl Computed for Directories {
-    fn len(&self) -> u64 {
+    /// Bytes of the header and all directories.
+    pub(in crate::plain) fn len(&self) -> u64 {
         HEADER + FIRST + (self.n_planes - 1) * DIRECTORY
     }
 
-    fn fill(&self, offset: u64, out: &mut [u8]) {
+    /// Fills `out`, which begins at `offset` and ends where the directories do or before.
+    pub(in crate::plain) fn fill(&self, offset: u64, out: &mut [u8]) {
         let mut header = b"II\x2b\0\x08\0\0\0".to_vec();
         header.extend(HEADER.to_le_bytes());
         copy(&header, 0, offset, out);

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::super::Array;
 use super::super::axes::{Axis, units::Unit};
 use super::super::image::{Image, Role};
+use super::super::xml_text::escaped;
 use crate::metadata::Json;
 
 const SCHEMA: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
@@ -15,52 +16,17 @@ const MOST_CHANNELS: u64 = 1024;
 /// Attributes take no more bytes of XML than this; those that would are left out.
 const MOST_ATTRIBUTES: usize = 64 << 10;
 
-/// Lengths of the model by their powers of ten of a metre.
-const LENGTHS: [(&str, i32); 22] = [
-    ("Ym", 24),
-    ("Zm", 21),
-    ("Em", 18),
-    ("Pm", 15),
-    ("Tm", 12),
-    ("Gm", 9),
-    ("Mm", 6),
-    ("km", 3),
-    ("hm", 2),
-    ("dam", 1),
-    ("m", 0),
-    ("dm", -1),
-    ("cm", -2),
-    ("mm", -3),
-    ("µm", -6),
-    ("nm", -9),
-    ("Å", -10),
-    ("pm", -12),
-    ("fm", -15),
-    ("am", -18),
-    ("zm", -21),
-    ("ym", -24),
-];
-/// Lengths of the model by the first of their words.
-const OTHER_LENGTHS: [(&str, &str); 5] = [
+/// Lengths of the model without a prefix, by the first of their words.
+const OTHER_LENGTHS: [(&str, &str); 6] = [
+    ("Å", "angstrom"),
     ("in", "inch"),
     ("ft", "foot"),
     ("yd", "yard"),
     ("mi", "mile"),
     ("pc", "parsec"),
 ];
-/// Times of the model that are powers of ten of a second.
-const TIMES: [(&str, i32); 10] = [
-    ("Ms", 6),
-    ("ks", 3),
-    ("s", 0),
-    ("ds", -1),
-    ("cs", -2),
-    ("ms", -3),
-    ("µs", -6),
-    ("ns", -9),
-    ("ps", -12),
-    ("fs", -15),
-];
+/// The prefixes that seconds have in the model.
+const TIME_PREFIXES: [&str; 10] = ["M", "k", "", "d", "c", "m", "u", "n", "p", "f"];
 const OTHER_TIMES: [(&str, &str); 3] = [("min", "minute"), ("h", "hour"), ("d", "day")];
 
 /// The document.
@@ -162,32 +128,32 @@ fn dimension_order(image: &Image<'_>) -> String {
 
 /// The name of the unit of length of an axis in the model. Sizes without a unit get one that no
 /// other can be made of, because to say none means micrometres.
-fn length_unit(axis: &Axis) -> Option<&'static str> {
+fn length_unit(axis: &Axis) -> Option<String> {
     let Some(word) = axis.unit.as_deref() else {
-        return Some("reference frame");
+        return Some("reference frame".to_owned());
     };
-    named(Unit::length(word)?, &LENGTHS, &OTHER_LENGTHS, Unit::length)
+    named(Unit::length(word)?, "m", &OTHER_LENGTHS, Unit::length)
 }
 
-fn time_unit(axis: &Axis) -> Option<&'static str> {
+fn time_unit(axis: &Axis) -> Option<String> {
     let unit = Unit::time(axis.unit.as_deref()?)?;
-    named(unit, &TIMES, &OTHER_TIMES, Unit::time)
+    let is_known = unit.prefix().is_none_or(|it| TIME_PREFIXES.contains(&it));
+    named(unit, "s", &OTHER_TIMES, Unit::time).filter(|_| is_known)
 }
 
+/// A prefix before `symbol`, or the name of one of the `others`.
 fn named(
     unit: Unit,
-    powers: &[(&'static str, i32)],
-    others: &[(&'static str, &str)],
-    parse: impl Fn(&str) -> Option<Unit>,
-) -> Option<&'static str> {
-    let mut powers = powers.iter();
-    let power = powers.find(|(_, power)| Unit::power(*power) == unit);
+    symbol: &str,
+    others: &[(&str, &str)],
+    parse: fn(&str) -> Option<Unit>,
+) -> Option<String> {
+    if let Some(prefix) = unit.prefix() {
+        return Some(format!("{}{symbol}", prefix.replace('u', "µ")));
+    }
     let mut others = others.iter();
-    power.map(|(name, _)| *name).or_else(|| {
-        others
-            .find(|(_, word)| parse(word) == Some(unit))
-            .map(|(name, _)| *name)
-    })
+    let other = others.find(|(_, word)| parse(word) == Some(unit));
+    other.map(|(name, _)| (*name).to_owned())
 }
 
 /// The attributes of the array as text by name.
@@ -212,27 +178,6 @@ fn annotations(array: &Array) -> String {
     )
 }
 
-/// Text for an element or a quoted attribute. Characters that XML 1.0 has no way to say are
-/// replaced (section 2.2).
-fn escaped(text: &str) -> String {
-    let mut xml = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => xml.push_str("&amp;"),
-            '<' => xml.push_str("&lt;"),
-            '>' => xml.push_str("&gt;"),
-            '"' => xml.push_str("&quot;"),
-            // A reader would make blanks of them in an attribute.
-            '\t' | '\n' | '\r' => {
-                let _ = write!(xml, "&#{};", u32::from(character));
-            }
-            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => xml.push('\u{fffd}'),
-            other => xml.push(other),
-        }
-    }
-    xml
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,15 +198,15 @@ mod tests {
                 ..Axis::default()
             })
         };
-        assert_eq!(unit(Some("micrometer")), Some("µm"));
-        assert_eq!(unit(Some("angstrom")), Some("Å"));
-        assert_eq!(unit(Some("inch")), Some("in"));
-        assert_eq!(unit(Some("degrees_north")), None);
-        assert_eq!(unit(None), Some("reference frame"));
+        assert_eq!(unit(Some("micrometer")).as_deref(), Some("µm"));
+        assert_eq!(unit(Some("angstrom")).as_deref(), Some("Å"));
+        assert_eq!(unit(Some("inch")).as_deref(), Some("in"));
+        assert_eq!(unit(Some("degrees_north")).as_deref(), None);
+        assert_eq!(unit(None).as_deref(), Some("reference frame"));
         let minute = Axis {
             unit: Some("minute".to_owned()),
             ..Axis::default()
         };
-        assert_eq!(time_unit(&minute), Some("min"));
+        assert_eq!(time_unit(&minute).as_deref(), Some("min"));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::Image;
 use crate::plain::Axis;
+use crate::plain::xml_text::escaped;
 
 /// What follows the elements.
 pub(super) const TAIL: &str = "\n  </AppendedData>\n</VTKFile>\n";
@@ -19,9 +20,7 @@ pub(super) fn head(image: &Image<'_>, len: u64, align: usize) -> Vec<u8> {
         let _ = write!(extent, "{blank}0 {}", length.saturating_sub(1));
     }
     let origin = measures(image.axes, 0.0, |axis| axis.origin);
-    let spacing = measures(image.axes, 1.0, |axis| {
-        axis.spacing.filter(|&spacing| spacing != 0.0)
-    });
+    let spacing = measures(image.axes, 1.0, |axis| axis.spacing);
     let first = image.names.first().map_or("", String::as_str);
     let mut out = format!(
         "<?xml version=\"1.0\"?>\n\
@@ -56,34 +55,10 @@ pub(super) fn head(image: &Image<'_>, len: u64, align: usize) -> Vec<u8> {
 
 /// A number for x, y and z.
 fn measures(axes: &[Axis], unknown: f64, of: impl Fn(&Axis) -> Option<f64>) -> String {
-    let known = axes
-        .iter()
-        .rev()
-        .map(|axis| of(axis).filter(|value| value.is_finite()));
-    let all = known.chain(std::iter::repeat(None)).take(3);
-    let all: Vec<String> = all
-        .map(|value| format!("{:?}", value.unwrap_or(unknown)))
-        .collect();
+    let known = axes.iter().rev().map(|axis| of(axis).unwrap_or(unknown));
+    let all = known.chain(std::iter::repeat(unknown)).take(3);
+    let all: Vec<String> = all.map(|value| format!("{value:?}")).collect();
     all.join(" ")
-}
-
-/// As the value of an attribute. What XML 1.0 has no way to say is U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' => out.push_str("&#9;"),
-            '\n' => out.push_str("&#10;"),
-            '\r' => out.push_str("&#13;"),
-            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
