@@ -26,14 +26,14 @@ mod header;
 mod places;
 mod variable;
 
-use super::cf::{Dimensions, Names, is_coordinate};
+use super::cf::{Dimensions, Names, attributes, coordinates_first};
 use super::layout::{Elements, Slabs};
 use super::{FileFormat, Group, GroupFile, Layout, Omitted, Options};
 use crate::error::FormatError;
 use choice::Choice;
-use header::{Header, VariableEntry};
+use header::Header;
 use places::{Places, Slot};
-use variable::{Key, Variable};
+use variable::{Key, Type, Variable};
 
 /// Which of the classic formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +75,7 @@ pub(super) fn file(
 ) -> Result<GroupFile, FormatError> {
     let mut omitted = Vec::new();
     let mut variables = Vec::new();
-    // Coordinate variables first: that is where readers of the file, and people, look for them.
-    let (coordinates, others): (Vec<_>, Vec<_>) =
-        group.arrays.iter().partition(|array| is_coordinate(array));
-    for array in coordinates.into_iter().chain(others) {
+    for array in coordinates_first(group) {
         match Variable::of(array) {
             Ok(variable) => variables.push(variable),
             Err(reason) => omitted.push(omission(&array.name, reason)),
@@ -112,8 +109,7 @@ fn dimensions<'a>(
     choice: &Choice<'a>,
     omitted: &mut Vec<Omitted>,
 ) -> (Dimensions, Vec<Placed<'a>>) {
-    let arrays = variables.iter().map(|variable| variable.array);
-    let mut dimensions = Dimensions::new(arrays.filter(|array| is_coordinate(array)));
+    let mut dimensions = Dimensions::new(variables.iter().map(|variable| variable.array));
     let mut placed = Vec::new();
     for variable in variables {
         // The record dimension can only be first: along other axes another one stands for it.
@@ -179,16 +175,13 @@ fn layout(
     let n_records = record.map_or(0, |(_, len)| len);
     header.number(n_records)?;
     header.dimensions(dimensions.list(), record.map(|(index, _)| index))?;
-    header.global_attributes(group, omitted)?;
-    header.variable_list(placed.len())?;
+    // No attribute of a group is of the type of a variable.
+    header.attributes(&attributes::of_group(group, omitted), Type::Char)?;
+    header.list(header::VARIABLE, placed.len())?;
     let mut names = Names::default();
     for (placed, slot) in placed.iter().zip(&slots) {
-        header.variable(&VariableEntry {
-            name: names.take(&placed.variable.array.name),
-            variable: &placed.variable,
-            dimensions: &placed.dimensions,
-            slab: slot.slab,
-        })?;
+        let name = names.take(&placed.variable.array.name);
+        header.variable(&name, &placed.variable, &placed.dimensions, slot.slab)?;
     }
     let whole = Places::of(header.len(), &slots, n_records)?;
     let bytes = header.finish(&whole.begins);

@@ -31,7 +31,7 @@ const MOST_IN_1: u64 = i16::MAX as u64;
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let (number, datatype) = Number::spelled(array, FileFormat::Nii, datatype)?;
     let dims = Dims::of(array)?;
-    let version = if dims.lengths().iter().all(|&length| length <= MOST_IN_1) {
+    let version = if dims.lengths.iter().all(|&length| length <= MOST_IN_1) {
         Version::One
     } else {
         Version::Two
@@ -50,7 +50,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
         datatype,
         // 16 bytes at the most.
         bitpix: i16::try_from(8 * array.data_type.item_size).unwrap_or(i16::MAX),
-        lengths: dims.lengths(),
+        lengths: dims.lengths,
         place,
         scaling,
         description: remarks.join("; "),

@@ -198,6 +198,20 @@ fn floats(values: &[Json]) -> Option<Value> {
     Some(Value::Floats(values.collect::<Option<_>>()?))
 }
 
+/// `values` in 32 bits, if all of them fit.
+pub(in crate::plain) fn narrow(values: &[i64]) -> Option<Vec<i32>> {
+    let narrow = values.iter().map(|&value| i32::try_from(value).ok());
+    narrow.collect()
+}
+
+/// The bytes of `values`, those of each by `each`.
+pub(in crate::plain) fn bytes_of<T: Copy, const N: usize>(
+    values: &[T],
+    each: fn(T) -> [u8; N],
+) -> Vec<u8> {
+    values.iter().flat_map(|&value| each(value)).collect()
+}
+
 /// `value` as a float, if that is the same number.
 #[expect(
     clippy::cast_precision_loss,

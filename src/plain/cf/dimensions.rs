@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use super::names::Names;
-use crate::plain::Array;
+use crate::plain::{Array, Group};
 
 /// A dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub(in crate::plain) struct Dimensions {
 }
 
 impl Dimensions {
-    /// None yet. Each of `coordinates`, the coordinate variables, will keep its name for the
-    /// dimension of its length.
-    pub(in crate::plain) fn new<'a>(coordinates: impl Iterator<Item = &'a Array>) -> Dimensions {
+    /// None yet. Each coordinate variable among `arrays` will keep its name for the dimension of its length.
+    pub(in crate::plain) fn new<'a>(arrays: impl Iterator<Item = &'a Array>) -> Dimensions {
+        let coordinates = arrays.filter(|array| is_coordinate(array));
         let keeps = coordinates.filter_map(|array| {
             let len = array.shape.first()?;
             Some((array.name.clone(), *len))
@@ -81,6 +81,14 @@ impl Dimensions {
         self.found.insert((name.map(str::to_owned), len), index);
         index
     }
+}
+
+/// The arrays of `group`, coordinate variables first: that is where readers of the file, and people, look
+/// for them.
+pub(in crate::plain) fn coordinates_first(group: &Group) -> impl Iterator<Item = &Array> {
+    let (coordinates, others): (Vec<&Array>, Vec<&Array>) =
+        group.arrays.iter().partition(|array| is_coordinate(array));
+    coordinates.into_iter().chain(others)
 }
 
 /// Whether `array` gives the coordinates of the dimension that it is named after.

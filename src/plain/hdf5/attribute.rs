@@ -6,6 +6,7 @@ use super::datatype;
 use super::header::{Datatype, ObjectHeader};
 use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
+use crate::plain::cf::attributes::{bytes_of, narrow};
 use crate::plain::cf::{Attribute, Names, Value};
 use crate::plain::{FileFormat, Transform, too_large};
 
@@ -75,80 +76,55 @@ pub(super) fn add(
     value: &Value,
     own: Option<&Own<'_>>,
 ) -> Result<(), FormatError> {
-    let signed = |bytes| datatype::integer(bytes, true, ByteOrder::Little);
-    let (datatype, count, bytes) = match value {
-        Value::Text(text) => return add_text(header, name, text),
-        Value::Integers(values) => {
-            let narrow: Result<Vec<i32>, _> = values.iter().map(|&v| i32::try_from(v)).collect();
-            let (size, bytes) = match narrow {
-                Ok(narrow) => (4, narrow.iter().flat_map(|v| v.to_le_bytes()).collect()),
-                Err(_) => (8, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
-            };
-            (Datatype::Inline(signed(size)?), values.len() as u64, bytes)
-        }
-        Value::Unsigned(values) => {
-            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-            let datatype = datatype::integer(8, false, ByteOrder::Little)?;
-            (Datatype::Inline(datatype), values.len() as u64, bytes)
-        }
-        Value::Floats(values) => {
-            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-            let datatype = datatype::ieee(8, ByteOrder::Little)?;
-            (Datatype::Inline(datatype), values.len() as u64, bytes)
+    let integer =
+        |size, signed| datatype::integer(size, signed, ByteOrder::Little).map(Datatype::Inline);
+    let ieee = |size| datatype::ieee(size, ByteOrder::Little).map(Datatype::Inline);
+    let (datatype, size, bytes): (_, u64, Vec<u8>) = match value {
+        Value::Text(text) => {
+            let datatype = Datatype::Inline(datatype::text((text.len() as u64).max(1))?);
+            let space = (!text.is_empty()).then_some(&[][..]);
+            let value = Block::of(text.as_bytes());
+            return header.attribute(name, &datatype, space, &value);
         }
         Value::Own(elements) => {
             let own = own.ok_or_else(|| FileFormat::H5.refused("attribute", name))?;
-            if let Some(bytes) = own.widened(elements) {
-                let datatype = Datatype::Inline(datatype::ieee(4, ByteOrder::Little)?);
-                return add_list(header, name, &datatype, bytes.len() as u64 / 4, &bytes);
-            }
-            let mut bytes = elements.clone();
-            own.transform.apply(&mut bytes)?;
-            let count = bytes.len() as u64 / own.item_size.max(1);
-            (own.datatype.clone(), count, bytes)
+            own.spelled(elements)?
         }
+        Value::Integers(values) => match narrow(values) {
+            Some(values) => (integer(4, true)?, 4, bytes_of(&values, i32::to_le_bytes)),
+            None => (integer(8, true)?, 8, bytes_of(values, i64::to_le_bytes)),
+        },
+        Value::Unsigned(values) => (integer(8, false)?, 8, bytes_of(values, u64::to_le_bytes)),
+        Value::Floats(values) => (ieee(8)?, 8, bytes_of(values, f64::to_le_bytes)),
     };
-    add_list(header, name, &datatype, count, &bytes)
+    let space = [bytes.len() as u64 / size.max(1)];
+    let space = (space != [0]).then_some(&space[..]);
+    header.attribute(name, &datatype, space, &Block::of(&bytes))
 }
 
 impl Own<'_> {
-    /// Of float16 the same numbers as float32: the `NetCDF` library loses attributes of float16.
-    fn widened(&self, elements: &[u8]) -> Option<Vec<u8>> {
-        let Element::Float(format) = self.element else {
-            return None;
-        };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "every float16 is a float32"
-        )]
-        let wide = |half: &[u8]| (format.value(format.bits(half)) as f32).to_le_bytes();
-        (format.bytes == 2).then(|| elements.chunks_exact(2).flat_map(wide).collect())
+    /// The datatype of `elements`, the bytes of each, and they as they are in the file. Of float16 they are
+    /// the same numbers as float32: the `NetCDF` library loses attributes of float16.
+    fn spelled(&self, elements: &[u8]) -> Result<(Datatype, u64, Vec<u8>), FormatError> {
+        if let Element::Float(format) = self.element
+            && format.bytes == 2
+        {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "every float16 is a float32"
+            )]
+            let wide = |half: &[u8]| (format.value(format.bits(half)) as f32).to_le_bytes();
+            let datatype = Datatype::Inline(datatype::ieee(4, ByteOrder::Little)?);
+            return Ok((
+                datatype,
+                4,
+                elements.chunks_exact(2).flat_map(wide).collect(),
+            ));
+        }
+        let mut bytes = elements.to_vec();
+        self.transform.apply(&mut bytes)?;
+        Ok((self.datatype.clone(), self.item_size, bytes))
     }
-}
-
-/// Adds a list of `count` numbers.
-fn add_list(
-    header: &mut ObjectHeader,
-    name: &str,
-    datatype: &Datatype,
-    count: u64,
-    bytes: &[u8],
-) -> Result<(), FormatError> {
-    let mut block = Block::default();
-    block.push(bytes);
-    let space = [count];
-    let space = (count > 0).then_some(&space[..]);
-    header.attribute(name, datatype, space, &block)?;
-    Ok(())
-}
-
-fn add_text(header: &mut ObjectHeader, name: &str, text: &str) -> Result<(), FormatError> {
-    let mut block = Block::default();
-    block.push(text.as_bytes());
-    let datatype = Datatype::Inline(datatype::text((text.len() as u64).max(1))?);
-    let space = (!text.is_empty()).then_some(&[][..]);
-    header.attribute(name, &datatype, space, &block)?;
-    Ok(())
 }
 
 /// Adds ASCII as the dimension scales of HDF5 have it: with a NUL behind it.
@@ -161,9 +137,8 @@ pub(super) fn add_c_string(
     name: &str,
     text: &str,
 ) -> Result<(), FormatError> {
-    let mut block = Block::default();
-    block.push(text.as_bytes()).push(&[0]);
-    let datatype = Datatype::Inline(datatype::c_string(block.len() as u64)?);
-    header.attribute(name, &datatype, Some(&[]), &block)?;
-    Ok(())
+    let mut value = Block::of(text.as_bytes());
+    value.push(&[0]);
+    let datatype = Datatype::Inline(datatype::c_string(value.len() as u64)?);
+    header.attribute(name, &datatype, Some(&[]), &value)
 }

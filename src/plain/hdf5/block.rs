@@ -36,6 +36,12 @@ pub(super) struct Block {
 }
 
 impl Block {
+    pub(super) fn of(bytes: &[u8]) -> Block {
+        let mut block = Block::default();
+        block.push(bytes);
+        block
+    }
+
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -195,11 +201,9 @@ impl Blocks {
             .enumerate()
             .partition(|(_, elements)| elements.len >= PAGE);
         let mut payloads = Vec::with_capacity(large.len() + small.len());
-        let mut alignment = PAGE;
         for (number, elements) in small.into_iter().chain(large) {
-            if elements.len >= PAGE {
-                alignment = PAGE;
-            }
+            let is_paged = payloads.is_empty() || elements.len >= PAGE;
+            let alignment = if is_paged { PAGE } else { ALIGNMENT };
             let address = end
                 .checked_next_multiple_of(alignment)
                 .ok_or_else(file_too_large)?;
@@ -208,7 +212,6 @@ impl Blocks {
                 .ok_or_else(file_too_large)?;
             addresses.insert(Target::Payload(number), address);
             payloads.push((address, elements));
-            alignment = ALIGNMENT;
         }
         if i64::try_from(end).is_err() {
             return Err(file_too_large());

@@ -59,8 +59,5 @@ pub(super) fn fill_value(array: &Array, transform: Transform) -> Option<Vec<u8>>
 
 /// Whether `element` is a count of time whose unit CF has no word for.
 pub(super) fn lacks_units(element: &Element) -> bool {
-    match element {
-        Element::Time(format) => cf::time::units(format).is_none(),
-        _ => false,
-    }
+    matches!(element, Element::Time(format) if cf::time::units(format).is_none())
 }

@@ -35,19 +35,13 @@ impl Scale {
     pub(super) fn mark(&self, header: &mut ObjectHeader, name: &str) -> Result<(), FormatError> {
         attribute::add_c_string(header, "CLASS", "DIMENSION_SCALE")?;
         attribute::add_c_string(header, "NAME", name)?;
-        self.number(header)
-    }
-
-    fn number(&self, header: &mut ObjectHeader) -> Result<(), FormatError> {
-        // As the library writes it: one number, no list.
-        let mut value = Block::default();
         let most = i32::MAX.unsigned_abs();
         let id = i32::try_from(self.id)
             .map_err(|_| too_large("the number of dimensions", self.id, most))?;
-        value.push(&id.to_le_bytes());
+        let value = Block::of(&id.to_le_bytes());
         let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
-        header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)?;
-        Ok(())
+        // As the library writes it: one number, no list.
+        header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)
     }
 
     /// The dataset of a dimension of `len` that has no variable.
@@ -76,11 +70,10 @@ pub(super) fn attach(
     for &dimension in dimensions {
         if let Some(scale) = scales.get(dimension) {
             // Not shared, so that who edits a copy of the file can free each.
-            heap.add(scale.block, blocks)?.push_list(&mut value);
+            heap.push_list(&mut value, scale.block, blocks)?;
         }
     }
     let datatype = Datatype::Inline(datatype::reference_lists()?);
     let space = [dimensions.len() as u64];
-    header.attribute("DIMENSION_LIST", &datatype, Some(&space), &value)?;
-    Ok(())
+    header.attribute("DIMENSION_LIST", &datatype, Some(&space), &value)
 }

@@ -116,17 +116,13 @@ impl ObjectHeader {
         // Space is allocated early, the fill value written if it is set.
         const FLAGS: u8 = 0x09;
         const IS_GIVEN: u8 = 0x20;
-        let mut body = Block::default();
-        match value {
-            None => body.push(&[3, FLAGS]),
-            Some(value) => {
-                let length = u32::try_from(value.len()).map_err(|_| too_long(value.len()))?;
-                body.push(&[3, FLAGS | IS_GIVEN])
-                    .push(&length.to_le_bytes())
-                    .push(value)
-            }
+        let Some(value) = value else {
+            return self.message(0x05, 0, Block::default().push(&[3, FLAGS]));
         };
-        self.message(0x05, 0, &body)
+        let length = u32::try_from(value.len()).map_err(|_| too_long(value.len()))?;
+        let mut body = Block::default();
+        body.push(&[3, FLAGS | IS_GIVEN]);
+        self.message(0x05, 0, body.push(&length.to_le_bytes()).push(value))
     }
 
     /// Where `len` bytes of elements are; nowhere, if there are none or it is not said.
@@ -141,19 +137,15 @@ impl ObjectHeader {
             Some(target) => body.push_address(target),
             None => body.push_u64(UNDEFINED),
         };
-        body.push_u64(len);
-        self.message(0x08, 0, &body)
+        self.message(0x08, 0, body.push_u64(len))
     }
 
     /// Makes it a group of so many links.
     pub(super) fn group(&mut self, n_links: usize) -> Result<&mut Self, FormatError> {
         let mut body = Block::default();
         body.push(&[0, 1]).push_u64(n_links as u64);
-        body.push_u64(UNDEFINED).push_u64(UNDEFINED);
-        self.message(0x02, 0, &body)?;
-        let mut body = Block::default();
-        body.push(&[0, 0]);
-        self.message(0x0a, 0, &body)
+        self.message(0x02, 0, body.push_u64(UNDEFINED).push_u64(UNDEFINED))?;
+        self.message(0x0a, 0, Block::default().push(&[0, 0]))
     }
 
     /// The link `number` of a group, in the order of their creation.
@@ -167,16 +159,14 @@ impl ObjectHeader {
         let mut body = Block::default();
         body.push(&[1, 0x15]).push_u64(number as u64);
         body.push(&[1]).push(&length.to_le_bytes());
-        body.push(name.as_bytes())
-            .push_address(Target::Block(block));
-        self.message(0x06, 0, &body)
+        body.push(name.as_bytes());
+        self.message(0x06, 0, body.push_address(Target::Block(block)))
     }
 
     /// How many links and messages refer to the object, where that is not one link.
     pub(super) fn references(&mut self, count: u32) -> Result<&mut Self, FormatError> {
         let mut body = Block::default();
-        body.push(&[0]).push(&count.to_le_bytes());
-        self.message(0x16, 0, &body)
+        self.message(0x16, 0, body.push(&[0]).push(&count.to_le_bytes()))
     }
 
     /// An attribute.
@@ -190,7 +180,7 @@ impl ObjectHeader {
         datatype: &Datatype,
         space: Space,
         value: &Block,
-    ) -> Result<&mut Self, FormatError> {
+    ) -> Result<(), FormatError> {
         if self.attributes == MOST_ATTRIBUTES {
             let what = "the number of attributes";
             return Err(too_large(what, "more", MOST_ATTRIBUTES));
@@ -208,7 +198,7 @@ impl ObjectHeader {
         body.push_block(value);
         self.numbered(0x0c, 0, self.attributes, &body)?;
         self.attributes += 1;
-        Ok(self)
+        Ok(())
     }
 
     /// The header with its length, and room for its checksum.
@@ -220,8 +210,7 @@ impl ObjectHeader {
         if self.attributes > 0 {
             let mut body = Block::default();
             body.push(&[0, 1]).push(&self.attributes.to_le_bytes());
-            body.push_u64(UNDEFINED).push_u64(UNDEFINED);
-            self.message(0x15, 0, &body)?;
+            self.message(0x15, 0, body.push_u64(UNDEFINED).push_u64(UNDEFINED))?;
         }
         let length = self.block.len() - PREFIX;
         let length = u32::try_from(length).map_err(|_| too_long(length))?;

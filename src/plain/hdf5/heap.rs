@@ -18,22 +18,6 @@ const LEAST: usize = 4096;
 const PREFIX: usize = 16;
 const OBJECT: usize = 24;
 
-/// Where a reference stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    block: usize,
-    index: u32,
-}
-
-impl Place {
-    /// A list of one reference, the one here.
-    pub(super) fn push_list(self, value: &mut Block) {
-        value.push(&1_u32.to_le_bytes());
-        value.push_address(Target::Block(self.block));
-        value.push(&self.index.to_le_bytes());
-    }
-}
-
 /// References to objects, in heaps.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
@@ -43,12 +27,17 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Keeps a reference to `object`.
+    /// Appends to `value` a list of one reference, to `object`.
     ///
     /// # Errors
     ///
     /// When the file's headers become too large.
-    pub(super) fn add(&mut self, object: usize, blocks: &mut Blocks) -> Result<Place, FormatError> {
+    pub(super) fn push_list(
+        &mut self,
+        value: &mut Block,
+        object: usize,
+        blocks: &mut Blocks,
+    ) -> Result<(), FormatError> {
         if self.objects.len() == MOST_OBJECTS {
             self.finish(blocks)?;
         }
@@ -56,18 +45,19 @@ impl Heap {
             self.block = blocks.reserve();
         }
         self.objects.push(object);
-        Ok(Place {
-            block: self.block,
-            // No more than MOST_OBJECTS.
-            index: u32::try_from(self.objects.len()).unwrap_or(u32::MAX),
-        })
+        // No more than MOST_OBJECTS.
+        let index = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+        value.push(&1_u32.to_le_bytes());
+        value.push_address(Target::Block(self.block));
+        value.push(&index.to_le_bytes());
+        Ok(())
     }
 
     /// Writes what is not yet written.
     ///
     /// # Errors
     ///
-    /// As [`Heap::add`].
+    /// As [`Heap::push_list`].
     pub(super) fn finish(&mut self, blocks: &mut Blocks) -> Result<(), FormatError> {
         let objects = std::mem::take(&mut self.objects);
         if objects.is_empty() {

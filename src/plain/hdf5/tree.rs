@@ -114,8 +114,7 @@ impl Tree {
             });
         }
 
-        let coordinates = members.iter().map(|member| member.array);
-        let mut dimensions = Dimensions::new(coordinates.filter(|array| cf::is_coordinate(array)));
+        let mut dimensions = Dimensions::new(members.iter().map(|member| member.array));
         for member in &mut members {
             let array = member.array;
             let axes = array.dimension_names.iter().zip(&array.shape);
@@ -138,12 +137,8 @@ impl Tree {
 
     /// The arrays of `group` that HDF5 can hold, coordinates first.
     fn arrays<'a>(&mut self, group: &'a Group, path: &str, names: &mut Names) -> Vec<Member<'a>> {
-        let (coordinates, others): (Vec<&Array>, Vec<&Array>) = group
-            .arrays
-            .iter()
-            .partition(|array| cf::is_coordinate(array));
         let mut members = Vec::new();
-        for array in coordinates.into_iter().chain(others) {
+        for array in cf::coordinates_first(group) {
             match dataset::elements(array) {
                 Ok(elements) => members.push(Member {
                     array,

@@ -11,6 +11,9 @@
 //! which becomes the record dimension then. Otherwise it takes CDF-5, as it does for types of 64
 //! bits. A length of 0 can only be that of the record dimension.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use super::variable::{Key, Type, Variable};
 use super::{Cdf, Version, omission};
 use crate::error::FormatError;
@@ -56,10 +59,9 @@ pub(super) fn choose<'a>(
     if version == Version::Cdf5 || !variables.iter().all(fits_cdf2) {
         choice.cdf = Cdf::Five;
     } else if !arrange(variables, record)? {
-        let shared = if record.is_none() {
-            shared_by_large(variables)?
-        } else {
-            None
+        let shared = match record {
+            None => shared_by_large(variables)?,
+            Some(_) => None,
         };
         match shared {
             Some(_) if arrange(variables, shared)? => choice.record = shared,
@@ -73,9 +75,8 @@ pub(super) fn choose<'a>(
 /// variable that has it in front. `None` when none has, as in a group that does not know it.
 fn asked_for<'a>(name: &str, variables: &[Variable<'a>]) -> Option<Key<'a>> {
     let named = |variable: &&Variable<'a>| {
-        variable
-            .first_key()
-            .is_some_and(|key| key.name == Some(name))
+        let key = variable.first_key();
+        key.is_some_and(|key| key.name == Some(name))
     };
     let mut coordinates = variables.iter().filter(|v| is_coordinate(v.array));
     coordinates
@@ -86,32 +87,23 @@ fn asked_for<'a>(name: &str, variables: &[Variable<'a>]) -> Option<Key<'a>> {
 
 /// The dimension without length that lets the most variables without elements be held.
 fn without_length<'a>(variables: &[Variable<'a>]) -> Option<Key<'a>> {
-    let mut counts: Vec<(Key<'a>, usize)> = Vec::new();
-    let mut places = std::collections::HashMap::new();
-    for variable in variables {
-        let Some(key) = variable.first_key().filter(|key| key.len == 0) else {
-            continue;
-        };
-        if misfit(variable, Some(key)).is_none() {
-            let place = *places.entry(key).or_insert_with(|| {
-                counts.push((key, 0));
-                counts.len() - 1
-            });
-            if let Some((_, count)) = counts.get_mut(place) {
-                *count += 1;
-            }
+    let mut counts: HashMap<Key<'a>, (usize, Reverse<usize>)> = HashMap::new();
+    for (i, variable) in variables.iter().enumerate() {
+        let key = variable.first_key().filter(|key| key.len == 0);
+        if let Some(key) = key.filter(|&key| misfit(variable, Some(key)).is_none()) {
+            counts.entry(key).or_insert((0, Reverse(i))).0 += 1;
         }
     }
-    let most = counts.iter().map(|(_, count)| *count).max()?;
-    let found = counts.into_iter().find(|(_, count)| *count == most);
-    found.map(|(key, _)| key)
+    // The first of those that let as many be held.
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map(|(key, _)| key)
 }
 
 /// Why the variable cannot be in a file with that record dimension.
 fn misfit(variable: &Variable<'_>, record: Option<Key<'_>>) -> Option<FormatError> {
-    let is_record = record.is_some() && variable.first_key() == record;
-    let fixed = variable.keys().skip(usize::from(is_record));
-    if fixed.into_iter().any(|key| key.len == 0) {
+    let is_record = variable.is_along(record);
+    let mut fixed = variable.keys().skip(usize::from(is_record));
+    if fixed.any(|key| key.len == 0) {
         return Some(variable.refused_shape());
     }
     variable.slab(is_record).err()
@@ -128,7 +120,7 @@ fn arrange<'a>(
     variables: &mut Vec<Variable<'a>>,
     record: Option<Key<'a>>,
 ) -> Result<bool, FormatError> {
-    let is_record = |variable: &Variable<'_>| record.is_some() && variable.first_key() == record;
+    let is_record = |variable: &Variable<'_>| variable.is_along(record);
     let mut large = Vec::new();
     for (i, variable) in variables.iter().enumerate() {
         if variable.slab(is_record(variable))? > MOST_CDF2_BYTES {

@@ -14,17 +14,19 @@
 use super::Cdf;
 use super::places::padded;
 use super::variable::{Type, Variable};
+use crate::codec::swap;
 use crate::dtype::Element;
 use crate::error::FormatError;
-use crate::plain::cf::attributes::{exact, of_array, of_group, set};
+use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set};
 use crate::plain::cf::{Attribute, Dimension, Names, Value};
-use crate::plain::{Group, Omitted, too_large};
+use crate::plain::too_large;
 
 /// The longest header, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 const DIMENSION: u32 = 0x0a;
-const VARIABLE: u32 = 0x0b;
+/// The tag of the list of variables.
+pub(super) const VARIABLE: u32 = 0x0b;
 const ATTRIBUTE: u32 = 0x0c;
 
 /// A header, as far as it is written.
@@ -34,16 +36,6 @@ pub(super) struct Header {
     bytes: Vec<u8>,
     /// Where the begin of each variable goes.
     begins_at: Vec<usize>,
-}
-
-/// What the header says of a variable.
-pub(super) struct VariableEntry<'a> {
-    pub(super) name: String,
-    pub(super) variable: &'a Variable<'a>,
-    /// Indices of its dimensions.
-    pub(super) dimensions: &'a [usize],
-    /// Bytes, or those of one record, without padding.
-    pub(super) slab: u64,
 }
 
 impl Header {
@@ -104,28 +96,18 @@ impl Header {
         Ok(())
     }
 
-    /// The attributes of the group.
-    pub(super) fn global_attributes(
+    /// A variable, with the indices of its dimensions, and its bytes or those of one record without padding.
+    pub(super) fn variable(
         &mut self,
-        group: &Group,
-        omitted: &[Omitted],
+        name: &str,
+        variable: &Variable<'_>,
+        dimensions: &[usize],
+        slab: u64,
     ) -> Result<(), FormatError> {
-        // No attribute of a group is of the type of a variable.
-        self.attributes(&of_group(group, omitted), Type::Char)
-    }
-
-    /// Begins the list of `count` variables.
-    pub(super) fn variable_list(&mut self, count: usize) -> Result<(), FormatError> {
-        self.list(VARIABLE, count)
-    }
-
-    /// A variable.
-    pub(super) fn variable(&mut self, entry: &VariableEntry<'_>) -> Result<(), FormatError> {
-        let variable = entry.variable;
         let (code, as_unsigned) = variable.kind.code(self.cdf);
-        self.name(&entry.name)?;
-        self.number(entry.dimensions.len() as u64)?;
-        for &index in entry.dimensions {
+        self.name(name)?;
+        self.number(dimensions.len() as u64)?;
+        for &index in dimensions {
             self.number(index as u64)?;
         }
 
@@ -141,14 +123,14 @@ impl Header {
             Element::Integer(_) if as_unsigned => say("_Unsigned", "true"),
             _ => {}
         }
-        if entry.name != variable.array.name && !variable.array.name.contains('\0') {
+        if name != variable.array.name && !variable.array.name.contains('\0') {
             say("zarr_name", &variable.array.name);
         }
         self.attributes(&attributes, variable.kind)?;
 
         self.push(&u32::from(code).to_be_bytes())?;
         // Readers go by the shape; what CDF-2 has no room for is said to be as much as it has.
-        let bytes = padded(entry.slab).unwrap_or(u64::MAX);
+        let bytes = padded(slab).unwrap_or(u64::MAX);
         match self.cdf {
             Cdf::Two => self.number(bytes.min(u32::MAX.into()))?,
             Cdf::Five => self.number(bytes)?,
@@ -157,7 +139,11 @@ impl Header {
         self.push(&[0; 8])
     }
 
-    fn attributes(&mut self, attributes: &[Attribute], own: Type) -> Result<(), FormatError> {
+    pub(super) fn attributes(
+        &mut self,
+        attributes: &[Attribute],
+        own: Type,
+    ) -> Result<(), FormatError> {
         self.list(ATTRIBUTE, attributes.len())?;
         let mut names = Names::default();
         for attribute in attributes {
@@ -168,66 +154,33 @@ impl Header {
     }
 
     fn value(&mut self, value: &Value, own: Type) -> Result<(), FormatError> {
-        match value {
-            Value::Text(text) => self.values(Type::Char, 1, text.as_bytes()),
-            Value::Floats(values) => self.floats(values),
+        if self.cdf == Cdf::Two
+            && let Some(value) = without_64_bits(value)
+        {
+            return self.value(&value, own);
+        }
+        let (kind, bytes) = match value {
+            Value::Text(text) => (Type::Char, text.clone().into_bytes()),
+            Value::Floats(values) => (Type::Double, bytes_of(values, f64::to_be_bytes)),
             Value::Own(elements) => {
-                let size = own.size();
                 let mut bytes = elements.clone();
-                bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-                self.values(own, size, &bytes)
+                swap(own.size(), &mut bytes);
+                (own, bytes)
             }
-            Value::Integers(values) => {
-                let narrow = values.iter().map(|&value| i32::try_from(value).ok());
-                if let Some(narrow) = narrow.collect::<Option<Vec<i32>>>() {
-                    let bytes = narrow.iter().flat_map(|value| value.to_be_bytes());
-                    return self.values(Type::Int, 4, &bytes.collect::<Vec<u8>>());
-                }
-                let bytes = values.iter().flat_map(|value| value.to_be_bytes());
-                self.wide(Type::Int64, values, &bytes.collect::<Vec<u8>>())
-            }
-            Value::Unsigned(values) => {
-                let bytes = values.iter().flat_map(|value| value.to_be_bytes());
-                self.wide(Type::UInt64, values, &bytes.collect::<Vec<u8>>())
-            }
-        }
-    }
-
-    /// Integers of 64 bits, which are `bytes`. CDF-2 has none: floats if they are exact as such,
-    /// else their JSON.
-    fn wide<T>(&mut self, kind: Type, values: &[T], bytes: &[u8]) -> Result<(), FormatError>
-    where
-        T: Copy + Into<i128> + ToString,
-    {
-        if self.cdf == Cdf::Five {
-            return self.values(kind, 8, bytes);
-        }
-        let floats = values.iter().map(|&value| exact(value.into()));
-        if let Some(floats) = floats.collect::<Option<Vec<f64>>>() {
-            return self.floats(&floats);
-        }
-        let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
-        let text = match texts.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(",")),
+            Value::Integers(values) => match narrow(values) {
+                Some(values) => (Type::Int, bytes_of(&values, i32::to_be_bytes)),
+                None => (Type::Int64, bytes_of(values, i64::to_be_bytes)),
+            },
+            Value::Unsigned(values) => (Type::UInt64, bytes_of(values, u64::to_be_bytes)),
         };
-        self.values(Type::Char, 1, text.as_bytes())
-    }
-
-    fn floats(&mut self, values: &[f64]) -> Result<(), FormatError> {
-        let bytes = values.iter().flat_map(|value| value.to_be_bytes());
-        self.values(Type::Double, 8, &bytes.collect::<Vec<u8>>())
-    }
-
-    /// Values of an attribute, of `size` bytes each, which are `bytes`.
-    fn values(&mut self, kind: Type, size: usize, bytes: &[u8]) -> Result<(), FormatError> {
         let (code, _) = kind.code(self.cdf);
         self.push(&u32::from(code).to_be_bytes())?;
-        self.number((bytes.len() / size) as u64)?;
-        self.push_padded(bytes)
+        self.number((bytes.len() / kind.size()) as u64)?;
+        self.push_padded(&bytes)
     }
 
-    fn list(&mut self, tag: u32, count: usize) -> Result<(), FormatError> {
+    /// Begins a list of `count` entries.
+    pub(super) fn list(&mut self, tag: u32, count: usize) -> Result<(), FormatError> {
         let tag = if count == 0 { 0 } else { tag };
         self.push(&tag.to_be_bytes())?;
         self.number(count as u64)
@@ -253,4 +206,25 @@ impl Header {
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
+}
+
+/// What stands for integers of 64 bits, of which CDF-2 has none: floats if they are exact as such, else
+/// their JSON. `None` of other values.
+fn without_64_bits(value: &Value) -> Option<Value> {
+    let integers: Vec<i128> = match value {
+        Value::Integers(values) if narrow(values).is_none() => {
+            values.iter().map(|&value| value.into()).collect()
+        }
+        Value::Unsigned(values) => values.iter().map(|&value| value.into()).collect(),
+        _ => return None,
+    };
+    let floats = integers.iter().map(|&value| exact(value));
+    if let Some(floats) = floats.collect() {
+        return Some(Value::Floats(floats));
+    }
+    let texts: Vec<String> = integers.iter().map(ToString::to_string).collect();
+    Some(Value::Text(match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(",")),
+    }))
 }

@@ -46,24 +46,10 @@ impl Places {
 
 fn places(header_len: u64, slots: &[Slot], n_records: u64) -> Option<Places> {
     let mut begins = vec![0; slots.len()];
-    let mut at = header_len;
+    let n_record_variables = slots.iter().filter(|slot| slot.is_record).count();
+    let (mut end, mut record_len) = (header_len, 0_u64);
     // The header counts as large.
     let mut alone = true;
-    for (slot, begin) in slots.iter().zip(&mut begins) {
-        if !slot.is_record {
-            *begin = next(at, slot.slab, &mut alone)?;
-            at = begin.checked_add(padded(slot.slab)?)?;
-        }
-    }
-    let n_record_variables = slots.iter().filter(|slot| slot.is_record).count();
-    if n_record_variables == 0 {
-        return Some(Places {
-            begins,
-            record_len: 0,
-            end: at,
-        });
-    }
-    let mut record_len = 0_u64;
     for (slot, begin) in slots.iter().zip(&mut begins) {
         if slot.is_record {
             *begin = record_len;
@@ -73,19 +59,25 @@ fn places(header_len: u64, slots: &[Slot], n_records: u64) -> Option<Places> {
                 _ => padded(slot.slab)?,
             };
             record_len = record_len.checked_add(len)?;
+        } else {
+            *begin = next(end, slot.slab, &mut alone)?;
+            end = begin.checked_add(padded(slot.slab)?)?;
         }
     }
-    let all = record_len.checked_mul(n_records)?;
-    let first = next(at, all, &mut alone)?;
-    for (slot, begin) in slots.iter().zip(&mut begins) {
-        if slot.is_record {
-            *begin = first.checked_add(*begin)?;
+    if n_record_variables > 0 {
+        let all = record_len.checked_mul(n_records)?;
+        let first = next(end, all, &mut alone)?;
+        for (slot, begin) in slots.iter().zip(&mut begins) {
+            if slot.is_record {
+                *begin = first.checked_add(*begin)?;
+            }
         }
+        end = first.checked_add(all)?;
     }
     Some(Places {
         begins,
         record_len,
-        end: first.checked_add(all)?,
+        end,
     })
 }
 

@@ -139,6 +139,11 @@ impl<'a> Variable<'a> {
         self.outer_keys().next()
     }
 
+    /// Whether its first dimension is `record`, that of the records.
+    pub(super) fn is_along(&self, record: Option<Key<'_>>) -> bool {
+        record.is_some() && self.first_key() == record
+    }
+
     /// Bytes of all of it, or of one record of it, without padding.
     pub(super) fn slab(&self, is_record: bool) -> Result<u64, FormatError> {
         if !is_record {

@@ -14,7 +14,7 @@
 //! | `t c z y x` | `x y z c t`, and a remark |
 //! | `y x c` | `c x y`, and a remark |
 
-use super::super::axes::AxisKind;
+use super::super::axes::{Axis, AxisKind};
 use super::super::{Array, FileFormat};
 use crate::error::FormatError;
 
@@ -25,7 +25,8 @@ const MOST: usize = 7;
 #[derive(Debug)]
 pub(super) struct Dims {
     places: [Option<usize>; MOST],
-    lengths: Vec<u64>,
+    /// Lengths of those that count, 1 to 7.
+    pub(super) lengths: Vec<u64>,
 }
 
 impl Dims {
@@ -82,21 +83,16 @@ impl Dims {
         })
     }
 
-    /// Lengths of those that count, 1 to 7.
-    pub(super) fn lengths(&self) -> Vec<u64> {
-        self.lengths.clone()
-    }
-
-    /// The axis that is dimension `index + 1`.
-    pub(super) fn axis(&self, index: usize) -> Option<usize> {
-        self.places.get(index).copied().flatten()
+    /// The axis of `array` that is dimension `index + 1`.
+    pub(super) fn axis<'a>(&self, array: &'a Array, index: usize) -> Option<&'a Axis> {
+        array.axes.get((*self.places.get(index)?)?)
     }
 
     /// Which dimensions are not what `NIfTI` takes them for.
     pub(super) fn remark(&self, array: &Array) -> Option<String> {
         let mut remarks = Vec::new();
-        for (index, place) in self.places.iter().enumerate() {
-            let Some(axis) = place.and_then(|axis| array.axes.get(axis)) else {
+        for index in 0..MOST {
+            let Some(axis) = self.axis(array, index) else {
                 continue;
             };
             let is_right = match axis.kind {
@@ -115,16 +111,6 @@ impl Dims {
             }
         }
         (!remarks.is_empty()).then(|| remarks.join(" "))
-    }
-}
-
-impl IntoIterator for &Dims {
-    type Item = Option<usize>;
-    type IntoIter = std::array::IntoIter<Option<usize>, MOST>;
-
-    /// The axis of each dimension.
-    fn into_iter(self) -> Self::IntoIter {
-        self.places.into_iter()
     }
 }
 

@@ -27,12 +27,8 @@ impl Place {
             spacings: [1.0; 7],
             ..Place::default()
         };
-        let axes: Vec<Option<&Axis>> = dims
-            .into_iter()
-            .map(|axis| axis.and_then(|axis| array.axes.get(axis)))
-            .collect();
-        place.set_space(axes.get(..3).unwrap_or_default());
-        if let Some(time) = dims.axis(3).and_then(|axis| array.axes.get(axis)) {
+        place.set_space([0, 1, 2].map(|index| dims.axis(array, index)));
+        if let Some(time) = dims.axis(array, 3) {
             place.set_time(time);
         }
         place
@@ -43,10 +39,10 @@ impl Place {
         self.is_lost.then(|| "voxel sizes left out".to_owned())
     }
 
-    fn set_space(&mut self, axes: &[Option<&Axis>]) {
+    fn set_space(&mut self, axes: [Option<&Axis>; 3]) {
         let is_space = |axis: &&Axis| axis.spacing.is_some() && axis.kind == AxisKind::Space;
         let known: Vec<(usize, &Axis)> = axes
-            .iter()
+            .into_iter()
             .enumerate()
             .filter_map(|(i, axis)| Some((i, axis.filter(is_space)?)))
             .collect();
