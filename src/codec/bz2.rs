@@ -28,12 +28,8 @@ impl Decoder for Decompress {
         }
     }
 
-    fn total_in(&self) -> u64 {
-        Decompress::total_in(self)
-    }
-
-    fn total_out(&self) -> u64 {
-        Decompress::total_out(self)
+    fn totals(&self) -> [u64; 2] {
+        [self.total_in(), self.total_out()]
     }
 }
 
@@ -44,7 +40,9 @@ impl Decoder for Decompress {
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
     /// Half the memory for half the speed: not here.
     const SMALL: bool = false;
-    stream::undo_each("bz2", || Decompress::new(SMALL), encoded, out)
+    stream::undo_each(encoded, out, |rest, free| {
+        stream::undo("bz2", &mut Decompress::new(SMALL), rest, free)
+    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 mod library;
 
 use flate2::{Decompress, FlushDecompress, Status};
-use library::{Inflated, Wrapping, inflate};
+use library::{Wrapping, inflate};
 
 use super::{
     bytes_to_bytes::Undone,
@@ -30,23 +30,12 @@ pub(super) const STATE_BYTES: u64 = 128 << 10;
 
 impl Decoder for Decompress {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
-        /// Lengths that any backend can count in 32 bits.
-        const MOST: usize = 1 << 30;
-        let input = input.get(..MOST).unwrap_or(input);
-        let room = out.len().min(MOST);
-        let out = out.get_mut(..room).unwrap_or_default();
-        match self.decompress(input, out, FlushDecompress::None) {
-            Ok(status) => Ok(status == Status::StreamEnd),
-            Err(error) => Err(error.to_string()),
-        }
+        let status = self.decompress(input, out, FlushDecompress::None);
+        Ok(status.map_err(|error| error.to_string())? == Status::StreamEnd)
     }
 
-    fn total_in(&self) -> u64 {
-        Decompress::total_in(self)
-    }
-
-    fn total_out(&self) -> u64 {
-        Decompress::total_out(self)
+    fn totals(&self) -> [u64; 2] {
+        [self.total_in(), self.total_out()]
     }
 }
 
@@ -56,30 +45,12 @@ impl Decoder for Decompress {
 /// Not a sequence of whole and correct members.
 pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
     const WINDOW_BITS: u8 = 15;
-    let mut rest = encoded;
-    let mut total = 0;
-    loop {
-        let free = out.get_mut(total..).unwrap_or_default();
+    stream::undo_each(encoded, out, |rest, free| {
         if has_header_checksum(rest) {
-            let new_decoder = || Decompress::new_gzip(WINDOW_BITS);
-            return Ok(match stream::undo_each("gzip", new_decoder, rest, free)? {
-                Undone::Whole(n) => Undone::Whole(total + n),
-                Undone::Overflow => Undone::Overflow,
-            });
+            return stream::undo("gzip", &mut Decompress::new_gzip(WINDOW_BITS), rest, free);
         }
-        match inflate(Wrapping::Gzip, rest, free) {
-            Inflated::Whole { read, written } => {
-                total += written;
-                rest = rest.get(read..).unwrap_or_default();
-            }
-            Inflated::Overflow => return Ok(Undone::Overflow),
-            Inflated::Damaged => return Err(refused("gzip", "damaged or cut short")),
-            Inflated::OutOfMemory => return Err(refused("gzip", "out of memory")),
-        }
-        if rest.is_empty() {
-            return Ok(Undone::Whole(total));
-        }
-    }
+        inflate(Wrapping::Gzip, rest, free).map_err(|problem| FormatError::encoded("gzip", problem))
+    })
 }
 
 /// Whether the header of a gzip member has a checksum of its own.
@@ -92,17 +63,10 @@ fn has_header_checksum(member: &[u8]) -> bool {
 ///
 /// # Errors
 /// Not one whole and correct stream, or bytes follow it.
-pub(super) fn undo_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    match inflate(Wrapping::Zlib, encoded, out) {
-        Inflated::Whole { read, written } if read == encoded.len() => Ok(Undone::Whole(written)),
-        Inflated::Whole { read, .. } => {
-            let problem = format!("{} bytes after the end", encoded.len() - read);
-            Err(refused("zlib", problem))
-        }
-        Inflated::Overflow => Ok(Undone::Overflow),
-        Inflated::Damaged => Err(refused("zlib", "damaged or cut short")),
-        Inflated::OutOfMemory => Err(refused("zlib", "out of memory")),
-    }
+pub(super) fn undo_zlib(mut encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    let undone = inflate(Wrapping::Zlib, &mut encoded, out);
+    let undone = undone.map_err(|problem| FormatError::encoded("zlib", problem))?;
+    stream::expect_end("zlib", undone, encoded)
 }
 
 /// Decodes a gzip value or a zlib stream, whichever it is, into the beginning of `out`.
@@ -118,12 +82,11 @@ pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone
         {
             undo_zlib(encoded, out)
         }
-        _ => Err(refused("gzip", "begins neither as gzip nor as zlib")),
+        _ => Err(FormatError::encoded(
+            "gzip",
+            "begins neither as gzip nor as zlib",
+        )),
     }
-}
-
-fn refused(codec: &'static str, problem: impl Into<String>) -> FormatError {
-    FormatError::encoded(codec, problem)
 }
 
 #[cfg(test)]

@@ -88,18 +88,12 @@ pub enum LzmaArchitecture {
 
 impl Decoder for Stream {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
-        match self.process(input, out, Action::Finish) {
-            Ok(status) => Ok(status == Status::StreamEnd),
-            Err(error) => Err(message(error)),
-        }
+        let status = self.process(input, out, Action::Finish).map_err(message)?;
+        Ok(status == Status::StreamEnd)
     }
 
-    fn total_in(&self) -> u64 {
-        Stream::total_in(self)
-    }
-
-    fn total_out(&self) -> u64 {
-        Stream::total_out(self)
+    fn totals(&self) -> [u64; 2] {
+        [self.total_in(), self.total_out()]
     }
 }
 
@@ -116,15 +110,14 @@ impl Lzma {
     /// Not whole and correct, or filters that do not go together.
     pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
         let window = window(out.len());
-        let (mut decoder, encoded) = match self {
-            Lzma::Xz => {
-                let decoder = Stream::new_stream_decoder(MEMORY_LIMIT, CONCATENATED);
-                (decoder.map_err(refused)?, encoded)
-            }
-            Lzma::Alone => alone_decoder(window, encoded)?,
-            Lzma::Raw(filters) => (raw_decoder(window, filters).map_err(refused)?, encoded),
+        let mut rest = encoded;
+        let mut decoder = match self {
+            Lzma::Xz => Stream::new_stream_decoder(MEMORY_LIMIT, CONCATENATED).map_err(refused)?,
+            Lzma::Alone => alone_decoder(window, &mut rest)?,
+            Lzma::Raw(filters) => raw_decoder(window, filters).map_err(refused)?,
         };
-        stream::undo_one(NAME, &mut decoder, encoded, out)
+        let undone = stream::undo(NAME, &mut decoder, &mut rest, out)?;
+        stream::expect_end(NAME, undone, rest)
     }
 }
 
@@ -137,26 +130,26 @@ fn window(length: usize) -> u32 {
         .saturating_add(HELD_BACK)
 }
 
-/// A decoder that has read the header of a `.lzma` file, with `window` for its dictionary size,
-/// and what follows the header.
+/// A decoder that has read the header of the `.lzma` file in `rest` and taken it off, with
+/// `window` for its dictionary size.
 ///
 /// ```text
 /// 0            1                 5                13
 /// | properties | dictionary size | decoded length | stream ...
 /// ```
-fn alone_decoder(window: u32, encoded: &[u8]) -> Result<(Stream, &[u8]), FormatError> {
-    let too_short = || FormatError::encoded(NAME, "cut short");
-    let (&[properties], rest) = encoded.split_first_chunk().ok_or_else(too_short)?;
-    let (&dictionary_size, rest) = rest.split_first_chunk().ok_or_else(too_short)?;
-    let (length, rest) = rest.split_first_chunk::<8>().ok_or_else(too_short)?;
-    let window = window.min(u32::from_le_bytes(dictionary_size));
+fn alone_decoder(window: u32, rest: &mut &[u8]) -> Result<Stream, FormatError> {
+    let (&[properties, s0, s1, s2, s3, ref length @ ..], stream) =
+        rest.split_first_chunk::<13>()
+            .ok_or_else(|| FormatError::encoded(NAME, "cut short"))?;
+    *rest = stream;
+    let window = window.min(u32::from_le_bytes([s0, s1, s2, s3]));
     let header = [&[properties], &window.to_le_bytes()[..], length].concat();
     let mut decoder = Stream::new_lzma_decoder(u64::MAX).map_err(refused)?;
     // Without room for output it would not read; the header gives none.
     decoder
         .process(&header, &mut [0], Action::Run)
         .map_err(refused)?;
-    Ok((decoder, rest))
+    Ok(decoder)
 }
 
 fn raw_decoder(window: u32, filters: &[LzmaFilter]) -> Result<Stream, Error> {
@@ -165,17 +158,15 @@ fn raw_decoder(window: u32, filters: &[LzmaFilter]) -> Result<Stream, Error> {
         match *filter {
             LzmaFilter::Lzma1 { lc, lp, pb } => {
                 let mut options = LzmaOptions::new();
-                options.dict_size(window);
                 options
+                    .dict_size(window)
                     .literal_context_bits(lc)
                     .literal_position_bits(lp)
                     .position_bits(pb);
                 chain.lzma1(&options);
             }
             LzmaFilter::Lzma2 => {
-                let mut options = LzmaOptions::new();
-                options.dict_size(window);
-                chain.lzma2(&options);
+                chain.lzma2(LzmaOptions::new().dict_size(window));
             }
             LzmaFilter::Delta { dist } => {
                 let less_one = dist.checked_sub(1).and_then(|n| u8::try_from(n).ok());

@@ -15,28 +15,25 @@ pub(super) trait Decoder {
     /// What is wrong with the stream, in words.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String>;
 
-    /// Bytes taken by all steps so far.
-    fn total_in(&self) -> u64;
-
-    /// Bytes written by all steps so far.
-    fn total_out(&self) -> u64;
+    /// Bytes taken and bytes written by all steps so far.
+    fn totals(&self) -> [u64; 2];
 }
 
-/// Decodes streams of `codec`, one after the other, into the beginning of `out`.
+/// Decodes members one after the other into the beginning of `out`: `undo` decodes the first of
+/// them, and takes it off its input.
 ///
 /// # Errors
-/// Not a sequence of whole and correct streams.
-pub(super) fn undo_each<D: Decoder>(
-    codec: &'static str,
-    new_decoder: impl Fn() -> D,
+/// Not a sequence of whole and correct members.
+pub(super) fn undo_each(
     encoded: &[u8],
     out: &mut [u8],
+    mut undo: impl FnMut(&mut &[u8], &mut [u8]) -> Result<Undone, FormatError>,
 ) -> Result<Undone, FormatError> {
     let mut rest = encoded;
     let mut written = 0;
     loop {
         let free = out.get_mut(written..).unwrap_or_default();
-        match undo(codec, &mut new_decoder(), &mut rest, free)? {
+        match undo(&mut rest, free)? {
             Undone::Overflow => return Ok(Undone::Overflow),
             Undone::Whole(n) => written += n,
         }
@@ -46,27 +43,27 @@ pub(super) fn undo_each<D: Decoder>(
     }
 }
 
-/// Decodes a single stream of `codec` into the beginning of `out`.
+/// Says what was `undone`, provided that the `rest` behind the only stream of `codec` is empty.
 ///
 /// # Errors
-/// Not one whole and correct stream, or bytes follow it.
-pub(super) fn undo_one(
+/// Bytes follow the stream.
+pub(super) fn expect_end(
     codec: &'static str,
-    decoder: &mut impl Decoder,
-    encoded: &[u8],
-    out: &mut [u8],
+    undone: Undone,
+    rest: &[u8],
 ) -> Result<Undone, FormatError> {
-    let mut rest = encoded;
-    let undone = undo(codec, decoder, &mut rest, out)?;
-    if matches!(undone, Undone::Whole(_)) && !rest.is_empty() {
-        let problem = format!("{} bytes after the end", rest.len());
-        return Err(FormatError::encoded(codec, problem));
+    if undone == Undone::Overflow || rest.is_empty() {
+        return Ok(undone);
     }
-    Ok(undone)
+    let problem = format!("{} bytes after the end", rest.len());
+    Err(FormatError::encoded(codec, problem))
 }
 
-/// Decodes up to the end of a stream, and takes it off `input`.
-fn undo(
+/// Decodes up to the end of a stream of `codec`, and takes it off `input`.
+///
+/// # Errors
+/// Not a whole and correct stream.
+pub(super) fn undo(
     codec: &'static str,
     decoder: &mut impl Decoder,
     input: &mut &[u8],
@@ -79,38 +76,25 @@ fn undo(
         // its checksum left.
         let full = free.is_empty();
         let mut probe = [0];
-        let (n, ended) = step(codec, decoder, input, if full { &mut probe } else { free })?;
+        let [read_before, written_before] = decoder.totals();
+        let ended = decoder
+            .step(input, if full { &mut probe } else { free })
+            .map_err(|problem| FormatError::encoded(codec, problem))?;
+        let [read, n] = decoder.totals();
+        let [read, n] = [read - read_before, n - written_before]
+            .map(|n| usize::try_from(n).expect("a step is no longer than its buffers"));
+        *input = input.get(read..).unwrap_or_default();
+        written += n;
         if full && n > 0 {
             return Ok(Undone::Overflow);
         }
-        written += n;
         if ended {
             return Ok(Undone::Whole(written));
         }
+        if read == 0 && n == 0 {
+            return Err(FormatError::encoded(codec, "cut short"));
+        }
     }
-}
-
-/// Decodes what fits; returns the number of bytes and whether the stream has ended.
-fn step(
-    codec: &'static str,
-    decoder: &mut impl Decoder,
-    input: &mut &[u8],
-    out: &mut [u8],
-) -> Result<(usize, bool), FormatError> {
-    let (read, written) = (decoder.total_in(), decoder.total_out());
-    let ended = decoder
-        .step(input, out)
-        .map_err(|problem| FormatError::encoded(codec, problem))?;
-    let advanced = |now: u64, before: u64| {
-        usize::try_from(now - before).expect("a step is no longer than its buffers")
-    };
-    let read = advanced(decoder.total_in(), read);
-    let written = advanced(decoder.total_out(), written);
-    *input = input.get(read..).unwrap_or_default();
-    if !ended && read == 0 && written == 0 {
-        return Err(FormatError::encoded(codec, "cut short"));
-    }
-    Ok((written, ended))
 }
 
 /// What every codec made of streams must do.

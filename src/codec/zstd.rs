@@ -15,7 +15,7 @@ use std::cell::RefCell;
 
 use zstd_safe::DCtx;
 
-use super::bytes_to_bytes::Undone;
+use super::{bytes_to_bytes::Undone, stream};
 use crate::error::FormatError;
 
 const NAME: &str = "zstd";
@@ -28,13 +28,30 @@ pub(super) const STATE_BYTES: u64 = 256 << 10;
 /// # Errors
 /// Not a sequence of whole and correct frames.
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    with_context(|context| undo_frames(context, encoded, out))
-        .unwrap_or_else(|| Err(refused("out of memory")))
+    let undone = with_context(|context| {
+        stream::undo_each(encoded, out, |rest, free| {
+            let at = encoded.len() - rest.len();
+            let magic = magic_of(rest).ok_or_else(|| refused(format!("no frame at byte {at}")))?;
+            let (frame, after) = split_frame(rest)?;
+            *rest = after;
+            if magic != DATA {
+                return Ok(Undone::Whole(0));
+            }
+            match context.decompress(free, frame) {
+                Ok(n) => Ok(Undone::Whole(n)),
+                Err(code) if is_overflow(code) => Ok(Undone::Overflow),
+                Err(code) => Err(refused(zstd_safe::get_error_name(code))),
+            }
+        })
+    });
+    undone.unwrap_or_else(|| Err(refused("out of memory")))
 }
 
 /// Decodes exactly one frame of data to all of `out`; `None` for anything else.
 pub(super) fn undo_frame(frame: &[u8], out: &mut [u8]) -> Option<()> {
-    is_one_frame(frame).then_some(())?;
+    let is_one = magic_of(frame) == Some(DATA)
+        && matches!(split_frame(frame), Ok((_, after)) if after.is_empty());
+    is_one.then_some(())?;
     let written = with_context(|context| context.decompress(out, frame))?;
     (written == Ok(out.len())).then_some(())
 }
@@ -52,53 +69,14 @@ fn with_context<T>(decode: impl FnOnce(&mut DCtx<'static>) -> T) -> Option<T> {
     })
 }
 
-fn undo_frames(
-    context: &mut DCtx<'static>,
-    encoded: &[u8],
-    out: &mut [u8],
-) -> Result<Undone, FormatError> {
-    let mut rest = encoded;
-    let mut written = 0;
-    loop {
-        let kind = FrameKind::of(rest)
-            .ok_or_else(|| refused(format!("no frame at byte {}", encoded.len() - rest.len())))?;
-        let (frame, after) = split_frame(rest)?;
-        if kind == FrameKind::Data {
-            let free = out.get_mut(written..).unwrap_or_default();
-            match context.decompress(free, frame) {
-                Ok(n) => written += n,
-                Err(code) if is_overflow(code) => return Ok(Undone::Overflow),
-                Err(code) => return Err(refused(zstd_safe::get_error_name(code))),
-            }
-        }
-        if after.is_empty() {
-            return Ok(Undone::Whole(written));
-        }
-        rest = after;
-    }
-}
+/// The number that a frame of data begins with.
+const DATA: u32 = 0xFD2F_B528;
 
-/// Whether `bytes` are exactly one frame of data.
-fn is_one_frame(bytes: &[u8]) -> bool {
-    FrameKind::of(bytes) == Some(FrameKind::Data)
-        && matches!(split_frame(bytes), Ok((_, after)) if after.is_empty())
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FrameKind {
-    Data,
-    Skippable,
-}
-
-impl FrameKind {
-    /// What begins here; `None` for anything else, older formats included.
-    fn of(bytes: &[u8]) -> Option<FrameKind> {
-        match u32::from_le_bytes(*bytes.first_chunk()?) {
-            0xFD2F_B528 => Some(FrameKind::Data),
-            0x184D_2A50..=0x184D_2A5F => Some(FrameKind::Skippable),
-            _ => None,
-        }
-    }
+/// The number that the frame here begins with: [`DATA`], or that of a skippable frame; `None` for
+/// anything else, older formats included.
+fn magic_of(bytes: &[u8]) -> Option<u32> {
+    let magic = u32::from_le_bytes(*bytes.first_chunk()?);
+    matches!(magic, DATA | 0x184D_2A50..=0x184D_2A5F).then_some(magic)
 }
 
 /// The frame that `bytes` begin with, and what follows it.

@@ -17,6 +17,8 @@ use libdeflate_sys::{
     libdeflate_zlib_decompress_ex,
 };
 
+use crate::codec::bytes_to_bytes::Undone;
+
 /// What a stream is wrapped in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrapping {
@@ -26,26 +28,16 @@ pub(super) enum Wrapping {
     Zlib,
 }
 
-/// What became of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inflated {
-    /// Decoded, its checksum verified.
-    Whole {
-        /// Bytes of the stream, wrapping included.
-        read: usize,
-        /// Bytes decoded.
-        written: usize,
-    },
-    /// It decodes to more than there is room for.
-    Overflow,
-    /// Cut short, or not as its format has it.
-    Damaged,
-    /// No memory for the tables.
-    OutOfMemory,
-}
-
-/// Decodes the stream that `encoded` begins with into the beginning of `out`.
-pub(super) fn inflate(wrapping: Wrapping, encoded: &[u8], out: &mut [u8]) -> Inflated {
+/// Decodes the stream that `encoded` begins with into the beginning of `out`, verifies its
+/// checksum, and takes it off `encoded`.
+///
+/// # Errors
+/// In words: cut short, not as its format has it, or no memory for the tables.
+pub(super) fn inflate(
+    wrapping: Wrapping,
+    encoded: &mut &[u8],
+    out: &mut [u8],
+) -> Result<Undone, &'static str> {
     thread_local! {
         static INFLATER: RefCell<Option<Inflater>> = const { RefCell::new(None) };
     }
@@ -53,10 +45,8 @@ pub(super) fn inflate(wrapping: Wrapping, encoded: &[u8], out: &mut [u8]) -> Inf
         if inflater.is_none() {
             *inflater = Inflater::new();
         }
-        match inflater {
-            Some(inflater) => inflater.inflate(wrapping, encoded, out),
-            None => Inflated::OutOfMemory,
-        }
+        let inflater = inflater.as_mut().ok_or("out of memory")?;
+        inflater.inflate(wrapping, encoded, out)
     })
 }
 
@@ -69,7 +59,12 @@ impl Inflater {
         NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Inflater)
     }
 
-    fn inflate(&mut self, wrapping: Wrapping, encoded: &[u8], out: &mut [u8]) -> Inflated {
+    fn inflate(
+        &mut self,
+        wrapping: Wrapping,
+        encoded: &mut &[u8],
+        out: &mut [u8],
+    ) -> Result<Undone, &'static str> {
         let (mut read, mut written) = (0, 0);
         let decode = match wrapping {
             Wrapping::Gzip => libdeflate_gzip_decompress_ex,
@@ -90,9 +85,12 @@ impl Inflater {
         };
         #[expect(non_upper_case_globals, reason = "names of the library")]
         match verdict {
-            libdeflate_result_LIBDEFLATE_SUCCESS => Inflated::Whole { read, written },
-            libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Inflated::Overflow,
-            _ => Inflated::Damaged,
+            libdeflate_result_LIBDEFLATE_SUCCESS => {
+                *encoded = encoded.get(read..).unwrap_or_default();
+                Ok(Undone::Whole(written))
+            }
+            libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Ok(Undone::Overflow),
+            _ => Err("damaged or cut short"),
         }
     }
 }
