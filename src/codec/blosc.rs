@@ -86,34 +86,25 @@ const FLAG_NOT_SPLIT: u8 = 1 << 4;
 impl Header {
     /// The header that `encoded` begins with, of which there are `encoded_len` bytes.
     fn parse(encoded: &[u8], encoded_len: usize) -> Result<Header, FormatError> {
-        let header = encoded
-            .first_chunk::<HEADER_LEN>()
-            .ok_or_else(|| refused(format!("{encoded_len} bytes, too short for a header")))?;
-        let &[
-            version,
-            inner_version,
-            flags,
-            typesize,
-            n0,
-            n1,
-            n2,
-            n3,
-            b0,
-            b1,
-            b2,
-            b3,
-            c0,
-            c1,
-            c2,
-            c3,
-        ] = header;
+        let Some(
+            &[
+                [version, inner_version, flags, typesize],
+                nbytes,
+                blocksize,
+                cbytes,
+            ],
+        ) = encoded.as_chunks().0.first_chunk()
+        else {
+            let problem = format!("{encoded_len} bytes, too short for a header");
+            return Err(refused(problem));
+        };
         let header = Header {
             inner_version,
             flags,
             typesize: usize::from(typesize),
-            nbytes: length_of([n0, n1, n2, n3]).ok_or_else(|| refused("length over 2 GiB"))?,
-            blocksize: length_of([b0, b1, b2, b3]).ok_or_else(|| refused("block over 2 GiB"))?,
-            cbytes: length_of([c0, c1, c2, c3]).ok_or_else(|| refused("size over 2 GiB"))?,
+            nbytes: length_of(nbytes).ok_or_else(|| refused("length over 2 GiB"))?,
+            blocksize: length_of(blocksize).ok_or_else(|| refused("block over 2 GiB"))?,
+            cbytes: length_of(cbytes).ok_or_else(|| refused("size over 2 GiB"))?,
         };
         let problem = if version != 2 {
             format!("version {version}, expected 2")
@@ -143,57 +134,9 @@ impl Header {
     }
 }
 
-/// Where each block begins.
-fn starts_of(header: Header, bytes: &[u8]) -> Result<&[[u8; 4]], FormatError> {
-    let starts = bytes.get(HEADER_LEN..).unwrap_or_default();
-    let n_blocks = header.nbytes.div_ceil(header.blocksize);
-    starts
-        .as_chunks()
-        .0
-        .get(..n_blocks)
-        .ok_or_else(|| refused(format!("{n_blocks} blocks do not fit")))
-}
-
-/// What begins where a block does.
-fn from_start(bytes: &[u8], start: [u8; 4]) -> Option<&[u8]> {
-    bytes.get(length_of(start)?..)
-}
-
-/// Calls `each` with the splits of the block of `length` decoded bytes that `from` begins with,
-/// and the decoded length of each; `None` when anything is wrong.
-fn follow_splits(
-    header: Header,
-    length: usize,
-    from: &[u8],
-    mut each: impl FnMut(usize, &[u8]) -> Option<()>,
-) -> Option<()> {
-    let splits = header.splits(length);
-    // A remainder would stay unwritten.
-    length.is_multiple_of(splits).then_some(())?;
-    let mut rest = from;
-    for _ in 0..splits {
-        let (stored, after) = rest.split_first_chunk()?;
-        let (split, after) = after.split_at_checked(length_of(*stored)?)?;
-        each(length / splits, split)?;
-        rest = after;
-    }
-    Some(())
-}
-
-/// Whether an encoder may have made `split` out of `length` bytes. None makes it longer (snappy
-/// comes nearest), and blocks may share their bytes: what is read is thus no more than about
-/// what is decoded.
-fn is_plausible(length: usize, split: &[u8]) -> bool {
-    split.len() <= length + length / 6 + 64
-}
-
 /// A length, which is an `i32`; `None` when it is negative.
 fn length_of(bytes: [u8; 4]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(bytes)).ok()
-}
-
-fn damaged(block: usize) -> FormatError {
-    refused(format!("block {block} is damaged"))
 }
 
 fn refused(problem: impl Into<String>) -> FormatError {

@@ -10,9 +10,7 @@
 
 use std::cell::RefCell;
 
-use super::{
-    Header, blosclz, damaged, follow_splits, from_start, is_plausible, refused, snappy, starts_of,
-};
+use super::{HEADER_LEN, Header, blosclz, length_of, refused, snappy};
 use crate::{
     buffers::zeroed,
     codec::{
@@ -27,47 +25,39 @@ use crate::{
 /// Scratch that a thread keeps for the next buffer.
 const KEPT_BYTES: usize = 512 << 10;
 
-/// What splits are compressed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inner {
-    BloscLz,
-    Lz4,
-    Snappy,
-    Zlib,
-    Zstd,
-}
+/// Decodes a split to all of the output; `None` when it is not exactly that long.
+type UndoSplit = fn(&[u8], &mut [u8]) -> Option<()>;
 
-/// How the bytes of a block are put in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shuffle {
-    None,
-    Bytes,
-    Bits,
-}
+/// Puts the bytes of elements of so many bytes in order.
+type Unshuffle = fn(usize, &[u8], &mut [u8]);
 
 impl Header {
-    /// `None` when it is an unknown one.
-    fn inner(&self) -> Option<Inner> {
+    /// The decoder of splits; `None` when the compressor is an unknown one.
+    fn decoder(&self) -> Option<UndoSplit> {
         match (self.flags >> 5, self.inner_version) {
-            (0, 1) => Some(Inner::BloscLz),
-            (1, 1) => Some(Inner::Lz4),
-            (2, 1) => Some(Inner::Snappy),
-            (3, 1) => Some(Inner::Zlib),
-            (4, 1) => Some(Inner::Zstd),
+            (0, 1) => Some(blosclz::undo),
+            (1, 1) => Some(lz4::undo_block),
+            (2, 1) => Some(snappy::undo),
+            (3, 1) => Some(|split, out| {
+                let undone = deflate::undo_zlib(split, out);
+                (undone == Ok(Undone::Whole(out.len()))).then_some(())
+            }),
+            (4, 1) => Some(zstd::undo_frame),
             _ => None,
         }
     }
 
-    /// The shuffle of a block of `length` bytes, as `blosc_d` has it.
-    fn shuffle(&self, length: usize) -> Shuffle {
+    /// What undoes the shuffle of a block of `length` bytes, as `blosc_d` has it; `None` when the
+    /// block is not shuffled.
+    fn unshuffle(&self, length: usize) -> Option<Unshuffle> {
         const FLAG_SHUFFLE: u8 = 1;
         const FLAG_BITSHUFFLE: u8 = 1 << 2;
         if self.flags & FLAG_SHUFFLE != 0 && self.typesize > 1 {
-            Shuffle::Bytes
+            Some(unshuffle_bytes)
         } else if self.flags & FLAG_BITSHUFFLE != 0 && length >= self.typesize {
-            Shuffle::Bits
+            Some(unshuffle_bits)
         } else {
-            Shuffle::None
+            None
         }
     }
 }
@@ -80,20 +70,26 @@ pub(super) fn decode(header: Header, bytes: &[u8], out: &mut [u8]) -> Result<(),
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    let inner = header
-        .inner()
+    let undo_split = header
+        .decoder()
         .ok_or_else(|| refused(format!("unknown compressor, flags {:#04x}", header.flags)))?;
-    let starts = starts_of(header, bytes)?;
+    let n_blocks = header.nbytes.div_ceil(header.blocksize);
+    let (starts, _) = bytes.get(HEADER_LEN..).unwrap_or_default().as_chunks();
+    let starts = starts
+        .get(..n_blocks)
+        .ok_or_else(|| refused(format!("{n_blocks} blocks do not fit")))?;
     SCRATCH.with_borrow_mut(|scratch| {
-        if header.shuffle(header.blocksize) != Shuffle::None && scratch.len() < header.blocksize {
+        if header.unshuffle(header.blocksize).is_some() && scratch.len() < header.blocksize {
             *scratch = Vec::new();
             *scratch = zeroed(header.blocksize)?;
         }
         let blocks = starts.iter().zip(out.chunks_mut(header.blocksize));
         let decoded = blocks.enumerate().try_for_each(|(number, (start, out))| {
-            from_start(bytes, *start)
-                .and_then(|from| decode_block(header, inner, from, scratch, out))
-                .ok_or_else(|| damaged(number))
+            length_of(*start)
+                .and_then(|start| {
+                    decode_block(header, undo_split, bytes.get(start..)?, scratch, out)
+                })
+                .ok_or_else(|| refused(format!("block {number} is damaged")))
         });
         if scratch.len() > KEPT_BYTES {
             *scratch = Vec::new();
@@ -102,47 +98,46 @@ pub(super) fn decode(header: Header, bytes: &[u8], out: &mut [u8]) -> Result<(),
     })
 }
 
-/// Decodes the block that `from` begins with to all of `out`.
+/// Decodes the block that `from` begins with to all of `out`; `None` when anything is wrong.
 fn decode_block(
     header: Header,
-    inner: Inner,
+    undo_split: UndoSplit,
     from: &[u8],
     scratch: &mut [u8],
     out: &mut [u8],
 ) -> Option<()> {
-    let shuffle = header.shuffle(out.len());
-    if shuffle == Shuffle::None {
-        return decode_splits(header, inner, from, out);
-    }
+    let Some(unshuffle) = header.unshuffle(out.len()) else {
+        return decode_splits(header, undo_split, from, out);
+    };
     let planes = scratch.get_mut(..out.len())?;
-    decode_splits(header, inner, from, planes)?;
-    match shuffle {
-        Shuffle::Bits => unshuffle_bits(header.typesize, planes, out),
-        _ => unshuffle_bytes(header.typesize, planes, out),
-    }
+    decode_splits(header, undo_split, from, planes)?;
+    unshuffle(header.typesize, planes, out);
     Some(())
 }
 
-fn decode_splits(header: Header, inner: Inner, from: &[u8], out: &mut [u8]) -> Option<()> {
-    let mut rest = &mut out[..];
-    follow_splits(header, rest.len(), from, |length, split| {
-        let (place, after) = std::mem::take(&mut rest).split_at_mut_checked(length)?;
+/// Decodes the splits that `rest` begins with, each of them behind its length.
+fn decode_splits(
+    header: Header,
+    undo_split: UndoSplit,
+    mut rest: &[u8],
+    out: &mut [u8],
+) -> Option<()> {
+    let splits = header.splits(out.len());
+    // A remainder would stay unwritten.
+    out.len().is_multiple_of(splits).then_some(())?;
+    for out in out.chunks_exact_mut(out.len() / splits) {
+        let (stored, after) = rest.split_first_chunk()?;
+        let (split, after) = after.split_at_checked(length_of(*stored)?)?;
         rest = after;
-        if split.len() == length {
+        if split.len() == out.len() {
             // As long as its decoded bytes: it is them.
-            place.copy_from_slice(split);
-            return Some(());
+            out.copy_from_slice(split);
+        } else {
+            // No encoder makes a split longer than this (snappy comes nearest), and blocks may
+            // share their bytes: what is read is thus no more than about what is decoded.
+            (split.len() <= out.len() + out.len() / 6 + 64).then_some(())?;
+            undo_split(split, out)?;
         }
-        is_plausible(length, split).then_some(())?;
-        match inner {
-            Inner::BloscLz => blosclz::undo(split, place),
-            Inner::Lz4 => lz4::undo_block(split, place),
-            Inner::Snappy => snappy::undo(split, place),
-            Inner::Zstd => zstd::undo_frame(split, place),
-            Inner::Zlib => match deflate::undo_zlib(split, place) {
-                Ok(Undone::Whole(n)) if n == length => Some(()),
-                _ => None,
-            },
-        }
-    })
+    }
+    Some(())
 }

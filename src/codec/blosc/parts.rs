@@ -179,8 +179,5 @@ impl BloscBlocks {
 /// Decodes a block behind its prefix to `out`, exactly. `None` when it is not whole and correct;
 /// `out` then holds anything.
 pub(crate) fn undo_block(buffer: &[u8], out: &mut [u8]) -> Option<()> {
-    match undo(buffer, out) {
-        Ok(Undone::Whole(n)) if n == out.len() => Some(()),
-        _ => None,
-    }
+    (undo(buffer, out) == Ok(Undone::Whole(out.len()))).then_some(())
 }
