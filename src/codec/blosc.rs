@@ -27,7 +27,7 @@ mod snappy;
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
 pub(crate) use library::{Encoding, compress};
-pub(crate) use parts::{BloscBlock, BloscBlocks, BloscLayout, undo_block};
+pub(crate) use parts::{BloscBlock, BloscBlocks, undo_block};
 
 use super::bytes_to_bytes::Undone;
 use crate::error::FormatError;
@@ -46,7 +46,7 @@ pub(super) fn state_bytes(length: u64) -> u64 {
 /// # Errors
 /// Not a whole and correct buffer.
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    let header = Header::parse(encoded, encoded.len())?;
+    let header = BloscLayout::read(encoded, encoded.len())?;
     let Some(out) = out.get_mut(..header.nbytes) else {
         return Ok(Undone::Overflow);
     };
@@ -69,7 +69,7 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
 
 /// The 16 bytes that a buffer begins with.
 #[derive(Debug, Clone, Copy)]
-struct Header {
+pub(crate) struct BloscLayout {
     inner_version: u8,
     flags: u8,
     typesize: usize,
@@ -78,14 +78,15 @@ struct Header {
     cbytes: usize,
 }
 
+const VERSION: u8 = 2;
 const HEADER_LEN: usize = 16;
 const FLAG_MEMCPY: u8 = 1 << 1;
 const FLAG_RESERVED: u8 = 1 << 3;
 const FLAG_NOT_SPLIT: u8 = 1 << 4;
 
-impl Header {
+impl BloscLayout {
     /// The header that `encoded` begins with, of which there are `encoded_len` bytes.
-    fn parse(encoded: &[u8], encoded_len: usize) -> Result<Header, FormatError> {
+    fn read(encoded: &[u8], encoded_len: usize) -> Result<BloscLayout, FormatError> {
         let Some(
             &[
                 [version, inner_version, flags, typesize],
@@ -98,7 +99,7 @@ impl Header {
             let problem = format!("{encoded_len} bytes, too short for a header");
             return Err(refused(problem));
         };
-        let header = Header {
+        let header = BloscLayout {
             inner_version,
             flags,
             typesize: usize::from(typesize),
@@ -106,8 +107,8 @@ impl Header {
             blocksize: length_of(blocksize).ok_or_else(|| refused("block over 2 GiB"))?,
             cbytes: length_of(cbytes).ok_or_else(|| refused("size over 2 GiB"))?,
         };
-        let problem = if version != 2 {
-            format!("version {version}, expected 2")
+        let problem = if version != VERSION {
+            format!("version {version}, expected {VERSION}")
         } else if flags & FLAG_RESERVED != 0 {
             format!("unknown flags {flags:#04x}")
         } else if typesize == 0 {

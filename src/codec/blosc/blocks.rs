@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 
-use super::{HEADER_LEN, Header, blosclz, length_of, refused, snappy};
+use super::{BloscLayout, HEADER_LEN, blosclz, length_of, refused, snappy};
 use crate::{
     buffers::zeroed,
     codec::{
@@ -31,7 +31,7 @@ type UndoSplit = fn(&[u8], &mut [u8]) -> Option<()>;
 /// Puts the bytes of elements of so many bytes in order.
 type Unshuffle = fn(usize, &[u8], &mut [u8]);
 
-impl Header {
+impl BloscLayout {
     /// The decoder of splits; `None` when the compressor is an unknown one.
     fn decoder(&self) -> Option<UndoSplit> {
         match (self.flags >> 5, self.inner_version) {
@@ -66,7 +66,7 @@ impl Header {
 ///
 /// # Errors
 /// An unknown compressor, a block that is not whole and correct, or no memory for scratch.
-pub(super) fn decode(header: Header, bytes: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+pub(super) fn decode(header: BloscLayout, bytes: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
@@ -100,7 +100,7 @@ pub(super) fn decode(header: Header, bytes: &[u8], out: &mut [u8]) -> Result<(),
 
 /// Decodes the block that `from` begins with to all of `out`; `None` when anything is wrong.
 fn decode_block(
-    header: Header,
+    header: BloscLayout,
     undo_split: UndoSplit,
     from: &[u8],
     scratch: &mut [u8],
@@ -117,7 +117,7 @@ fn decode_block(
 
 /// Decodes the splits that `rest` begins with, each of them behind its length.
 fn decode_splits(
-    header: Header,
+    header: BloscLayout,
     undo_split: UndoSplit,
     mut rest: &[u8],
     out: &mut [u8],

@@ -11,24 +11,18 @@
 //! Where a block ends is written nowhere. Encoders let the next one begin there; what is too
 //! short then is left to who decodes the whole.
 
-use super::{FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, Header, length_of, state_bytes, undo};
+use super::{
+    BloscLayout, FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, VERSION, length_of, state_bytes, undo,
+};
 use crate::codec::bytes_to_bytes::Undone;
 
 /// Bytes before the block in a buffer of one block.
 const PREFIX_LEN: usize = HEADER_LEN + 4;
 
-/// What the header of a buffer says.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BloscLayout {
-    /// Its first four bytes.
-    kind: [u8; 4],
-    header: Header,
-}
-
 /// A buffer of which it is known where its blocks begin.
 #[derive(Debug)]
 pub(crate) struct BloscBlocks {
-    layout: BloscLayout,
+    header: BloscLayout,
     starts: Vec<u64>,
     /// The same, in the order of the buffer.
     sorted: Vec<u64>,
@@ -58,35 +52,25 @@ impl BloscLayout {
         encoded_len: u64,
         decoded_len: u64,
     ) -> Option<BloscLayout> {
-        let encoded_len = usize::try_from(encoded_len).ok()?;
-        let &[version, inner, flags, typesize, ..] = header;
-        let header = Header::parse(header, encoded_len).ok()?;
-        let decodes = u64::try_from(header.nbytes).ok()? == decoded_len && decoded_len > 0;
-        decodes.then_some(BloscLayout {
-            kind: [version, inner, flags, typesize],
-            header,
-        })
+        let header = BloscLayout::read(header, usize::try_from(encoded_len).ok()?).ok()?;
+        let decodes = header.nbytes as u64 == decoded_len && decoded_len > 0;
+        decodes.then_some(header)
     }
 
     /// Where the decoded bytes themselves begin, when the buffer holds them.
     pub(crate) fn copied_at(&self) -> Option<u64> {
-        let Header {
-            flags,
-            nbytes,
-            cbytes,
-            ..
-        } = self.header;
-        (flags & FLAG_MEMCPY != 0 && nbytes + HEADER_LEN == cbytes).then_some(HEADER_LEN as u64)
+        let is_copied = self.flags & FLAG_MEMCPY != 0 && self.nbytes + HEADER_LEN == self.cbytes;
+        is_copied.then_some(HEADER_LEN as u64)
     }
 
     /// Blocks of the buffer.
     pub(crate) fn n_blocks(&self) -> u64 {
-        self.header.nbytes.div_ceil(self.header.blocksize) as u64
+        self.nbytes.div_ceil(self.blocksize) as u64
     }
 
     /// Bytes that a block decodes to; the last one may be shorter.
     pub(crate) fn block_len(&self) -> u64 {
-        self.header.blocksize as u64
+        self.blocksize as u64
     }
 
     /// Bytes behind the header that say where blocks begin.
@@ -104,7 +88,7 @@ impl BloscLayout {
 
     /// A true block is not longer.
     fn most_encoded(&self) -> u64 {
-        let splits = self.header.splits(self.header.blocksize) as u64;
+        let splits = self.splits(self.blocksize) as u64;
         let block = self.block_len();
         PREFIX_LEN as u64 + block + block / 6 + splits * (4 + 64)
     }
@@ -116,10 +100,10 @@ impl BloscLayout {
         let first = HEADER_LEN.checked_add(starts.len())?;
         let start = |word: &[u8; 4]| {
             let start = length_of(*word)?;
-            let inside = (first..self.header.cbytes).contains(&start);
+            let inside = (first..self.cbytes).contains(&start);
             inside.then_some(start as u64)
         };
-        let has_blocks = self.header.flags & FLAG_MEMCPY == 0;
+        let has_blocks = self.flags & FLAG_MEMCPY == 0;
         (has_blocks && words.len() as u64 == self.n_blocks()).then_some(())?;
         let (mut starts, mut sorted) = (Vec::new(), Vec::new());
         starts.try_reserve_exact(words.len()).ok()?;
@@ -130,7 +114,7 @@ impl BloscLayout {
         sorted.extend_from_slice(&starts);
         sorted.sort_unstable();
         Some(BloscBlocks {
-            layout: self,
+            header: self,
             starts,
             sorted,
         })
@@ -140,7 +124,7 @@ impl BloscLayout {
 impl BloscBlocks {
     /// Where block `number` is; `None` when it is none that an encoder makes.
     pub(crate) fn block(&self, number: u64) -> Option<BloscBlock> {
-        let header = &self.layout.header;
+        let header = &self.header;
         let number = usize::try_from(number).ok()?;
         let offset = *self.starts.get(number)?;
         let next = self.sorted.partition_point(|&start| start <= offset);
@@ -148,25 +132,23 @@ impl BloscBlocks {
         let len = end.unwrap_or(header.cbytes as u64).checked_sub(offset)?;
         let before = number.checked_mul(header.blocksize)?;
         let decoded_len = header.nbytes.checked_sub(before)?.min(header.blocksize);
-        (len <= self.layout.most_encoded()).then_some(())?;
-        let mut kind = self.layout.kind;
+        (len <= header.most_encoded()).then_some(())?;
+        let mut flags = header.flags;
         if decoded_len < header.blocksize {
             // The last one, if it is shorter, is never split.
-            kind[2] |= FLAG_NOT_SPLIT;
+            flags |= FLAG_NOT_SPLIT;
         }
+        let typesize = u8::try_from(header.typesize).ok()?;
         let word = |n: u64| i32::try_from(n).ok().map(i32::to_le_bytes);
         let decoded_len = decoded_len as u64;
-        let words = [
-            kind,
+        let mut prefix = [0; PREFIX_LEN];
+        prefix.as_chunks_mut().0.copy_from_slice(&[
+            [VERSION, header.inner_version, flags, typesize],
             word(decoded_len)?,
             word(decoded_len)?,
             word(len.checked_add(PREFIX_LEN as u64)?)?,
             word(PREFIX_LEN as u64)?,
-        ];
-        let mut prefix = [0; PREFIX_LEN];
-        for (to, from) in prefix.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-            *to = from;
-        }
+        ]);
         Some(BloscBlock {
             offset,
             len,

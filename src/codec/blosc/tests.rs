@@ -121,7 +121,7 @@ fn buffers_of_all_kinds() {
 #[test]
 fn the_library_agrees() {
     for (name, encoded, bytes) in buffers() {
-        let header = Header::parse(&encoded, encoded.len()).unwrap();
+        let header = BloscLayout::read(&encoded, encoded.len()).unwrap();
         if header.flags & FLAG_MEMCPY == 0 {
             let mut out = vec![0xa5; bytes.len()];
             assert_eq!(
