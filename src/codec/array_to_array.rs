@@ -2,6 +2,7 @@
 
 use super::{Filter, Transpose};
 use crate::{
+    buffers::zeroed,
     dtype::{DataType, FillValue},
     error::FormatError,
     grid::{self, Dims},
@@ -39,10 +40,16 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Bytes of all elements; `None` when they do not fit.
-    pub(super) fn len(&self) -> Option<usize> {
-        let bytes = grid::product(&self.shape)?.checked_mul(self.dtype.item_size)?;
-        usize::try_from(bytes).ok()
+    /// Zeros for all elements.
+    ///
+    /// # Errors
+    /// They do not fit, or there is no memory for them.
+    pub(super) fn buffer(&self) -> Result<Vec<u8>, FormatError> {
+        let elements = grid::product(&self.shape);
+        let length = elements
+            .and_then(|n| usize::try_from(n.checked_mul(self.dtype.item_size)?).ok())
+            .ok_or_else(|| FormatError::encoded("chunk", "too large"))?;
+        Ok(zeroed(length)?)
     }
 }
 
@@ -65,32 +72,15 @@ impl ArrayToArray {
         }
     }
 
-    /// What the next codec sees.
-    pub(super) fn encoded(&self, stage: &Stage) -> Stage {
-        match self {
-            ArrayToArray::Transpose(transpose) => Stage {
-                shape: transpose.encoded_shape(&stage.shape),
-                dtype: stage.dtype.clone(),
-            },
-            ArrayToArray::Reshape(reshape) => Stage {
-                shape: reshape.encoded_shape.clone(),
-                dtype: stage.dtype.clone(),
-            },
-            ArrayToArray::Filter(filter) => Stage {
-                shape: filter.encoded_shape(&stage.shape),
-                dtype: filter.encoded_type().clone(),
-            },
-        }
-    }
-
     /// Shape and type that the next codec sees, of a chunk of `shape` of `dtype`.
     pub(crate) fn encoded_as(&self, shape: &[u64], dtype: &DataType) -> (Dims, DataType) {
-        let stage = Stage {
-            shape: shape.into(),
-            dtype: dtype.clone(),
-        };
-        let encoded = self.encoded(&stage);
-        (encoded.shape, encoded.dtype)
+        match self {
+            ArrayToArray::Transpose(transpose) => (transpose.encoded_shape(shape), dtype.clone()),
+            ArrayToArray::Reshape(reshape) => (reshape.encoded_shape.clone(), dtype.clone()),
+            ArrayToArray::Filter(filter) => {
+                (filter.encoded_shape(shape), filter.encoded_type().clone())
+            }
+        }
     }
 
     /// Bytes of the encoded elements, from those of the decoded ones.

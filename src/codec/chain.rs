@@ -19,6 +19,7 @@ mod parts;
 
 use std::borrow::Cow;
 
+use fill::encode_fill;
 pub(crate) use parts::{Parts, PartsPlace};
 
 use super::{
@@ -65,20 +66,17 @@ impl CodecChain {
     /// Upper bound of what decoding a chunk of `decoded_len` bytes allocates beside the
     /// encoded bytes and the output.
     pub fn scratch_bytes(&self, decoded_len: u64) -> u64 {
-        let mut stages = decoded_len;
         let mut length = decoded_len;
         let mut steps: u64 = 0;
         if !self.is_transposed_only() {
             // Input and output of a step, whichever takes most.
-            stages = 0;
             for codec in &self.array_to_array {
                 let next = codec.encoded_len(length);
-                stages = stages.max(length.saturating_add(next));
+                steps = steps.max(length.saturating_add(next));
                 length = next;
             }
-            steps = stages;
         } else if !self.transpose().is_identity() {
-            steps = stages;
+            steps = decoded_len;
         }
         let straight = matches!(self.array_to_bytes, ArrayToBytes::Bytes(_));
         steps
@@ -112,75 +110,58 @@ impl CodecChain {
         encoded: &[u8],
         out: &mut [u8],
     ) -> Result<(), FormatError> {
-        let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
         let decoded_len = spec.decoded_len().and_then(|n| usize::try_from(n).ok());
-        if decoded_len != Some(out.len()) || item_size == 0 {
+        if decoded_len != Some(out.len()) || spec.dtype.item_size == 0 {
             let problem = format!("{} bytes of room for {:?}", out.len(), spec.shape);
             return Err(FormatError::encoded("chunk", problem));
         }
-        if !self.is_transposed_only() {
-            return self.decode_in_steps(spec, encoded, out);
-        }
         let transpose = self.transpose();
-        if transpose.is_identity() {
+        let is_transposed_only = self.is_transposed_only();
+        if is_transposed_only && transpose.is_identity() {
             return self.decode_elements(spec, encoded, out);
         }
-        transpose.check_rank(spec.shape)?;
-        if let ArrayToBytes::Bytes(codec) = self.array_to_bytes {
-            let elements = self.undo_to_length(encoded, out.len())?;
-            transpose.decode(spec.shape, item_size, &elements, out);
-            bytes::swap(codec.swap_unit(spec.dtype), out);
-        } else {
-            let shape = transpose.encoded_shape(spec.shape);
-            let transposed_spec = ChunkSpec {
-                shape: &shape,
-                ..*spec
-            };
-            let mut transposed = zeroed(out.len())?;
-            self.decode_elements(&transposed_spec, encoded, &mut transposed)?;
-            transpose.decode(spec.shape, item_size, &transposed, out);
-        }
-        Ok(())
-    }
-
-    /// As [`decode`](Self::decode), one array-to-array codec after the other.
-    fn decode_in_steps(
-        &self,
-        spec: &ChunkSpec<'_>,
-        encoded: &[u8],
-        out: &mut [u8],
-    ) -> Result<(), FormatError> {
-        let (stages, last) = self.stages(spec.shape, spec.dtype);
-        let buffer = |stage: &Stage| {
-            let length = stage.len();
-            let length = length.ok_or_else(|| FormatError::encoded("chunk", "too large"));
-            length.and_then(|length| Ok(zeroed(length)?))
+        let transpose = [ArrayToArray::Transpose(transpose)];
+        let codecs = match is_transposed_only {
+            true => &transpose[..],
+            false => &self.array_to_array,
         };
-        let fill = match self.array_to_bytes {
-            ArrayToBytes::Sharding(_) => self.encode_fill(spec.fill)?,
-            _ => spec.fill.clone(),
+        let (stages, last) = stages(codecs, spec.shape, spec.dtype);
+        let mut steps = codecs.iter().zip(&stages);
+        let (first, first_stage) = steps.next().expect("without codecs nothing moves");
+        let mut elements = match self.array_to_bytes {
+            // The numbers are reversed where they end: they need not be copied before.
+            ArrayToBytes::Bytes(_) if is_transposed_only => {
+                self.undo_to_length(encoded, out.len())?
+            }
+            _ => {
+                let fill = match self.array_to_bytes {
+                    ArrayToBytes::Sharding(_) => encode_fill(codecs, spec.fill)?,
+                    _ => spec.fill.clone(),
+                };
+                let last_spec = ChunkSpec {
+                    shape: &last.shape,
+                    dtype: &last.dtype,
+                    fill: &fill,
+                };
+                let mut elements = last.buffer()?;
+                self.decode_elements(&last_spec, encoded, &mut elements)?;
+                Cow::Owned(elements)
+            }
         };
-        let last_spec = ChunkSpec {
-            shape: &last.shape,
-            dtype: &last.dtype,
-            fill: &fill,
-        };
-        let mut elements = buffer(&last)?;
-        self.decode_elements(&last_spec, encoded, &mut elements)?;
-        let mut codecs = self.array_to_array.iter().zip(&stages);
-        let first = codecs.next();
-        for (codec, stage) in codecs.rev() {
+        for (codec, stage) in steps.rev() {
             if !matches!(codec, ArrayToArray::Reshape(_)) {
-                let mut decoded = buffer(stage)?;
+                let mut decoded = stage.buffer()?;
                 codec.decode(stage, &elements, &mut decoded)?;
-                elements = decoded;
+                elements = Cow::Owned(decoded);
             }
         }
-        match first {
-            Some((codec, stage)) => codec.decode(stage, &elements, out),
-            None => bytes_to_bytes::expect_length("chunk", elements.len(), out.len())
-                .map(|()| out.copy_from_slice(&elements)),
+        first.decode(first_stage, &elements, out)?;
+        if let ArrayToBytes::Bytes(codec) = self.array_to_bytes
+            && is_transposed_only
+        {
+            bytes::swap(codec.swap_unit(spec.dtype), out);
         }
+        Ok(())
     }
 
     /// Undoes all but the array-to-array codecs. `spec` is what they encode to.
@@ -217,35 +198,19 @@ impl CodecChain {
     /// The most bytes that the array-to-bytes codec makes of a chunk of `decoded_len` bytes:
     /// exact with `bytes`, generous with others.
     pub fn array_bytes_limit(&self, decoded_len: u64) -> u64 {
-        let mut codecs = self.array_to_array.iter();
-        let length = codecs.try_fold(decoded_len, |length, codec| Some(codec.encoded_len(length)));
+        let codecs = self.array_to_array.iter();
+        let length = codecs.fold(decoded_len, |length, codec| codec.encoded_len(length));
         // An item of one byte at least: the most lengths that there can be.
-        self.array_to_bytes
-            .encoded_limit(length.unwrap_or(u64::MAX), 1)
-    }
-
-    /// What each array-to-array codec sees, and what is behind the last one.
-    fn stages(&self, shape: &[u64], dtype: &DataType) -> (Vec<Stage>, Stage) {
-        let mut stages = Vec::new();
-        let mut stage = Stage {
-            shape: shape.into(),
-            dtype: dtype.clone(),
-        };
-        for codec in &self.array_to_array {
-            let next = codec.encoded(&stage);
-            stages.push(std::mem::replace(&mut stage, next));
-        }
-        (stages, stage)
+        self.array_to_bytes.encoded_limit(length, 1)
     }
 
     /// The transposes as one permutation p: encoded axis i is decoded axis p\[i\]. Of a chain
     /// with a reshape it says nothing.
     pub fn permutation(&self, rank: usize) -> Vec<usize> {
-        let transpose = self.transpose();
-        if transpose.order().is_empty() {
-            return (0..rank).collect();
+        match self.transpose().order() {
+            [] => (0..rank).collect(),
+            order => order.to_vec(),
         }
-        transpose.order().to_vec()
     }
 
     /// All transposes as one; of rank 0, hence the identity, when there are none.
@@ -317,6 +282,24 @@ impl CodecChain {
         bytes_to_bytes::expect_length("bytes", found.len(), length)?;
         Ok(found)
     }
+}
+
+/// What each of `codecs` sees, and what is behind the last one.
+pub(super) fn stages(
+    codecs: &[ArrayToArray],
+    shape: &[u64],
+    dtype: &DataType,
+) -> (Vec<Stage>, Stage) {
+    let mut stages = Vec::new();
+    let mut stage = Stage {
+        shape: shape.into(),
+        dtype: dtype.clone(),
+    };
+    for codec in codecs {
+        let (shape, dtype) = codec.encoded_as(&stage.shape, &stage.dtype);
+        stages.push(std::mem::replace(&mut stage, Stage { shape, dtype }));
+    }
+    (stages, stage)
 }
 
 /// Undoes `codecs`, last first, to at most `limit` bytes.

@@ -10,16 +10,12 @@
 
 use super::{
     ArrayToArray, ArrayToBytes, ChunkSpec, CodecChain, ShardingCodec, Transpose, VariableLength,
-    chain::undo,
+    array_to_array::Stage,
+    chain::{stages, undo},
     sharding::Places,
     variable::{Items, PLACE, framed},
 };
-use crate::{
-    buffers::zeroed,
-    dtype::FillValue,
-    error::FormatError,
-    grid::{self, Dims},
-};
+use crate::{buffers::zeroed, dtype::FillValue, error::FormatError, grid};
 
 impl CodecChain {
     /// Decodes a chunk of elements that differ in length: a count, then each item behind its
@@ -98,15 +94,9 @@ impl CodecChain {
         encoded: &[u8],
         limit: u64,
     ) -> Result<Items, FormatError> {
-        let mut shapes = vec![Dims::from_slice(spec.shape)];
-        for codec in &self.array_to_array {
-            if let Some(shape) = shapes.last() {
-                shapes.push(codec.encoded_as(shape, spec.dtype).0);
-            }
-        }
-        let shape = shapes.pop().unwrap_or_default();
+        let (stages, last) = stages(&self.array_to_array, spec.shape, spec.dtype);
         let last = ChunkSpec {
-            shape: &shape,
+            shape: &last.shape,
             ..*spec
         };
         let mut items = match &self.array_to_bytes {
@@ -118,11 +108,11 @@ impl CodecChain {
             }
             ArrayToBytes::VariableLength(codec) if codec.has_items() => {
                 let bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
-                Items::new(*codec, bytes.into_owned(), elements(&shape)?)?
+                Items::new(*codec, bytes.into_owned(), elements(last.shape)?)?
             }
             other => return Err(FormatError::encoded(other.name(), "no items with lengths")),
         };
-        for (codec, shape) in self.array_to_array.iter().zip(shapes).rev() {
+        for (codec, Stage { shape, .. }) in self.array_to_array.iter().zip(stages).rev() {
             match codec {
                 ArrayToArray::Transpose(transpose) => {
                     transpose.check_rank(&shape)?;

@@ -10,15 +10,13 @@ use crate::{
 impl CodecChain {
     /// The type of the elements that the array-to-bytes codec sees.
     pub fn encoded_type(&self, dtype: &DataType) -> DataType {
-        let filter = self
-            .array_to_array
-            .iter()
-            .rev()
-            .find_map(|codec| match codec {
-                ArrayToArray::Filter(filter) => Some(filter.encoded_type()),
-                _ => None,
-            });
-        filter.unwrap_or(dtype).clone()
+        let mut encoded = dtype;
+        for codec in &self.array_to_array {
+            if let ArrayToArray::Filter(filter) = codec {
+                encoded = filter.encoded_type();
+            }
+        }
+        encoded.clone()
     }
 
     /// The fill value as the array-to-bytes codec sees it.
@@ -26,8 +24,7 @@ impl CodecChain {
     /// # Errors
     /// It would not come back as it is.
     pub fn encode_fill(&self, fill: &FillValue) -> Result<FillValue, FormatError> {
-        let mut codecs = self.array_to_array.iter();
-        codecs.try_fold(fill.clone(), |fill, codec| codec.encode_fill(&fill))
+        encode_fill(&self.array_to_array, fill)
     }
 
     /// Checks that inner chunks that are absent are full of `fill`, at every level of shards.
@@ -43,4 +40,13 @@ impl CodecChain {
         }
         Ok(())
     }
+}
+
+/// The fill value behind all `codecs`.
+pub(super) fn encode_fill(
+    codecs: &[ArrayToArray],
+    fill: &FillValue,
+) -> Result<FillValue, FormatError> {
+    let mut codecs = codecs.iter();
+    codecs.try_fold(fill.clone(), |fill, codec| codec.encode_fill(&fill))
 }
