@@ -33,44 +33,27 @@ pub(super) fn c_strides(lengths: &[usize], item: usize) -> Option<SmallVec<[usiz
     Some(strides)
 }
 
-/// Positions (from, to) of all elements, the last axis fastest.
-#[derive(Debug)]
-pub(super) struct Walk<'a> {
-    axes: &'a [Axis],
-    indices: SmallVec<[usize; 6]>,
-    at: (usize, usize),
-    left: usize,
-}
-
-/// Begins a walk. The box must lie inside both buffers, so that no position overflows.
-pub(super) fn walk(axes: &[Axis], at: (usize, usize)) -> Walk<'_> {
-    Walk {
-        axes,
-        indices: axes.iter().map(|_| 0).collect(),
-        at,
-        left: axes.iter().map(|axis| axis.length).product(),
-    }
-}
-
-impl Iterator for Walk<'_> {
-    type Item = (usize, usize);
-
-    fn next(&mut self) -> Option<(usize, usize)> {
-        self.left = self.left.checked_sub(1)?;
-        let here = self.at;
-        for (index, axis) in self.indices.iter_mut().zip(self.axes).rev() {
+/// Positions (from, to) of all elements, the last axis fastest, the first one at `at`. The box must
+/// lie inside both buffers, so that no position overflows.
+pub(super) fn walk(axes: &[Axis], mut at: (usize, usize)) -> impl Iterator<Item = (usize, usize)> {
+    let mut indices: SmallVec<[usize; 6]> = axes.iter().map(|_| 0).collect();
+    let mut left: usize = axes.iter().map(|axis| axis.length).product();
+    std::iter::from_fn(move || {
+        left = left.checked_sub(1)?;
+        let here = at;
+        for (index, axis) in indices.iter_mut().zip(axes).rev() {
             *index += 1;
             if *index < axis.length {
-                self.at.0 += axis.from;
-                self.at.1 += axis.to;
+                at.0 += axis.from;
+                at.1 += axis.to;
                 break;
             }
             *index = 0;
-            self.at.0 -= axis.from * (axis.length - 1);
-            self.at.1 -= axis.to * (axis.length - 1);
+            at.0 -= axis.from * (axis.length - 1);
+            at.1 -= axis.to * (axis.length - 1);
         }
         Some(here)
-    }
+    })
 }
 
 #[cfg(test)]

@@ -131,27 +131,21 @@ impl Transpose {
     /// that is the same on both sides. Strides count runs.
     fn folded(&self, decoded_shape: &[u64]) -> (Axes, usize) {
         let length = |&n: &u64| usize::try_from(n).expect("no longer than the chunk in memory");
-        let fits = "no larger than the chunk in memory";
         let decoded: Vec<usize> = decoded_shape.iter().map(length).collect();
-        let encoded: Vec<usize> = self
-            .encoded_shape(decoded_shape)
-            .iter()
-            .map(length)
-            .collect();
-        let to = c_strides(&decoded, 1).expect(fits);
-        let from = c_strides(&encoded, 1).expect(fits);
-        let mut axes: Vec<Axis> = decoded
-            .iter()
-            .zip(to)
-            .map(|(&length, to)| Axis {
+        let to = c_strides(&decoded, 1).expect("no larger than the chunk in memory");
+        let axes = decoded.into_iter().zip(to);
+        let mut axes: Axes = axes
+            .map(|(length, to)| Axis {
                 length,
-                from: 0,
+                from: 1,
                 to,
             })
             .collect();
-        for (&axis, from) in self.order.iter().zip(from) {
+        let mut stride = 1;
+        for &axis in self.order.iter().rev() {
             if let Some(axis) = axes.get_mut(axis) {
-                axis.from = from;
+                axis.from = stride;
+                stride *= axis.length;
             }
         }
         let mut folded = Axes::new();
@@ -164,15 +158,11 @@ impl Transpose {
                 _ => folded.push(axis),
             }
         }
-        let run = match folded.last() {
-            Some(&Axis {
-                length, from: 1, ..
-            }) => {
-                folded.pop();
-                length
-            }
-            _ => 1,
-        };
+        let run = folded.last().filter(|axis| axis.from == 1);
+        let run = run.map_or(1, |axis| axis.length);
+        if run > 1 {
+            folded.pop();
+        }
         for axis in &mut folded {
             axis.from /= run;
             axis.to /= run;
