@@ -90,7 +90,6 @@ impl IndexLayout {
                 return Err(refused(codec.name()));
             }
         }
-        let n_checksums = u64::try_from(index_codecs.bytes_to_bytes.len()).ok();
         let mut shape = Dims::from_slice(chunks_per_shard);
         shape.push(2);
         for codec in &index_codecs.array_to_array {
@@ -119,7 +118,7 @@ impl IndexLayout {
             nbytes_stride,
             n_slots,
             byte_order,
-            n_checksums: n_checksums.filter(|&n| n < 1 << 32).ok_or_else(too_large)?,
+            n_checksums: index_codecs.bytes_to_bytes.len() as u64,
             otherwise: None,
         })
     }
@@ -164,11 +163,6 @@ impl IndexLayout {
     /// Bytes of all words.
     fn words_len(&self) -> u64 {
         2 * WORD * self.n_slots
-    }
-
-    /// Whether offset and nbytes of a slot are neighbours in this order.
-    fn has_adjacent_words(&self) -> bool {
-        self.nbytes_stride == 1
     }
 
     /// First byte of the encoded index in a shard of `shard_len` bytes.
@@ -275,7 +269,7 @@ impl IndexVerifier {
     /// Bytes past the end of the index, a wrong entry, or a checksum that differs.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         let left = self.layout.encoded_len() - self.position;
-        if u64::try_from(bytes.len()).map_or(true, |n| n > left) {
+        if bytes.len() as u64 > left {
             let problem = format!("index longer than {} bytes", self.layout.encoded_len());
             return Err(FormatError::encoded(NAME, problem));
         }
@@ -284,8 +278,7 @@ impl IndexVerifier {
         let (words, checksums) = bytes.split_at(words_left.min(bytes.len()));
         self.feed_words(words)?;
         self.feed_checksums(checksums)?;
-        // Fits: no more than what was left.
-        self.position += u64::try_from(bytes.len()).unwrap_or(left);
+        self.position += bytes.len() as u64;
         Ok(())
     }
 
@@ -302,27 +295,25 @@ impl IndexVerifier {
         Err(FormatError::encoded(NAME, problem))
     }
 
-    fn feed_words(&mut self, words: &[u8]) -> Result<(), FormatError> {
+    fn feed_words(&mut self, mut words: &[u8]) -> Result<(), FormatError> {
         if self.layout.n_checksums > 0 {
             self.checksum = crc32c::crc32c_append(self.checksum, words);
         }
-        if !self.layout.has_adjacent_words() {
+        if self.layout.nbytes_stride != 1 {
             return Ok(());
         }
-        let mut rest = words;
-        if self.n_pending > 0 {
-            let Some(entry) = self.complete(&mut rest) else {
-                return Ok(());
-            };
-            self.check_entry(&entry)?;
+        while !words.is_empty() {
+            if self.n_pending == 0 {
+                let (entries, rest) = words.as_chunks();
+                for entry in entries {
+                    self.check_entry(entry)?;
+                }
+                words = rest;
+            }
+            if let Some(entry) = self.complete(&mut words) {
+                self.check_entry(&entry)?;
+            }
         }
-        let (entries, rest) = rest.as_chunks();
-        for entry in entries {
-            self.check_entry(entry)?;
-        }
-        let mut rest = rest;
-        // Fewer than an entry's bytes are left: they become pending.
-        self.complete::<16>(&mut rest);
         Ok(())
     }
 
