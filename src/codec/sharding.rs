@@ -88,24 +88,18 @@ impl ShardingCodec {
         let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
         let places = Places::new(self, spec.shape, item_size)
             .ok_or_else(|| refused("inner chunks do not fit"))?;
-        let mut scratch = vec![
-            0;
-            if places.is_one_run() {
-                0
-            } else {
-                places.inner_len
-            }
-        ];
+        let mut scratch = Vec::new();
         for slot in 0..self.index.n_slots() {
             let start = places.start(slot).ok_or_else(|| refused("slot outside"))?;
-            let one_run = || start..start + places.run_len;
             match entries.entry(slot)? {
                 None => places.fill(spec.fill, start, out),
                 Some(encoded) if places.is_one_run() => {
-                    let out = out.get_mut(one_run()).unwrap_or_default();
-                    self.codecs.decode(&inner, encoded, out)?;
+                    let out = out.get_mut(start..start + places.run_len);
+                    self.codecs
+                        .decode(&inner, encoded, out.unwrap_or_default())?;
                 }
                 Some(encoded) => {
+                    scratch.resize(places.inner_len, 0);
                     self.codecs.decode(&inner, encoded, &mut scratch)?;
                     places.scatter(&scratch, start, out);
                 }
@@ -134,7 +128,7 @@ impl ShardingCodec {
         layout: &'a IndexLayout,
         shard: &'a [u8],
     ) -> Result<Entries<'a>, FormatError> {
-        let shard_len = u64::try_from(shard.len()).map_err(|_| refused("too long"))?;
+        let shard_len = shard.len() as u64;
         let start = layout.position(shard_len, self.location)?;
         let index =
             range_of(shard, start, layout.encoded_len()).ok_or_else(|| refused("index outside"))?;
@@ -145,7 +139,6 @@ impl ShardingCodec {
             layout,
             index,
             shard,
-            shard_len,
         })
     }
 }
@@ -155,7 +148,6 @@ pub(super) struct Entries<'a> {
     layout: &'a IndexLayout,
     index: &'a [u8],
     shard: &'a [u8],
-    shard_len: u64,
 }
 
 impl<'a> Entries<'a> {
@@ -169,7 +161,7 @@ impl<'a> Entries<'a> {
         };
         let words = word(offset).zip(word(nbytes));
         let (offset, nbytes) = words.ok_or_else(|| refused("slot outside the index"))?;
-        match self.layout.entry(offset, nbytes, self.shard_len)? {
+        match self.layout.entry(offset, nbytes, self.shard.len() as u64)? {
             EntryState::Empty => Ok(None),
             EntryState::Present(entry) => {
                 let encoded = range_of(self.shard, entry.offset, entry.nbytes);
@@ -196,10 +188,8 @@ impl Places {
     pub(super) fn new(codec: &ShardingCodec, shape: &[u64], item: usize) -> Option<Places> {
         let counts = &codec.chunks_per_shard;
         let rank = shape.len();
-        let whole = shape.iter().zip(&codec.chunk_shape).zip(counts);
-        let made_up = whole
-            .into_iter()
-            .all(|((&all, &chunk), &n)| chunk.checked_mul(n) == Some(all));
+        let mut whole = shape.iter().zip(&codec.chunk_shape).zip(counts);
+        let made_up = whole.all(|((&all, &chunk), &n)| chunk.checked_mul(n) == Some(all));
         let ranks = [codec.chunk_shape.len(), counts.len()] == [rank; 2];
         (ranks && made_up && grid::product(counts) == Some(codec.index.n_slots())).then_some(())?;
 
@@ -213,9 +203,8 @@ impl Places {
             .zip(&inner)
             .map(|(n, length)| n.checked_mul(*length));
         let steps = steps.collect::<Option<Vec<usize>>>()?;
-        let inner_len = inner
-            .iter()
-            .try_fold(item, |n, &length| n.checked_mul(length))?;
+        let mut lengths = inner.iter();
+        let inner_len = lengths.try_fold(item, |n, &length| n.checked_mul(length))?;
 
         let axes = inner.iter().zip(from).zip(to);
         let mut axes: Axes = axes
