@@ -169,14 +169,7 @@ impl BytesToBytes {
                 codecs,
                 header_bytes,
             } => conditional::encoded_limit(codecs, *header_bytes, length),
-            BytesToBytes::Gzip
-            | BytesToBytes::Zlib
-            | BytesToBytes::GzipOrZlib
-            | BytesToBytes::Zstd
-            | BytesToBytes::Blosc
-            | BytesToBytes::Lz4
-            | BytesToBytes::Bz2
-            | BytesToBytes::Lzma(_) => length.saturating_add(length / 8).saturating_add(HEADERS),
+            _ => length.saturating_add(length / 8).saturating_add(HEADERS),
         }
     }
 
@@ -191,10 +184,7 @@ impl BytesToBytes {
             BytesToBytes::Bz2 => bz2::STATE_BYTES,
             BytesToBytes::Lzma(_) => Lzma::state_bytes(length),
             BytesToBytes::Conditional { codecs, .. } => conditional::state_bytes(codecs, length),
-            BytesToBytes::Lz4
-            | BytesToBytes::Shuffle { .. }
-            | BytesToBytes::Base64
-            | BytesToBytes::Checksum(_) => 0,
+            _ => 0,
         }
     }
 
@@ -221,6 +211,19 @@ impl BytesToBytes {
             } => conditional::undo(codecs, *header_bytes, encoded, out),
         }
     }
+}
+
+/// Every codec with the most bytes that it may decode to when the first one makes `length`.
+pub(super) fn with_limits<'a>(
+    codecs: impl IntoIterator<Item = &'a BytesToBytes>,
+    length: u64,
+) -> impl Iterator<Item = (&'a BytesToBytes, u64)> {
+    let mut next = length;
+    codecs.into_iter().map(move |codec| {
+        let limit = next;
+        next = codec.encoded_limit(limit);
+        (codec, limit)
+    })
 }
 
 /// Copies bytes that nothing is left to undo of to the beginning of `out`.

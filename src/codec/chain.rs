@@ -23,8 +23,10 @@ use fill::encode_fill;
 pub(crate) use parts::{Parts, PartsPlace};
 
 use super::{
-    ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose, array_to_array::Stage,
-    bytes, bytes_to_bytes,
+    ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose,
+    array_to_array::Stage,
+    bytes,
+    bytes_to_bytes::{self, with_limits},
 };
 use crate::{
     buffers::zeroed,
@@ -86,15 +88,13 @@ impl CodecChain {
 
     /// What undoing the bytes-to-bytes codecs to at most `limit` bytes takes. `straight` says
     /// that those are the output, or another buffer that is counted already.
-    pub(super) fn undo_scratch(&self, mut limit: u64, straight: bool) -> u64 {
+    pub(super) fn undo_scratch(&self, limit: u64, straight: bool) -> u64 {
         let mut scratch: u64 = 0;
-        for (i, codec) in self.bytes_to_bytes.iter().enumerate() {
+        for (i, (codec, limit)) in with_limits(&self.bytes_to_bytes, limit).enumerate() {
             scratch = scratch.saturating_add(codec.state_bytes(limit));
-            let makes_bytes = !codec.is_cut();
-            if makes_bytes && (i > 0 || !straight) {
+            if !codec.is_cut() && (i > 0 || !straight) {
                 scratch = scratch.saturating_add(limit);
             }
-            limit = codec.encoded_limit(limit);
         }
         scratch
     }
@@ -239,12 +239,6 @@ impl CodecChain {
             ArrayToBytes::Sharding(sharding) => Some(sharding),
             _ => None,
         }
-    }
-
-    /// Whether encoded bytes of elements of `dtype` are the decoded bytes, so that nothing is
-    /// left to do but to compare the length.
-    pub fn is_identity(&self, dtype: &DataType) -> bool {
-        self.in_place(dtype).is_some_and(|step| step.is_nothing())
     }
 
     /// Whether the codec undone last makes new bytes, instead of cutting a checksum off.

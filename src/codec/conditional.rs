@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-use super::bytes_to_bytes::{self, BytesToBytes, Undone};
+use super::bytes_to_bytes::{self, BytesToBytes, Undone, with_limits};
 use crate::error::FormatError;
 
 /// Decodes into the beginning of `out`.
@@ -32,18 +32,14 @@ pub(super) fn undo(
         let problem = format!("{} bytes, the header has {header_bytes}", encoded.len());
         return Err(refused(problem));
     };
-    let applied = applied(codecs, header)?;
-    let Some(first) = applied.first() else {
+    let applied = with_limits(applied(codecs, header)?, out.len() as u64);
+    let applied: Vec<_> = applied.collect();
+    let Some(((first, _), others)) = applied.split_first() else {
         return Ok(bytes_to_bytes::copy(body, out));
     };
-    let length = u64::try_from(out.len()).unwrap_or(u64::MAX);
     let mut bytes = Cow::Borrowed(body);
-    for (codec, limit) in with_limits(applied.iter().copied(), length)
-        .into_iter()
-        .skip(1)
-        .rev()
-    {
-        match codec.undo_growing(&bytes, limit)? {
+    for (codec, limit) in others.iter().rev() {
+        match codec.undo_growing(&bytes, *limit)? {
             Some(undone) => bytes = Cow::Owned(undone),
             None => return Ok(Undone::Overflow),
         }
@@ -61,28 +57,13 @@ pub(super) fn encoded_limit(codecs: &[BytesToBytes], header_bytes: u64, length: 
 /// Upper bound of what decoding to `length` bytes takes: the states of all codecs, and all that
 /// is decoded on the way.
 pub(super) fn state_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
-    let mut bytes: u64 = 0;
-    for (i, (codec, limit)) in with_limits(codecs, length).into_iter().enumerate() {
-        let between = if i == 0 { 0 } else { limit };
-        bytes = bytes
-            .saturating_add(codec.state_bytes(limit))
-            .saturating_add(between);
-    }
-    bytes
-}
-
-/// Every codec with the most bytes that it may decode to when the first one makes `length`.
-fn with_limits<'a>(
-    codecs: impl IntoIterator<Item = &'a BytesToBytes>,
-    length: u64,
-) -> Vec<(&'a BytesToBytes, u64)> {
-    let mut next = length;
-    let with_limit = |codec: &'a BytesToBytes| {
-        let limit = next;
-        next = codec.encoded_limit(limit);
-        (codec, limit)
-    };
-    codecs.into_iter().map(with_limit).collect()
+    let states = with_limits(codecs, length)
+        .enumerate()
+        .map(|(i, (codec, limit))| {
+            let between = if i == 0 { 0 } else { limit };
+            codec.state_bytes(limit).saturating_add(between)
+        });
+    states.fold(0, u64::saturating_add)
 }
 
 /// The codecs whose bits are set in `header`.
@@ -90,18 +71,17 @@ fn applied<'a>(
     codecs: &'a [BytesToBytes],
     header: &[u8],
 ) -> Result<Vec<&'a BytesToBytes>, FormatError> {
-    let mut applied = Vec::new();
-    for (i, byte) in header.iter().enumerate() {
-        for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
-            let index = 8 * i + bit;
-            let codec = codecs.get(index).ok_or_else(|| {
-                let problem = format!("codec {index} applied, there are {}", codecs.len());
-                refused(problem)
-            })?;
-            applied.push(codec);
-        }
-    }
-    Ok(applied)
+    let bits = (0..).zip(header).flat_map(|(i, byte)| {
+        let set = (0..8).filter(move |bit| byte >> bit & 1 == 1);
+        set.map(move |bit| 8 * i + bit)
+    });
+    let codec = |index: usize| {
+        codecs.get(index).ok_or_else(|| {
+            let problem = format!("codec {index} applied, there are {}", codecs.len());
+            refused(problem)
+        })
+    };
+    bits.map(codec).collect()
 }
 
 fn refused(problem: impl Into<String>) -> FormatError {

@@ -21,11 +21,6 @@ pub(crate) struct InPlace<'a> {
 }
 
 impl InPlace<'_> {
-    /// Whether stored bytes are the decoded ones.
-    pub(super) fn is_nothing(&self) -> bool {
-        self.swap_unit == 1 && self.checksum.is_none()
-    }
-
     /// Stored bytes before the numbers, and behind them. A chunk of another length than those
     /// and its decoded bytes is wrong; [`CodecChain::decode`] says how.
     pub(crate) fn around(&self) -> (u64, u64) {
@@ -51,6 +46,16 @@ impl InPlace<'_> {
 }
 
 impl CodecChain {
+    /// Whether encoded bytes of elements of `dtype` are the decoded bytes, so that nothing is
+    /// left to do but to compare the length.
+    pub fn is_identity(&self, dtype: &DataType) -> bool {
+        let nothing = InPlace {
+            swap_unit: 1,
+            checksum: None,
+        };
+        self.in_place(dtype) == Some(nothing)
+    }
+
     /// How chunks of `dtype` are decoded where they lie; `None` when they are not.
     pub(crate) fn in_place(&self, dtype: &DataType) -> Option<InPlace<'_>> {
         let ArrayToBytes::Bytes(codec) = self.array_to_bytes else {
