@@ -93,21 +93,16 @@ impl PackBits {
         if u64::try_from(encoded.len()) != Ok(expected) {
             return refused(format!("{} bytes, expected {expected}", encoded.len()));
         }
-        let (padding, packed) = match self.padding {
-            PaddingEncoding::None => (None, encoded),
-            PaddingEncoding::FirstByte => match encoded.split_first() {
-                Some((padding, packed)) => (Some(*padding), packed),
-                None => (None, encoded),
-            },
-            PaddingEncoding::LastByte => match encoded.split_last() {
-                Some((padding, packed)) => (Some(*padding), packed),
-                None => (None, encoded),
-            },
+        let counted = match self.padding {
+            PaddingEncoding::None => None,
+            PaddingEncoding::FirstByte => encoded.split_first(),
+            PaddingEncoding::LastByte => encoded.split_last(),
         };
+        let packed = counted.map_or(encoded, |(_, packed)| packed);
         let width = self.bits();
         let numbers = (out.len() / self.number_bytes) as u128;
         let unused = (8 - (numbers * u128::from(width)) % 8) % 8;
-        if let Some(padding) = padding
+        if let Some((&padding, _)) = counted
             && u128::from(padding) != unused
         {
             return refused(format!("{padding} bits of padding, expected {unused}"));

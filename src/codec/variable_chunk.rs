@@ -79,12 +79,11 @@ impl CodecChain {
     }
 
     /// The transpose that moves elements, if any does.
-    fn moving_transpose(&self) -> Option<Transpose> {
-        let mut transposes = self.array_to_array.iter().filter_map(|codec| match codec {
+    fn moving_transpose(&self) -> Option<&Transpose> {
+        self.array_to_array.iter().find_map(|codec| match codec {
             ArrayToArray::Transpose(transpose) if !transpose.is_identity() => Some(transpose),
             _ => None,
-        });
-        transposes.next().cloned()
+        })
     }
 
     /// The items of a chunk in C order.
