@@ -19,6 +19,7 @@
 //! chunk of it waits for others who do the same, never for itself. A wait leads downwards
 //! only, so that waits cannot form a ring.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -108,6 +109,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const MOST_KEPT_BEYOND: u64 = 16 << 20;
 
 /// A number of bytes that must not be passed.
+#[derive(Debug)]
 pub struct Budget {
     limit: u64,
     patience: Duration,
@@ -125,33 +127,23 @@ struct State {
     waits: u64,
     /// The kept part of `used`.
     kept: u64,
-    /// The rest of it by what it is for: bytes, and reservations.
-    work: Vec<(&'static str, u64, u64)>,
+    /// The rest of it, by what it is for.
+    work: BTreeMap<&'static str, u64>,
 }
 
 impl State {
-    fn begin(&mut self, purpose: &'static str, bytes: u64) {
-        match self.work.iter_mut().find(|work| work.0 == purpose) {
-            Some(work) => {
-                work.1 = work.1.saturating_add(bytes);
-                work.2 += 1;
-            }
-            None => self.work.push((purpose, bytes, 1)),
-        }
-    }
-
-    /// Takes `bytes` off the work for `purpose`, and as many `reservations`.
-    fn end(&mut self, purpose: &'static str, bytes: u64, reservations: u64) {
-        if let Some(work) = self.work.iter_mut().find(|work| work.0 == purpose) {
-            work.1 = work.1.saturating_sub(bytes);
-            work.2 = work.2.saturating_sub(reservations);
+    /// Takes `bytes` off the work for `purpose`.
+    fn end(&mut self, purpose: &'static str, bytes: u64) {
+        if let Some(work) = self.work.get_mut(purpose) {
+            *work -= bytes;
         }
     }
 
     /// The purpose that most of the memory at work serves; `None` where none is at work.
     fn working(&self) -> Option<&'static str> {
-        let busy = self.work.iter().filter(|work| work.2 > 0);
-        busy.max_by_key(|work| work.1).map(|work| work.0)
+        let busy = self.work.iter().filter(|(_, bytes)| **bytes > 0);
+        busy.max_by_key(|(_, bytes)| **bytes)
+            .map(|(purpose, _)| *purpose)
     }
 }
 
@@ -245,7 +237,19 @@ impl Budget {
                     error.held_by
                 );
             }
-            self.wait(error, asked + self.patience)?;
+            let state = self.lock();
+            let left = (asked + self.patience).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(error);
+            }
+            // A block that was evicted while someone read it frees memory when it is dropped;
+            // the cap covers a release between the attempt above and this lock.
+            drop(wait_timeout(
+                &self.freed,
+                &self.state,
+                state,
+                left.min(LOOK),
+            ));
         }
     }
 
@@ -268,7 +272,7 @@ impl Budget {
             let is_too_much = state.kept.saturating_add(bytes) > most;
             let fits = state.used.saturating_add(bytes) <= self.limit;
             if !is_too_much && (fits || is_evicted) {
-                let mut reservation = self.grant(&mut state, bytes, holding, None);
+                let mut reservation = self.grant(&mut state, bytes, holding, 0);
                 drop(state);
                 reservation.keep();
                 return Ok(reservation);
@@ -290,7 +294,7 @@ impl Budget {
     fn try_reserve(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         let mut state = self.lock();
         let used = state.used.checked_add(bytes)?;
-        (used <= self.limit).then(|| self.grant(&mut state, bytes, holding, None))
+        (used <= self.limit).then(|| self.grant(&mut state, bytes, holding, 0))
     }
 
     /// Only when nothing is left to evict: one of those who hold as much passes the limit.
@@ -298,7 +302,7 @@ impl Budget {
         let mut state = self.lock();
         (state.overdrawn & holding.bit() == 0).then(|| {
             state.overdrawn |= holding.bit();
-            self.grant(&mut state, bytes, holding, Some(holding))
+            self.grant(&mut state, bytes, holding, holding.bit())
         })
     }
 
@@ -307,11 +311,13 @@ impl Budget {
         state: &mut State,
         bytes: u64,
         holding: Holding,
-        overdraft: Option<Holding>,
+        overdraft: u32,
     ) -> Reservation {
-        state.used = state.used.saturating_add(bytes);
+        // What cannot be counted is not reserved: it could not be given back.
+        let bytes = bytes.min(u64::MAX - state.used);
+        state.used += bytes;
         state.peak = state.peak.max(state.used);
-        state.begin(holding.purpose, bytes);
+        *state.work.entry(holding.purpose).or_default() += bytes;
         Reservation {
             budget: Arc::clone(self),
             bytes,
@@ -320,60 +326,9 @@ impl Budget {
         }
     }
 
-    fn wait(&self, error: OutOfBudget, deadline: Instant) -> Result<(), OutOfBudget> {
-        let state = self.lock();
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(error);
-        }
-        // A block that was evicted while someone read it frees memory when it is dropped;
-        // the cap covers a release between the attempt above and this lock.
-        drop(wait_timeout(
-            &self.freed,
-            &self.state,
-            state,
-            left.min(LOOK),
-        ));
-        Ok(())
-    }
-
-    /// Takes `bytes` of a reservation back, and the reservation where nothing is `left` of it; says
-    /// what is left of its overdraft.
-    fn release(&self, reservation: &Reservation, bytes: u64, left: Left) -> Option<Holding> {
-        let mut state = self.lock();
-        state.used = state.used.saturating_sub(bytes);
-        match reservation.purpose {
-            Some(purpose) => state.end(purpose, bytes, u64::from(left == Left::Nothing)),
-            None => state.kept = state.kept.saturating_sub(bytes),
-        }
-        // What shrank until all fits does not pass the limit any more.
-        let ends = left == Left::Nothing || state.used <= self.limit;
-        let overdraft_left = reservation.overdraft.filter(|_| !ends);
-        if let (Some(holding), None) = (reservation.overdraft, overdraft_left) {
-            state.overdrawn &= !holding.bit();
-        }
-        drop(state);
-        self.freed.notify_all();
-        overdraft_left
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl std::fmt::Debug for Budget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (used, _) = self.used_and_peak();
-        write!(f, "Budget({used} of {})", self.limit)
-    }
-}
-
-/// The rest of a reservation after some of its bytes were given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Nothing,
-    Some,
 }
 
 /// Bytes taken from a budget until this is dropped.
@@ -383,18 +338,33 @@ pub struct Reservation {
     bytes: u64,
     /// The purpose of the work; `None` once the bytes are kept.
     purpose: Option<&'static str>,
-    /// Among whom it passed the limit, if it did.
-    overdraft: Option<Holding>,
+    /// The bit of those among whom it passed the limit; 0 when it did not.
+    overdraft: u32,
 }
 
 impl Reservation {
     /// Gives back all but `bytes`, when the rest is not needed any more.
     pub fn shrink_to(&mut self, bytes: u64) {
-        let surplus = self.bytes.saturating_sub(bytes);
-        if surplus > 0 {
-            self.bytes -= surplus;
-            self.overdraft = self.budget.release(self, surplus, Left::Some);
+        if bytes < self.bytes {
+            self.release(self.bytes - bytes);
         }
+    }
+
+    /// Gives `bytes` back.
+    fn release(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        let mut state = self.budget.lock();
+        state.used -= bytes;
+        match self.purpose {
+            Some(purpose) => state.end(purpose, bytes),
+            None => state.kept -= bytes,
+        }
+        // What shrank until all fits does not pass the limit any more.
+        if self.bytes == 0 || state.used <= self.budget.limit {
+            state.overdrawn &= !std::mem::take(&mut self.overdraft);
+        }
+        drop(state);
+        self.budget.freed.notify_all();
     }
 
     /// Says that no wait frees these bytes: they stay for as long as something else does, or
@@ -404,12 +374,10 @@ impl Reservation {
             return;
         };
         let mut state = self.budget.lock();
-        state.end(purpose, self.bytes, 1);
-        state.kept = state.kept.saturating_add(self.bytes);
+        state.end(purpose, self.bytes);
+        state.kept += self.bytes;
         // Others must not wait for it to end.
-        if let Some(holding) = self.overdraft.take() {
-            state.overdrawn &= !holding.bit();
-        }
+        state.overdrawn &= !std::mem::take(&mut self.overdraft);
         drop(state);
         self.budget.freed.notify_all();
     }
@@ -417,7 +385,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.release(self, self.bytes, Left::Nothing);
+        self.release(self.bytes);
     }
 }
 
