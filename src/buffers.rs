@@ -71,17 +71,18 @@ struct FreePiece {
 
 /// So many bytes, to be written before they are read: they may be those of an earlier use.
 #[derive(Debug)]
-pub struct Buffer(Memory);
+pub struct Buffer {
+    /// Memory of the allocator; empty where it is that of a slab.
+    vec: Vec<u8>,
+    loan: Option<Loan>,
+}
 
+/// A piece of a slab that goes back home.
 #[derive(Debug)]
-enum Memory {
-    Vec(Vec<u8>),
-    Piece {
-        /// `None` only while it is dropped.
-        piece: Option<Piece>,
-        len: usize,
-        home: Arc<Buffers>,
-    },
+struct Loan {
+    piece: Piece,
+    len: usize,
+    home: Arc<Buffers>,
 }
 
 impl Buffers {
@@ -90,10 +91,7 @@ impl Buffers {
     /// # Errors
     /// [`NoMemory`].
     pub fn take(self: &Arc<Self>, len: usize) -> Result<Buffer, NoMemory> {
-        let Some((piece_len, n_pieces)) = division(len) else {
-            return zeroed(len).map(Buffer::from);
-        };
-        self.take_of(len, piece_len, n_pieces)
+        self.take_of(len, division(len))
     }
 
     /// As [`Buffers::take`], for a short while: of one of few lengths, so that the next one, of
@@ -102,28 +100,28 @@ impl Buffers {
     /// # Errors
     /// [`NoMemory`].
     pub fn scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, NoMemory> {
-        match scratch_division(len) {
-            Some((piece_len, n_pieces)) => self.take_of(len, piece_len, n_pieces),
-            None => zeroed(len).map(Buffer::from),
-        }
+        self.take_of(len, scratch_division(len))
     }
 
     fn take_of(
         self: &Arc<Self>,
         len: usize,
-        piece_len: usize,
-        n_pieces: usize,
+        division: Option<(usize, usize)>,
     ) -> Result<Buffer, NoMemory> {
-        match self
-            .recycled(piece_len)
-            .or_else(|| self.fresh(piece_len, n_pieces))
-        {
-            Some(piece) => Ok(Buffer(Memory::Piece {
-                piece: Some(piece),
-                len,
-                home: Arc::clone(self),
-            })),
-            // The system has no mapping to give; the allocator may have free memory.
+        let piece = division.and_then(|(piece_len, n_pieces)| {
+            self.recycled(piece_len)
+                .or_else(|| self.fresh(piece_len, n_pieces))
+        });
+        match piece {
+            Some(piece) => Ok(Buffer {
+                vec: Vec::new(),
+                loan: Some(Loan {
+                    piece,
+                    len,
+                    home: Arc::clone(self),
+                }),
+            }),
+            // Also when the system has no mapping to give: the allocator may have free memory.
             None => zeroed(len).map(Buffer::from),
         }
     }
@@ -154,15 +152,11 @@ impl Buffers {
         self.make_room((n_pieces - 1) * piece_len);
         let mut pieces = Slab::pieces(n_pieces, piece_len)?;
         let first = pieces.next()?;
-        let others: Vec<_> = pieces
-            .map(|piece| FreePiece {
-                piece,
-                is_kept: true,
-            })
-            .collect();
+        let is_kept = true;
+        let others: Vec<_> = pieces.map(|piece| FreePiece { piece, is_kept }).collect();
         let mut free = self.lock();
         if !others.is_empty() {
-            free.kept_bytes += others.iter().map(|one| one.piece.capacity()).sum::<usize>();
+            free.kept_bytes += others.len() * first.capacity();
             free.slabs.insert((piece_len, first.slab_address()), others);
         }
         Some(first)
@@ -177,9 +171,7 @@ impl Buffers {
             if *kept_bytes + bytes <= KEPT_BYTES {
                 return true;
             }
-            let is_used = pieces
-                .first()
-                .is_some_and(|one| pieces.len() < one.piece.siblings());
+            let is_used = matches!(&pieces[..], [one, ..] if pieces.len() < one.piece.siblings());
             for one in pieces.iter_mut().filter(|one| one.is_kept) {
                 *kept_bytes -= one.piece.capacity();
                 if is_used {
@@ -274,10 +266,8 @@ fn scratch_division(len: usize) -> Option<(usize, usize)> {
 impl Buffer {
     /// Bytes of memory that it takes.
     pub fn capacity(&self) -> usize {
-        match &self.0 {
-            Memory::Vec(bytes) => bytes.capacity(),
-            Memory::Piece { piece, .. } => piece.as_ref().map_or(0, Piece::capacity),
-        }
+        let loan = self.loan.as_ref();
+        loan.map_or(self.vec.capacity(), |loan| loan.piece.capacity())
     }
 
     /// Memory that a buffer of `len` bytes takes.
@@ -294,8 +284,8 @@ impl Buffer {
 }
 
 impl From<Vec<u8>> for Buffer {
-    fn from(bytes: Vec<u8>) -> Self {
-        Buffer(Memory::Vec(bytes))
+    fn from(vec: Vec<u8>) -> Self {
+        Buffer { vec, loan: None }
     }
 }
 
@@ -303,34 +293,29 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Memory::Vec(bytes) => bytes,
-            Memory::Piece { piece, len, .. } => {
-                let bytes = piece.as_ref().map_or(&[][..], Piece::bytes);
-                bytes.get(..*len).unwrap_or_default()
-            }
+        match &self.loan {
+            Some(loan) => loan.piece.bytes().get(..loan.len).unwrap_or_default(),
+            None => &self.vec,
         }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        match &mut self.0 {
-            Memory::Vec(bytes) => bytes,
-            Memory::Piece { piece, len, .. } => {
-                let bytes = piece.as_mut().map_or(&mut [][..], Piece::bytes_mut);
-                bytes.get_mut(..*len).unwrap_or_default()
+        match &mut self.loan {
+            Some(loan) => {
+                let bytes = loan.piece.bytes_mut().get_mut(..loan.len);
+                bytes.unwrap_or_default()
             }
+            None => &mut self.vec,
         }
     }
 }
 
-impl Drop for Memory {
+impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Memory::Piece { piece, home, .. } = self
-            && let Some(piece) = piece.take()
-        {
-            home.give_back(piece);
+        if let Some(loan) = self.loan.take() {
+            loan.home.give_back(loan.piece);
         }
     }
 }

@@ -43,9 +43,7 @@ pub(super) struct Piece {
 impl Slab {
     /// `n` pieces of `capacity` bytes, zeros; `None` when the system has no memory to give.
     pub(super) fn pieces(n: usize, capacity: usize) -> Option<impl Iterator<Item = Piece>> {
-        let mut slab = Slab::map(capacity.checked_mul(n)?.max(HUGE_PAGE_BYTES))?;
-        slab.n_pieces = n;
-        let slab = Arc::new(slab);
+        let slab = Arc::new(Slab::map(n, capacity.checked_mul(n)?.max(HUGE_PAGE_BYTES))?);
         Some((0..n).map(move |number| Piece {
             slab: Arc::clone(&slab),
             at: number * capacity,
@@ -53,8 +51,8 @@ impl Slab {
         }))
     }
 
-    /// `len` bytes, whole pages.
-    fn map(len: usize) -> Option<Slab> {
+    /// `len` bytes, whole pages, for so many pieces.
+    fn map(n_pieces: usize, len: usize) -> Option<Slab> {
         // Room to align it, given back at once.
         let mapped_len = len.checked_add(HUGE_PAGE_BYTES)?;
         // SAFETY: a new mapping at an address that the system chooses touches nothing else.
@@ -73,10 +71,8 @@ impl Slab {
         }
         let mapped = NonNull::new(mapped.cast::<u8>())?;
         let head = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
-        let (head, tail) = (
-            head.min(HUGE_PAGE_BYTES),
-            HUGE_PAGE_BYTES - head.min(HUGE_PAGE_BYTES),
-        );
+        let head = head.min(HUGE_PAGE_BYTES);
+        let tail = HUGE_PAGE_BYTES - head;
         // SAFETY: `head + len + tail` bytes were mapped; what is unmapped was not handed out. The
         // end of a mapping is one of a page, so that the tail begins at the next one.
         let start = unsafe {
@@ -94,7 +90,7 @@ impl Slab {
         Some(Slab {
             start,
             len,
-            n_pieces: 1,
+            n_pieces,
         })
     }
 }

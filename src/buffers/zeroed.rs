@@ -46,10 +46,9 @@ pub fn zeroed(len: usize) -> Result<Vec<u8>, NoMemory> {
 /// [`NoMemory`].
 pub fn with_room(capacity: usize) -> Result<Vec<u8>, NoMemory> {
     let mut bytes = Vec::new();
-    match bytes.try_reserve_exact(capacity) {
-        Ok(()) => Ok(bytes),
-        Err(_) => Err(NoMemory { needed: capacity }),
-    }
+    let reserved = bytes.try_reserve_exact(capacity);
+    reserved.map_err(|_| NoMemory { needed: capacity })?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
