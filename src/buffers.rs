@@ -195,20 +195,17 @@ impl Buffers {
         let mut free = self.lock();
         let is_kept = free.kept_bytes + capacity <= KEPT_BYTES;
         let others = free.slabs.get(&key).map_or(&[][..], Vec::as_slice);
-        let is_last = others.len() + 1 == piece.siblings();
-        let n_kept = if is_last {
-            others.iter().filter(|other| other.is_kept).count()
-        } else {
-            0
-        };
-        // A slab of which little is kept is not worth its addresses.
-        if is_last && (!is_kept || n_kept < others.len() / 2) {
-            let others = free.slabs.remove(&key).unwrap_or_default();
-            free.kept_bytes -= n_kept * capacity;
-            // A slab without users is unmapped: not under the lock.
-            drop(free);
-            drop((others, piece));
-            return;
+        if others.len() + 1 == piece.siblings() {
+            let n_kept = others.iter().filter(|other| other.is_kept).count();
+            // A slab of which little is kept is not worth its addresses.
+            if !is_kept || n_kept < others.len() / 2 {
+                let others = free.slabs.remove(&key).unwrap_or_default();
+                free.kept_bytes -= n_kept * capacity;
+                // A slab without users is unmapped: not under the lock.
+                drop(free);
+                drop((others, piece));
+                return;
+            }
         }
         if is_kept {
             free.kept_bytes += capacity;
@@ -241,11 +238,8 @@ fn division(len: usize) -> Option<(usize, usize)> {
         (piece_len, HUGE_PAGE_BYTES / piece_len)
     } else {
         let n_pieces = HUGE_PAGE_BYTES / len;
-        let piece_len = HUGE_PAGE_BYTES / n_pieces;
-        (
-            piece_len / LARGEST_PAGE_BYTES * LARGEST_PAGE_BYTES,
-            n_pieces,
-        )
+        let n_pages = HUGE_PAGE_BYTES / n_pieces / LARGEST_PAGE_BYTES;
+        (n_pages * LARGEST_PAGE_BYTES, n_pieces)
     };
     // What a piece is longer than asked for counts as used.
     (piece_len.checked_sub(len)? <= len / 8).then_some((piece_len, n_pieces))

@@ -11,6 +11,15 @@
 #[cfg(target_arch = "x86_64")]
 mod woven;
 
+/// Where there is nothing to weave with, no element is done.
+#[cfg(not(target_arch = "x86_64"))]
+mod woven {
+    pub(super) fn bytes(_: usize, _: &[u8], _: &mut [u8]) -> usize {
+        0
+    }
+    pub(super) use bytes as bits;
+}
+
 /// Planes of bytes to elements of `size` bytes. Bytes that make up no element stay where they
 /// are. Both buffers are of one length, and all of `out` is written.
 pub(super) fn unshuffle_bytes(size: usize, shuffled: &[u8], out: &mut [u8]) {
@@ -25,7 +34,7 @@ pub(super) fn unshuffle_bytes(size: usize, shuffled: &[u8], out: &mut [u8]) {
     let (planes, left_over) = shuffled.split_at(count * size);
     let (elements, end) = out.split_at_mut(count * size);
     end.copy_from_slice(left_over);
-    let done = woven_bytes(size, planes, elements);
+    let done = woven::bytes(size, planes, elements);
     let elements = elements.get_mut(done * size..).unwrap_or_default();
     let block_count = (BLOCK / size).max(1);
     for (i, block) in elements.chunks_mut(block_count * size).enumerate() {
@@ -52,7 +61,7 @@ pub(super) fn unshuffle_bits(size: usize, shuffled: &[u8], out: &mut [u8]) {
     let (rows, left_over) = shuffled.split_at(count * size);
     let (elements, end) = out.split_at_mut(count * size);
     end.copy_from_slice(left_over);
-    let done = woven_bits(size, rows, elements);
+    let done = woven::bits(size, rows, elements);
     for (i, eight) in elements.chunks_exact_mut(8 * size).enumerate().skip(done) {
         for (j, rows) in rows.chunks_exact(8 * row).enumerate() {
             let mut word = [0; 8];
@@ -77,22 +86,6 @@ fn transposed(word: u64) -> u64 {
     let word = exchange(word, 7, 0x00aa_00aa_00aa_00aa);
     let word = exchange(word, 14, 0x0000_cccc_0000_cccc);
     exchange(word, 28, 0x0000_0000_f0f0_f0f0)
-}
-
-/// The number of elements at the beginning that were put together.
-fn woven_bytes(size: usize, planes: &[u8], elements: &mut [u8]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    return woven::bytes(size, planes, elements);
-    #[cfg(not(target_arch = "x86_64"))]
-    return 0;
-}
-
-/// The number of eights of elements at the beginning that were put together.
-fn woven_bits(size: usize, rows: &[u8], elements: &mut [u8]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    return woven::bits(size, rows, elements);
-    #[cfg(not(target_arch = "x86_64"))]
-    return 0;
 }
 
 #[cfg(test)]

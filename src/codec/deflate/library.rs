@@ -43,28 +43,10 @@ pub(super) fn inflate(
     }
     INFLATER.with_borrow_mut(|inflater| {
         if inflater.is_none() {
-            *inflater = Inflater::new();
+            // SAFETY: takes nothing; null, which is out of memory, becomes `None`.
+            *inflater = NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Inflater);
         }
-        let inflater = inflater.as_mut().ok_or("out of memory")?;
-        inflater.inflate(wrapping, encoded, out)
-    })
-}
-
-/// The tables of a decoder.
-struct Inflater(NonNull<libdeflate_decompressor>);
-
-impl Inflater {
-    fn new() -> Option<Inflater> {
-        // SAFETY: takes nothing; null, which is out of memory, becomes `None`.
-        NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Inflater)
-    }
-
-    fn inflate(
-        &mut self,
-        wrapping: Wrapping,
-        encoded: &mut &[u8],
-        out: &mut [u8],
-    ) -> Result<Undone, &'static str> {
+        let inflater = inflater.as_ref().ok_or("out of memory")?;
         let (mut read, mut written) = (0, 0);
         let decode = match wrapping {
             Wrapping::Gzip => libdeflate_gzip_decompress_ex,
@@ -74,7 +56,7 @@ impl Inflater {
         // as said; the library reads and writes within them, whatever the bytes are.
         let verdict: libdeflate_result = unsafe {
             decode(
-                self.0.as_ptr(),
+                inflater.0.as_ptr(),
                 encoded.as_ptr().cast(),
                 encoded.len(),
                 out.as_mut_ptr().cast(),
@@ -92,8 +74,11 @@ impl Inflater {
             libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Ok(Undone::Overflow),
             _ => Err("damaged or cut short"),
         }
-    }
+    })
 }
+
+/// The tables of a decoder.
+struct Inflater(NonNull<libdeflate_decompressor>);
 
 impl Drop for Inflater {
     fn drop(&mut self) {
