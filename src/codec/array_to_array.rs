@@ -108,7 +108,7 @@ impl ArrayToArray {
                 transpose.decode(&decoded.shape, item_size, encoded, out);
             }
             ArrayToArray::Reshape(_) => {
-                super::bytes_to_bytes::expect_length("reshape", encoded.len(), out.len())?;
+                super::bytes_to_bytes::expect_length("reshape", encoded.len(), out.len() as u64)?;
                 out.copy_from_slice(encoded);
             }
             ArrayToArray::Filter(filter) => filter.decode(encoded, out)?,

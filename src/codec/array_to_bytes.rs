@@ -42,11 +42,8 @@ impl ArrayToBytes {
             ArrayToBytes::Sharding(sharding) => sharding.encoded_limit(length),
             ArrayToBytes::PackBits(codec) => codec.encoded_len(length),
             ArrayToBytes::VariableLength(_) => {
-                let items = length / item_size.max(1);
-                items
-                    .saturating_mul(4)
-                    .saturating_add(length)
-                    .saturating_add(4)
+                let words = (length / item_size.max(1)).saturating_add(1);
+                length.saturating_add(words.saturating_mul(4))
             }
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::encoded_limit(length),
@@ -56,12 +53,10 @@ impl ArrayToBytes {
     /// An upper bound of what decoding `length` bytes takes beside input and output.
     pub(super) fn state_bytes(&self, length: u64) -> u64 {
         match self {
-            ArrayToBytes::Bytes(_)
-            | ArrayToBytes::PackBits(_)
-            | ArrayToBytes::VariableLength(_) => 0,
             ArrayToBytes::Sharding(sharding) => sharding.scratch_bytes(length),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::state_bytes(length),
+            _ => 0,
         }
     }
 
@@ -77,7 +72,7 @@ impl ArrayToBytes {
     ) -> Result<(), FormatError> {
         match self {
             ArrayToBytes::Bytes(codec) => {
-                super::bytes_to_bytes::expect_length("bytes", encoded.len(), out.len())?;
+                super::bytes_to_bytes::expect_length("bytes", encoded.len(), out.len() as u64)?;
                 bytes::copy_swapped(codec.swap_unit(spec.dtype), encoded, out);
                 Ok(())
             }

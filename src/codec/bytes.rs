@@ -48,6 +48,14 @@ pub(super) fn copy_swapped(unit: usize, encoded: &[u8], out: &mut [u8]) {
     }
 }
 
+/// Copies as many bytes as both have.
+#[inline]
+pub(super) fn copy_start(from: &[u8], to: &mut [u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
 /// Reverses the bytes of each unit in place.
 pub(crate) fn swap(unit: usize, bytes: &mut [u8]) {
     fn each<const N: usize>(reversed: impl Fn([u8; N]) -> [u8; N], bytes: &mut [u8]) {

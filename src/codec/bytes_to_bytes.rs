@@ -98,7 +98,7 @@ impl BytesToBytes {
     pub(super) fn undo_exactly(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let expected = out.len();
         match self.undo(encoded, out)? {
-            Undone::Whole(n) => expect_length(self.name(), n, expected),
+            Undone::Whole(n) => expect_length(self.name(), n, expected as u64),
             Undone::Overflow => {
                 let problem = format!("decodes to more than the {expected} bytes expected");
                 Err(FormatError::encoded(self.name(), problem))
@@ -242,9 +242,9 @@ pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Undone {
 pub(super) fn expect_length(
     codec: &'static str,
     found: usize,
-    expected: usize,
+    expected: u64,
 ) -> Result<(), FormatError> {
-    if found == expected {
+    if found as u64 == expected {
         return Ok(());
     }
     let problem = format!("{found} bytes, expected {expected}");

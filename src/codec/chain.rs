@@ -121,13 +121,12 @@ impl CodecChain {
             return self.decode_elements(spec, encoded, out);
         }
         let transpose = [ArrayToArray::Transpose(transpose)];
-        let codecs = match is_transposed_only {
-            true => &transpose[..],
-            false => &self.array_to_array,
+        let codecs = if is_transposed_only {
+            &transpose[..]
+        } else {
+            &self.array_to_array
         };
         let (stages, last) = stages(codecs, spec.shape, spec.dtype);
-        let mut steps = codecs.iter().zip(&stages);
-        let (first, first_stage) = steps.next().expect("without codecs nothing moves");
         let mut elements = match self.array_to_bytes {
             // The numbers are reversed where they end: they need not be copied before.
             ArrayToBytes::Bytes(_) if is_transposed_only => {
@@ -148,14 +147,15 @@ impl CodecChain {
                 Cow::Owned(elements)
             }
         };
-        for (codec, stage) in steps.rev() {
-            if !matches!(codec, ArrayToArray::Reshape(_)) {
+        for (i, (codec, stage)) in codecs.iter().zip(&stages).enumerate().rev() {
+            if i == 0 {
+                codec.decode(stage, &elements, out)?;
+            } else if !matches!(codec, ArrayToArray::Reshape(_)) {
                 let mut decoded = stage.buffer()?;
                 codec.decode(stage, &elements, &mut decoded)?;
                 elements = Cow::Owned(decoded);
             }
         }
-        first.decode(first_stage, &elements, out)?;
         if let ArrayToBytes::Bytes(codec) = self.array_to_bytes
             && is_transposed_only
         {
@@ -171,15 +171,14 @@ impl CodecChain {
         encoded: &[u8],
         out: &mut [u8],
     ) -> Result<(), FormatError> {
-        match &self.array_to_bytes {
-            ArrayToBytes::Bytes(codec) if self.ends_in_compressor() => {
-                self.undo_into(encoded, out)?;
+        match (&self.array_to_bytes, self.compressor()) {
+            (ArrayToBytes::Bytes(codec), Some(compressor)) => {
+                undo_into(compressor, encoded, out)?;
                 bytes::swap(codec.swap_unit(spec.dtype), out);
                 Ok(())
             }
-            codec => {
-                let length = u64::try_from(out.len()).unwrap_or(u64::MAX);
-                let limit = codec.encoded_limit(length, spec.dtype.item_size);
+            (codec, _) => {
+                let limit = codec.encoded_limit(out.len() as u64, spec.dtype.item_size);
                 let array_bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
                 codec.decode(spec, &array_bytes, out)
             }
@@ -241,22 +240,11 @@ impl CodecChain {
         }
     }
 
-    /// Whether the codec undone last makes new bytes, instead of cutting a checksum off.
-    fn ends_in_compressor(&self) -> bool {
-        let first = self.bytes_to_bytes.first();
-        first.is_some_and(|codec| !codec.is_cut())
-    }
-
-    /// Undoes the bytes-to-bytes codecs straight into `out`, exactly.
-    fn undo_into(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let Some((first, others)) = self.bytes_to_bytes.split_first() else {
-            bytes_to_bytes::expect_length("bytes", encoded.len(), out.len())?;
-            out.copy_from_slice(encoded);
-            return Ok(());
-        };
-        let limit = u64::try_from(out.len()).unwrap_or(u64::MAX);
-        let inner = undo(others, encoded, first.encoded_limit(limit))?;
-        first.undo_exactly(&inner, out)
+    /// The codec that is undone last, and those before it, when it makes new bytes instead of
+    /// cutting a checksum off.
+    fn compressor(&self) -> Option<(&BytesToBytes, &[BytesToBytes])> {
+        let codecs = self.bytes_to_bytes.split_first();
+        codecs.filter(|(first, _)| !first.is_cut())
     }
 
     /// Undoes the bytes-to-bytes codecs to exactly `length` bytes, borrowed where they only
@@ -266,14 +254,13 @@ impl CodecChain {
         encoded: &'a [u8],
         length: usize,
     ) -> Result<Cow<'a, [u8]>, FormatError> {
-        if self.ends_in_compressor() {
+        if let Some(compressor) = self.compressor() {
             let mut out = zeroed(length)?;
-            self.undo_into(encoded, &mut out)?;
+            undo_into(compressor, encoded, &mut out)?;
             return Ok(Cow::Owned(out));
         }
-        let limit = u64::try_from(length).unwrap_or(u64::MAX);
-        let found = undo(&self.bytes_to_bytes, encoded, limit)?;
-        bytes_to_bytes::expect_length("bytes", found.len(), length)?;
+        let found = undo(&self.bytes_to_bytes, encoded, length as u64)?;
+        bytes_to_bytes::expect_length("bytes", found.len(), length as u64)?;
         Ok(found)
     }
 }
@@ -296,6 +283,16 @@ pub(super) fn stages(
     (stages, stage)
 }
 
+/// Undoes bytes-to-bytes codecs straight into `out`, exactly.
+fn undo_into(
+    (first, others): (&BytesToBytes, &[BytesToBytes]),
+    encoded: &[u8],
+    out: &mut [u8],
+) -> Result<(), FormatError> {
+    let inner = undo(others, encoded, first.encoded_limit(out.len() as u64))?;
+    first.undo_exactly(&inner, out)
+}
+
 /// Undoes `codecs`, last first, to at most `limit` bytes.
 pub(super) fn undo<'a>(
     codecs: &[BytesToBytes],
@@ -303,7 +300,7 @@ pub(super) fn undo<'a>(
     limit: u64,
 ) -> Result<Cow<'a, [u8]>, FormatError> {
     let Some((first, others)) = codecs.split_first() else {
-        if u64::try_from(encoded.len()).map_or(true, |n| n > limit) {
+        if encoded.len() as u64 > limit {
             let problem = format!("{} bytes, no more than {limit} are allowed", encoded.len());
             return Err(FormatError::encoded("bytes", problem));
         }

@@ -4,6 +4,7 @@
 //! compute on these two and round to the type that the format names. One operation in `f64`,
 //! rounded, is exactly that operation in a type of at most half as many bits.
 
+use super::bytes::copy_start;
 use crate::dtype::{DataType, Element, FloatFormat, IntegerFormat};
 
 /// The type of a number.
@@ -104,9 +105,7 @@ impl Number {
     /// The number that `bytes`, little-endian, are.
     pub(crate) fn read(self, bytes: &[u8]) -> Value {
         let mut word = [0; 8];
-        for (to, from) in word.iter_mut().zip(bytes) {
-            *to = *from;
-        }
+        copy_start(bytes, &mut word);
         let word = u64::from_le_bytes(word);
         match self {
             Number::Bool => Value::Int(i128::from(word != 0)),
@@ -128,9 +127,7 @@ impl Number {
             #[expect(clippy::cast_possible_truncation, reason = "a cast left it whole")]
             (_, Value::Float(value)) => (value as i64).cast_unsigned(),
         };
-        for (to, from) in out.iter_mut().zip(word.to_le_bytes()) {
-            *to = from;
-        }
+        copy_start(&word.to_le_bytes(), out);
     }
 
     /// A C cast, as `numpy.ndarray.astype` does: integers wrap round, floats round half to

@@ -10,7 +10,7 @@
 //! The first bit is the lowest of the first byte, as zarrs packs them. The filter of numcodecs
 //! that has the same name packs the other way round.
 
-use super::number::Number;
+use super::{bytes::copy_start, bytes_to_bytes::expect_length, number::Number};
 use crate::dtype::DataType;
 use crate::error::FormatError;
 
@@ -87,12 +87,7 @@ impl PackBits {
     /// # Errors
     /// Another length, or another count of padding.
     pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let refused = |problem: String| Err(FormatError::encoded(NAME, problem));
-        let decoded_len = u64::try_from(out.len()).unwrap_or(u64::MAX);
-        let expected = self.encoded_len(decoded_len);
-        if u64::try_from(encoded.len()) != Ok(expected) {
-            return refused(format!("{} bytes, expected {expected}", encoded.len()));
-        }
+        expect_length(NAME, encoded.len(), self.encoded_len(out.len() as u64))?;
         let counted = match self.padding {
             PaddingEncoding::None => None,
             PaddingEncoding::FirstByte => encoded.split_first(),
@@ -105,7 +100,8 @@ impl PackBits {
         if let Some((&padding, _)) = counted
             && u128::from(padding) != unused
         {
-            return refused(format!("{padding} bits of padding, expected {unused}"));
+            let problem = format!("{padding} bits of padding, expected {unused}");
+            return Err(FormatError::encoded(NAME, problem));
         }
         // Bits that are taken from the bytes, but not by a number yet.
         let (mut pending, mut n_pending) = (0_u128, 0);
@@ -123,9 +119,7 @@ impl PackBits {
             if self.is_signed && bits >> (width - 1) == 1 {
                 value |= u128::MAX << self.last_bit;
             }
-            for (to, from) in number.iter_mut().zip(value.to_le_bytes()) {
-                *to = from;
-            }
+            copy_start(&value.to_le_bytes(), number);
         }
         Ok(())
     }

@@ -51,10 +51,10 @@ impl VariableLength {
 
     /// Whether the bytes are a count and items with their lengths.
     pub fn has_items(self) -> bool {
-        match self {
-            VariableLength::Text | VariableLength::Bytes | VariableLength::Array { .. } => true,
-            VariableLength::Categories { .. } | VariableLength::Object(_) => false,
-        }
+        !matches!(
+            self,
+            VariableLength::Categories { .. } | VariableLength::Object(_)
+        )
     }
 
     /// The item of this number among those of a decoded chunk; `None` past their end, and of

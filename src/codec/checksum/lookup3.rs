@@ -3,6 +3,8 @@
 //! Source: <https://burtleburtle.net/bob/c/lookup3.c>. Three words of state take in 12 bytes at
 //! a time; all but the last of them are followed by [`mix`], the last by [`finish`].
 
+use crate::codec::bytes::copy_start;
+
 const BLOCK: usize = 12;
 
 /// The hash of `prefix` and `bytes`, starting from `initval`.
@@ -20,10 +22,7 @@ pub(crate) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
     while let Some(block) = blocks.next() {
         for (word, bytes) in state.iter_mut().zip(block.chunks(4)) {
             let mut padded = [0; 4];
-            padded
-                .iter_mut()
-                .zip(bytes)
-                .for_each(|(to, from)| *to = *from);
+            copy_start(bytes, &mut padded);
             *word = word.wrapping_add(u32::from_le_bytes(padded));
         }
         state = if blocks.peek().is_some() {
@@ -36,31 +35,23 @@ pub(crate) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
     hash
 }
 
+/// Six steps, each of which has the words change their parts.
 fn mix([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
-    a = a.wrapping_sub(c) ^ c.rotate_left(4);
-    c = c.wrapping_add(b);
-    b = b.wrapping_sub(a) ^ a.rotate_left(6);
-    a = a.wrapping_add(c);
-    c = c.wrapping_sub(b) ^ b.rotate_left(8);
-    b = b.wrapping_add(a);
-    a = a.wrapping_sub(c) ^ c.rotate_left(16);
-    c = c.wrapping_add(b);
-    b = b.wrapping_sub(a) ^ a.rotate_left(19);
-    a = a.wrapping_add(c);
-    c = c.wrapping_sub(b) ^ b.rotate_left(4);
-    b = b.wrapping_add(a);
+    for distance in [4, 6, 8, 16, 19, 4] {
+        a = a.wrapping_sub(c) ^ c.rotate_left(distance);
+        c = c.wrapping_add(b);
+        (a, b, c) = (b, c, a);
+    }
     [a, b, c]
 }
 
+/// Seven steps, after which the words have changed places once more than twice round.
 fn finish([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
-    c = (c ^ b).wrapping_sub(b.rotate_left(14));
-    a = (a ^ c).wrapping_sub(c.rotate_left(11));
-    b = (b ^ a).wrapping_sub(a.rotate_left(25));
-    c = (c ^ b).wrapping_sub(b.rotate_left(16));
-    a = (a ^ c).wrapping_sub(c.rotate_left(4));
-    b = (b ^ a).wrapping_sub(a.rotate_left(14));
-    c = (c ^ b).wrapping_sub(b.rotate_left(24));
-    [a, b, c]
+    for distance in [14, 11, 25, 16, 4, 14, 24] {
+        c = (c ^ b).wrapping_sub(b.rotate_left(distance));
+        (a, b, c) = (b, c, a);
+    }
+    [c, a, b]
 }
 
 #[cfg(test)]

@@ -54,15 +54,8 @@ pub(crate) struct CastValue {
 }
 
 impl CastValue {
-    pub(super) fn decode(&self, value: Value, to: Number) -> Option<Value> {
-        self.cast(&self.decode, value, to)
-    }
-
-    pub(super) fn encode(&self, value: Value, to: Number) -> Option<Value> {
-        self.cast(&self.encode, value, to)
-    }
-
-    fn cast(&self, map: &[(Value, Value)], value: Value, to: Number) -> Option<Value> {
+    /// What `value` becomes in the type `to`, with one of the maps; `None` when it is refused.
+    pub(super) fn cast(&self, map: &[(Value, Value)], value: Value, to: Number) -> Option<Value> {
         let mapped = map.iter().find(|(from, _)| from.is_same(value));
         if let Some(&(_, value)) = mapped {
             return Some(value);

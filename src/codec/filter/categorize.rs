@@ -10,7 +10,10 @@
 //! The code of a label is its place in the list, counted from 1. Zero, and any number that is
 //! no code, stands for the empty string.
 
-use super::super::number::{Number, Value};
+use super::super::{
+    bytes::copy_start,
+    number::{Number, Value},
+};
 
 pub(super) const NAME: &str = "numcodecs.categorize";
 
@@ -41,9 +44,7 @@ impl Categories {
             };
             let label = label.and_then(|i| self.labels.get(i));
             out.fill(0);
-            for (to, from) in out.iter_mut().zip(label.into_iter().flatten()) {
-                *to = *from;
-            }
+            copy_start(label.map_or(&[], Vec::as_slice), out);
         }
     }
 

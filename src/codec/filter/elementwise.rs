@@ -102,7 +102,7 @@ impl Elementwise {
                 }
                 exact(decoded, quotient, *offset, i128::checked_add, |a, b| a + b)
             }
-            Elementwise::CastValue(cast) => cast.decode(value, decoded),
+            Elementwise::CastValue(cast) => cast.cast(&cast.decode, value, decoded),
         }
     }
 
@@ -128,7 +128,7 @@ impl Elementwise {
                 let moved = exact(decoded, value, *offset, i128::checked_sub, |a, b| a - b)?;
                 exact(decoded, moved, *scale, i128::checked_mul, |a, b| a * b)
             }
-            Elementwise::CastValue(cast) => cast.encode(value, encoded),
+            Elementwise::CastValue(cast) => cast.cast(&cast.encode, value, encoded),
         }
     }
 
@@ -195,24 +195,15 @@ fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number
 /// The power of two that numbers of `digits` decimal digits are rounded at.
 fn quantum(digits: i32) -> f64 {
     let exponent = 10_f64.powf(f64::from(-digits)).log10();
-    let exponent = if exponent < 0.0 {
-        exponent.floor()
-    } else {
-        exponent.ceil()
-    };
+    let exponent = exponent.abs().ceil().copysign(exponent);
     10_f64.powf(-exponent).log2().ceil().exp2()
 }
 
 /// Rounds half to even at `keepbits` of the mantissa, or from the highest bit set.
 fn bit_round(value: Value, keepbits: u32, number: Number) -> Value {
     let mut bytes = [0; 8];
-    number.write(value, &mut bytes);
-    let (low, _) = bytes.split_at_mut(number.size().min(8));
-    let mut word = [0; 8];
-    for (to, from) in word.iter_mut().zip(low.iter()) {
-        *to = *from;
-    }
-    let word = u64::from_le_bytes(word);
+    number.write(value, bytes.get_mut(..number.size()).unwrap_or_default());
+    let word = u64::from_le_bytes(bytes);
     let most = match number {
         Number::Float(format) => format.mantissa_bits,
         _ => u64::BITS - word.leading_zeros(),

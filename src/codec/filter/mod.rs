@@ -19,9 +19,11 @@ pub(crate) use cast_value::{CastValue, OutOfRange, Rounding};
 pub(crate) use categorize::Categories;
 pub(crate) use elementwise::Elementwise;
 
+use super::bytes_to_bytes::expect_length;
 use super::number::{Number, each};
 use crate::dtype::DataType;
 use crate::error::FormatError;
+use crate::grid::{self, Dims};
 
 /// A filter between two types.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,10 +108,10 @@ impl Filter {
     }
 
     /// Shape of the encoded elements, from that of the decoded ones.
-    pub(super) fn encoded_shape(&self, shape: &[u64]) -> crate::grid::Dims {
+    pub(super) fn encoded_shape(&self, shape: &[u64]) -> Dims {
         match self.kind {
             FilterKind::Mask => {
-                let elements = crate::grid::product(shape).unwrap_or(u64::MAX);
+                let elements = grid::product(shape).unwrap_or(u64::MAX);
                 [mask::encoded_len(elements)][..].into()
             }
             _ => shape.into(),
@@ -129,12 +131,8 @@ impl Filter {
     /// # Errors
     /// A number that the decoded type does not have, or lengths that do not fit.
     pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let decoded_len = u64::try_from(out.len()).unwrap_or(u64::MAX);
-        let expected = self.encoded_len(decoded_len);
-        if u64::try_from(encoded.len()) != Ok(expected) {
-            let problem = format!("{} bytes, expected {expected}", encoded.len());
-            return Err(FormatError::encoded(self.name(), problem));
-        }
+        let expected = self.encoded_len(out.len() as u64);
+        expect_length(self.name(), encoded.len(), expected)?;
         match &self.kind {
             FilterKind::Elementwise {
                 operation,
@@ -142,7 +140,7 @@ impl Filter {
                 encoded: stored,
             } => {
                 if operation.is_identity(*decoded, *stored) {
-                    super::bytes_to_bytes::expect_length(self.name(), encoded.len(), out.len())?;
+                    expect_length(self.name(), encoded.len(), out.len() as u64)?;
                     out.copy_from_slice(encoded);
                     return Ok(());
                 }
