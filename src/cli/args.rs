@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, CommandFactory, Parser};
 use glob::Pattern;
 use log::LevelFilter;
 
@@ -44,15 +44,18 @@ pub(crate) struct Args {
 
     /// Show every node in this Zarr version, whatever its own is: documents and chunk keys
     /// are translated [default: each in its own]. With --info: say what it cannot express
-    #[arg(long = "as", value_name = "VERSION", value_parser = target())]
+    #[arg(long = "as", value_name = "VERSION",
+          value_parser = one_of(&[("v2", Target::V2), ("v3", Target::V3)]))]
     pub(crate) shown_as: Option<Target>,
 
     /// Shards: one file per inner chunk, or one per shard
-    #[arg(long, value_name = "HOW", value_parser = shards(), default_value = "expand")]
+    #[arg(long, value_name = "HOW", default_value = "expand",
+          value_parser = one_of(&[("expand", Shards::Expand), ("keep", Shards::Keep)]))]
     pub(crate) shards: Shards,
 
     /// Chunks that the store lacks, in the chunks view: files of fill value, or no files
-    #[arg(long, value_name = "HOW", value_parser = missing(), default_value = "fill")]
+    #[arg(long, value_name = "HOW", default_value = "fill",
+          value_parser = one_of(&[("fill", Missing::Fill), ("hide", Missing::Hide)]))]
     pub(crate) missing: Missing,
 
     /// In the arrays view: the formats of files, one or several: npy, raw, headers beside raw (nhdr,
@@ -109,7 +112,9 @@ pub(crate) struct Args {
 
     /// Let the kernel read plain files of the store itself: auto is with --immutable only; always
     /// suits stores whose writers replace files and never write into them
-    #[arg(long, value_name = "WHEN", value_parser = passthrough(), default_value = "auto")]
+    #[arg(long, value_name = "WHEN", default_value = "auto",
+          value_parser = one_of(&[("auto", Passthrough::Auto), ("always", Passthrough::Always),
+                                  ("never", Passthrough::Never)]))]
     pub(crate) passthrough: Passthrough,
 
     /// Show every file as this user's
@@ -222,32 +227,14 @@ impl Args {
     }
 }
 
-fn target() -> impl TypedValueParser<Value = Target> {
-    PossibleValuesParser::new(["v2", "v3"]).map(|name| match name.as_str() {
-        "v2" => Target::V2,
-        _ => Target::V3,
-    })
-}
-
-fn shards() -> impl TypedValueParser<Value = Shards> {
-    PossibleValuesParser::new(["expand", "keep"]).map(|name| match name.as_str() {
-        "keep" => Shards::Keep,
-        _ => Shards::Expand,
-    })
-}
-
-fn missing() -> impl TypedValueParser<Value = Missing> {
-    PossibleValuesParser::new(["fill", "hide"]).map(|name| match name.as_str() {
-        "hide" => Missing::Hide,
-        _ => Missing::Fill,
-    })
-}
-
-fn passthrough() -> impl TypedValueParser<Value = Passthrough> {
-    PossibleValuesParser::new(["auto", "always", "never"]).map(|name| match name.as_str() {
-        "always" => Passthrough::Always,
-        "never" => Passthrough::Never,
-        _ => Passthrough::Auto,
+/// One of a few words, each with what it stands for.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    known: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let words = known.iter().map(|(word, _)| *word);
+    PossibleValuesParser::new(words).try_map(|typed| {
+        let found = known.iter().find(|(word, _)| *word == typed);
+        found.map(|(_, value)| *value).ok_or("unknown")
     })
 }
 
@@ -278,30 +265,20 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 
 /// `1048576`, `64M`, `64MiB` (1024 each), `64MB` (1000 each), as the core utilities have it.
 fn size_bytes(text: &str) -> Result<u64, String> {
+    let problem = || "expected a size such as 64M, 1GiB or 1000000".to_owned();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = text[digits.len()..].to_ascii_uppercase();
-    let (prefix, base) = match unit.strip_suffix("IB") {
-        Some(prefix) => (prefix, 1024),
-        None => match unit.strip_suffix('B') {
-            Some("") => ("", 1),
-            Some(prefix) => (prefix, 1000),
-            None => (unit.as_str(), 1024),
-        },
+    let (prefix, base) = match (unit.strip_suffix("IB"), unit.strip_suffix('B')) {
+        (None, Some(prefix)) => (prefix, 1000),
+        (prefix, _) => (prefix.unwrap_or(&unit), 1024),
     };
-    let power = match prefix {
-        "" => 0,
-        "K" => 1,
-        "M" => 2,
-        "G" => 3,
-        "T" => 4,
-        _ => return Err("expected a size such as 64M, 1GiB or 1000000".to_owned()),
-    };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "expected a size such as 64M, 1GiB or 1000000".to_owned())?;
-    number
-        .checked_mul(u64::pow(base, power))
-        .ok_or_else(|| "more than 64 bits hold".to_owned())
+    let mut powers = (0..).zip(["", "K", "M", "G", "T"]);
+    let (power, _) = powers
+        .find(|(_, known)| *known == prefix)
+        .ok_or_else(problem)?;
+    let number: u64 = digits.parse().map_err(|_| problem())?;
+    let bytes = number.checked_mul(u64::pow(base, power));
+    bytes.ok_or_else(|| "more than 64 bits hold".to_owned())
 }
 
 /// Most bytes that are loaded ahead of a reader; `None` for `auto`.
@@ -334,11 +311,9 @@ fn indices(text: &str) -> Result<Indices, String> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text
-        .parse()
-        .map_err(|_| "expected seconds, such as 0.5 or 60".to_owned())?;
-    Duration::try_from_secs_f64(number)
-        .map_err(|_| "expected seconds, such as 0.5 or 60".to_owned())
+    let number = text.parse().ok();
+    let time = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
+    time.ok_or_else(|| "expected seconds, such as 0.5 or 60".to_owned())
 }
 
 /// The time that a request may take: whole seconds, as messages name them.
@@ -361,34 +336,17 @@ fn permission_bits(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
+const NO_MOUNT_OPTIONS: [&str; 6] = ["unmount", "info", "sizes", "at", "json", "inject"];
+
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
-pub(super) fn by_mount_option(name: &OsStr) -> Option<&'static str> {
-    const NAMES: [&str; 22] = [
-        "view",
-        "as",
-        "shards",
-        "missing",
-        "files",
-        "array",
-        "unlimited",
-        "cache-size",
-        "max-chunk",
-        "readahead",
-        "threads",
-        "timeout",
-        "ttl",
-        "immutable",
-        "follow-symlinks",
-        "passthrough",
-        "uid",
-        "gid",
-        "umask",
-        "foreground",
-        "log-level",
-        "log-file",
-    ];
+pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {
     let name = name.to_str()?.replace('_', "-");
-    NAMES.into_iter().find(|known| *known == name)
+    let command = Args::command();
+    let is_known = command
+        .get_arguments()
+        .any(|known| known.get_long() == Some(&*name));
+    (is_known && !NO_MOUNT_OPTIONS.contains(&&*name)).then_some(name)
 }
 
 #[cfg(test)]

@@ -86,49 +86,39 @@ impl MountOptions {
             Some(at) => (&option[..at], Some(OsStr::from_bytes(&option[at + 1..]))),
             None => (option, None),
         };
-        let name = OsStr::from_bytes(name);
-        if let Some(known) = by_mount_option(name) {
-            self.flags.push(flag(known, value));
+        if let Some(known) = by_mount_option(OsStr::from_bytes(name)) {
+            self.flags.push(flag(&known, value));
             return Ok(());
         }
-        match (name.to_str(), value) {
-            (Some(""), None) => {}
-            (Some("allow_other"), None) => self.access = Access::Everyone,
-            (Some("allow_root"), None) => self.access = Access::OwnerAndRoot,
-            (Some("exec"), None) => self.execution = Execution::Allowed,
-            (Some("noexec"), None) => self.execution = Execution::Denied,
-            (Some("nonempty"), None) => self.nonempty = true,
-            (Some("xattr"), None) => self.xattr = true,
-            (Some("fsname"), Some(value)) => self.fsname = Some(value.to_owned()),
-            (Some(name), _) if IGNORED.contains(&name) => {}
-            (Some(name), _) if name.starts_with("x-") || name.starts_with("X-") => {}
+        let name = String::from_utf8_lossy(name);
+        let usage = |problem: String| Err(CliError::Usage(problem));
+        match &*name {
+            "allow_other" => self.access = Access::Everyone,
+            "allow_root" => self.access = Access::OwnerAndRoot,
+            "exec" => self.execution = Execution::Allowed,
+            "noexec" => self.execution = Execution::Denied,
+            "nonempty" => self.nonempty = true,
+            "xattr" => self.xattr = true,
+            "fsname" => {
+                let Some(value) = value else {
+                    return usage("mount option `fsname` needs a value".to_owned());
+                };
+                self.fsname = Some(value.to_owned());
+                return Ok(());
+            }
+            "" if value.is_none() => {}
+            known if IGNORED.contains(&known) => return Ok(()),
+            known if known.starts_with("x-") || known.starts_with("X-") => return Ok(()),
             _ => {
                 let shown = String::from_utf8_lossy(option);
-                let name = name.to_string_lossy();
-                let problem = if takes_no_value(&name) {
-                    format!("mount option `{name}` takes no value")
-                } else if name == "fsname" {
-                    "mount option `fsname` needs a value".to_owned()
-                } else {
-                    format!("unknown mount option `{name}` (-o {shown})")
-                };
-                return Err(CliError::Usage(problem));
+                return usage(format!("unknown mount option `{name}` (-o {shown})"));
             }
         }
-        Ok(())
+        match value {
+            None => Ok(()),
+            Some(_) => usage(format!("mount option `{name}` takes no value")),
+        }
     }
-}
-
-fn takes_no_value(name: &str) -> bool {
-    [
-        "allow_other",
-        "allow_root",
-        "exec",
-        "noexec",
-        "nonempty",
-        "xattr",
-    ]
-    .contains(&name)
 }
 
 fn flag(name: &str, value: Option<&OsStr>) -> OsString {
@@ -142,23 +132,17 @@ fn flag(name: &str, value: Option<&OsStr>) -> OsString {
 
 /// Splits at commas. A backslash makes the byte after it an ordinary one, and goes.
 fn split(text: &OsStr) -> Vec<Vec<u8>> {
-    let mut options = vec![Vec::new()];
+    let mut options = vec![];
+    let mut option = Vec::new();
     let mut bytes = text.as_bytes().iter().copied();
     while let Some(byte) = bytes.next() {
         match byte {
-            b',' => options.push(Vec::new()),
-            byte => {
-                let literal = if byte == b'\\' {
-                    bytes.next()
-                } else {
-                    Some(byte)
-                };
-                if let Some(option) = options.last_mut() {
-                    option.push(literal.unwrap_or(b'\\'));
-                }
-            }
+            b',' => options.push(std::mem::take(&mut option)),
+            b'\\' => option.push(bytes.next().unwrap_or(byte)),
+            _ => option.push(byte),
         }
     }
+    options.push(option);
     options
 }
 
