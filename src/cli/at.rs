@@ -1,101 +1,61 @@
 //! `--info STORE PATH --at i,j,k`: where one element is stored, and its value.
 
-use std::io;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::config::{InfoConfig, ViewOptions};
-use super::output::Output;
+use super::error::CliError;
 use crate::budget::Budget;
 use crate::dtype::element_text;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
 use crate::grid::{Dims, rank_of};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
-use crate::load::{
-    Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, LocatedChunk, Shards, Sources,
-};
-use crate::store::{Key, ObjectMeta, Prefix, Store};
-use crate::threads::{Limits, Threads};
+use crate::load::{ChunkedArray, Loader, LocatedChunk, Shards};
+use crate::store::{Key, Prefix, Store};
+use crate::view::View;
 
-/// Why an element cannot be told.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AtError {
-    /// PATH is no array.
-    #[error("{0}: no array is here; --at wants the path of one")]
-    NoArray(Prefix),
-    /// The indices do not fit the array.
-    #[error("--at {given}: {path} has the shape {shape}")]
-    Outside {
-        /// As they were typed.
-        given: String,
-        /// Of the array.
-        path: Prefix,
-        /// In brackets.
-        shape: String,
-    },
-    /// The array, or the chunk, cannot be read.
-    #[error(transparent)]
-    Unreadable(#[from] Error),
-    /// The answer cannot be written.
-    #[error(transparent)]
-    Output(#[from] io::Error),
-}
-
-/// Writes where the element `indices` of the array at `path` is, and what it is.
+/// Where the element `indices` of the array at `path` is, and what it is.
 ///
 /// # Errors
-/// [`AtError`].
+/// PATH is no array, the indices do not fit it, or the chunk cannot be read.
 pub(super) fn tell(
     store: Arc<dyn Store>,
     path: &Prefix,
     indices: &[u64],
     config: &InfoConfig,
-    out: &mut Output,
-) -> Result<(), AtError> {
-    let options = ViewOptions::default();
+) -> Result<Text, CliError> {
+    let options = ViewOptions {
+        immutable: true,
+        timeout: config.timeout,
+        ..ViewOptions::default()
+    };
     let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
-    let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), Recheck::Never);
-    let Node::Array(node) = hierarchy.tree_node(path)?.node else {
-        return Err(AtError::NoArray(path.clone()));
+    let hierarchy = Hierarchy::new(Arc::clone(&store), budget, Recheck::Never);
+    let found = hierarchy.tree_node(path).map_err(CliError::failed)?;
+    let Node::Array(node) = found.node else {
+        return Err(CliError::Failed(format!(
+            "{path}: no array is here; --at wants the path of one"
+        )));
     };
     let shape = &node.metadata.shape;
-    let inside = indices
-        .iter()
-        .zip(shape)
-        .all(|(index, length)| index < length);
-    if indices.len() != shape.len() || !inside {
-        return Err(AtError::Outside {
-            given: list(indices, ","),
-            path: path.clone(),
-            shape: format!("({})", list(shape, ", ")),
-        });
+    let mut pairs = indices.iter().zip(shape);
+    if indices.len() != shape.len() || !pairs.all(|(index, length)| index < length) {
+        return Err(CliError::Failed(format!(
+            "--at {}: {path} has the shape ({})",
+            list(indices, ","),
+            list(shape, ", ")
+        )));
     }
-    let counters = Arc::new(Counters::default());
-    let sources = Sources::new(store, Freshness::Immutable, Arc::clone(&counters));
-    // Nothing is left to other threads, and none is started.
-    let limits = Limits {
-        names: 1,
-        reads: 1,
-        prefetches: 1,
-    };
-    let loader = Loader::new(LoaderParts {
-        sources,
-        cache: Cache::new(budget, counters),
-        threads: Threads::new(limits),
-        decoders: 1,
-        max_chunk_bytes: options.max_chunk_bytes,
-        timeout: config.timeout,
-        readahead: None,
-    });
-    let found = find(&node, &loader, indices)?;
-    let text = if config.json {
+    // It starts no thread: nothing is left to others here.
+    let view = View::new(store, options).map_err(CliError::failed)?;
+    let found = find(&node, view.loader(), indices).map_err(CliError::failed)?;
+    Ok(if config.json {
         Text::new().json(&found.as_json(path, indices))
     } else {
         found.for_people(path, indices)
-    };
-    Ok(out.print(&text)?)
+    })
 }
 
 /// Where an element is.
@@ -109,18 +69,11 @@ struct Found {
     /// The indices of the shard, where there are shards.
     shard: Option<Dims>,
     key: Key,
-    stored: Stored,
+    /// Whether there is an object at the key.
+    has_object: bool,
+    /// Where the chunk is in the object; `None` where the fill value is all there is.
+    located: Option<LocatedChunk>,
     value: String,
-}
-
-/// What the store has of a chunk.
-enum Stored {
-    /// Neither object nor, in its shard, a chunk: the fill value is all there is.
-    Absent { object: Option<ObjectMeta> },
-    /// A range of the object.
-    Range { offset: u64, nbytes: u64 },
-    /// A range of the shard once its bytes-to-bytes codecs are undone.
-    Decoded { offset: u64, nbytes: u64 },
 }
 
 fn find(node: &Arc<ArrayNode>, loader: &Arc<Loader>, indices: &[u64]) -> Result<Found, Error> {
@@ -128,59 +81,39 @@ fn find(node: &Arc<ArrayNode>, loader: &Arc<Loader>, indices: &[u64]) -> Result<
         key: node.document.key.to_string(),
         error,
     };
-    let array = ChunkedArray::new(node, Shards::Expand).map_err(in_document)?;
-    let array = Arc::new(array);
+    let array = Arc::new(ChunkedArray::new(node, Shards::Expand).map_err(in_document)?);
     let layout = array.layout();
-    let grid = layout.shown_grid().clone();
+    let grid = layout.shown_grid();
     let lengths = grid.chunk_shape();
     let chunk: Dims = indices.iter().zip(lengths).map(|(i, n)| i / n).collect();
     let within: Dims = indices.iter().zip(lengths).map(|(i, n)| i % n).collect();
     let number = rank_of(&within, lengths).ok_or(Error::Panicked)?;
-    let covers = chunk
-        .iter()
-        .zip(lengths)
-        .zip(grid.shape())
-        .map(|((&index, &length), &end)| {
-            (
-                index * length,
-                (index * length).saturating_add(length).min(end),
-            )
-        })
-        .collect();
-    let shard = layout.is_sharded().then(|| layout.stored_indices(&chunk));
-    let key = array.stored_key(&chunk)?;
+    let covers = chunk.iter().zip(lengths).zip(grid.shape());
+    let covers = covers.map(|((&index, &length), &end)| {
+        let first = index * length;
+        (first, first.saturating_add(length).min(end))
+    });
     let object = loader.open_stored(&array, &chunk, None)?;
     let located = match &object {
         Some(object) => loader.locate(&array, object, &chunk)?,
         None => None,
     };
-    let (stored, value) = if let (Some(object), Some(located)) = (&object, &located) {
+    let value = if let (Some(object), Some(_)) = (&object, &located) {
         let block = loader.decoded(&array, object, &chunk)?;
-        let value = element_of(&array, &block, number).map_err(in_document)?;
-        (stored(located), value)
+        element_of(&array, &block, number).map_err(in_document)?
     } else {
-        let layout = array.layout();
-        let value = element_text(layout.data_type(), layout.fill_value().bytes());
-        let object = object.map(|object| *object.meta());
-        (Stored::Absent { object }, value)
+        element_text(layout.data_type(), layout.fill_value().bytes())
     };
     Ok(Found {
-        chunk,
-        covers,
+        covers: covers.collect(),
         number,
-        shard,
-        key,
-        stored,
+        shard: layout.is_sharded().then(|| layout.stored_indices(&chunk)),
+        key: array.stored_key(&chunk)?,
+        chunk,
+        has_object: object.is_some(),
+        located,
         value,
     })
-}
-
-fn stored(located: &LocatedChunk) -> Stored {
-    let (offset, nbytes) = (located.encoded.offset(), located.encoded.len());
-    if located.encoded.in_memory().is_some() {
-        return Stored::Decoded { offset, nbytes };
-    }
-    Stored::Range { offset, nbytes }
 }
 
 /// The element of this number in a decoded chunk, as text.
@@ -196,15 +129,12 @@ fn element_of(array: &ChunkedArray, chunk: &[u8], number: u64) -> Result<String,
         let item = codec.item(chunk, number).ok_or_else(outside)?;
         return Ok(element_text(data_type, item));
     }
-    let range = number
-        .checked_mul(data_type.item_size)
-        .and_then(|start| Some(start..start.checked_add(data_type.item_size)?))
-        .and_then(|bytes| {
-            Some(usize::try_from(bytes.start).ok()?..usize::try_from(bytes.end).ok()?)
-        });
-    let item = range
-        .and_then(|range| chunk.get(range))
-        .ok_or_else(outside)?;
+    let item = |size: usize| {
+        let start = usize::try_from(number).ok()?.checked_mul(size)?;
+        chunk.get(start..)?.get(..size)
+    };
+    let size = usize::try_from(data_type.item_size).ok();
+    let item = size.and_then(item).ok_or_else(outside)?;
     Ok(element_text(data_type, item))
 }
 
@@ -218,61 +148,50 @@ impl Found {
             "region": self.covers,
             "number_in_chunk": self.number,
             "key": self.key.to_text(),
+            "stored": self.located.is_some(),
         });
-        let facts_of = match &self.stored {
-            Stored::Absent { .. } => json!({ "stored": false }),
-            Stored::Range { offset, nbytes } => {
-                json!({ "stored": true, "offset": offset, "nbytes": nbytes })
-            }
-            Stored::Decoded { offset, nbytes } => {
-                json!({ "stored": true, "offset_in_decoded_shard": offset, "nbytes": nbytes })
-            }
-        };
-        if let (Some(facts), Value::Object(more)) = (facts.as_object_mut(), facts_of) {
-            facts.extend(more);
-            if let Some(shard) = &self.shard {
-                facts.insert("shard".to_owned(), shard.as_slice().into());
-            }
+        if let Some(LocatedChunk { encoded, .. }) = &self.located {
+            let offset = match encoded.in_memory() {
+                Some(_) => "offset_in_decoded_shard",
+                None => "offset",
+            };
+            facts[offset] = encoded.offset().into();
+            facts["nbytes"] = encoded.len().into();
+        }
+        if let Some(shard) = &self.shard {
+            facts["shard"] = shard.as_slice().into();
         }
         facts
     }
 
     fn for_people(&self, path: &Prefix, indices: &[u64]) -> Text {
-        let region: Vec<String> = self
-            .covers
-            .iter()
-            .map(|(from, to)| format!("{from}:{to}"))
-            .collect();
+        let region = self.covers.iter().map(|(from, to)| format!("{from}:{to}"));
+        let region = region.collect::<Vec<_>>().join(", ");
+        let chunk = list(&self.chunk, ", ");
+        let (number, value) = (self.number, &self.value);
         let mut text = Text::new()
+            .line(format_args!("{path}[{}] = {value}", list(indices, ", ")))
             .line(format_args!(
-                "{path}[{}] = {}",
-                list(indices, ", "),
-                self.value
-            ))
-            .line(format_args!(
-                "chunk   ({})  [{}]  element {} in it",
-                list(&self.chunk, ", "),
-                region.join(", "),
-                self.number
+                "chunk   ({chunk})  [{region}]  element {number} in it"
             ));
         if let Some(shard) = &self.shard {
             text = text.line(format_args!("shard   ({})", list(shard, ", ")));
         }
         text.line(format_args!("key     {}", self.key))
-            .line(match &self.stored {
-                Stored::Absent { object: None } => {
-                    "bytes   none: no such key, so the fill value".to_owned()
-                }
-                Stored::Absent { object: Some(_) } => {
+            .line(match &self.located {
+                None if self.has_object => {
                     "bytes   none: the shard has no such chunk, so the fill value".to_owned()
                 }
-                Stored::Range { offset, nbytes } => {
-                    format!("bytes   {offset}..{}  ({nbytes})", offset + nbytes)
+                None => "bytes   none: no such key, so the fill value".to_owned(),
+                Some(LocatedChunk { encoded, .. }) => {
+                    let (offset, nbytes) = (encoded.offset(), encoded.len());
+                    let of_what = match encoded.in_memory() {
+                        Some(_) => " of the shard once it is decompressed",
+                        None => "",
+                    };
+                    let end = offset + nbytes;
+                    format!("bytes   {offset}..{end}  ({nbytes}){of_what}")
                 }
-                Stored::Decoded { offset, nbytes } => format!(
-                    "bytes   {offset}..{}  ({nbytes}) of the shard once it is decompressed",
-                    offset + nbytes
-                ),
             })
     }
 }

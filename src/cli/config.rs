@@ -1,5 +1,6 @@
 //! The command line as meant: plain data, checked, with absolute paths and defaults filled in.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub struct MountConfig {
     /// Whether extended attributes are answered.
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
-    pub passthrough: Passthrough,
+    pub passthrough: bool,
     /// Where to mount; absolute, not yet looked at.
     pub mountpoint: PathBuf,
     /// Whether a directory with entries may be mounted over.
@@ -123,22 +124,24 @@ impl Task {
             return Ok(Task::Unmount(absolute(mountpoint)?));
         }
         let Some(store) = &args.store else {
-            let what = if args.info {
-                "STORE"
-            } else {
-                "STORE and MOUNTPOINT"
-            };
-            return Err(CliError::Usage(format!("{what} missing")));
+            let and_mountpoint = if args.info { "" } else { " and MOUNTPOINT" };
+            let problem = format!("STORE{and_mountpoint} missing");
+            return Err(CliError::Usage(problem));
         };
         let log = log_config(&args)?;
         let others_look = options.access == Access::Everyone;
+        let symlinks = if args.follow_symlinks {
+            Symlinks::Follow
+        } else {
+            Symlinks::Inside
+        };
         if args.info {
             let store = StoreArgument::resolve(store)?;
             let arrays = array_options(&args, &store, others_look)?;
             return Ok(Task::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
-                symlinks: symlinks(&args),
+                symlinks,
                 path: args.target,
                 at: args.at.map(|indices| indices.0),
                 shown_as: args.shown_as,
@@ -158,12 +161,16 @@ impl Task {
         let arrays = array_options(&args, &store, others_look)?;
         let view = view_options(&args, arrays);
         Ok(Task::Mount(Box::new(MountConfig {
-            symlinks: symlinks(&args),
+            symlinks,
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
             foreground: args.foreground,
             xattr: options.xattr,
-            passthrough: args.passthrough,
+            passthrough: match args.passthrough {
+                Passthrough::Always => true,
+                Passthrough::Auto => args.immutable,
+                Passthrough::Never => false,
+            },
             session: session_options(&store, options, view.decode_threads),
             view,
             store,
@@ -207,12 +214,9 @@ impl StoreArgument {
 }
 
 fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
-    let mut views = Vec::new();
-    for view in &args.view {
-        if !views.contains(view) {
-            views.push(*view);
-        }
-    }
+    let mut views = args.view.clone();
+    let mut seen = HashSet::new();
+    views.retain(|view| seen.insert(*view));
     ViewOptions {
         views,
         shown_as: args.shown_as,
@@ -239,7 +243,7 @@ fn array_options(
     others_look: bool,
 ) -> Result<ArrayOptions, CliError> {
     let given = [
-        ("--files", !args.files.is_empty() && !args.info),
+        ("--files", !args.files.is_empty()),
         ("--array", !args.array.is_empty()),
         ("--unlimited", args.unlimited.is_some()),
     ];
@@ -274,13 +278,9 @@ fn array_options(
 
 /// What the root is called where it needs a name: the name of the store, without `.zarr`.
 fn root_name(store: &StoreArgument) -> String {
-    let name = match store {
-        StoreArgument::Path(path) => path.file_name().map(std::ffi::OsStr::to_string_lossy),
-        StoreArgument::Name(name) => Some(name.to_string_lossy()),
-    };
-    let name = name.unwrap_or_default();
-    let name = name.trim_end_matches([':', '/']);
-    let name = name.rsplit('/').next().unwrap_or_default();
+    let name = store.as_os_str().to_string_lossy();
+    let name = name.trim_end_matches('/').rsplit('/').next();
+    let name = name.unwrap_or_default().trim_end_matches(':');
     let name = name.strip_suffix(".zip").unwrap_or(name);
     let name = name.strip_suffix(".zarr").unwrap_or(name);
     if name.is_empty() {
@@ -289,36 +289,15 @@ fn root_name(store: &StoreArgument) -> String {
     name.to_owned()
 }
 
-impl MountConfig {
-    /// Whether files are to be handed to the kernel.
-    pub fn passes_through(&self) -> bool {
-        match self.passthrough {
-            Passthrough::Always => true,
-            Passthrough::Auto => self.view.immutable,
-            Passthrough::Never => false,
-        }
-    }
-}
-
-fn symlinks(args: &Args) -> Symlinks {
-    if args.follow_symlinks {
-        Symlinks::Follow
-    } else {
-        Symlinks::Inside
-    }
-}
-
 fn session_options(
     store: &StoreArgument,
     options: MountOptions,
     decode_threads: usize,
 ) -> SessionOptions {
-    let source = match store {
-        StoreArgument::Path(path) => path.clone().into_os_string(),
-        StoreArgument::Name(name) => name.clone(),
-    };
     SessionOptions {
-        fsname: options.fsname.unwrap_or(source),
+        fsname: options
+            .fsname
+            .unwrap_or_else(|| store.as_os_str().to_owned()),
         access: options.access,
         execution: options.execution,
         // More than decode: one that waits for a disk must not hold up those that need none.

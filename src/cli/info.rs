@@ -9,10 +9,10 @@ mod progress;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::config::InfoConfig;
 use super::output::Output;
 use crate::budget::Budget;
 use crate::error::Error;
@@ -22,28 +22,13 @@ use crate::load::Shards;
 use crate::metadata::Target;
 use crate::metadata::write::{self, Content};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
-use crate::view::{ArrayOptions, View, ViewKind, ViewOptions};
-use facts::{facts_of_array, facts_of_group, insert, insert_group_outcomes, insert_outcomes};
+use crate::view::{View, ViewKind, ViewOptions};
+use facts::{FileFacts, facts_of_array, facts_of_group, insert_files};
 use line::line;
 use progress::Progress;
 
 /// Memory for documents; nothing is cached.
 const BUDGET_BYTES: u64 = 64 << 20;
-
-/// What to tell, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct InfoOptions {
-    /// Say which arrays this version cannot express.
-    pub(super) shown_as: Option<Target>,
-    /// Say which of these formats cannot hold an array.
-    pub(super) arrays: Option<ArrayOptions>,
-    /// Add up what is stored.
-    pub(super) sizes: bool,
-    /// JSON instead of lines.
-    pub(super) json: bool,
-    /// The time that one look at the store may take.
-    pub(super) timeout: Duration,
-}
 
 /// Writes what is at and below `start` to `out`. `true` when there was a node.
 ///
@@ -52,57 +37,50 @@ pub(super) struct InfoOptions {
 pub(super) fn report(
     store: Arc<dyn Store>,
     start: &Prefix,
-    options: InfoOptions,
+    config: &InfoConfig,
     out: &mut Output,
 ) -> io::Result<bool> {
-    let hierarchy = Hierarchy::new(
-        Arc::clone(&store),
-        Budget::with_patience(BUDGET_BYTES, options.timeout),
-        Recheck::Never,
-    );
-    let json = options.json;
-    let arrays = options.arrays.clone().map(|arrays| {
-        View::new(
-            Arc::clone(&store),
-            ViewOptions {
-                views: vec![ViewKind::Arrays],
-                arrays,
-                immutable: true,
-                cache_budget_bytes: BUDGET_BYTES,
-                timeout: options.timeout,
-                ..ViewOptions::default()
-            },
-        )
+    let budget = Budget::with_patience(BUDGET_BYTES, config.timeout);
+    let arrays = config.arrays.clone().map(|arrays| {
+        let options = ViewOptions {
+            views: vec![ViewKind::Arrays],
+            arrays,
+            immutable: true,
+            cache_budget_bytes: BUDGET_BYTES,
+            timeout: config.timeout,
+            ..ViewOptions::default()
+        };
+        View::new(Arc::clone(&store), options).map_err(io::Error::other)
     });
     let mut report = Report {
-        arrays: arrays.transpose().map_err(io::Error::other)?,
+        arrays: arrays.transpose()?,
+        hierarchy: Hierarchy::new(Arc::clone(&store), budget, Recheck::Never),
         store,
-        hierarchy,
-        options,
+        config,
         progress: Progress::new(),
         found: Vec::new(),
         any: false,
     };
     report.visit(start, out)?;
     report.progress.clear();
-    if json {
+    if config.json {
         out.print(&Text::new().json(&Value::Array(report.found)))?;
     }
     Ok(report.any)
 }
 
-struct Report {
+struct Report<'c> {
     store: Arc<dyn Store>,
     /// The files of arrays, where formats are asked for.
     arrays: Option<View>,
     hierarchy: Hierarchy,
-    options: InfoOptions,
+    config: &'c InfoConfig,
     progress: Progress,
     found: Vec<Value>,
     any: bool,
 }
 
-impl Report {
+impl Report<'_> {
     fn visit(&mut self, start: &Prefix, out: &mut Output) -> io::Result<()> {
         // Depth first, names sorted within one prefix; deep trees cost no stack.
         let mut pending = vec![start.clone()];
@@ -171,36 +149,44 @@ impl Report {
             Node::Array(array) => facts_of_array(array),
         };
         self.any = true;
-        if let (Node::Array(array), Some(target)) = (node, self.options.shown_as)
+        if let (Node::Array(array), Some(target)) = (node, self.config.shown_as)
             && array.metadata.zarr_format != target.zarr_format()
         {
             let inexpressible = self.inexpressible(array, target);
-            let inexpressible = inexpressible.map_err(io::Error::other)?;
-            insert(&mut facts, "inexpressible", inexpressible);
+            facts["inexpressible"] = inexpressible.map_err(io::Error::other)?;
         }
-        if let (Node::Array(_), Some(view)) = (node, &self.arrays) {
-            match view.outcomes(prefix) {
-                Ok(outcomes) => insert_outcomes(&mut facts, outcomes.unwrap_or_default()),
-                Err(error) => insert(&mut facts, "error", error.to_string().into()),
-            }
+        match self.files(prefix, node) {
+            Some(Ok(files)) => insert_files(&mut facts, files),
+            Some(Err(error)) => facts["error"] = error.to_string().into(),
+            None => {}
         }
-        if let (Node::Group(_), Some(view)) = (node, &self.arrays) {
-            match view.group_outcomes(prefix) {
-                Ok(outcomes) => insert_group_outcomes(&mut facts, outcomes),
-                Err(error) => insert(&mut facts, "error", error.to_string().into()),
-            }
-        }
-        if let (Node::Array(array), true) = (node, self.options.sizes) {
+        if let (Node::Array(array), true) = (node, self.config.sizes) {
             let (objects, bytes) = self.stored(array).map_err(io::Error::other)?;
-            insert(&mut facts, "stored_objects", objects.into());
-            insert(&mut facts, "stored_bytes", bytes.into());
+            facts["stored_objects"] = objects.into();
+            facts["stored_bytes"] = bytes.into();
         }
         self.write(prefix, facts, out)
     }
 
+    /// The files of a node in the formats that were asked for, if any were.
+    fn files(&self, prefix: &Prefix, node: &Node) -> Option<Result<Vec<FileFacts>, Error>> {
+        let view = self.arrays.as_ref()?;
+        match node {
+            Node::Array(_) => Some(view.outcomes(prefix).map(|outcomes| {
+                let outcomes = outcomes.unwrap_or_default().into_iter();
+                outcomes.map(FileFacts::of_array).collect()
+            })),
+            Node::Group(_) => Some(view.group_outcomes(prefix).map(|outcomes| {
+                let outcomes = outcomes.into_iter();
+                outcomes.map(FileFacts::of_group).collect()
+            })),
+            Node::Implicit | Node::Broken(_) => None,
+        }
+    }
+
     fn write(&mut self, prefix: &Prefix, mut facts: Value, out: &mut Output) -> io::Result<()> {
-        if self.options.json {
-            insert(&mut facts, "path", prefix.to_text().into());
+        if self.config.json {
+            facts["path"] = prefix.to_text().into();
             self.found.push(facts);
             return Ok(());
         }
@@ -212,16 +198,16 @@ impl Report {
     fn inexpressible(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
         let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
         let source = documents.source();
-        let mut reasons = Map::new();
+        let mut reasons = json!({});
         for (view, content) in [
             ("keys", Content::Encoded(Shards::Expand)),
             ("chunks", Content::Decoded(Shards::Expand)),
         ] {
             if let Err(error) = write::array(&array.metadata, &source, content, target) {
-                reasons.insert(view.to_owned(), error.to_string().into());
+                reasons[view] = error.to_string().into();
             }
         }
-        Ok(Value::Object(reasons))
+        Ok(reasons)
     }
 
     /// Objects below an array that are chunks or shards of its grid, and their bytes.

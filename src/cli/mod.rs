@@ -29,11 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::args::Args;
-use self::at::AtError;
 use self::config::{ArrayOptions, InfoConfig, LogConfig, MountConfig, StoreArgument, Task};
 use self::daemon::{Forked, Report};
 use self::error::CliError;
-use self::info::InfoOptions;
 use self::logging::Audience;
 use self::mountpoint::Mountpoint;
 use self::output::Output;
@@ -65,9 +63,7 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
     let (args, options) = Args::parse_from(command_line)?;
     match Task::new(args, options)? {
         Task::Mount(config) => mount(&config),
-        Task::Unmount(mountpoint) => {
-            mountpoint::unmount_ours(&mountpoint).map_err(CliError::failed)
-        }
+        Task::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         Task::Info(config) => tell(&config),
     }
 }
@@ -80,20 +76,14 @@ fn tell(config: &InfoConfig) -> Result<(), CliError> {
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
-    if let Some(indices) = &config.at {
-        return match at::tell(store, &start, indices, config, out) {
-            Err(AtError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            told => told.map_err(CliError::failed),
-        };
-    }
-    let options = InfoOptions {
-        shown_as: config.shown_as,
-        arrays: config.arrays.clone(),
-        sizes: config.sizes,
-        json: config.json,
-        timeout: config.timeout,
+    let told = match &config.at {
+        Some(indices) => {
+            let text = at::tell(store, &start, indices, config)?;
+            out.print(&text).map(|()| true)
+        }
+        None => info::report(store, &start, config, out),
     };
-    match info::report(store, &start, options, out) {
+    match told {
         Ok(true) => Ok(()),
         Ok(false) => Err(CliError::Failed(format!(
             "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?"
@@ -170,7 +160,7 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
     let filesystem = build(config)?;
     let notifier = filesystem.notifier();
     // Last, so that a slow store can be given up without leaving a directory behind.
-    let mountpoint = Mountpoint::prepare(config).map_err(CliError::failed)?;
+    let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
     let session = Session::mount(filesystem, notify, mountpoint.path(), &config.session)
         .map_err(CliError::failed)?;
@@ -212,7 +202,7 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     let options = FsOptions {
         ttl,
         keep_listings: config.view.immutable,
-        passthrough: config.passes_through(),
+        passthrough: config.passthrough,
         xattr: config.xattr,
         event_threads: config.session.n_threads,
     };

@@ -1,20 +1,12 @@
 //! What `--info` tells of a node, as JSON.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::grid::product;
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
 use crate::view::{FileFormat, GroupOutcome, Outcome, cache_for};
-
-/// Adds a member.
-pub(super) fn insert(facts: &mut Value, name: &str, value: Value) {
-    facts
-        .as_object_mut()
-        .unwrap_or(&mut Map::new())
-        .insert(name.to_owned(), value);
-}
 
 /// The number of a version, or its name where it never had one of its own.
 fn version(format: ZarrFormat) -> Value {
@@ -44,77 +36,85 @@ pub(super) fn facts_of_array(array: &ArrayNode) -> Value {
     });
     match ChunkLayout::new(metadata, Shards::Expand) {
         Ok(layout) => {
+            let grid = layout.shown_grid();
             if layout.is_sharded() {
-                insert(
-                    &mut facts,
-                    "shard_shape",
-                    metadata.chunk_shape.as_slice().into(),
-                );
-                let inner = layout.shown_grid().chunk_shape();
-                insert(&mut facts, "chunk_shape", inner.into());
+                facts["shard_shape"] = facts["chunk_shape"].take();
+                facts["chunk_shape"] = grid.chunk_shape().into();
             }
-            insert(&mut facts, "chunks", layout.shown_grid().n_chunks().into());
-            insert(
-                &mut facts,
-                "decoded_chunk_bytes",
-                layout.decoded_len().into(),
-            );
+            facts["chunks"] = grid.n_chunks().into();
+            facts["decoded_chunk_bytes"] = layout.decoded_len().into();
             let decoded = metadata.decoding.as_ref().ok().and_then(|decoding| {
                 let elements = product(&metadata.shape)?;
                 let size = Some(decoding.data_type.item_size).filter(|&size| size > 0);
                 elements.checked_mul(size?)
             });
-            insert(&mut facts, "decoded_bytes", decoded.into());
+            facts["decoded_bytes"] = decoded.into();
             let region = Region::all(&metadata.shape);
-            let item_size = layout.data_type().item_size;
-            let row = region.row_chunks_bytes(layout.shown_grid(), item_size);
+            let row = region.row_chunks_bytes(grid, layout.data_type().item_size);
             let row = row.filter(|_| decoded.is_some());
-            insert(
-                &mut facts,
-                "whole_array_cache_bytes",
-                row.map(|row| cache_for(row, &layout)).into(),
-            );
+            let cache = row.map(|row| cache_for(row, &layout));
+            facts["whole_array_cache_bytes"] = cache.into();
         }
-        Err(error) => insert(&mut facts, "error", error.to_string().into()),
+        Err(error) => facts["error"] = error.to_string().into(),
     }
     facts
 }
 
-/// The files of an array in the formats that were asked for, and why there are not more.
-pub(super) fn insert_outcomes(facts: &mut Value, outcomes: Vec<(FileFormat, Outcome)>) {
-    let (mut files, mut left_out) = (Map::new(), Map::new());
-    for (format, outcome) in outcomes {
-        let name = format.name().to_owned();
-        match outcome {
-            Outcome::File(file) => files.insert(name, file.into()),
-            Outcome::LeftOut(error) => left_out.insert(name, error.to_string().into()),
-        };
-    }
-    insert(facts, "files", files.into());
-    insert(facts, "left_out", left_out.into());
+/// What became of a node in a format that was asked for.
+pub(super) struct FileFacts {
+    format: FileFormat,
+    file: Option<String>,
+    /// Why there is no file, or what it does not hold.
+    left_out: Option<String>,
 }
 
-/// The files of a group in the formats that were asked for, and what they do not hold.
-pub(super) fn insert_group_outcomes(facts: &mut Value, outcomes: Vec<(FileFormat, GroupOutcome)>) {
-    let (mut files, mut left_out) = (Map::new(), Map::new());
-    for (format, outcome) in outcomes {
-        let name = format.name().to_owned();
-        match outcome {
-            Ok((file, omitted)) => {
-                files.insert(name.clone(), file.into());
-                let reasons = omitted.into_iter();
-                let reasons: Vec<String> = reasons
-                    .map(|omitted| format!("{}: {}", omitted.name, omitted.reason))
-                    .collect();
-                if !reasons.is_empty() {
-                    left_out.insert(name, reasons.join("; ").into());
-                }
-            }
-            Err(error) => {
-                left_out.insert(name, error.to_string().into());
-            }
+impl FileFacts {
+    pub(super) fn of_array((format, outcome): (FileFormat, Outcome)) -> FileFacts {
+        let (file, left_out) = match outcome {
+            Outcome::File(file) => (Some(file), None),
+            Outcome::LeftOut(error) => (None, Some(error.to_string())),
+        };
+        FileFacts {
+            format,
+            file,
+            left_out,
         }
     }
-    insert(facts, "files", files.into());
-    insert(facts, "left_out", left_out.into());
+
+    pub(super) fn of_group((format, outcome): (FileFormat, GroupOutcome)) -> FileFacts {
+        let (file, left_out) = match outcome {
+            Ok((file, omitted)) => {
+                let reasons = omitted.iter().map(|o| format!("{}: {}", o.name, o.reason));
+                let reasons: Vec<String> = reasons.collect();
+                (
+                    Some(file),
+                    (!reasons.is_empty()).then(|| reasons.join("; ")),
+                )
+            }
+            Err(error) => (None, Some(error.to_string())),
+        };
+        FileFacts {
+            format,
+            file,
+            left_out,
+        }
+    }
+}
+
+/// Adds what became of a node in each format.
+pub(super) fn insert_files(facts: &mut Value, files: Vec<FileFacts>) {
+    (facts["files"], facts["left_out"]) = (json!({}), json!({}));
+    for FileFacts {
+        format,
+        file,
+        left_out,
+    } in files
+    {
+        if let Some(file) = file {
+            facts["files"][format.name()] = file.into();
+        }
+        if let Some(reason) = left_out {
+            facts["left_out"][format.name()] = reason.into();
+        }
+    }
 }

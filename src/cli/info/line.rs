@@ -6,95 +6,83 @@ use crate::store::Prefix;
 
 /// One node for people.
 pub(super) fn line(prefix: &Prefix, facts: &Value) -> String {
-    let text = |name: &str| facts.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = |name: &str| facts[name].as_str().unwrap_or_default();
     let list = |name: &str| {
-        let items = facts.get(name).and_then(Value::as_array);
-        let items: Vec<String> = items.into_iter().flatten().map(Value::to_string).collect();
+        let items = facts[name].as_array().into_iter().flatten();
+        let items: Vec<String> = items.map(Value::to_string).collect();
         format!("({})", items.join(", "))
     };
     let mut words = vec![prefix.to_string()];
-    if let Some(format) = facts.get("zarr_format") {
-        let version = match format {
-            Value::String(name) => name.clone(),
-            number => format!("v{number}"),
-        };
-        words.push(format!("{version} {}", text("node_type")));
+    match &facts["zarr_format"] {
+        Value::Null => {}
+        Value::String(name) => words.push(format!("{name} {}", text("node_type"))),
+        number => words.push(format!("v{number} {}", text("node_type"))),
     }
-    if facts.get("shape").is_some() {
+    if facts["shape"].is_array() {
         words.push(format!("{} {}", text("data_type"), list("shape")));
-        words.push(match facts.get("shard_shape") {
-            Some(_) => format!(
-                "chunks {} in shards {}",
-                list("chunk_shape"),
-                list("shard_shape")
-            ),
-            None => format!("chunks {}", list("chunk_shape")),
-        });
+        let mut chunks = format!("chunks {}", list("chunk_shape"));
+        if facts["shard_shape"].is_array() {
+            chunks += &format!(" in shards {}", list("shard_shape"));
+        }
+        words.push(chunks);
         words.push(list("codecs").replace('"', ""));
     }
-    if let Some(bytes) = facts.get("decoded_bytes").and_then(Value::as_u64) {
+    if let Some(bytes) = facts["decoded_bytes"].as_u64() {
         words.push(format!("{} decoded", human(bytes)));
     }
-    if let Some(bytes) = facts.get("stored_bytes").and_then(Value::as_u64) {
-        let objects = facts.get("stored_objects").and_then(Value::as_u64);
-        let objects = match objects.unwrap_or(0) {
+    if let Some(bytes) = facts["stored_bytes"].as_u64() {
+        let objects = match facts["stored_objects"].as_u64().unwrap_or(0) {
             1 => "1 object".to_owned(),
             n => format!("{n} objects"),
         };
         words.push(format!("{} stored in {objects}", human(bytes)));
     }
-    let left_out = facts.get("left_out").and_then(Value::as_object);
-    if let (Some(left_out), None) = (left_out, facts.get("error")) {
-        if let Some(bytes) = facts.get("whole_array_cache_bytes").and_then(Value::as_u64) {
+    // What cannot be decoded cannot be shown otherwise; that is said once.
+    if !facts["error"].is_null() {
+        words.push(format!("cannot be decoded: {}", text("error")));
+        return words.join("  ");
+    }
+    if let Some(left_out) = facts["left_out"].as_object() {
+        if let Some(bytes) = facts["whole_array_cache_bytes"].as_u64() {
             let mebibytes = bytes.div_ceil(1 << 20);
             words.push(format!(
                 "read whole with --cache-size {mebibytes}MiB or more"
             ));
         }
         for (format, reason) in left_out {
-            let reason = reason.as_str().unwrap_or_default();
-            let files = facts.get("files").and_then(|files| files.get(format));
-            let no = if files.is_some() { "not in" } else { "no" };
-            words.push(format!("{no} {format}: {reason}"));
+            let has_file = facts["files"][format].is_string();
+            let no = if has_file { "not in" } else { "no" };
+            words.push(format!(
+                "{no} {format}: {}",
+                reason.as_str().unwrap_or_default()
+            ));
         }
     }
-    let inexpressible = facts.get("inexpressible").and_then(Value::as_object);
-    // What cannot be decoded cannot be shown otherwise; that is said once.
-    if let (Some(reasons), None) = (inexpressible, facts.get("error")) {
-        let reason = |view| reasons.get(view).and_then(Value::as_str);
-        match (reason("keys"), reason("chunks")) {
-            (Some(keys), Some(chunks)) if keys == chunks => words.push(keys.to_owned()),
-            (keys, chunks) => {
-                let of_view = [("keys", keys), ("chunks", chunks)];
-                for (view, reason) in of_view {
-                    words.extend(reason.map(|reason| format!("not in the {view} view: {reason}")));
-                }
+    let reason = |view: &str| facts["inexpressible"][view].as_str();
+    match (reason("keys"), reason("chunks")) {
+        (Some(keys), Some(chunks)) if keys == chunks => words.push(keys.to_owned()),
+        (keys, chunks) => {
+            for (view, reason) in [("keys", keys), ("chunks", chunks)] {
+                words.extend(reason.map(|reason| format!("not in the {view} view: {reason}")));
             }
         }
-    }
-    if facts.get("error").is_some() {
-        words.push(format!("cannot be decoded: {}", text("error")));
     }
     words.join("  ")
 }
 
 /// A size in binary units with one digit after the point.
 fn human(bytes: u64) -> String {
-    let mut rest = bytes;
-    let mut below = 0;
-    let mut unit = "B";
-    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
-        if rest < 1024 {
-            break;
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let larger = (1..)
+        .zip(units)
+        .take_while(|(power, _)| bytes >> (10 * power) > 0);
+    match larger.last() {
+        None => format!("{bytes} B"),
+        Some((power, unit)) => {
+            let smaller = bytes >> (10 * (power - 1));
+            format!("{}.{} {unit}", smaller / 1024, smaller % 1024 * 10 / 1024)
         }
-        below = rest % 1024;
-        rest /= 1024;
-        unit = larger;
     }
-    if unit == "B" {
-        return format!("{rest} B");
-    }
-    format!("{rest}.{} {unit}", below * 10 / 1024)
 }
 
 #[cfg(test)]
