@@ -55,7 +55,7 @@ pub struct MountConfig {
     /// Whether extended attributes are answered.
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
-    pub passthrough: bool,
+    pub passthrough: Passthrough,
     /// Where to mount; absolute, not yet looked at.
     pub mountpoint: PathBuf,
     /// Whether a directory with entries may be mounted over.
@@ -166,11 +166,7 @@ impl Task {
             nonempty: options.nonempty,
             foreground: args.foreground,
             xattr: options.xattr,
-            passthrough: match args.passthrough {
-                Passthrough::Always => true,
-                Passthrough::Auto => args.immutable,
-                Passthrough::Never => false,
-            },
+            passthrough: args.passthrough,
             session: session_options(&store, options, view.decode_threads),
             view,
             store,

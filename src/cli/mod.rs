@@ -29,7 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::args::Args;
-use self::config::{ArrayOptions, InfoConfig, LogConfig, MountConfig, StoreArgument, Task};
+use self::config::{
+    ArrayOptions, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument, Task,
+};
 use self::daemon::{Forked, Report};
 use self::error::CliError;
 use self::logging::Audience;
@@ -202,7 +204,11 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     let options = FsOptions {
         ttl,
         keep_listings: config.view.immutable,
-        passthrough: config.passthrough,
+        passthrough: match config.passthrough {
+            Passthrough::Always => true,
+            Passthrough::Auto => config.view.immutable,
+            Passthrough::Never => false,
+        },
         xattr: config.xattr,
         event_threads: config.session.n_threads,
     };

@@ -30,7 +30,8 @@ pub(super) fn file_attr(ino: u64, attributes: &Attributes) -> FileAttr {
         ctime: attributes.times.ctime,
         crtime: attributes.times.ctime,
         kind: file_type(attributes.kind),
-        perm: permissions(attributes.mode),
+        // Set-user-id and the like have no meaning here.
+        perm: u16::try_from(attributes.mode & 0o777).expect("nine bits fit sixteen"),
         // Also for directories: a count of 1 says "not known", so that `find` looks into all.
         nlink: 1,
         uid: attributes.uid,
@@ -71,11 +72,6 @@ pub(super) fn file_type(kind: VnodeKind) -> FileType {
         VnodeKind::Directory => FileType::Directory,
         VnodeKind::File => FileType::RegularFile,
     }
-}
-
-/// Permission bits alone; set-user-id and the like have no meaning here.
-fn permissions(mode: u32) -> u16 {
-    u16::try_from(mode & 0o777).expect("nine bits fit sixteen")
 }
 
 #[cfg(test)]

@@ -141,24 +141,14 @@ impl<D: Entries> Stream<D> {
             let held = self.hold(detail);
             self.offered.push((ordinal, held.position.clone()));
             match &held.outcome {
-                Ok(Some(entry)) => {
-                    if reply(Item::Entry(entry), ordinal + 1) == Fit::Full {
-                        self.held = Some(held);
-                        return Ok(());
-                    }
-                }
-                Ok(None) => {
-                    self.held = Some(held);
-                    return Ok(());
-                }
-                Err(_) if added => {
-                    self.held = Some(held);
-                    return Ok(());
-                }
-                Err(error) => {
-                    let error = error.clone();
+                Ok(Some(entry)) if reply(Item::Entry(entry), ordinal + 1) == Fit::Added => {}
+                Err(error) if !added => {
                     self.next = None;
-                    return Err(error);
+                    return Err(error.clone());
+                }
+                _ => {
+                    self.held = Some(held);
+                    return Ok(());
                 }
             }
             added = true;
@@ -182,19 +172,13 @@ impl<D: Entries> Stream<D> {
             self.entries.seek(position.clone())?;
         } else {
             self.entries.seek(D::START)?;
-            self.skip(target - FIRST)?;
-        }
-        self.next = Some(target);
-        Ok(())
-    }
-
-    /// Passes over `count` entries, or as many as there are.
-    fn skip(&mut self, count: u64) -> Result<(), Error> {
-        for _ in 0..count {
-            if self.entries.next_entry(Detail::Names)?.is_none() {
-                break;
+            for _ in FIRST..target {
+                if self.entries.next_entry(Detail::Names)?.is_none() {
+                    break;
+                }
             }
         }
+        self.next = Some(target);
         Ok(())
     }
 

@@ -76,30 +76,28 @@ impl ErrorLog {
 /// The key that an error is about; its message where it names none.
 fn subject(error: &Error) -> String {
     match error {
-        Error::Metadata { key, .. } | Error::Chunk { key, .. } => key.clone(),
-        Error::TooLarge { what, .. } | Error::TooSlow { what, .. } => what.clone(),
-        Error::Store(error) => store_subject(error),
+        Error::Metadata { key, .. }
+        | Error::Chunk { key, .. }
+        | Error::TooLarge { what: key, .. }
+        | Error::TooSlow { what: key, .. } => key.clone(),
+        Error::Store(error) => error.subject().to_owned(),
         Error::Memory(_) | Error::NoMemory(_) => "memory".to_owned(),
         Error::Panicked | Error::Stale => error.to_string(),
-    }
-}
-
-fn store_subject(error: &StoreError) -> String {
-    match error {
-        StoreError::Denied { key, .. }
-        | StoreError::NotAnObject { key, .. }
-        | StoreError::Changed { key }
-        | StoreError::Short { key, .. }
-        | StoreError::Loop { key }
-        | StoreError::Io { key, .. } => key.clone(),
-        StoreError::InvalidKey(text) | StoreError::Unsupported(text) => text.clone(),
     }
 }
 
 fn translate(error: &Error) -> (Errno, Kind) {
     match error {
         Error::Store(error) => translate_store(error),
-        Error::Metadata { error, .. } | Error::Chunk { error, .. } => translate_format(error),
+        Error::Metadata { error, .. } | Error::Chunk { error, .. } => match error {
+            FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
+                (Errno::EOPNOTSUPP, Kind::Unsupported)
+            }
+            // Bad bytes, or a number that no sound file holds.
+            FormatError::Document { .. }
+            | FormatError::Encoded { .. }
+            | FormatError::TooLarge { .. } => (Errno::EIO, Kind::Io),
+        },
         // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
         // both are bytes that could not be read. The log tells which flag raises the limit.
         // ETIMEDOUT would make some programs try again, and it would take as long again.
@@ -116,39 +114,31 @@ fn translate_store(error: &StoreError) -> (Errno, Kind) {
     match error {
         // No object can be there, so none is.
         StoreError::InvalidKey(_) => (Errno::ENOENT, Kind::Other),
+        // The system's number, where it tells the caller what to do about it: the daemon's limit
+        // or the machine's is not the file's fault, and trying again may help.
+        StoreError::Io {
+            errno: Some(libc::EMFILE),
+            ..
+        } => (Errno::EMFILE, Kind::Io),
+        StoreError::Io {
+            errno: Some(libc::ENFILE),
+            ..
+        } => (Errno::ENFILE, Kind::Io),
         // Never ENOENT: a Zarr reader would take it for the fill value.
-        StoreError::Denied { .. } => (Errno::EACCES, Kind::Access),
-        StoreError::NotAnObject { .. } | StoreError::Short { .. } => (Errno::EIO, Kind::Io),
+        StoreError::Denied { .. }
+        | StoreError::Io {
+            errno: Some(libc::EACCES | libc::EPERM),
+            ..
+        } => (Errno::EACCES, Kind::Access),
+        // Any other number would speak of the store's file system as if it were this one
+        // (ENOENT would be a fill value), so it goes into the log only.
+        StoreError::NotAnObject { .. } | StoreError::Short { .. } | StoreError::Io { .. } => {
+            (Errno::EIO, Kind::Io)
+        }
         // Changed behind our back: opening the file again shows the new version.
         StoreError::Changed { .. } => (Errno::ESTALE, Kind::Stale),
         StoreError::Loop { .. } => (Errno::ELOOP, Kind::Other),
-        StoreError::Io { errno, .. } => translate_io(*errno),
         StoreError::Unsupported(_) => (Errno::EOPNOTSUPP, Kind::Unsupported),
-    }
-}
-
-/// The system's number, where it tells the caller what to do about it.
-fn translate_io(errno: Option<i32>) -> (Errno, Kind) {
-    match errno {
-        // The daemon's limit or the machine's, not the file's fault: trying again may help.
-        Some(libc::EMFILE) => (Errno::EMFILE, Kind::Io),
-        Some(libc::ENFILE) => (Errno::ENFILE, Kind::Io),
-        Some(libc::EACCES | libc::EPERM) => (Errno::EACCES, Kind::Access),
-        // Any other number would speak of the store's file system as if it were this one
-        // (ENOENT would be a fill value), so it goes into the log only.
-        Some(_) | None => (Errno::EIO, Kind::Io),
-    }
-}
-
-fn translate_format(error: &FormatError) -> (Errno, Kind) {
-    match error {
-        // Bad bytes, or a number that no sound file holds.
-        FormatError::Document { .. }
-        | FormatError::Encoded { .. }
-        | FormatError::TooLarge { .. } => (Errno::EIO, Kind::Io),
-        FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
-            (Errno::EOPNOTSUPP, Kind::Unsupported)
-        }
     }
 }
 

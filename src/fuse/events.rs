@@ -44,8 +44,7 @@ impl Drop for MayWait<'_> {
     }
 }
 
-#[cfg(test)]
-#[cfg(feature = "model")]
+#[cfg(all(test, feature = "model"))]
 mod schedules {
     use shuttle::thread;
 
@@ -75,8 +74,7 @@ mod schedules {
     }
 }
 
-#[cfg(test)]
-#[cfg(not(feature = "model"))]
+#[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
 

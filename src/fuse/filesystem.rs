@@ -19,7 +19,6 @@ use fuser::{
 
 use super::ZarrFs;
 use super::attr::{BLOCK_BYTES, GENERATION, NAME_BYTES};
-use super::read::Part;
 use super::xattr;
 use crate::load::Counters;
 use crate::threads::confine;
@@ -66,7 +65,7 @@ impl Filesystem for ZarrFs {
 
     fn destroy(&mut self) {
         // A store that never answers keeps nobody from unmounting.
-        if !self.0.threads.finish(FAREWELL) {
+        if !self.0.view.threads().finish(FAREWELL) {
             log::warn!("the store has not answered yet; what it was asked for is given up");
         }
     }
@@ -113,7 +112,7 @@ impl Filesystem for ZarrFs {
     ) {
         let len = usize::try_from(size).expect("usize has at least 32 bits");
         confine("read", || match self.0.files.get(fh) {
-            Some(file) => self.0.read_file(&file, Part { offset, len }, reply),
+            Some(file) => self.0.read_file(&file, offset, len, reply),
             None => reply.error(Errno::EBADF),
         });
     }

@@ -19,9 +19,8 @@ pub(super) type OpenedDirectory = Mutex<Stream<Directory>>;
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {
         let vnode = self.vnode(ino)?;
-        let directory = self.view.open_directory(vnode);
-        let directory = directory.map_err(|error| self.errno(&error))?;
-        let stream = Stream::new(directory.ok_or(Errno::ENOENT)?);
+        let directory = self.present(self.view.open_directory(vnode))?;
+        let stream = Stream::new(directory);
         Ok(self.directories.insert(Mutex::new(stream)))
     }
 

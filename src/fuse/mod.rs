@@ -38,7 +38,7 @@ use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::load::Counters;
-use crate::threads::{Class, Threads, as_class, confine};
+use crate::threads::{Class, as_class, confine};
 use crate::view::{Attributes, View, VnodeId};
 
 use attr::file_attr;
@@ -76,34 +76,30 @@ struct Core {
     /// Wanted by the options, and not refused so far.
     passthrough: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
-    errors: Arc<ErrorLog>,
+    errors: ErrorLog,
     versions: Versions<BackingId>,
     /// Taken while the first open of a number decides; a number shares one with few others.
     numbers: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,
     directories: Handles<OpenedDirectory>,
     events: EventThreads,
-    /// For requests that must wait.
-    threads: Arc<Threads>,
 }
 
 impl ZarrFs {
     /// A file system of `view`. Starts no thread before it is mounted.
     pub fn new(view: Arc<View>, options: FsOptions) -> ZarrFs {
-        let threads = Arc::clone(view.threads());
         let is_local = view.loader().is_local();
         ZarrFs(Arc::new(Core {
             view,
             options,
             passthrough: AtomicBool::new(options.passthrough),
             notifier: Arc::default(),
-            errors: Arc::new(ErrorLog::new()),
+            errors: ErrorLog::new(),
             versions: Versions::new(),
             numbers: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
             directories: Handles::new(),
             events: EventThreads::new(options.event_threads, is_local),
-            threads,
         }))
     }
 
@@ -121,7 +117,10 @@ impl ZarrFs {
             return confine(what, || as_class(Class::Names, || request(&self.0)));
         }
         let core = Arc::clone(&self.0);
-        self.0.threads.submit(Class::Names, move || request(&core));
+        self.0
+            .view
+            .threads()
+            .submit(Class::Names, move || request(&core));
     }
 }
 
@@ -137,17 +136,20 @@ impl Core {
         self.errors.report(error, self.view.counters())
     }
 
+    /// What the view found; an error where it found nothing.
+    fn present<T>(&self, found: Result<Option<T>, Error>) -> Result<T, Errno> {
+        let found = found.map_err(|error| self.errno(&error))?;
+        found.ok_or(Errno::ENOENT)
+    }
+
     fn find(&self, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
         Counters::add(&self.view.counters().lookups);
         if name.len() > attr::NAME_BYTES {
             return Err(Errno::ENAMETOOLONG);
         }
         let parent = self.vnode(parent)?;
-        let found = self.view.lookup(parent, name.as_bytes());
         // Never a cached absence: another process may write what is not there yet.
-        let found = found
-            .map_err(|error| self.errno(&error))?
-            .ok_or(Errno::ENOENT)?;
+        let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
         let ino = self.versions.told(found.id, found.attributes.fingerprint);
         Ok(file_attr(ino, &found.attributes))
     }
@@ -168,10 +170,7 @@ impl Core {
         if let Some(pinned) = self.versions.pinned_attributes(ino) {
             return Ok(file_attr(ino, &self.with_mode_of_now(ino, pinned)));
         }
-        let current = self.view.attributes(self.vnode(ino)?);
-        let current = current
-            .map_err(|error| self.errno(&error))?
-            .ok_or(Errno::ENOENT)?;
+        let current = self.present(self.view.attributes(self.vnode(ino)?))?;
         if !self.versions.may_tell(ino, current.fingerprint) {
             // A new size under the old number would mix with the old pages.
             return Err(Errno::ESTALE);

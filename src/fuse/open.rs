@@ -27,46 +27,26 @@ pub(super) struct OpenedFile {
     pub(super) ino: u64,
     pub(super) file: Arc<OpenFile>,
     pub(super) attributes: Attributes,
-    tracking: Tracking,
-}
-
-/// Whether the number stands for the version that is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tracking {
-    /// It does, and the handle pins it.
-    Version,
-    /// Each handle has bytes of its own, which the kernel does not keep.
-    Uncached,
 }
 
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
         Counters::add(&self.view.counters().opens);
-        match self.open_current(ino) {
-            Ok(opened) if opened.file.is_uncached() => self.reply_uncached(ino, opened, reply),
-            Ok(opened) => self.reply_version(ino, opened, reply),
-            Err(errno) => reply.error(errno),
+        let opened = self
+            .vnode(ino)
+            .and_then(|vnode| self.present(self.view.open(vnode)));
+        let Opened { attributes, file } = match opened {
+            Ok(opened) => opened,
+            Err(errno) => return reply.error(errno),
+        };
+        if file.is_uncached() {
+            let handle = self.files.insert(OpenedFile {
+                ino,
+                file,
+                attributes,
+            });
+            return reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO);
         }
-    }
-
-    fn open_current(&self, ino: u64) -> Result<Opened, Errno> {
-        let vnode = self.vnode(ino)?;
-        let opened = self.view.open(vnode).map_err(|error| self.errno(&error))?;
-        opened.ok_or(Errno::ENOENT)
-    }
-
-    fn reply_uncached(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
-        let handle = self.files.insert(OpenedFile {
-            ino,
-            file: opened.file,
-            attributes: opened.attributes,
-            tracking: Tracking::Uncached,
-        });
-        reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO);
-    }
-
-    fn reply_version(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
-        let Opened { attributes, file } = opened;
         let alone = self.lock_number(ino);
         let flags = match self.settle(ino, attributes, &file) {
             Ok(flags) => flags,
@@ -81,7 +61,6 @@ impl Core {
             ino,
             file,
             attributes,
-            tracking: Tracking::Version,
         });
         // Whoever opened this file may close it before the reply has returned.
         drop(alone);
@@ -196,7 +175,7 @@ impl Core {
         let Some(opened) = self.files.remove(handle) else {
             return;
         };
-        if opened.tracking == Tracking::Version {
+        if !opened.file.is_uncached() {
             let _alone = self.lock_number(opened.ino);
             drop(self.versions.close(opened.ino));
         }

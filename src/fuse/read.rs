@@ -13,32 +13,31 @@ use crate::threads::confine;
 impl Core {
     /// Answers a read; never short of the end of the file, since the kernel would shrink the
     /// file to what it got.
-    pub(super) fn read_file(self: &Arc<Self>, file: &OpenedFile, part: Part, reply: ReplyData) {
+    pub(super) fn read_file(
+        self: &Arc<Self>,
+        file: &OpenedFile,
+        offset: u64,
+        len: usize,
+        reply: ReplyData,
+    ) {
         let core = Arc::clone(self);
         Counters::add(&core.view.counters().reads);
         let permit = self.events.may_wait();
-        let patience = match permit {
-            Some(_) => Patience::Waits,
-            None => Patience::Never,
+        let patience = if permit.is_some() {
+            Patience::Waits
+        } else {
+            Patience::Never
         };
-        file.file
-            .read(part.offset, part.len, patience, move |read| {
-                // Runs wherever the bytes became ready, with others' replies behind it.
-                confine("read", || match read {
-                    Ok(bytes) => {
-                        let counters = core.view.counters();
-                        Counters::add_n(&counters.bytes_read, bytes.len() as u64);
-                        reply.data(bytes);
-                    }
-                    Err(error) => reply.error(core.errno(&error)),
-                });
+        file.file.read(offset, len, patience, move |read| {
+            // Runs wherever the bytes became ready, with others' replies behind it.
+            confine("read", || match read {
+                Ok(bytes) => {
+                    let counters = core.view.counters();
+                    Counters::add_n(&counters.bytes_read, bytes.len() as u64);
+                    reply.data(bytes);
+                }
+                Err(error) => reply.error(core.errno(&error)),
             });
+        });
     }
-}
-
-/// Which bytes of a file are asked for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
-    pub(super) offset: u64,
-    pub(super) len: usize,
 }

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::mount_table::{Device, MountTable};
+use super::mount_table::{Device, MountEntry, MountTable};
 use super::session_mount;
 use super::session_unmount::{Unmount, UnmountError, unmount};
 
@@ -117,7 +117,7 @@ enum Event {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the kernel may take to end a session after the mount left the table.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Stack of a thread that does next to nothing.
+/// Stack of a thread of [`spawn`].
 const SMALL_STACK_BYTES: usize = 256 << 10;
 /// Between two attempts at a busy mount.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -230,14 +230,11 @@ impl Session {
     /// or bound elsewhere, and what is mounted over it is not ours to unmount.
     fn unmount_everywhere(&self, how: Unmount) -> Result<(), UnmountError> {
         let mut result = Ok(());
-        for (mountpoint, place) in self.places()? {
-            let outcome = match place {
-                Place::OnTop => unmount(&mountpoint, how),
-                Place::Covered => Err(UnmountError::Busy),
-            };
-            match outcome {
-                Ok(()) | Err(UnmountError::NotMounted) => {}
-                Err(error) => result = Err(error),
+        for (mountpoint, is_on_top) in self.places()? {
+            match is_on_top.then(|| unmount(&mountpoint, how)) {
+                Some(Ok(()) | Err(UnmountError::NotMounted)) => {}
+                Some(Err(error)) => result = Err(error),
+                None => result = Err(UnmountError::Busy),
             }
         }
         result
@@ -262,25 +259,17 @@ impl Session {
         }
     }
 
-    /// Where our device is mounted, newest first.
-    fn places(&self) -> Result<Vec<(PathBuf, Place)>, UnmountError> {
+    /// Where our device is mounted, newest first, and whether a path walk finds it there: nothing is
+    /// mounted over it.
+    fn places(&self) -> Result<Vec<(PathBuf, bool)>, UnmountError> {
         let table = MountTable::read().map_err(|error| UnmountError::Refused(error.to_string()))?;
         let ours = table.of_device(self.device).filter(|entry| entry.is_ours());
-        Ok(ours
-            .map(|entry| {
-                let on_top = table.at(&entry.mountpoint) == Some(entry);
-                let place = if on_top { Place::OnTop } else { Place::Covered };
-                (entry.mountpoint.clone(), place)
-            })
-            .collect())
+        let place = |entry: &MountEntry| {
+            let found = table.at(&entry.mountpoint);
+            (entry.mountpoint.clone(), found == Some(entry))
+        };
+        Ok(ours.map(place).collect())
     }
-}
-
-/// Whether a path walk to a mountpoint finds our mount there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    OnTop,
-    Covered,
 }
 
 /// Whether a FUSE mount is left at `mountpoint` whose daemon is gone: "Transport endpoint is
@@ -301,17 +290,16 @@ fn listen_to_signals(events: Sender<Event>) -> io::Result<()> {
     if !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
     }
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .stack_size(SMALL_STACK_BYTES)
-        .spawn(move || {
-            for signal in signals.forever() {
-                if events.send(Event::Signal(signal)).is_err() {
-                    return;
-                }
-            }
-        })?;
-    Ok(())
+    spawn("signals", move || {
+        let mut signals = signals.forever();
+        signals.all(|signal| events.send(Event::Signal(signal)).is_ok());
+    })
+}
+
+/// Starts a thread that does next to nothing.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.stack_size(SMALL_STACK_BYTES).spawn(work).map(drop)
 }
 
 /// Whether this was started by nohup(1), which wants a hangup to change nothing.
@@ -347,19 +335,15 @@ fn serve<F: fuser::Filesystem>(
     events: Sender<Event>,
     first: Sender<io::Result<Device>>,
 ) -> io::Result<()> {
-    thread::Builder::new()
-        .name("session".to_owned())
-        .stack_size(SMALL_STACK_BYTES)
-        .spawn(move || {
-            let result = session.run();
-            if let Err(error) = &result {
-                let error = io::Error::new(error.kind(), error.to_string());
-                first.send(Err(error)).ok();
-            }
-            // Nobody listens any more when the process is about to end.
-            events.send(Event::Ended(result)).ok();
-        })?;
-    Ok(())
+    spawn("session", move || {
+        let result = session.run();
+        if let Err(error) = &result {
+            let error = io::Error::new(error.kind(), error.to_string());
+            first.send(Err(error)).ok();
+        }
+        // Nobody listens any more when the process is about to end.
+        events.send(Event::Ended(result)).ok();
+    })
 }
 
 /// Waits until the mount answers, or cannot be served. A thread of its own asks, because what is
@@ -371,12 +355,9 @@ fn await_first_answer(
     answers: &Receiver<io::Result<Device>>,
 ) -> io::Result<Device> {
     let mountpoint = mountpoint.to_owned();
-    thread::Builder::new()
-        .name("first-look".to_owned())
-        .stack_size(SMALL_STACK_BYTES)
-        .spawn(move || {
-            first.send(device_behind(&mountpoint)).ok();
-        })?;
+    spawn("first-look", move || {
+        first.send(device_behind(&mountpoint)).ok();
+    })?;
     answers
         .recv()
         .unwrap_or_else(|_| Err(io::Error::other("nobody serves it")))

@@ -314,4 +314,17 @@ impl StoreError {
             errno: error.raw_os_error(),
         }
     }
+    /// The key asked for, or what stands for it.
+    pub fn subject(&self) -> &str {
+        match self {
+            StoreError::Denied { key, .. }
+            | StoreError::NotAnObject { key, .. }
+            | StoreError::Changed { key }
+            | StoreError::Short { key, .. }
+            | StoreError::Loop { key }
+            | StoreError::Io { key, .. }
+            | StoreError::InvalidKey(key)
+            | StoreError::Unsupported(key) => key,
+        }
+    }
 }

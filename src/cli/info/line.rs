@@ -20,11 +20,10 @@ pub(super) fn line(prefix: &Prefix, facts: &Value) -> String {
     }
     if facts["shape"].is_array() {
         words.push(format!("{} {}", text("data_type"), list("shape")));
-        let mut chunks = format!("chunks {}", list("chunk_shape"));
-        if facts["shard_shape"].is_array() {
-            chunks += &format!(" in shards {}", list("shard_shape"));
-        }
-        words.push(chunks);
+        let is_sharded = facts["shard_shape"].is_array();
+        let shards = is_sharded.then(|| format!(" in shards {}", list("shard_shape")));
+        let shards = shards.unwrap_or_default();
+        words.push(format!("chunks {}{shards}", list("chunk_shape")));
         words.push(list("codecs").replace('"', ""));
     }
     if let Some(bytes) = facts["decoded_bytes"].as_u64() {
