@@ -1,20 +1,18 @@
 //! The operations that the kernel asks for: each resolves a number, calls the view, replies.
 //!
-//! What would write is refused here too, although the kernel refuses it first on a mount that
-//! is read-only. `ENOSYS` means "do not ask again" to the kernel, which then does what is usual.
+//! What would write never comes here: the mount is read-only, so the kernel itself refuses it with
+//! `EROFS`. `ENOSYS` means "do not ask again" to the kernel, which then does what is usual.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags,
-    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, Errno, FileHandle, Filesystem, INodeNo, InitFlags, IoctlFlags, KernelConfig,
+    LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
+    ReplyPoll, ReplyStatfs, ReplyXattr, Request,
 };
 
 use super::ZarrFs;
@@ -265,143 +263,5 @@ impl Filesystem for ZarrFs {
         reply: ReplyIoctl,
     ) {
         reply.error(Errno::ENOTTY);
-    }
-
-    fn readlink(&self, _: &Request, _: INodeNo, reply: ReplyData) {
-        reply.error(Errno::EINVAL);
-    }
-
-    // What would write.
-
-    fn setattr(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: Option<u32>,
-        _: Option<u32>,
-        _: Option<u32>,
-        _: Option<u64>,
-        _: Option<TimeOrNow>,
-        _: Option<TimeOrNow>,
-        _: Option<SystemTime>,
-        _: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &Path, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn rename(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: INodeNo,
-        _: &OsStr,
-        _: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn create(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: u32,
-        _: u32,
-        _: i32,
-        reply: ReplyCreate,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn write(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: &[u8],
-        _: WriteFlags,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn setxattr(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: &[u8],
-        _: i32,
-        _: u32,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn fallocate(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: u64,
-        _: i32,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn copy_file_range(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: u64,
-        _: CopyFileRangeFlags,
-        reply: ReplyWrite,
-    ) {
-        reply.error(Errno::EROFS);
     }
 }
