@@ -2,7 +2,7 @@
 //! shard indices, so that none costs a read of its bytes.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use super::View;
 use super::options::ViewKind;
@@ -11,7 +11,7 @@ use super::statistics;
 use super::vnode::{Attributes, Vnode, VnodeKind};
 use crate::error::Error;
 use crate::load::Block;
-use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind};
+use crate::store::{Key, ObjectMeta, Prefix, Stat};
 
 impl View {
     /// The attributes of `vnode`; `None` when it is gone.
@@ -33,13 +33,9 @@ impl View {
                 let shown = self.shown_apart(&meta, &key.parent())?;
                 Ok(Some(self.object(&shown)))
             }
-            Vnode::Document { view, key } => {
-                let document = self.document(*view, key)?;
-                Ok(document.map(|(meta, text)| self.edited_document(&meta, &text)))
-            }
-            Vnode::Written { view, path, name } => {
-                let written = self.written(*view, path, *name)?;
-                Ok(written.map(|(meta, text)| self.edited_document(&meta, &text)))
+            Vnode::Document { .. } | Vnode::Written { .. } => {
+                let document = self.document_of(vnode)?;
+                Ok(document.map(|(meta, text)| self.document(&meta, &text)))
             }
             Vnode::Plain(name) => self.plain_attributes(name),
             Vnode::ErrorNote { view, path } => {
@@ -52,11 +48,7 @@ impl View {
             }
             Vnode::Chunk(place) => {
                 let array = self.array_of(place)?;
-                if !array.grid().contains(&place.indices) {
-                    return Ok(None);
-                }
-                let stored = self.loader.stat_stored(&array.chunked, &place.indices)?;
-                self.chunk(&array, &place.indices, stored)
+                self.chunk(&array, &place.indices)
             }
         }
     }
@@ -109,25 +101,27 @@ impl View {
         Ok(Some(self.directory(&meta)))
     }
 
-    /// The attributes of a chunk of the grid, given those of the object that would hold it. One of
-    /// a variable-length type is decoded: nothing else tells its size.
+    /// The attributes of a chunk; `None` when it is none of the grid, or not there. One of a
+    /// variable-length type is decoded: nothing else tells its size.
     pub(super) fn chunk(
         &self,
         array: &ShownArray,
         indices: &[u64],
-        stored: Option<ObjectMeta>,
     ) -> Result<Option<Attributes>, Error> {
-        let Some(meta) = stored else {
+        if !array.grid().contains(indices) {
+            return Ok(None);
+        }
+        let chunked = &array.chunked;
+        let Some(meta) = self.loader.stat_stored(chunked, indices)? else {
             return self.absent_chunk(array);
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
-        let chunked = &array.chunked;
         let is_sharded = chunked.layout().is_sharded();
         if !is_sharded && array.form != Form::Decoded {
             return Ok(Some(self.object(&shown)));
         }
-        if !is_sharded && let Some(known) = self.decoded_chunk(array, &shown) {
-            return Ok(Some(known));
+        if !is_sharded && let Some(len) = array.decoded_len() {
+            return Ok(Some(self.part(&shown, len)));
         }
         // Index and attributes must be of one version: that of the object that is opened.
         let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
@@ -136,10 +130,10 @@ impl View {
         let shown = self.chunk_meta(array, indices, object.meta())?;
         let mut locator = self.loader.locator(chunked, &object, indices)?;
         if array.absent_len.is_some()
-            && let Some(known) = self.decoded_chunk(array, &shown)
+            && let Some(len) = array.decoded_len()
         {
             locator.verify()?;
-            return Ok(Some(known));
+            return Ok(Some(self.part(&shown, len)));
         }
         let len = match locator.locate(indices)? {
             None => array.absent_len,
@@ -147,17 +141,6 @@ impl View {
             Some(_) => Some(array.decoded_len_of(&self.loader, &object, indices)?),
         };
         Ok(len.map(|len| self.part(&shown, len)))
-    }
-
-    /// A decoded chunk of a stored object with the attributes `meta`; `None` when its size is
-    /// known only after decoding.
-    pub(super) fn decoded_chunk(
-        &self,
-        array: &ShownArray,
-        meta: &ObjectMeta,
-    ) -> Option<Attributes> {
-        let len = array.decoded_len()?;
-        Some(self.part(meta, len))
     }
 
     /// `len` bytes that come out of a stored object with the attributes `meta`.
@@ -186,7 +169,7 @@ impl View {
     }
 
     /// An edited document; its version is what it says.
-    pub(super) fn edited_document(&self, meta: &ObjectMeta, text: &Block) -> Attributes {
+    pub(super) fn document(&self, meta: &ObjectMeta, text: &Block) -> Attributes {
         self.file(meta, text.len() as u64, text.stamp())
     }
 
@@ -195,37 +178,22 @@ impl View {
         self.file(meta, text.len() as u64, hash(&text))
     }
 
-    /// What a store's stat or listing says of a key that nothing owns.
-    pub(super) fn plain(&self, stat: &Stat) -> Attributes {
-        match stat.kind {
-            StatKind::Object => self.object(&stat.meta),
-            StatKind::Prefix => self.directory(&stat.meta),
+    pub(super) fn directory(&self, meta: &ObjectMeta) -> Attributes {
+        Attributes {
+            kind: VnodeKind::Directory,
+            mode: meta.mode & 0o555 & !self.options.umask,
+            // The backing directory's own size, so that `du -b` agrees with the store.
+            ..self.file(meta, meta.size(), 0)
         }
     }
 
-    pub(super) fn directory(&self, meta: &ObjectMeta) -> Attributes {
-        // The backing directory's own size, so that `du -b` agrees with the store.
-        self.show(meta, VnodeKind::Directory, meta.size(), 0o555, 0)
-    }
-
     fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> Attributes {
-        self.show(meta, VnodeKind::File, size, 0o444, fingerprint)
-    }
-
-    fn show(
-        &self,
-        meta: &ObjectMeta,
-        kind: VnodeKind,
-        size: u64,
-        most: u32,
-        fingerprint: u64,
-    ) -> Attributes {
         Attributes {
-            kind,
+            kind: VnodeKind::File,
             size,
             times: meta.times,
             // Never more than the backing object: a daemon run by root must not publish.
-            mode: meta.mode & most & !self.options.umask,
+            mode: meta.mode & 0o444 & !self.options.umask,
             uid: self.options.uid.unwrap_or(meta.uid),
             gid: self.options.gid.unwrap_or(meta.gid),
             fingerprint,
@@ -246,12 +214,4 @@ impl View {
 pub(super) fn hash<T: std::hash::Hash>(value: &T) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEYS.hash_one(value).max(1)
-}
-
-/// The array of `shown`, if it is one.
-pub(super) fn array_in(shown: Shown) -> Option<Arc<ShownArray>> {
-    match shown {
-        Shown::Array(array) => Some(array),
-        _ => None,
-    }
 }

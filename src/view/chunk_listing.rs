@@ -6,44 +6,28 @@
 use std::sync::Arc;
 
 use super::View;
-use super::find::chunk_place;
-use super::listing::Item;
+use super::listing::{Item, NameStream, Position, Segment};
 use super::names::Name;
 use super::odometer::Odometer;
-use super::options::ViewKind;
 use super::shown::{Form, ShownArray};
-use super::unread_shards::{MOST_UNKNOWN, Verdict, has_sound_shard, verdict};
-use super::vnode::{Attributes, Vnode};
+use super::unread_shards::{MOST_UNKNOWN, has_sound_shard, sound_shard};
 use crate::error::Error;
 use crate::grid::{Dims, rank_of};
 use crate::load::{Loader, Locator};
-use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, ObjectMeta};
 
 /// Slots of a shard gone through between two looks at the clock.
 const SLOTS_PER_LOOK: u64 = 4096;
 
 /// The chunks that begin with `first` and are stored, or the directories of those.
 pub(super) struct StoredChunks {
-    view: ViewKind,
     array: Arc<ShownArray>,
     first: Dims,
-    /// Before the stored name that `current` is of.
-    cursor: Cursor,
-    listing: Option<Box<dyn Listing>>,
+    /// Of the store, from before the name that `current` is of.
+    names: NameStream,
     current: Option<StoredChunk>,
     /// Why names were left out. The listing ends with it, or it would pass for all that there is.
     left_out: Option<Error>,
-}
-
-/// A place in such a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Before the stored name,
-    pub(super) cursor: Cursor,
-    /// which is this one of its directory,
-    pub(super) rank: u64,
-    /// after so many of its chunks.
-    pub(super) next: u64,
 }
 
 /// One stored name, and the box of shown chunks (or directories) that it stands for.
@@ -59,13 +43,6 @@ struct StoredChunk {
     unknown: u64,
 }
 
-/// What is at one place in the box.
-enum Slot {
-    Empty,
-    /// Something, with its attributes, if they are asked for and can be had.
-    Filled(Option<Attributes>),
-}
-
 enum Contents {
     /// A stored directory, of these stored indices, that stands for shown ones.
     Directory(Dims),
@@ -73,56 +50,66 @@ enum Contents {
     Chunk,
     /// A shard, found by its index.
     Shard(Box<Locator>),
-    /// Removed since it was listed.
-    Gone,
     /// A shard whose index is false: its slots are named, and errors when they are looked up.
     Unknown(Error),
 }
 
 impl StoredChunks {
-    pub(super) fn new(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> StoredChunks {
-        StoredChunks {
-            view,
+    pub(super) fn new(array: Arc<ShownArray>, first: Dims) -> Result<StoredChunks, Error> {
+        Ok(StoredChunks {
+            names: NameStream::new(array.stored_directory(&first)?),
             array,
             first,
-            cursor: Cursor::START,
-            listing: None,
             current: None,
             left_out: None,
+        })
+    }
+
+    /// Goes to the next stored name that stands for anything; `false` at the end.
+    fn advance(&mut self, view: &View) -> Result<bool, Error> {
+        while let Some(entry) = self.names.next(view, Detail::Attributes)? {
+            if let Some(current) = stored_chunk(&view.loader, &self.array, &self.first, &entry) {
+                match current.is_listed(view, &self.array) {
+                    Ok(true) => {
+                        self.current = Some(current);
+                        return Ok(true);
+                    }
+                    Ok(false) => {}
+                    Err(error) => self.left_out = Some(error),
+                }
+            }
+            self.names.cursor = entry.cursor;
         }
+        Ok(false)
     }
+}
 
-    pub(super) fn rewind(&mut self) {
-        self.cursor = Cursor::START;
-        self.listing = None;
-        self.current = None;
-    }
-
-    pub(super) fn position(&self) -> Place {
+impl Segment for StoredChunks {
+    fn position(&self) -> Position {
         let current = self.current.as_ref();
-        Place {
-            cursor: self.cursor.clone(),
+        Position {
+            segment: 0,
+            cursor: self.names.cursor.clone(),
             rank: current.map_or(0, |current| current.rank),
             next: current.map_or(0, |current| current.places.passed()),
         }
     }
 
-    pub(super) fn seek(&mut self, view: &View, place: Place) -> Result<(), Error> {
-        self.rewind();
-        self.cursor = place.cursor;
-        if place.next > 0
+    fn seek(&mut self, view: &View, position: Position) -> Result<(), Error> {
+        self.names.seek(position.cursor);
+        self.current = None;
+        if position.next > 0
             && self.advance(view)?
             && let Some(current) = &mut self.current
             // Another stored name stands here now when that one was removed.
-            && current.rank == place.rank
+            && current.rank == position.rank
         {
-            current.places.seek(place.next);
+            current.places.seek(position.next);
         }
         Ok(())
     }
 
-    /// Lets go of memory of the cache: a stream that nobody reads must not starve the others.
-    pub(super) fn rest(&mut self) {
+    fn rest(&mut self) {
         if let Some(current) = &mut self.current
             && let Contents::Shard(locator) = &mut current.contents
         {
@@ -130,7 +117,7 @@ impl StoredChunks {
         }
     }
 
-    pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
         let mut deadline = None;
         loop {
             if self.current.is_none() && !self.advance(view)? {
@@ -145,61 +132,18 @@ impl StoredChunks {
                     let deadline = *deadline.get_or_insert_with(|| view.loader.deadline());
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
-                if let Slot::Filled(found) = current.find(view, &self.array, &indices, detail)? {
-                    return Ok(Some(self.item(indices, found)));
+                if let Some(item) = current.find(view, &self.array, indices, detail)? {
+                    return Ok(Some(item));
                 }
             }
-            self.cursor = current.after.clone();
+            self.names.cursor = current.after.clone();
             self.current = None;
         }
-    }
-
-    /// Goes to the next stored name that stands for anything; `false` at the end.
-    fn advance(&mut self, view: &View) -> Result<bool, Error> {
-        if self.listing.is_none() {
-            let prefix = self.array.stored_directory(&self.first)?;
-            self.listing = self.open(view, &prefix)?;
-        }
-        let Some(listing) = &mut self.listing else {
-            return Ok(false);
-        };
-        while let Some(entry) = listing.next_entry()? {
-            if let Some(current) = stored_chunk(&view.loader, &self.array, &self.first, &entry) {
-                match current.is_listed(view, &self.array) {
-                    Ok(true) => {
-                        self.current = Some(current);
-                        return Ok(true);
-                    }
-                    Ok(false) => {}
-                    Err(error) => self.left_out = Some(error),
-                }
-            }
-            self.cursor = entry.cursor;
-        }
-        Ok(false)
-    }
-
-    fn item(&self, indices: Dims, attributes: Option<Attributes>) -> Item {
-        let array = &self.array;
-        let is_chunk = indices.len() == array.grid().rank();
-        let name = array.shown.name_of(&indices);
-        let place = chunk_place(self.view, array, indices);
-        let vnode = if is_chunk {
-            Vnode::Chunk(place)
-        } else {
-            Vnode::ChunkDirectory(place)
-        };
-        (name, vnode, attributes)
-    }
-
-    fn open(&self, view: &View, prefix: &Prefix) -> Result<Option<Box<dyn Listing>>, Error> {
-        let store = view.loader.sources().store();
-        Ok(store.list(prefix, self.cursor.clone(), Detail::Attributes)?)
     }
 }
 
 impl StoredChunk {
-    /// The chunk or directory of `indices`, in the box that this stands for.
+    /// The chunk or directory of `indices`, in the box that this stands for; `None` where nothing is.
     ///
     /// # Errors
     /// The error of a slot of which nothing can be known, where there were too many of them before.
@@ -207,20 +151,22 @@ impl StoredChunk {
         &mut self,
         view: &View,
         array: &ShownArray,
-        indices: &[u64],
+        indices: Dims,
         detail: Detail,
-    ) -> Result<Slot, Error> {
+    ) -> Result<Option<Item>, Error> {
         let asked = detail == Detail::Attributes;
-        Ok(Slot::Filled(match (&mut self.contents, self.meta) {
-            (Contents::Shard(locator), _) => match locator.locate(indices) {
-                Ok(None) => return Ok(Slot::Empty),
-                Ok(Some(chunk)) if asked => {
-                    let meta = view.chunk_meta(array, indices, locator.meta()).ok();
-                    meta.and_then(|meta| match array.form {
-                        Form::Decoded => view.decoded_chunk(array, &meta),
-                        _ => Some(view.part(&meta, chunk.encoded.len())),
-                    })
-                }
+        let chunk = |meta: &ObjectMeta, encoded_len| {
+            let meta = view.chunk_meta(array, &indices, meta).ok()?;
+            let len = match array.form {
+                Form::Decoded => array.decoded_len()?,
+                Form::Encoded | Form::Stored => encoded_len,
+            };
+            Some(view.part(&meta, len))
+        };
+        let attributes = match (&mut self.contents, self.meta) {
+            (Contents::Shard(locator), _) => match locator.locate(&indices) {
+                Ok(None) => return Ok(None),
+                Ok(Some(found)) if asked => chunk(locator.meta(), found.encoded.len()),
                 Ok(Some(_)) => None,
                 Err(error) => {
                     // A shard within this one has a false index.
@@ -231,22 +177,17 @@ impl StoredChunk {
                     None
                 }
             },
-            (Contents::Gone, _) => return Ok(Slot::Empty),
-            (Contents::Chunk, Some(meta)) if asked => {
-                let meta = view.chunk_meta(array, indices, &meta).ok();
-                meta.and_then(|meta| match array.form {
-                    Form::Decoded => view.decoded_chunk(array, &meta),
-                    _ => Some(view.object(&meta)),
-                })
-            }
+            (Contents::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
             (Contents::Directory(_), Some(meta)) if asked && array.is_in_its_place() => {
                 Some(view.directory(&meta))
             }
             (Contents::Directory(_), Some(_)) if asked => {
-                view.chunk_directory(array, indices).ok().flatten()
+                view.chunk_directory(array, &indices).ok().flatten()
             }
             (Contents::Unknown(_) | Contents::Chunk | Contents::Directory(_), _) => None,
-        }))
+        };
+        let (name, vnode) = array.entry(indices);
+        Ok(Some((name, vnode, attributes)))
     }
 
     /// Whether there is anything to list. Few directories are listed wherever a shard lies below
@@ -261,12 +202,13 @@ impl StoredChunk {
         match &self.contents {
             Contents::Unknown(error) => Err(error.clone()),
             Contents::Directory(stored) => has_sound_shard(view, array, stored.clone()),
-            Contents::Chunk | Contents::Shard(_) | Contents::Gone => Ok(true),
+            Contents::Chunk | Contents::Shard(_) => Ok(true),
         }
     }
 }
 
-/// What the stored name `entry` stands for in a directory; `None` for no part of the array.
+/// What the stored name `entry` stands for in a directory; `None` for no part of the array, and for
+/// a shard that was removed since it was listed.
 fn stored_chunk(
     loader: &Arc<Loader>,
     array: &Arc<ShownArray>,
@@ -285,67 +227,36 @@ fn stored_chunk(
         return None;
     }
     // In a directory only the last index is this name's own.
-    let own = if array.stored.is_nested() {
-        stored.len() - 1
+    let (mut lower, own) = if array.stored.is_nested() {
+        (Dims::from(first), stored.len() - 1)
     } else {
-        0
+        (Dims::new(), 0)
     };
-    let per_stored: Dims = layout.shown_per_stored().collect();
-    let mut lower = Dims::new();
-    let mut lengths = Dims::new();
-    for axis in own..stored.len() {
-        let per = *per_stored.get(axis)?;
-        let start = stored.get(axis)?.checked_mul(per)?;
-        let count = *layout.shown_grid().counts().get(axis)?;
+    let mut lengths: Dims = lower.iter().map(|_| 1).collect();
+    let counts = layout.shown_grid().counts();
+    let axes = stored.iter().zip(layout.shown_per_stored()).zip(counts);
+    for ((index, per_stored), count) in axes.skip(own) {
+        let start = index.checked_mul(per_stored)?;
         // A stored chunk outside the grid is left over from a resize.
-        let length = count.checked_sub(start).filter(|&rest| rest > 0)?.min(per);
+        let left = count.checked_sub(start).filter(|&left| left > 0)?;
         lower.push(start);
-        lengths.push(length);
+        lengths.push(left.min(per_stored));
     }
     Some(StoredChunk {
-        rank: rank_of(
-            &lower,
-            layout
-                .shown_grid()
-                .counts()
-                .get(own..)?
-                .get(..lower.len())?,
-        )?,
+        rank: rank_of(lower.get(own..)?, counts.get(own..stored.len())?)?,
         contents: if is_directory {
             Contents::Directory(stored)
         } else if !layout.is_sharded() {
             Contents::Chunk
         } else {
-            match verdict(loader, array, &child(array, first, &lower)) {
-                Verdict::Sound(locator) => Contents::Shard(locator),
-                Verdict::Absent => Contents::Gone,
-                Verdict::Unknown(error) => Contents::Unknown(error),
+            match sound_shard(loader, array, &lower) {
+                Ok(locator) => Contents::Shard(Box::new(locator?)),
+                Err(error) => Contents::Unknown(error),
             }
         },
         unknown: 0,
-        places: Odometer::new(
-            child(array, first, &lower),
-            child_lengths(array, first, lengths),
-        )?,
+        places: Odometer::new(lower, lengths)?,
         after: entry.cursor.clone(),
         meta: entry.meta,
     })
-}
-
-/// The indices of a chunk (or directory) whose own part is `own`.
-fn child(array: &ShownArray, first: &[u64], own: &[u64]) -> Dims {
-    if array.stored.is_nested() {
-        first.iter().chain(own).copied().collect()
-    } else {
-        own.into()
-    }
-}
-
-/// Lengths of a box of own parts, as [`child`] spells its places.
-fn child_lengths(array: &ShownArray, first: &[u64], own: Dims) -> Dims {
-    if array.stored.is_nested() {
-        first.iter().map(|_| 1).chain(own).collect()
-    } else {
-        own
-    }
 }

@@ -64,14 +64,3 @@ impl View {
         self.hierarchy.forget(path);
     }
 }
-
-/// The answer of `look`, which is asked again when an array turns out to be another one.
-///
-/// # Errors
-/// Those of `look`.
-pub(super) fn look_twice<T>(look: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    match look() {
-        Err(Error::Stale) => look(),
-        found => found,
-    }
-}

@@ -5,17 +5,18 @@
 //! view translates is held against the array's own document first: where the two disagree about
 //! chunks, the files are what the own document says, and the copy must say so too.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::View;
-use super::attributes::{array_in, hash};
-use super::current::look_twice;
+use super::attributes::hash;
 use super::options::ViewKind;
 use super::rights::is_closed;
 use super::shown::{Form, Shown, ShownArray};
+use super::vnode::Vnode;
 use crate::budget::Holding;
-use crate::error::Error;
+use crate::error::{Error, FormatError};
 use crate::hierarchy::{Document, Text, chunk_identity};
 use crate::load::{Block, BlockKey, Owner, Part};
 use crate::metadata::consolidated::{self, EntryEdit};
@@ -26,16 +27,27 @@ use crate::store::{Key, ObjectMeta, Readers, StoreError};
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
 
 impl View {
-    /// The document at `key` as `view` shows it, with the attributes of the stored one.
-    pub(super) fn document(
+    /// The text that `vnode`, a document, shows, with the attributes of what it is made from;
+    /// `None` when it is gone, or is no document.
+    pub(super) fn document_of(
         &self,
-        view: ViewKind,
-        key: &Key,
+        vnode: &Vnode,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        look_twice(|| self.try_document(view, key))
+        let look = || match vnode {
+            Vnode::Document { view, key } => self.edited_document(*view, key),
+            Vnode::Written { view, path, name } => self.written(*view, path, *name),
+            Vnode::Plain(name) => self.long_text(name),
+            _ => Ok(None),
+        };
+        match look() {
+            // An array turned out to be another one; what was remembered of it is forgotten now.
+            Err(Error::Stale) => look(),
+            found => found,
+        }
     }
 
-    fn try_document(
+    /// The document at `key` as `view` shows it, with the attributes of the stored one.
+    fn edited_document(
         &self,
         view: ViewKind,
         key: &Key,
@@ -93,7 +105,7 @@ impl View {
         let Some(prefix) = self.hierarchy.described_by(key)? else {
             return Ok(None);
         };
-        let array = array_in(self.shown(view, &prefix)?);
+        let array = self.shown(view, &prefix)?.into_array();
         Ok(array.filter(|array| array.node.document.key == *key))
     }
 
@@ -119,36 +131,42 @@ impl View {
         self.edit_copies(view, text, ZarrFormat::V3)
     }
 
-    /// The document `name` of an array that is shown in its own version; `None` when there is
-    /// none.
-    pub(super) fn own_document(
+    /// The document `name` of an array as its view shows it; `None` when there is none.
+    pub(super) fn array_document(
         &self,
         array: &ShownArray,
         name: DocumentName,
     ) -> Result<Option<Vec<u8>>, Error> {
-        if name == DocumentName::ZAttrs {
-            let Some(key) = &array.node.attributes else {
-                return Ok(None);
-            };
-            let text = self.hierarchy.read(key, Holding::SOURCE)?;
-            return Ok(text.map(|text| text.bytes));
+        if let Some(target) = array.foreign {
+            return self.array_text(array, name, target);
         }
-        let key = &array.node.document.key;
-        match self.hierarchy.read(key, Holding::SOURCE)? {
-            Some(text) => self.translated(array, &text.bytes).map(Some),
-            None => Ok(None),
-        }
+        let key = if name == DocumentName::ZAttrs {
+            array.node.attributes.as_ref()
+        } else {
+            Some(&array.node.document.key)
+        };
+        let text = match key {
+            Some(key) => self.hierarchy.read(key, Holding::SOURCE)?,
+            None => None,
+        };
+        let Some(text) = text else { return Ok(None) };
+        Ok(Some(match name {
+            DocumentName::ZAttrs => text.bytes,
+            _ => self.translated(array, &text.bytes)?,
+        }))
     }
 
     /// Makes sure that the document of an array can say what the view shows.
     pub(super) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
-        if array.foreign.is_some() {
-            return self.array_text(array, DocumentName::ZarrJson).map(|_| ());
-        }
-        // What can be decoded can be edited, but not in the oldest versions.
+        let is_written = array.foreign.is_some();
         match (array.form, array.node.metadata.zarr_format) {
-            (Form::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) => Ok(()),
-            _ => self.own_document(array, DocumentName::ZarrJson).map(|_| ()),
+            // Beside its files is no document to agree with.
+            _ if array.view == ViewKind::Arrays => Ok(()),
+            // What can be decoded can be edited, but not in the oldest versions.
+            (Form::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
+            _ => self
+                .array_document(array, DocumentName::ZarrJson)
+                .map(|_| ()),
         }
     }
 
@@ -206,11 +224,8 @@ impl View {
             Form::Encoded => render::Shown::Expanded,
             Form::Decoded => render::Shown::Decoded(self.options.shards),
         };
-        let edited = render::array(text, &array.node.metadata, shown);
-        edited.map_err(|error| Error::Metadata {
-            key: array.node.document.key.to_string(),
-            error,
-        })
+        render::array(text, &array.node.metadata, shown)
+            .map_err(|error| in_document(&array.node.document.key, error))
     }
 
     /// The edit of the copy `entry`, in a consolidated `document`, of the document of the array
@@ -276,6 +291,14 @@ impl View {
             key: original.key.to_string(),
             reason: format!("fewer may read it than {}", copy.key),
         }))
+    }
+}
+
+/// What is wrong in the document at `key`, or with the node at that path.
+pub(super) fn in_document(key: &impl Display, error: FormatError) -> Error {
+    Error::Metadata {
+        key: key.to_string(),
+        error,
     }
 }
 

@@ -16,7 +16,7 @@ use super::vnode::{Attributes, Vnode};
 use crate::error::Error;
 use crate::load::{Block, Done, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
-use crate::store::{Key, Object, ObjectMeta};
+use crate::store::{Key, Object};
 use crate::threads::Class;
 
 /// A file that was opened, and its attributes at that moment.
@@ -88,7 +88,7 @@ impl View {
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 Ok(self.document_of(vnode)?.map(|(meta, text)| {
-                    let attributes = self.edited_document(&meta, &text);
+                    let attributes = self.document(&meta, &text);
                     let content = Content::Document {
                         vnode: vnode.clone(),
                         fingerprint: attributes.fingerprint,
@@ -121,15 +121,6 @@ impl View {
             Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {
                 Ok(None)
             }
-        }
-    }
-
-    fn document_of(&self, vnode: &Vnode) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        match vnode {
-            Vnode::Document { view, key } => self.document(*view, key),
-            Vnode::Written { view, path, name } => self.written(*view, path, *name),
-            Vnode::Plain(name) => self.long_text(name),
-            _ => Ok(None),
         }
     }
 

@@ -49,13 +49,14 @@ impl View {
                 let array = self.array_of(place)?;
                 let found = array.shown.in_directory(&place.indices, name);
                 if array.form != Form::Stored && found != Name::Other {
-                    return self.find_chunk(place.view, &array, found);
+                    return self.find_chunk(&array, found);
                 }
                 let Some(directory) = array.directory_of_same_name(&place.indices)? else {
                     return Ok(None);
                 };
                 let stored = self.find_stored(place.view, &directory, name)?;
-                Ok(stored.map(|stored| as_chunk(place.view, &array, found, stored)))
+                Ok(stored
+                    .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
             }
             _ => Ok(None),
         }
@@ -72,7 +73,7 @@ impl View {
     }
 
     fn find_in_folder(&self, folder: &Folder, name: &[u8]) -> Result<Option<FoundVnode>, Error> {
-        let view = folder.view;
+        let view = folder.place.view;
         if let Some(vnode) = self.generated(folder, name)? {
             return self.with_attributes(vnode);
         }
@@ -81,7 +82,7 @@ impl View {
         {
             let found = array.shown.in_array(name);
             if found != Name::Other {
-                return self.find_chunk(view, array, found);
+                return self.find_chunk(array, found);
             }
         }
         if let Some(child) = self.draft_child(folder, name)? {
@@ -95,14 +96,15 @@ impl View {
                     return Ok(document);
                 }
                 // A directory of that name is none.
-                self.find_stored(view, &folder.path, name)?
+                self.find_stored(view, &folder.place.path, name)?
             }
-            Role::AsStored => self.find_stored(view, &folder.path, name)?,
+            Role::AsStored => self.find_stored(view, &folder.place.path, name)?,
         };
         Ok(match (&folder.shown, stored) {
-            (_, Some((Vnode::Prefix { .. }, _))) if folder.draft().is_some() => None,
-            (Shown::Array(array), Some(stored)) if array.form == Form::Stored => {
-                Some(as_chunk(view, array, array.shown.in_array(name), stored))
+            (_, Some((Vnode::Prefix { .. }, _))) if folder.place.draft().is_some() => None,
+            (Shown::Array(array), Some((stored, attributes))) if array.form == Form::Stored => {
+                let vnode = array.stored_vnode(array.shown.in_array(name), stored);
+                Some((vnode, attributes))
             }
             (_, stored) => stored,
         })
@@ -119,71 +121,69 @@ impl View {
         let Some(stat) = self.stat(&key)? else {
             return Ok(None);
         };
-        let vnode = match stat.kind {
-            StatKind::Object => Vnode::Object { view, key },
-            StatKind::Prefix => Vnode::Prefix {
-                view,
-                path: key.to_prefix(),
-            },
-        };
-        Ok(Some((vnode, self.plain(&stat))))
+        Ok(Some(match stat.kind {
+            StatKind::Object => (Vnode::Object { view, key }, self.object(&stat.meta)),
+            StatKind::Prefix => {
+                let path = key.to_prefix();
+                (Vnode::Prefix { view, path }, self.directory(&stat.meta))
+            }
+        }))
     }
 
     /// A directory of chunks, or a chunk, of an array that is not shown as stored.
-    fn find_chunk(
-        &self,
-        view: ViewKind,
-        array: &ShownArray,
-        name: Name,
-    ) -> Result<Option<FoundVnode>, Error> {
-        let found = match name {
+    fn find_chunk(&self, array: &ShownArray, name: Name) -> Result<Option<FoundVnode>, Error> {
+        let (attributes, vnode) = match name {
             Name::Directory(first) => {
                 let attributes = self.chunk_directory(array, &first)?;
-                let place = chunk_place(view, array, first);
-                attributes.map(|attributes| (Vnode::ChunkDirectory(place), attributes))
+                (attributes, Vnode::ChunkDirectory(array.place(first)))
             }
             // Leftovers of a resize are owned by the array, and not shown.
-            Name::Chunk(indices) if array.grid().contains(&indices) => {
-                let stored = self.loader.stat_stored(&array.chunked, &indices)?;
-                let attributes = self.chunk(array, &indices, stored)?;
-                let place = chunk_place(view, array, indices);
-                attributes.map(|attributes| (Vnode::Chunk(place), attributes))
+            Name::Chunk(indices) => {
+                let attributes = self.chunk(array, &indices)?;
+                (attributes, Vnode::Chunk(array.place(indices)))
             }
-            Name::Chunk(_) | Name::Other => None,
+            Name::Other => return Ok(None),
         };
-        if found.is_none() {
+        if attributes.is_none() {
             // It may be absent from another array than the one that is there by now.
             self.check_current(array)?;
         }
-        Ok(found)
+        Ok(attributes.map(|attributes| (vnode, attributes)))
     }
 }
 
-/// The place of a chunk or of a directory of chunks.
-pub(super) fn chunk_place(view: ViewKind, array: &ShownArray, indices: Dims) -> ChunkPlace {
-    ChunkPlace {
-        view,
-        path: array.path.clone(),
-        identity: array.node.chunk_identity,
-        indices,
+impl ShownArray {
+    /// The place of a chunk, or of a directory of chunks.
+    pub(super) fn place(&self, indices: Dims) -> ChunkPlace {
+        ChunkPlace {
+            view: self.view,
+            path: self.path.clone(),
+            identity: self.node.chunk_identity,
+            indices,
+        }
     }
-}
 
-/// What was found in the store, as [`stored_vnode`] has it.
-fn as_chunk(view: ViewKind, array: &ShownArray, name: Name, stored: FoundVnode) -> FoundVnode {
-    let (found, attributes) = stored;
-    (stored_vnode(view, array, name, found), attributes)
-}
+    /// The chunk of `indices`, or the directory of the chunks that begin with them: its name and vnode.
+    pub(super) fn entry(&self, indices: Dims) -> (Vec<u8>, Vnode) {
+        let name = self.shown.name_of(&indices);
+        let vnode = if indices.len() == self.grid().rank() {
+            Vnode::Chunk(self.place(indices))
+        } else {
+            Vnode::ChunkDirectory(self.place(indices))
+        };
+        (name, vnode)
+    }
 
-/// `found` in an array that is shown as stored, as a chunk where it is one of the grid.
-pub(super) fn stored_vnode(view: ViewKind, array: &ShownArray, name: Name, found: Vnode) -> Vnode {
-    match (name, &found) {
-        (Name::Directory(first), Vnode::Prefix { .. }) if array.has_directory(&first) => {
-            Vnode::ChunkDirectory(chunk_place(view, array, first))
+    /// `found` in an array that is shown as stored, as a chunk where it is one of the grid.
+    pub(super) fn stored_vnode(&self, name: Name, found: Vnode) -> Vnode {
+        match (name, &found) {
+            (Name::Directory(first), Vnode::Prefix { .. }) if self.has_directory(&first) => {
+                Vnode::ChunkDirectory(self.place(first))
+            }
+            (Name::Chunk(indices), Vnode::Object { .. }) if self.grid().contains(&indices) => {
+                Vnode::Chunk(self.place(indices))
+            }
+            _ => found,
         }
-        (Name::Chunk(indices), Vnode::Object { .. }) if array.grid().contains(&indices) => {
-            Vnode::Chunk(chunk_place(view, array, indices))
-        }
-        _ => found,
     }
 }

@@ -10,13 +10,11 @@ use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Key, ListEntry, Prefix};
+use crate::store::{Cursor, Detail, EntryKind, Key, ListEntry, Prefix};
 
 /// A directory that is no directory of chunks.
 #[derive(Debug)]
 pub(super) struct Folder {
-    pub(super) view: ViewKind,
-    pub(super) path: Prefix,
     pub(super) place: Place,
     pub(super) shown: Shown,
 }
@@ -39,14 +37,6 @@ pub(super) enum Role {
 const UNSUPPORTED: &[u8] = b".unsupported";
 
 impl Folder {
-    /// The draft's node that this is, where that is shown in another version.
-    pub(super) fn draft(&self) -> Option<&DraftNode> {
-        match &self.place.keys {
-            TreePlace::Draft(draft) => Some(draft),
-            TreePlace::Store | TreePlace::BelowArray => None,
-        }
-    }
-
     /// Whether it may have nodes in it.
     pub(super) fn has_children(&self) -> bool {
         matches!(self.shown, Shown::Plain)
@@ -57,12 +47,8 @@ impl View {
     /// The directory at `path`, which was found.
     pub(super) fn folder(&self, view: ViewKind, path: &Prefix) -> Result<Folder, Error> {
         let place = self.place(view, path)?;
-        Ok(Folder {
-            view,
-            path: path.clone(),
-            shown: self.shown_at(view, path, &place)?,
-            place,
-        })
+        let shown = self.shown_at(&place)?;
+        Ok(Folder { place, shown })
     }
 
     /// What becomes of the stored `name`.
@@ -70,7 +56,7 @@ impl View {
         if folder.place.replaces(name) {
             return Ok(Role::Hidden);
         }
-        if let Some(draft) = folder.draft() {
+        if let Some(draft) = folder.place.draft() {
             // Elsewhere in a draft there are nodes, and no keys beside them.
             let is_plain = draft.path.is_root()
                 && ![&b"meta"[..], b"data", b"zarr.json"].contains(&name)
@@ -81,7 +67,7 @@ impl View {
                 Role::Hidden
             });
         }
-        let key = folder.path.key(name)?;
+        let key = folder.place.path.key(name)?;
         match &folder.shown {
             Shown::Array(array) => {
                 if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
@@ -107,7 +93,7 @@ impl View {
     /// What becomes of a key in a group, or in a directory that is no node.
     fn plain_role(&self, folder: &Folder, key: Key) -> Result<Role, Error> {
         match DocumentName::of(key.name()) {
-            Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.path)? => {
+            Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.place.path)? => {
                 return Ok(Role::Hidden);
             }
             Some(DocumentName::ZMetadata) => return Ok(Role::Edited(key)),
@@ -131,11 +117,11 @@ impl View {
         let Some(array) = self.hierarchy.described_by(&key)? else {
             return Ok(Role::AsStored);
         };
-        Ok(match self.shown(folder.view, &array)? {
+        Ok(match self.shown(folder.place.view, &array)? {
             Shown::Array(array) if array.form != Form::Stored => Role::Edited(key),
             Shown::Unusable(_) => {
                 let renamed = [key.name(), UNSUPPORTED].concat();
-                Role::Renamed(self.free_name(&folder.path, renamed)?)
+                Role::Renamed(self.free_name(&folder.place.path, renamed)?)
             }
             Shown::Array(_) | Shown::Plain => Role::AsStored,
         })
@@ -164,56 +150,52 @@ impl View {
         if unusable.names.is_some() || !looks_like_a_chunk(name) {
             return Ok(false);
         }
-        let child = folder.path.key(name)?.to_prefix();
+        let child = folder.place.path.key(name)?.to_prefix();
         Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
     }
 
     /// The vnode of the added `name`; whether it is there is for its attributes to say.
     pub(super) fn generated(&self, folder: &Folder, name: &[u8]) -> Result<Option<Vnode>, Error> {
-        let (view, path) = (folder.view, folder.path.clone());
-        if let Shown::Unusable(unusable) = &folder.shown {
-            let mut beside = self.beside_unusable(folder, unusable)?.into_iter();
-            return Ok(beside
-                .find(|(added, _)| added == name)
-                .map(|(_, vnode)| vnode));
-        }
-        if let Some(document) = DocumentName::of(name)
-            && folder.place.written().contains(&document)
-        {
-            let name = document;
-            return Ok(Some(Vnode::Written { view, path, name }));
+        let mut added = self.added(folder)?.into_iter();
+        if let Some((_, vnode)) = added.find(|(added, _)| added == name) {
+            return Ok(Some(vnode));
         }
         // A renamed document of a draft.
-        let untilded = name
-            .iter()
-            .rposition(|&byte| byte != b'~')
-            .map_or(0, |last| last + 1);
-        let document = name
-            .get(..untilded)
-            .and_then(|name| name.strip_suffix(UNSUPPORTED));
-        let Some(document) = document.filter(|document| !document.is_empty()) else {
+        let mut untilded = name;
+        while let Some(shorter) = untilded.strip_suffix(b"~") {
+            untilded = shorter;
+        }
+        let document = untilded.strip_suffix(UNSUPPORTED);
+        let document = document.filter(|document| !document.is_empty());
+        let (Some(document), false) = (document, matches!(folder.shown, Shown::Unusable(_))) else {
             return Ok(None);
         };
-        let key = path.key(document)?;
+        let (view, key) = (folder.place.view, folder.place.path.key(document)?);
         let renamed = self.role_of(folder, document)? == Role::Renamed(name.to_vec());
         Ok(renamed.then_some(Vnode::Unsupported { view, key }))
     }
 
     /// The names that are added to those of the store, and that are there.
     pub(super) fn all_generated(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let mut added = self.added(folder)?;
+        // What cannot be written is an error when it is looked up.
+        added.retain(|(_, vnode)| {
+            !matches!(vnode, Vnode::Written { .. }) || !matches!(self.document_of(vnode), Ok(None))
+        });
+        Ok(added)
+    }
+
+    /// The names that are added to those of the store, whether or not they are there.
+    fn added(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         if let Shown::Unusable(unusable) = &folder.shown {
             return self.beside_unusable(folder, unusable);
         }
-        let mut added = Vec::new();
-        for &name in folder.place.written() {
-            let (view, path) = (folder.view, folder.path.clone());
-            // What cannot be written is an error when it is looked up.
-            if !matches!(self.written(view, &path, name), Ok(None)) {
-                let vnode = Vnode::Written { view, path, name };
-                added.push((name.as_str().as_bytes().to_vec(), vnode));
-            }
-        }
-        Ok(added)
+        let written = folder.place.written().iter().map(|&name| {
+            let (view, path) = (folder.place.view, folder.place.path.clone());
+            let vnode = Vnode::Written { view, path, name };
+            (name.as_str().as_bytes().to_vec(), vnode)
+        });
+        Ok(written.collect())
     }
 
     /// `ERROR.txt` and, if it belongs here, the renamed document; neither hides a stored key.
@@ -222,11 +204,11 @@ impl View {
         folder: &Folder,
         unusable: &Unusable,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let (view, path) = (folder.view, folder.path.clone());
+        let (view, path) = (folder.place.view, folder.place.path.clone());
         let key = unusable.document.key.clone();
         let note = b"ERROR.txt".to_vec();
         let renamed = [key.name(), UNSUPPORTED].concat();
-        if folder.draft().is_some() {
+        if folder.place.draft().is_some() {
             // No stored keys are shown here.
             return Ok(vec![
                 (note, Vnode::ErrorNote { view, path }),
@@ -257,10 +239,10 @@ impl View {
         folder: &Folder,
         name: &[u8],
     ) -> Result<Option<Prefix>, Error> {
-        let Some(draft) = folder.draft().filter(|_| folder.has_children()) else {
+        let Some(draft) = folder.place.draft().filter(|_| folder.has_children()) else {
             return Ok(None);
         };
-        let child = folder.path.key(name)?.to_prefix();
+        let child = folder.place.path.key(name)?.to_prefix();
         let TreePlace::Draft(node) = self.hierarchy.tree_node(&child)?.place else {
             return Ok(None);
         };
@@ -268,6 +250,44 @@ impl View {
             return Ok(None);
         }
         Ok(Some(child))
+    }
+
+    /// Names and paths of the nodes in a directory, as far as the first `most` and one more.
+    pub(super) fn nodes_in(
+        &self,
+        folder: &Folder,
+        most: usize,
+    ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
+        let mut nodes = Vec::new();
+        let store = self.loader.sources().store();
+        let listed = folder.place.listed()?;
+        if let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? {
+            while nodes.len() <= most
+                && let Some(entry) = listing.next_entry()?
+            {
+                nodes.extend(self.node_listed(folder, &entry)?);
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Name and path of the node that a listed name of the store is; `None` when it is none.
+    pub(super) fn node_listed(
+        &self,
+        folder: &Folder,
+        entry: &ListEntry,
+    ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
+        let path = &folder.place.path;
+        if folder.place.draft().is_some() {
+            return self.listed_child(folder, entry);
+        }
+        if entry.kind != EntryKind::Prefix || self.is_hidden_by_control(path, &entry.name) {
+            return Ok(None);
+        }
+        Ok(Some((
+            entry.name.clone(),
+            path.key(&entry.name)?.to_prefix(),
+        )))
     }
 
     /// The child of a draft's group that a listed name stands for: its name and path. A child may
@@ -278,12 +298,13 @@ impl View {
         entry: &ListEntry,
     ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
         let Some(name) = folder
+            .place
             .draft()
             .and_then(|draft| draft.child(&entry.name, entry.kind))
         else {
             return Ok(None);
         };
-        if self.is_hidden_by_control(&folder.path, name) {
+        if self.is_hidden_by_control(&folder.place.path, name) {
             return Ok(None);
         }
         let Some(path) = self.draft_child(folder, name)? else {

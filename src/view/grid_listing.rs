@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use super::View;
-use super::find::chunk_place;
-use super::listing::Item;
+use super::listing::{Item, Position, Segment};
 use super::odometer::Odometer;
-use super::options::ViewKind;
 use super::shown::ShownArray;
-use super::vnode::{Attributes, Vnode};
+use super::vnode::Attributes;
+use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::Detail;
 
 /// Every chunk of a grid that begins with some indices, present or not, or the directories of
 /// those.
 pub(super) struct GridChunks {
-    view: ViewKind,
     array: Arc<ShownArray>,
     /// Of the chunks or directories; `None` where the grid is empty.
     places: Option<Odometer>,
@@ -24,43 +22,12 @@ pub(super) struct GridChunks {
 }
 
 impl GridChunks {
-    pub(super) fn new(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> GridChunks {
+    pub(super) fn new(array: Arc<ShownArray>, first: Dims) -> GridChunks {
         GridChunks {
-            view,
             places: places(&array, first),
             array,
             stored: None,
         }
-    }
-
-    /// How many were listed.
-    pub(super) fn position(&self) -> u64 {
-        self.places.as_ref().map_or(0, Odometer::passed)
-    }
-
-    /// Goes to where so many were listed.
-    pub(super) fn seek(&mut self, passed: u64) {
-        if let Some(places) = &mut self.places {
-            places.seek(passed);
-        }
-    }
-
-    pub(super) fn next(&mut self, view: &View, detail: Detail) -> Option<Item> {
-        let indices = self.places.as_mut()?.next()?;
-        let name = self.array.shown.name_of(&indices);
-        let is_chunk = indices.len() == self.array.grid().rank();
-        let attributes = match detail {
-            Detail::Names => None,
-            Detail::Attributes if is_chunk => self.chunk_attributes(view, &indices),
-            Detail::Attributes => view.chunk_directory(&self.array, &indices).ok().flatten(),
-        };
-        let place = chunk_place(self.view, &self.array, indices);
-        let vnode = if is_chunk {
-            Vnode::Chunk(place)
-        } else {
-            Vnode::ChunkDirectory(place)
-        };
-        Some((name, vnode, attributes))
     }
 
     fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<Attributes> {
@@ -74,14 +41,40 @@ impl GridChunks {
         {
             return *attributes;
         }
-        let attributes = view
-            .loader
-            .stat_stored(&self.array.chunked, indices)
-            .and_then(|meta| view.chunk(&self.array, indices, meta))
-            .ok()
-            .flatten();
+        let attributes = view.chunk(&self.array, indices).ok().flatten();
         self.stored = Some((stored, attributes));
         attributes
+    }
+}
+
+impl Segment for GridChunks {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+        let Some(indices) = self.places.as_mut().and_then(Iterator::next) else {
+            return Ok(None);
+        };
+        let attributes = match detail {
+            Detail::Names => None,
+            Detail::Attributes if indices.len() == self.array.grid().rank() => {
+                self.chunk_attributes(view, &indices)
+            }
+            Detail::Attributes => view.chunk_directory(&self.array, &indices).ok().flatten(),
+        };
+        let (name, vnode) = self.array.entry(indices);
+        Ok(Some((name, vnode, attributes)))
+    }
+
+    fn position(&self) -> Position {
+        Position {
+            next: self.places.as_ref().map_or(0, Odometer::passed),
+            ..Position::START
+        }
+    }
+
+    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+        if let Some(places) = &mut self.places {
+            places.seek(position.next);
+        }
+        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::View;
 use super::arrays::listing::PlainNames;
-use super::chunk_listing::{Place, StoredChunks};
-use super::find::{STATISTICS, chunk_place};
+use super::chunk_listing::StoredChunks;
+use super::find::STATISTICS;
 use super::folder::Folder;
 use super::grid_listing::GridChunks;
 use super::numbers::SiblingNumbers;
@@ -19,7 +19,7 @@ use super::stored_listing::{Filter, StoredNames};
 use super::vnode::{Attributes, Vnode, VnodeId, VnodeKind};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Cursor, Detail, Prefix};
+use crate::store::{Cursor, Detail, ListEntry, Listing, Prefix, StoreError};
 
 /// An entry of a directory.
 #[derive(Debug, Clone)]
@@ -38,26 +38,29 @@ pub struct DirectoryEntry {
 /// A place between two entries of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    segment: usize,
-    place: Place,
+    pub(super) segment: usize,
+    /// Before the stored name,
+    pub(super) cursor: Cursor,
+    /// which is this one of its directory,
+    pub(super) rank: u64,
+    /// after so many of its entries.
+    pub(super) next: u64,
 }
 
 impl Position {
     /// Before the first entry.
     pub const START: Position = Position {
         segment: 0,
-        place: Place {
-            cursor: Cursor::START,
-            rank: 0,
-            next: 0,
-        },
+        cursor: Cursor::START,
+        rank: 0,
+        next: 0,
     };
 }
 
 /// An open directory.
 pub struct Directory {
     view: Arc<View>,
-    segments: Vec<Segment>,
+    segments: Vec<Box<dyn Segment>>,
     at: usize,
     /// Of the chunks that are listed, which are of one array.
     numbers: Option<SiblingNumbers>,
@@ -66,15 +69,89 @@ pub struct Directory {
 /// What one segment yields, before it is dressed as an entry.
 pub(super) type Item = (Vec<u8>, Vnode, Option<Attributes>);
 
-enum Segment {
-    Fixed {
-        items: Vec<(Vec<u8>, Vnode)>,
-        next: usize,
-    },
-    Stored(Box<StoredNames>),
-    Grid(Box<GridChunks>),
-    StoredChunks(Box<StoredChunks>),
-    Plain(Box<PlainNames>),
+/// Entries of a directory that come from one source.
+pub(super) trait Segment: Send {
+    /// The next one; `None` at the end.
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error>;
+
+    /// Where the next one is.
+    fn position(&self) -> Position;
+
+    /// Goes to a position that [`Segment::position`] gave, or to the start.
+    fn seek(&mut self, view: &View, position: Position) -> Result<(), Error>;
+
+    /// Lets go of memory of the cache: a stream that nobody reads must not starve the others.
+    fn rest(&mut self) {}
+}
+
+/// Generated names.
+struct Fixed {
+    items: Vec<(Vec<u8>, Vnode)>,
+    next: u64,
+}
+
+impl Segment for Fixed {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+        let next = usize::try_from(self.next).unwrap_or(usize::MAX);
+        let item = self.items.get(next).cloned();
+        self.next += u64::from(item.is_some());
+        Ok(item.map(|(name, vnode)| {
+            let attributes = attributes_if(view, &vnode, detail);
+            (name, vnode, attributes)
+        }))
+    }
+
+    fn position(&self) -> Position {
+        Position {
+            next: self.next,
+            ..Position::START
+        }
+    }
+
+    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+        self.next = position.next;
+        Ok(())
+    }
+}
+
+/// Names of the store below one prefix.
+pub(super) struct NameStream {
+    pub(super) prefix: Prefix,
+    /// Before the name that a listing goes on with.
+    pub(super) cursor: Cursor,
+    listing: Option<Box<dyn Listing>>,
+}
+
+impl NameStream {
+    pub(super) fn new(prefix: Prefix) -> NameStream {
+        NameStream {
+            prefix,
+            cursor: Cursor::START,
+            listing: None,
+        }
+    }
+
+    pub(super) fn seek(&mut self, cursor: Cursor) {
+        self.cursor = cursor;
+        self.listing = None;
+    }
+
+    /// The next name; `cursor` stays where it is.
+    pub(super) fn next(
+        &mut self,
+        view: &View,
+        detail: Detail,
+    ) -> Result<Option<ListEntry>, StoreError> {
+        if self.listing.is_none() {
+            let store = view.loader.sources().store();
+            self.listing = store.list(&self.prefix, self.cursor.clone(), detail)?;
+        }
+        let Some(listing) = &mut self.listing else {
+            return Ok(None);
+        };
+        listing.ask_for(detail);
+        listing.next_entry()
+    }
 }
 
 impl View {
@@ -86,13 +163,10 @@ impl View {
                     let vnode = Vnode::Prefix { view, path };
                     (view.name().as_bytes().to_vec(), vnode)
                 });
-                vec![Segment::fixed(views.collect())]
+                vec![fixed(views.collect())]
             }
             Vnode::Control => {
-                vec![Segment::fixed(vec![(
-                    STATISTICS.to_vec(),
-                    Vnode::Statistics,
-                )])]
+                vec![fixed(vec![(STATISTICS.to_vec(), Vnode::Statistics)])]
             }
             Vnode::Prefix { view, path } => {
                 if self.directory_meta(*view, path)?.is_none() {
@@ -109,10 +183,10 @@ impl View {
                 let mut segments = Vec::new();
                 if let Some(prefix) = array.directory_of_same_name(&first)? {
                     let filter = Filter::Chunks(Arc::clone(&array), first.clone());
-                    segments.push(Segment::stored(place.view, prefix, filter));
+                    segments.push(stored(place.view, prefix, filter));
                 }
                 if array.form != Form::Stored {
-                    segments.push(Segment::chunks(place.view, array, first));
+                    segments.push(chunks(array, first)?);
                 }
                 segments
             }
@@ -126,68 +200,73 @@ impl View {
         }))
     }
 
-    fn folder_segments(&self, folder: Folder) -> Result<Vec<Segment>, Error> {
-        if folder.view == ViewKind::Arrays {
-            let mut segments = vec![Segment::fixed(self.own_files(&folder)?)];
+    fn folder_segments(&self, folder: Folder) -> Result<Vec<Box<dyn Segment>>, Error> {
+        let view = folder.place.view;
+        if view == ViewKind::Arrays {
+            let mut segments = vec![fixed(self.own_files(&folder)?)];
             if folder.has_children() {
-                segments.push(Segment::Plain(Box::new(PlainNames::new(folder))));
+                segments.push(Box::new(PlainNames::new(folder)?));
             }
             return Ok(segments);
         }
         let folder = Arc::new(folder);
-        let view = folder.view;
-        let mut segments = vec![Segment::fixed(self.all_generated(&folder)?)];
+        let mut segments = vec![fixed(self.all_generated(&folder)?)];
+        let draft = folder.place.draft();
         // Of a draft in another version only what lies beside its entry document is shown.
-        let shows_keys = folder.draft().is_none_or(|draft| draft.path.is_root());
-        if shows_keys {
+        if draft.is_none_or(|draft| draft.path.is_root()) {
             let filter = Filter::Folder(Arc::clone(&folder));
-            segments.push(Segment::stored(view, folder.path.clone(), filter));
+            segments.push(stored(view, folder.place.path.clone(), filter));
         }
-        if let Some(draft) = folder.draft().filter(|_| folder.has_children()) {
+        if let Some(draft) = draft.filter(|_| folder.has_children()) {
             let filter = Filter::Children(Arc::clone(&folder));
-            segments.push(Segment::stored(view, draft.children()?, filter));
+            segments.push(stored(view, draft.children()?, filter));
         }
         if let Shown::Array(array) = &folder.shown
             && array.form != Form::Stored
         {
-            segments.extend(self.chunks_in_array(view, Arc::clone(array))?);
+            let (array, first) = (Arc::clone(array), Dims::new());
+            match array.shown.root() {
+                None => segments.push(chunks(array, first)?),
+                Some(root) if self.chunk_directory(&array, &first)?.is_some() => {
+                    let vnode = Vnode::ChunkDirectory(array.place(first));
+                    segments.push(fixed(vec![(root.to_vec(), vnode)]));
+                }
+                Some(_) => {}
+            }
         }
         Ok(segments)
     }
+}
 
-    /// The chunks, or their first directory, in an array's own directory.
-    fn chunks_in_array(
-        &self,
-        view: ViewKind,
-        array: Arc<ShownArray>,
-    ) -> Result<Option<Segment>, Error> {
-        let first = Dims::new();
-        let Some(root) = array.shown.root() else {
-            return Ok(Some(Segment::chunks(view, array, first)));
-        };
-        let exists = self.chunk_directory(&array, &first)?.is_some();
-        Ok(exists.then(|| {
-            let vnode = Vnode::ChunkDirectory(chunk_place(view, &array, first));
-            Segment::fixed(vec![(root.to_vec(), vnode)])
-        }))
-    }
+fn fixed(items: Vec<(Vec<u8>, Vnode)>) -> Box<dyn Segment> {
+    Box::new(Fixed { items, next: 0 })
+}
+
+fn stored(view: ViewKind, prefix: Prefix, filter: Filter) -> Box<dyn Segment> {
+    let names = NameStream::new(prefix);
+    Box::new(StoredNames {
+        view,
+        names,
+        filter,
+    })
+}
+
+/// The chunks that begin with `first`, or the directories of those.
+fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error> {
+    Ok(if array.lists_grid {
+        Box::new(GridChunks::new(array, first))
+    } else {
+        Box::new(StoredChunks::new(array, first)?)
+    })
 }
 
 impl Directory {
     /// Where the next entry is.
     pub fn position(&self) -> Position {
-        let mut place = Position::START.place;
-        match self.segments.get(self.at) {
-            Some(Segment::Fixed { next, .. }) => place.next = *next as u64,
-            Some(Segment::Stored(names)) => place.cursor = names.cursor.clone(),
-            Some(Segment::Grid(grid)) => place.next = grid.position(),
-            Some(Segment::StoredChunks(chunks)) => place = chunks.position(),
-            Some(Segment::Plain(names)) => (place.cursor, place.next) = names.position(),
-            None => {}
-        }
+        let segment = self.segments.get(self.at);
         Position {
             segment: self.at,
-            place,
+            ..segment.map_or(Position::START, |segment| segment.position())
         }
     }
 
@@ -197,30 +276,19 @@ impl Directory {
     /// [`Error`] when the store cannot be listed.
     pub fn seek(&mut self, position: Position) -> Result<(), Error> {
         for segment in &mut self.segments {
-            segment.rewind();
+            segment.seek(&self.view, Position::START)?;
         }
         self.at = position.segment;
         match self.segments.get_mut(self.at) {
-            Some(Segment::Fixed { next, .. }) => {
-                *next = usize::try_from(position.place.next).unwrap_or(usize::MAX);
-            }
-            Some(Segment::Stored(names)) => names.cursor = position.place.cursor,
-            Some(Segment::Grid(grid)) => grid.seek(position.place.next),
-            Some(Segment::StoredChunks(chunks)) => {
-                chunks.seek(&self.view, position.place)?;
-            }
-            Some(Segment::Plain(names)) => {
-                names.seek((position.place.cursor, position.place.next));
-            }
-            None => {}
+            Some(segment) => segment.seek(&self.view, position),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Lets go of memory of the cache until the next entry is asked for.
     pub fn rest(&mut self) {
-        if let Some(Segment::StoredChunks(chunks)) = self.segments.get_mut(self.at) {
-            chunks.rest();
+        if let Some(segment) = self.segments.get_mut(self.at) {
+            segment.rest();
         }
     }
 
@@ -259,9 +327,7 @@ impl Directory {
             vnode,
         }
     }
-}
 
-impl Directory {
     fn number_of(&mut self, vnode: &Vnode) -> VnodeId {
         let numbers = &self.view.numbers;
         let (Vnode::Chunk(place) | Vnode::ChunkDirectory(place)) = vnode else {
@@ -272,61 +338,6 @@ impl Directory {
             self.numbers = numbers.siblings_of(place);
             numbers.of(vnode)
         })
-    }
-}
-
-impl Segment {
-    fn fixed(items: Vec<(Vec<u8>, Vnode)>) -> Segment {
-        Segment::Fixed { items, next: 0 }
-    }
-
-    fn stored(view: ViewKind, prefix: Prefix, filter: Filter) -> Segment {
-        Segment::Stored(Box::new(StoredNames {
-            view,
-            prefix,
-            filter,
-            cursor: Cursor::START,
-            listing: None,
-        }))
-    }
-
-    /// The chunks that begin with `first`, or the directories of those.
-    fn chunks(view: ViewKind, array: Arc<ShownArray>, first: Dims) -> Segment {
-        if array.lists_grid {
-            Segment::Grid(Box::new(GridChunks::new(view, array, first)))
-        } else {
-            Segment::StoredChunks(Box::new(StoredChunks::new(view, array, first)))
-        }
-    }
-
-    fn rewind(&mut self) {
-        match self {
-            Segment::Fixed { next, .. } => *next = 0,
-            Segment::Stored(names) => {
-                names.cursor = Cursor::START;
-                names.listing = None;
-            }
-            Segment::Grid(grid) => grid.seek(0),
-            Segment::StoredChunks(chunks) => chunks.rewind(),
-            Segment::Plain(names) => names.seek((Cursor::START, 0)),
-        }
-    }
-
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
-        match self {
-            Segment::Fixed { items, next } => {
-                let Some((name, vnode)) = items.get(*next).cloned() else {
-                    return Ok(None);
-                };
-                *next += 1;
-                let attributes = attributes_if(view, &vnode, detail);
-                Ok(Some((name, vnode, attributes)))
-            }
-            Segment::Stored(names) => names.next(view, detail),
-            Segment::Grid(grid) => Ok(grid.next(view, detail)),
-            Segment::StoredChunks(chunks) => chunks.next(view, detail),
-            Segment::Plain(names) => names.next(view, detail),
-        }
     }
 }
 

@@ -44,13 +44,14 @@ pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, V
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
-use crate::error::{Error, FormatError};
-use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
+use crate::error::Error;
+use crate::hierarchy::{Hierarchy, Node, Recheck};
 use crate::load::{Cache, Counters, Freshness, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{
     Capacity, Cursor, Detail, ObjectMeta, Prefix, Profile, Store, StoreError, address_limit,
 };
 use crate::threads::{Limits, Threads};
+use documents::in_document;
 use numbers::Numbers;
 use place::Place;
 use shown::{Shown, ShownArray, Unusable};
@@ -259,75 +260,56 @@ impl View {
 
     /// What lives at `path`, as `view` shows it.
     fn shown(&self, view: ViewKind, path: &Prefix) -> Result<Shown, Error> {
-        self.shown_at(view, path, &self.place(view, path)?)
+        self.shown_at(&self.place(view, path)?)
     }
 
     /// As [`View::shown`], of a place that is known.
-    fn shown_at(&self, view: ViewKind, path: &Prefix, place: &Place) -> Result<Shown, Error> {
-        let foreign = place.foreign;
+    fn shown_at(&self, place: &Place) -> Result<Shown, Error> {
         let node = match &place.node {
             Node::Group(_) | Node::Implicit => return Ok(Shown::Plain),
             Node::Broken(broken) => {
-                let unusable = Arc::new(Unusable::broken(broken, path));
-                return Ok(Shown::Unusable(unusable).in_view(view, foreign));
+                let unusable = Unusable::new(place, &broken.document, &broken.error);
+                return Ok(Shown::Unusable(Arc::new(unusable)).in_view(place));
             }
             Node::Array(node) => node,
         };
-        let key = (view, path.clone());
+        let key = (place.view, place.path.clone());
         let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&key) {
             Some(Shown::Array(array)) if Arc::ptr_eq(&array.node, node) => {
                 return Ok(Shown::Array(Arc::clone(array)));
             }
             Some(Shown::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(Shown::Unusable(Arc::clone(unusable)).in_view(view, foreign));
+                return Ok(Shown::Unusable(Arc::clone(unusable)).in_view(place));
             }
             _ => {}
         }
         drop(known);
-        let shown = match self.make_shown(view, path, node, foreign)? {
+        let made = ShownArray::new(Arc::clone(node), place, &self.options)
+            .map_err(|error| in_document(&node.document.key, error));
+        // Before any of its chunks is shown, it must be certain that there will be a document
+        // beside them that describes them.
+        let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
             Ok(array) => {
-                if view != ViewKind::Arrays {
+                if place.view != ViewKind::Arrays {
                     let counts = array.grid().counts();
                     self.numbers
-                        .add_array(view, path, node.chunk_identity, counts);
+                        .add_array(place.view, &place.path, node.chunk_identity, counts);
                 }
                 Shown::Array(Arc::new(array))
             }
-            Err(error) => {
+            Err(Error::Metadata { error, .. }) => {
                 log::warn!("{}: {error}", node.document.key);
-                Shown::Unusable(Arc::new(Unusable::array(node, path, &error)))
+                let unusable = Unusable::new(place, &node.document, &error);
+                Shown::Unusable(Arc::new(unusable))
             }
+            Err(error) => return Err(error),
         };
         known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = known.put(key, shown.clone());
         drop(known);
         drop(replaced);
-        Ok(shown.in_view(view, foreign))
-    }
-
-    /// The array as `view` shows it, or why it cannot: before any of its chunks is shown, it must
-    /// be certain that there will be a document beside them that describes them.
-    fn make_shown(
-        &self,
-        view: ViewKind,
-        path: &Prefix,
-        node: &Arc<ArrayNode>,
-        foreign: Option<Target>,
-    ) -> Result<Result<ShownArray, FormatError>, Error> {
-        let array = match ShownArray::new(Arc::clone(node), path, view, foreign, &self.options) {
-            Ok(array) => array,
-            Err(error) => return Ok(Err(error)),
-        };
-        if view == ViewKind::Arrays {
-            // It has no document to agree with.
-            return Ok(Ok(array));
-        }
-        Ok(match self.check_document(&array) {
-            Ok(()) => Ok(array),
-            Err(Error::Metadata { error, .. }) => Err(error),
-            Err(error) => return Err(error),
-        })
+        Ok(shown.in_view(place))
     }
 
     /// The array that `place` is a chunk of.

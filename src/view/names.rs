@@ -16,6 +16,7 @@
 //! Source: Zarr v3 core, section "Chunk key encodings".
 
 use crate::grid::Dims;
+use crate::hierarchy::ArrayNode;
 use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of, push_index};
 
 /// What a name in an array's directory, or in a directory of chunks, is.
@@ -37,6 +38,14 @@ pub(super) struct ChunkNames {
 }
 
 impl ChunkNames {
+    /// The names in which the chunks of `node` are stored.
+    pub(super) fn of(node: &ArrayNode) -> ChunkNames {
+        ChunkNames {
+            encoding: node.metadata.chunk_keys,
+            rank: node.metadata.shape.len(),
+        }
+    }
+
     /// Whether each index of a chunk has a name of its own, rather than all of them one.
     pub(super) fn is_nested(self) -> bool {
         self.encoding.separator == b'/' && self.rank > 0

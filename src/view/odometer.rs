@@ -1,4 +1,4 @@
-//! The indices in a box, one after the other in C order, without a division for each.
+//! The indices in a box, one after the other in C order.
 
 use crate::grid::{Dims, indices_of, product};
 
@@ -8,9 +8,8 @@ pub(super) struct Odometer {
     lower: Dims,
     lengths: Dims,
     total: u64,
-    /// How many were passed, and the indices that come next, while there are any.
+    /// How many were passed.
     passed: u64,
-    at: Dims,
 }
 
 impl Odometer {
@@ -20,12 +19,10 @@ impl Odometer {
         if lower.len() != lengths.len() {
             return None;
         }
-        let total = product(&lengths)?;
         Some(Odometer {
-            at: lower.clone(),
+            total: product(&lengths)?,
             lower,
             lengths,
-            total,
             passed: 0,
         })
     }
@@ -43,31 +40,20 @@ impl Odometer {
     /// Goes to where `passed` have been passed, at most all.
     pub(super) fn seek(&mut self, passed: u64) {
         self.passed = passed.min(self.total);
-        if let Some(offset) = indices_of(self.passed, &self.lengths) {
-            let places = self.at.iter_mut().zip(&self.lower).zip(offset);
-            for ((at, lower), offset) in places {
-                // The box lies in a grid.
-                *at = lower.saturating_add(offset);
-            }
-        }
     }
+}
 
-    /// The next ones.
-    pub(super) fn next(&mut self) -> Option<Dims> {
-        if self.passed >= self.total {
-            return None;
-        }
+impl Iterator for Odometer {
+    type Item = Dims;
+
+    fn next(&mut self) -> Option<Dims> {
+        let mut indices = indices_of(self.passed, &self.lengths)?;
         self.passed += 1;
-        let found = self.at.clone();
-        let axes = self.at.iter_mut().zip(&self.lower).zip(&self.lengths).rev();
-        for ((at, lower), length) in axes {
-            if *at - lower + 1 < *length {
-                *at += 1;
-                break;
-            }
-            *at = *lower;
+        for (index, lower) in indices.iter_mut().zip(&self.lower) {
+            // The box lies in a grid.
+            *index = index.saturating_add(*lower);
         }
-        Some(found)
+        Some(indices)
     }
 }
 

@@ -7,13 +7,15 @@
 use super::View;
 use super::options::ViewKind;
 use crate::error::Error;
-use crate::hierarchy::{Node, TreeNode, TreePlace};
+use crate::hierarchy::{Document, DraftNode, Node, TreeNode, TreePlace};
 use crate::metadata::{DocumentName, Target, ZarrFormat};
-use crate::store::{ObjectMeta, Prefix};
+use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// What a path of the tree is.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
+    pub(super) view: ViewKind,
+    pub(super) path: Prefix,
     pub(super) node: Node,
     pub(super) keys: TreePlace,
     /// The version that its documents are written in, where that is not their own.
@@ -23,37 +25,34 @@ pub(super) struct Place {
 impl View {
     /// What is at `path`, whether or not anything is there.
     pub(super) fn place(&self, view: ViewKind, path: &Prefix) -> Result<Place, Error> {
-        if !self.walks_tree(view) {
-            return Ok(Place {
+        let TreeNode { node, place: keys } = if self.walks_tree(view) {
+            self.hierarchy.tree_node(path)?
+        } else {
+            TreeNode {
                 node: self.hierarchy.node(path)?,
-                keys: TreePlace::Store,
-                foreign: None,
-            });
-        }
-        let TreeNode { node, place: keys } = self.hierarchy.tree_node(path)?;
-        let target = self.options.shown_as.filter(|_| view != ViewKind::Arrays);
-        let Some(target) = target else {
-            return Ok(Place {
-                node,
-                keys,
-                foreign: None,
-            });
-        };
-        let format = match (&keys, &node) {
-            // No node: keys as they are.
-            (TreePlace::BelowArray, _) => Some(target.zarr_format()),
-            (_, Node::Array(array)) => Some(array.metadata.zarr_format),
-            (_, Node::Group(group)) => Some(group.format),
-            (_, Node::Broken(broken)) => {
-                DocumentName::of(broken.document.key.name()).map(format_of)
+                place: TreePlace::Store,
             }
-            (_, Node::Implicit) => None,
         };
-        let foreign = format != Some(target.zarr_format());
+        let target = self.options.shown_as.filter(|_| view != ViewKind::Arrays);
+        let is_foreign = |target: &Target| {
+            let format = match (&keys, &node) {
+                // No node: keys as they are.
+                (TreePlace::BelowArray, _) => return false,
+                (_, Node::Array(array)) => Some(array.metadata.zarr_format),
+                (_, Node::Group(group)) => Some(group.format),
+                (_, Node::Broken(broken)) => {
+                    DocumentName::of(broken.document.key.name()).map(format_of)
+                }
+                (_, Node::Implicit) => None,
+            };
+            format != Some(target.zarr_format())
+        };
         Ok(Place {
+            view,
+            path: path.clone(),
+            foreign: target.filter(is_foreign),
             node,
             keys,
-            foreign: foreign.then_some(target),
         })
     }
 
@@ -78,17 +77,46 @@ impl View {
             return Ok(None);
         }
         // A leaf has no prefix of its own among the documents.
-        match self.stat_prefix(&draft.children()?)? {
-            Some(meta) => {
-                let meta = self.directory_shown_apart(&meta, &draft.children()?)?;
-                Ok(Some(meta))
-            }
+        let children = draft.children()?;
+        match self.stat_prefix(&children)? {
+            Some(meta) => self.directory_shown_apart(&meta, &children).map(Some),
             None => self.stat_prefix(&draft.root),
         }
     }
 }
 
 impl Place {
+    /// The document that makes it the node that it is.
+    pub(super) fn document(&self) -> Option<&Document> {
+        match &self.node {
+            Node::Array(node) => Some(&node.document),
+            Node::Broken(node) => Some(&node.document),
+            Node::Group(_) | Node::Implicit => self.group_document(),
+        }
+    }
+
+    /// The document that makes it a group, where it is one.
+    pub(super) fn group_document(&self) -> Option<&Document> {
+        match &self.node {
+            Node::Group(group) => group.document.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The draft's node that this is, where that is shown in another version.
+    pub(super) fn draft(&self) -> Option<&DraftNode> {
+        match &self.keys {
+            TreePlace::Draft(draft) => Some(draft),
+            TreePlace::Store | TreePlace::BelowArray => None,
+        }
+    }
+
+    /// The directory of the store that has the names of the children.
+    pub(super) fn listed(&self) -> Result<Prefix, StoreError> {
+        self.draft()
+            .map_or_else(|| Ok(self.path.clone()), DraftNode::children)
+    }
+
     /// The documents that a foreign node may have in the version that it is shown in.
     pub(super) fn written(&self) -> &'static [DocumentName] {
         use DocumentName::{ZArray, ZAttrs, ZGroup, ZMetadata, ZarrJson};

@@ -10,7 +10,6 @@ use super::View;
 use super::place::Place;
 use super::shown::ShownArray;
 use crate::error::{Error, FormatError};
-use crate::hierarchy::TreePlace;
 use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
 
 impl View {
@@ -26,16 +25,8 @@ impl View {
     }
 
     /// Only those `readers` who may list the directory that has the names of the children of a node.
-    pub(super) fn add_names(
-        &self,
-        path: &Prefix,
-        place: &Place,
-        readers: &mut Readers,
-    ) -> Result<(), Error> {
-        let listed = match &place.keys {
-            TreePlace::Draft(draft) => draft.children()?,
-            TreePlace::Store | TreePlace::BelowArray => path.clone(),
-        };
+    pub(super) fn add_names(&self, place: &Place, readers: &mut Readers) -> Result<(), Error> {
+        let listed = place.listed()?;
         if let Some(access) = self.loader.sources().directory_access(&listed)? {
             readers.add(ReadRight::of_listed_directory(access));
         }

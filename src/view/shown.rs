@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicU64;
 
 use super::names::{ChunkNames, Name};
 use super::options::{Missing, ViewKind, ViewOptions};
+use super::place::Place;
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
 use crate::grid::{ChunkGrid, Dims};
-use crate::hierarchy::{ArrayNode, BrokenNode, Document};
+use crate::hierarchy::{ArrayNode, Document, Node};
 use crate::load::{ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, Content};
 use crate::metadata::{Decoding, DocumentName, Target};
@@ -23,6 +24,7 @@ const MOST_LISTED: u64 = 10_000_000;
 /// What a view makes of an array.
 #[derive(Debug)]
 pub(super) struct ShownArray {
+    pub(super) view: ViewKind,
     pub(super) node: Arc<ArrayNode>,
     /// Where it is in the tree.
     pub(super) path: Prefix,
@@ -84,17 +86,16 @@ pub(super) struct Unusable {
 }
 
 impl ShownArray {
-    /// The array `node` at `path` of `view`.
+    /// The array `node`, which is at `place`.
     ///
     /// # Errors
     /// [`FormatError`] when the array cannot be decoded.
     pub(super) fn new(
         node: Arc<ArrayNode>,
-        path: &Prefix,
-        view: ViewKind,
-        foreign: Option<Target>,
+        place: &Place,
         options: &ViewOptions,
     ) -> Result<ShownArray, FormatError> {
+        let (view, foreign) = (place.view, place.foreign);
         let is_sharded = matches!(
             &node.metadata.decoding,
             Ok(decoding) if decoding.codecs.sharding().is_some()
@@ -133,13 +134,11 @@ impl ShownArray {
                 node.prefix
             );
         }
-        let stored = ChunkNames {
-            encoding: node.metadata.chunk_keys,
-            rank: node.metadata.shape.len(),
-        };
+        let stored = ChunkNames::of(&node);
         Ok(ShownArray {
+            view,
             node,
-            path: path.clone(),
+            path: place.path.clone(),
             checked_ms: AtomicU64::new(0),
             form,
             stored,
@@ -266,35 +265,35 @@ impl ShownArray {
 
 impl Shown {
     /// The keys view shows as stored what it cannot understand, but not in another version.
-    pub(super) fn in_view(self, view: ViewKind, foreign: Option<Target>) -> Shown {
-        match (&self, view, foreign) {
+    pub(super) fn in_view(self, place: &Place) -> Shown {
+        match (&self, place.view, place.foreign) {
             (Shown::Unusable(_), ViewKind::Keys, None) => Shown::Plain,
             _ => self,
+        }
+    }
+
+    /// The array, if it is one that is shown.
+    pub(super) fn into_array(self) -> Option<Arc<ShownArray>> {
+        match self {
+            Shown::Array(array) => Some(array),
+            Shown::Plain | Shown::Unusable(_) => None,
         }
     }
 }
 
 impl Unusable {
-    pub(super) fn array(node: &ArrayNode, path: &Prefix, error: &FormatError) -> Unusable {
+    /// The node at `place`, whose document is wrong for the reason `error`.
+    pub(super) fn new(place: &Place, document: &Document, error: &FormatError) -> Unusable {
+        let node = match &place.node {
+            Node::Array(node) => Some(node),
+            _ => None,
+        };
         Unusable {
-            path: path.clone(),
-            document: node.document.clone(),
+            path: place.path.clone(),
+            document: document.clone(),
             reason: error.to_string(),
-            identity: node.identity,
-            names: Some(ChunkNames {
-                encoding: node.metadata.chunk_keys,
-                rank: node.metadata.shape.len(),
-            }),
-        }
-    }
-
-    pub(super) fn broken(node: &BrokenNode, path: &Prefix) -> Unusable {
-        Unusable {
-            path: path.clone(),
-            document: node.document.clone(),
-            reason: node.error.to_string(),
-            names: None,
-            identity: 0,
+            names: node.map(|node| ChunkNames::of(node)),
+            identity: node.map_or(0, |node| node.identity),
         }
     }
 
@@ -315,17 +314,7 @@ impl Unusable {
         text.line("The keys view (--view keys, without --as) shows the stored bytes.")
             .into_bytes()
     }
-}
 
-/// Whether `name` could be (the first part of) a chunk key: `c`, `c.0.1`, `0`, `0.1`.
-pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
-    let rest = name.strip_prefix(b"c").unwrap_or(name);
-    rest.iter()
-        .all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        && !name.starts_with(b".")
-}
-
-impl Unusable {
     /// Whether the stored `name` is left out beside what cannot be shown.
     pub(super) fn hides(&self, name: &[u8]) -> bool {
         // No reader may take this for an array: no document, and no chunks without one.
@@ -335,6 +324,14 @@ impl Unusable {
                 .names
                 .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
     }
+}
+
+/// Whether `name` could be (the first part of) a chunk key: `c`, `c.0.1`, `0`, `0.1`.
+pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(b"c").unwrap_or(name);
+    rest.iter()
+        .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        && !name.starts_with(b".")
 }
 
 /// Whether encoded chunks begin with what a codec `gzip` made that may have meant zlib.

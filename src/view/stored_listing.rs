@@ -3,24 +3,21 @@
 use std::sync::Arc;
 
 use super::View;
-use super::find::stored_vnode;
 use super::folder::{Folder, Role};
-use super::listing::{Item, attributes_if};
+use super::listing::{Item, NameStream, Position, Segment, attributes_if};
 use super::names::Name;
 use super::options::ViewKind;
 use super::shown::{Form, Shown, ShownArray};
 use super::vnode::Vnode;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, Prefix, Stat, StatKind};
+use crate::store::{Detail, EntryKind, ListEntry};
 
 /// Names of the store below one prefix, those that are shown.
 pub(super) struct StoredNames {
     pub(super) view: ViewKind,
-    pub(super) prefix: Prefix,
+    pub(super) names: NameStream,
     pub(super) filter: Filter,
-    pub(super) cursor: Cursor,
-    pub(super) listing: Option<Box<dyn Listing>>,
 }
 
 /// Which names of a directory are shown, and as what.
@@ -33,30 +30,31 @@ pub(super) enum Filter {
     Chunks(Arc<ShownArray>, Dims),
 }
 
-impl StoredNames {
-    pub(super) fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
-        loop {
-            if self.listing.is_none() {
-                let store = view.loader.sources().store();
-                let Some(listing) = store.list(&self.prefix, self.cursor.clone(), detail)? else {
-                    return Ok(None);
-                };
-                self.listing = Some(listing);
-            }
-            let Some(listing) = self.listing.as_mut() else {
-                return Ok(None);
-            };
-            listing.ask_for(detail);
-            let Some(entry) = listing.next_entry()? else {
-                return Ok(None);
-            };
-            self.cursor = entry.cursor.clone();
+impl Segment for StoredNames {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+        while let Some(entry) = self.names.next(view, detail)? {
+            self.names.cursor = entry.cursor.clone();
             if let Some(item) = self.show(view, entry, detail)? {
                 return Ok(Some(item));
             }
         }
+        Ok(None)
     }
 
+    fn position(&self) -> Position {
+        Position {
+            cursor: self.names.cursor.clone(),
+            ..Position::START
+        }
+    }
+
+    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+        self.names.seek(position.cursor);
+        Ok(())
+    }
+}
+
+impl StoredNames {
     fn show(&self, view: &View, entry: ListEntry, detail: Detail) -> Result<Option<Item>, Error> {
         match &self.filter {
             Filter::Folder(folder) => self.in_folder(view, folder, entry, detail),
@@ -85,7 +83,7 @@ impl StoredNames {
         entry: ListEntry,
         detail: Detail,
     ) -> Result<Option<Item>, Error> {
-        if view.is_hidden_by_control(&folder.path, &entry.name) {
+        if view.is_hidden_by_control(&folder.place.path, &entry.name) {
             log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
             return Ok(None);
         }
@@ -97,10 +95,10 @@ impl StoredNames {
                 (entry.name, Vnode::Document { view, key })
             }
             Role::Renamed(name) if !is_prefix => {
-                let (view, key) = (self.view, self.prefix.key(&entry.name)?);
+                let (view, key) = (self.view, self.names.prefix.key(&entry.name)?);
                 (name, Vnode::Unsupported { view, key })
             }
-            _ if is_prefix && folder.draft().is_some() => return Ok(None),
+            _ if is_prefix && folder.place.draft().is_some() => return Ok(None),
             _ => {
                 let Shown::Array(array) = &folder.shown else {
                     return self.plain(view, entry).map(Some);
@@ -127,32 +125,29 @@ impl StoredNames {
             return other.then(|| self.plain(view, entry)).transpose();
         }
         let (spelled, found, attributes) = self.plain(view, entry)?;
-        let vnode = stored_vnode(self.view, array, name, found);
-        Ok(Some((spelled, vnode, attributes)))
+        Ok(Some((spelled, array.stored_vnode(name, found), attributes)))
     }
 
     /// An entry that is shown as it is.
     fn plain(&self, view: &View, entry: ListEntry) -> Result<Item, Error> {
-        let key = self.prefix.key(&entry.name)?;
-        let vnode = match entry.kind {
-            EntryKind::Prefix => Vnode::Prefix {
+        let key = self.names.prefix.key(&entry.name)?;
+        let vnode = if entry.kind == EntryKind::Prefix {
+            let path = key.to_prefix();
+            Vnode::Prefix {
                 view: self.view,
-                path: key.to_prefix(),
-            },
-            EntryKind::Object | EntryKind::Unreadable => Vnode::Object {
+                path,
+            }
+        } else {
+            Vnode::Object {
                 view: self.view,
                 key,
-            },
+            }
         };
-        let kind = match entry.kind {
-            EntryKind::Prefix => Some(StatKind::Prefix),
-            EntryKind::Object => Some(StatKind::Object),
+        let attributes = entry.meta.and_then(|meta| match entry.kind {
+            EntryKind::Prefix => Some(view.directory(&meta)),
+            EntryKind::Object => Some(view.object(&meta)),
             EntryKind::Unreadable => None,
-        };
-        let attributes = entry
-            .meta
-            .zip(kind)
-            .map(|(meta, kind)| view.plain(&Stat { kind, meta }));
+        });
         Ok((entry.name, vnode, attributes))
     }
 }

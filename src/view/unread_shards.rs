@@ -18,35 +18,25 @@ use crate::store::{Cursor, Detail};
 /// more, none is listed, and the listing ends with the error.
 pub(super) const MOST_UNKNOWN: u64 = 1_000_000;
 
-/// The state of the index of a stored shard.
-pub(super) enum Verdict {
-    /// The index is true.
-    Sound(Box<Locator>),
-    /// There is no such shard, or there is none any more.
-    Absent,
-    /// The index is false, or cannot be read.
-    Unknown(Error),
-}
-
-/// The verdict on the stored shard that holds the shown chunk `indices`.
-pub(super) fn verdict(loader: &Arc<Loader>, array: &Arc<ShownArray>, indices: &[u64]) -> Verdict {
-    let open = || -> Result<Option<Locator>, Error> {
-        let Some(object) = loader.open_stored(&array.chunked, indices, None)? else {
-            return Ok(None);
-        };
-        let mut locator = loader.locator(&array.chunked, &object, indices)?;
-        locator.verify()?;
-        Ok(Some(locator))
+/// The stored shard that holds the shown chunk `indices`, its index checked; `None` where there is no
+/// such shard, or there is none any more.
+///
+/// # Errors
+/// That of an index that is false, or cannot be read.
+pub(super) fn sound_shard(
+    loader: &Arc<Loader>,
+    array: &Arc<ShownArray>,
+    indices: &[u64],
+) -> Result<Option<Locator>, Error> {
+    let Some(object) = loader.open_stored(&array.chunked, indices, None)? else {
+        return Ok(None);
     };
-    match open() {
-        Ok(Some(locator)) => Verdict::Sound(Box::new(locator)),
-        Ok(None) => Verdict::Absent,
-        Err(error) => {
-            // Logged when a slot is looked up, which is when somebody misses its bytes.
-            log::debug!("{error}");
-            Verdict::Unknown(error)
-        }
-    }
+    let mut locator = loader.locator(&array.chunked, &object, indices)?;
+    // Logged when a slot is looked up, which is when somebody misses its bytes.
+    locator
+        .verify()
+        .inspect_err(|error| log::debug!("{error}"))?;
+    Ok(Some(locator))
 }
 
 /// Whether any stored shard below the stored directory of `first` has an index that can be read. The
@@ -82,10 +72,10 @@ pub(super) fn has_sound_shard(
                 // A leftover of a resize, outside the grid.
                 continue;
             };
-            match verdict(&view.loader, array, &shown) {
-                Verdict::Sound(_) => return Ok(true),
-                Verdict::Absent => {}
-                Verdict::Unknown(error) => refused = Some(error),
+            match sound_shard(&view.loader, array, &shown) {
+                Ok(Some(_)) => return Ok(true),
+                Ok(None) => {}
+                Err(error) => refused = Some(error),
             }
         }
     }

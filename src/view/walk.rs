@@ -4,14 +4,15 @@
 use std::sync::atomic::Ordering;
 
 use super::View;
+use super::documents::in_document;
 use super::folder::Folder;
-use super::options::ViewKind;
+use super::place::Place;
 use super::rights::{is_closed, more_private, not_given};
-use super::shown::{Shown, ShownArray};
+use super::shown::Shown;
 use crate::error::{Error, FormatError};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target};
-use crate::store::{Access, Cursor, Detail, EntryKind, Prefix, Readers};
+use crate::store::{Access, Prefix, Readers};
 
 /// Nodes and directories walked through at most.
 const MOST_NODES: usize = 1000;
@@ -22,16 +23,17 @@ const MOST_BYTES: usize = 16 << 20;
 pub(super) type DocumentCopy = (String, Vec<u8>);
 
 impl View {
-    /// The documents of the nodes below `group` as consolidated metadata of `target` have them,
+    /// The documents of the nodes below a group as consolidated metadata of `target` have them,
     /// by key or path; `None` when there are too many. They are for `audience`: those who may read a
     /// file that is shown so, of those who are among some readers. What fewer may read, and what the
     /// store does not give, is left out and named in the log.
     pub(super) fn copies(
         &self,
-        (view, group): (ViewKind, &Prefix),
+        group: &Place,
         target: Target,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
+        let (view, group) = (group.view, &group.path);
         let deadline = self.loader.deadline();
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
         let mut pending = vec![group.clone()];
@@ -44,27 +46,27 @@ impl View {
                 }
                 return Ok(None);
             }
+            // What the store does not give is left out.
+            let leave_out = |reason: &FormatError| {
+                self.say_once(&(group, &path, "consolidated"), || {
+                    format!("{group}: {path} is not in the consolidated metadata: {reason}")
+                });
+            };
             let folder = match self.folder(view, &path) {
                 Err(Error::Store(error)) if is_closed(&error) => {
-                    self.say_not_copied(group, &path, &not_given(&error));
+                    leave_out(&not_given(&error));
                     continue;
                 }
                 folder => folder?,
             };
-            let Some(name) = group
-                .strip(path.as_bytes())
-                .or((path == *group).then_some(b""))
-            else {
-                continue;
-            };
+            // The group itself has no name below it.
+            let name = group.strip(path.as_bytes()).unwrap_or_default();
             let Ok(name) = str::from_utf8(name) else {
                 continue;
             };
-            match self.copies_for(&folder, name, target, audience) {
-                Err(Error::Store(error)) if is_closed(&error) => {
-                    self.say_not_copied(group, &path, &not_given(&error));
-                }
-                Ok(None) => self.say_not_copied(group, &path, &more_private()),
+            match self.copies_of(&folder, name, target, audience) {
+                Err(Error::Store(error)) if is_closed(&error) => leave_out(&not_given(&error)),
+                Ok(None) => leave_out(&more_private()),
                 Ok(Some(mut found)) => {
                     n_bytes += found.iter().map(|(_, text)| text.len()).sum::<usize>();
                     copies.append(&mut found);
@@ -76,61 +78,43 @@ impl View {
                 Err(error) => return Err(error),
             }
             match self.children_for(&folder, audience) {
-                Err(Error::Store(error)) if is_closed(&error) => {
-                    self.say_not_copied(group, &path, &not_given(&error));
-                }
-                children => pending.extend(children?),
+                Err(Error::Store(error)) if is_closed(&error) => leave_out(&not_given(&error)),
+                children => pending.extend(children?.into_iter().map(|(_, path)| path)),
             }
         }
         copies.sort_unstable();
         Ok(Some(copies))
     }
 
-    fn say_not_copied(&self, group: &Prefix, path: &Prefix, reason: &FormatError) {
-        self.say_once(&(group, path, "consolidated"), || {
-            format!("{group}: {path} is not in the consolidated metadata: {reason}")
-        });
+    /// The children of a group, if all of the audience may list them.
+    fn children_for(
+        &self,
+        folder: &Folder,
+        (shown, readers): (Access, &Readers),
+    ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
+        let mut own = Readers::default();
+        self.add_names(&folder.place, &mut own)?;
+        if !folder.has_children() || !own.include(shown, readers) {
+            return Ok(Vec::new());
+        }
+        self.nodes_in(folder, MOST_NODES)
     }
 
-    /// As [`View::copies_of`]; `None` when not all of the audience may read them.
-    fn copies_for(
+    /// The documents of one node, called `name` below the group; `None` when not all of the
+    /// audience may read them.
+    fn copies_of(
         &self,
         folder: &Folder,
         name: &str,
         target: Target,
         (shown, readers): (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
-        let own = self.readers_of_node(&folder.path, &folder.place)?;
-        if !own.include(shown, readers) {
+        use DocumentName::{ZArray, ZAttrs, ZGroup, ZarrJson};
+        if !self.readers_of_node(&folder.place)?.include(shown, readers) {
             return Ok(None);
         }
-        self.copies_of(folder, name, target).map(Some)
-    }
-
-    /// The children of a group that all of the audience may list.
-    fn children_for(
-        &self,
-        folder: &Folder,
-        (shown, readers): (Access, &Readers),
-    ) -> Result<Vec<Prefix>, Error> {
-        let mut own = Readers::default();
-        self.add_names(&folder.path, &folder.place, &mut own)?;
-        if !folder.has_children() || !own.include(shown, readers) {
-            return Ok(Vec::new());
-        }
-        self.children(folder)
-    }
-
-    /// The documents of one node, called `name` below the group.
-    fn copies_of(
-        &self,
-        folder: &Folder,
-        name: &str,
-        target: Target,
-    ) -> Result<Vec<DocumentCopy>, Error> {
-        use DocumentName::{ZArray, ZAttrs, ZGroup, ZarrJson};
         let documents = match (&folder.shown, target) {
-            (Shown::Unusable(_), _) => return Ok(Vec::new()),
+            (Shown::Unusable(_), _) => Vec::new(),
             (Shown::Array(array), Target::V3) => {
                 vec![(ZarrJson, self.array_document(array, ZarrJson)?)]
             }
@@ -138,23 +122,16 @@ impl View {
                 (ZArray, self.array_document(array, ZArray)?),
                 (ZAttrs, self.array_document(array, ZAttrs)?),
             ],
-            (Shown::Plain, _) => {
-                let attributes = self.group_attributes(&folder.path, &folder.place)?;
-                match target {
-                    Target::V3 => {
-                        let text = write::group_v3(attributes.as_deref(), None);
-                        let text = text.map_err(|error| Error::Metadata {
-                            key: folder.path.to_string(),
-                            error,
-                        })?;
-                        vec![(ZarrJson, Some(text))]
-                    }
-                    Target::V2 => vec![
-                        (ZGroup, Some(write::group_v2().to_vec())),
-                        (ZAttrs, attributes),
-                    ],
-                }
+            (Shown::Plain, Target::V3) => {
+                let attributes = self.group_attributes(&folder.place)?;
+                let text = write::group_v3(attributes.as_deref(), None)
+                    .map_err(|error| in_document(&folder.place.path, error))?;
+                vec![(ZarrJson, Some(text))]
             }
+            (Shown::Plain, Target::V2) => vec![
+                (ZGroup, Some(write::group_v2().to_vec())),
+                (ZAttrs, self.group_attributes(&folder.place)?),
+            ],
         };
         let copies = documents.into_iter().filter_map(|(document, text)| {
             let key = match (target, name.is_empty()) {
@@ -166,46 +143,6 @@ impl View {
             };
             Some((key, text?))
         });
-        Ok(copies.collect())
-    }
-
-    /// The document `name` of an array as the view shows it, foreign or not.
-    fn array_document(
-        &self,
-        array: &ShownArray,
-        name: DocumentName,
-    ) -> Result<Option<Vec<u8>>, Error> {
-        if array.foreign.is_some() {
-            self.array_text(array, name)
-        } else {
-            self.own_document(array, name)
-        }
-    }
-
-    /// The directories of a group.
-    fn children(&self, folder: &Folder) -> Result<Vec<Prefix>, Error> {
-        let store = self.loader.sources().store();
-        let listed = match folder.draft() {
-            Some(draft) => draft.children()?,
-            None => folder.path.clone(),
-        };
-        let mut children = Vec::new();
-        let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? else {
-            return Ok(children);
-        };
-        while let Some(entry) = listing.next_entry()? {
-            if children.len() > MOST_NODES {
-                // Too many already.
-                break;
-            }
-            let child = match folder.draft() {
-                Some(_) => self.listed_child(folder, &entry)?.map(|(_, child)| child),
-                None if entry.kind != EntryKind::Prefix => None,
-                None if self.is_hidden_by_control(&folder.path, &entry.name) => None,
-                None => Some(folder.path.key(&entry.name)?.to_prefix()),
-            };
-            children.extend(child);
-        }
-        Ok(children)
+        Ok(Some(copies.collect()))
     }
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use super::View;
 use super::attributes::hash;
-use super::current::look_twice;
+use super::documents::in_document;
 use super::options::ViewKind;
 use super::place::Place;
 use super::rights::limited;
 use super::shown::{Shown, ShownArray};
 use crate::budget::Holding;
-use crate::error::{Error, FormatError};
+use crate::error::Error;
 use crate::hierarchy::{GroupNode, Node, Text};
 use crate::load::{Block, BlockKey, Owner, Part};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
-use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, StatKind, Version};
+use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
 
 impl View {
     /// The document `name` of the foreign node at `path`, with the attributes of the one that it
@@ -29,20 +29,11 @@ impl View {
         path: &Prefix,
         name: DocumentName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        look_twice(|| self.try_written(view, path, name))
-    }
-
-    fn try_written(
-        &self,
-        view: ViewKind,
-        path: &Prefix,
-        name: DocumentName,
-    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
         let place = self.place(view, path)?;
         if !place.written().contains(&name) {
             return Ok(None);
         }
-        let Some((backing, attributes)) = self.backing(view, path, &place)? else {
+        let Some((backing, attributes)) = self.backing(&place)? else {
             return Ok(None);
         };
         if let Node::Array(node) = &place.node
@@ -51,7 +42,13 @@ impl View {
             // It is written from the model, which must not be behind its document.
             self.check_version(node, path, Some(backing.version))?;
         }
-        let readers = self.readers_of_written(path, &place, name)?;
+        let mut readers = self.readers_of_node(&place)?;
+        // A document that copies others tells the names in the node's directory too.
+        if name == DocumentName::ZMetadata
+            || name == DocumentName::ZarrJson && self.holds_consolidated(&place)?
+        {
+            self.add_names(&place, &mut readers)?;
+        }
         let meta = limited(&backing, &readers);
         let (identity, epoch) = match &place.node {
             Node::Array(node) => (node.identity, 0),
@@ -74,7 +71,7 @@ impl View {
         let text = self.loader.cache().load(key, || {
             // What the node does not have is remembered as an empty text.
             let audience = (meta.access(), &readers);
-            let text = self.write((view, path, &place), name, audience)?;
+            let text = self.write(&place, name, audience)?;
             self.document_block(text.unwrap_or_default())
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
@@ -82,138 +79,95 @@ impl View {
 
     /// The attributes of the document that others are made from (of the directory, where there is
     /// none), and the version of the document that has the attributes, where that is another.
-    fn backing(
-        &self,
-        view: ViewKind,
-        path: &Prefix,
-        place: &Place,
-    ) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
-        let meta = match &place.node {
-            Node::Array(node) => self.loader.sources().stat_settled(&node.document.key)?,
-            Node::Group(GroupNode {
-                document: Some(document),
-                ..
-            }) => self.loader.sources().stat_settled(&document.key)?,
-            Node::Group(_) | Node::Implicit => self.directory_meta(view, path)?,
-            Node::Broken(_) => None,
+    fn backing(&self, place: &Place) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
+        let sources = self.loader.sources();
+        let meta = match (place.document(), &place.node) {
+            (_, Node::Broken(_)) => None,
+            (Some(document), _) => sources.stat_settled(&document.key)?,
+            (None, _) => self.directory_meta(place.view, &place.path)?,
         };
-        let attributes = match self.attributes_key(path, place)? {
-            Some(key) => self.loader.sources().stat_settled(&key)?,
+        let attributes = match self.attributes_key(place)? {
+            Some(key) => sources.stat_settled(&key)?,
             None => None,
         };
         Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))
     }
 
-    /// The users who may read the documents that the document `name` of a node is written from. A document
-    /// that copies others tells the names in the node's directory too.
-    fn readers_of_written(
-        &self,
-        path: &Prefix,
-        place: &Place,
-        name: DocumentName,
-    ) -> Result<Readers, Error> {
-        let mut readers = self.readers_of_node(path, place)?;
-        let copies = match name {
-            DocumentName::ZMetadata => true,
-            DocumentName::ZarrJson => self.holds_consolidated(path, place)?,
-            _ => false,
-        };
-        if copies {
-            self.add_names(path, place, &mut readers)?;
-        }
-        Ok(readers)
-    }
-
-    /// The users who may read the documents of the node at `path`, or go there where it has none.
-    pub(super) fn readers_of_node(&self, path: &Prefix, place: &Place) -> Result<Readers, Error> {
+    /// The users who may read the documents of a node, or go to it where it has none.
+    pub(super) fn readers_of_node(&self, place: &Place) -> Result<Readers, Error> {
         let mut readers = Readers::default();
-        let own = match &place.node {
-            Node::Array(node) => Some(&node.document.key),
-            Node::Broken(node) => Some(&node.document.key),
-            Node::Group(group) => group.document.as_ref().map(|document| &document.key),
-            Node::Implicit => None,
-        };
-        let attributes = self.attributes_key(path, place)?;
+        let own = place.document().map(|document| &document.key);
+        let attributes = self.attributes_key(place)?;
         for key in own.into_iter().chain(&attributes) {
             if let Some(meta) = self.object_meta(key)? {
                 self.add_object(key, &meta, &mut readers)?;
             }
         }
         if own.is_none() {
-            self.add_way(path, &mut readers)?;
+            self.add_way(&place.path, &mut readers)?;
         }
         Ok(readers)
     }
 
     /// The document that a node keeps its attributes in, where that is one of their own.
-    pub(super) fn attributes_key(
-        &self,
-        path: &Prefix,
-        place: &Place,
-    ) -> Result<Option<Key>, Error> {
+    pub(super) fn attributes_key(&self, place: &Place) -> Result<Option<Key>, Error> {
         let key = match &place.node {
             Node::Array(node) => node.attributes.clone(),
             Node::Group(group) if group.format == ZarrFormat::V2 => {
-                Some(path.key(DocumentName::ZAttrs.as_str().as_bytes())?)
+                Some(place.path.key(DocumentName::ZAttrs.as_str().as_bytes())?)
             }
             _ => None,
         };
         let Some(key) = key else { return Ok(None) };
-        let stat = self.stat(&key)?;
-        Ok(stat
-            .is_some_and(|stat| stat.kind == StatKind::Object)
-            .then_some(key))
+        Ok(self.object_meta(&key)?.map(|_| key))
     }
 
-    /// The text of the document `name` of the node at a path of a view, for its `audience`: as it
-    /// will be shown, and who may read what it is made from but for the copies in it.
+    /// The text of the document `name` of a node, for its `audience`: as it will be shown, and
+    /// who may read what it is made from but for the copies in it.
     fn write(
         &self,
-        (view, path, place): (ViewKind, &Prefix, &Place),
+        place: &Place,
         name: DocumentName,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
         if let Node::Array(_) = &place.node {
-            return match self.shown_at(view, path, place)? {
-                Shown::Array(array) => self.array_text(&array, name),
+            return match self.shown_at(place)? {
+                Shown::Array(array) => self.array_document(&array, name),
                 Shown::Plain | Shown::Unusable(_) => Ok(None),
             };
         }
-        Ok(match name {
+        let text = match name {
             DocumentName::ZarrJson => {
-                let copies = if self.holds_consolidated(path, place)? {
-                    self.copies((view, path), Target::V3, audience)?
+                let copies = if self.holds_consolidated(place)? {
+                    self.copies(place, Target::V3, audience)?
                 } else {
                     None
                 };
-                let attributes = self.group_attributes(path, place)?;
-                let text = write::group_v3(attributes.as_deref(), copies.as_deref());
-                Some(text.map_err(|error| in_directory(path, error))?)
+                let attributes = self.group_attributes(place)?;
+                Some(write::group_v3(attributes.as_deref(), copies.as_deref()))
             }
-            DocumentName::ZGroup => Some(write::group_v2().to_vec()),
-            DocumentName::ZAttrs => self.group_attributes(path, place)?,
+            DocumentName::ZGroup => Some(Ok(write::group_v2().to_vec())),
+            DocumentName::ZAttrs => self.group_attributes(place)?.map(Ok),
             // Readers of v2 want it to find what is there without listing.
             DocumentName::ZMetadata
-                if path.is_root() || self.holds_consolidated(path, place)? =>
+                if place.path.is_root() || self.holds_consolidated(place)? =>
             {
-                let copies = self.copies((view, path), Target::V2, audience)?;
-                let text = copies.map(|copies| write::consolidated_v2(&copies));
-                text.transpose()
-                    .map_err(|error| in_directory(path, error))?
+                let copies = self.copies(place, Target::V2, audience)?;
+                copies.map(|copies| write::consolidated_v2(&copies))
             }
             _ => None,
-        })
+        };
+        text.transpose()
+            .map_err(|error| in_document(&place.path, error))
     }
 
-    /// The document `name` of a foreign array; `None` when it has no such document.
+    /// The document `name` of an array, written in `target`; `None` when it has no such document.
     pub(super) fn array_text(
         &self,
         array: &ShownArray,
         name: DocumentName,
+        target: Target,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let Some(target) = array.foreign else {
-            return Ok(None);
-        };
         let key = &array.node.document.key;
         let documents = self.hierarchy.documents(&array.node)?;
         let documents = documents.ok_or(Error::Stale)?;
@@ -223,29 +177,20 @@ impl View {
             DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source),
             _ => write::array(metadata, &source, array.content, target).map(Some),
         };
-        text.map_err(|error| Error::Metadata {
-            key: key.to_string(),
-            error,
-        })
+        text.map_err(|error| in_document(key, error))
     }
 
     /// The attributes of a group, a JSON object; `None` when it has none.
-    pub(super) fn group_attributes(
-        &self,
-        path: &Prefix,
-        place: &Place,
-    ) -> Result<Option<Vec<u8>>, Error> {
-        if let Some(key) = self.attributes_key(path, place)? {
+    pub(super) fn group_attributes(&self, place: &Place) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(key) = self.attributes_key(place)? {
             let text = self.hierarchy.read(&key, Holding::SOURCE)?;
             return Ok(text.map(|text| text.bytes));
         }
         let Some(text) = self.group_document(place)? else {
             return Ok(None);
         };
-        write::group_attributes_v2(&text.bytes).map_err(|error| Error::Metadata {
-            key: text.document.key.to_string(),
-            error,
-        })
+        write::group_attributes_v2(&text.bytes)
+            .map_err(|error| in_document(&text.document.key, error))
     }
 
     /// The document of a group that has its attributes in it.
@@ -261,10 +206,11 @@ impl View {
     }
 
     /// Whether a group has consolidated metadata of its own.
-    fn holds_consolidated(&self, path: &Prefix, place: &Place) -> Result<bool, Error> {
+    fn holds_consolidated(&self, place: &Place) -> Result<bool, Error> {
         match &place.node {
             Node::Group(group) if group.format == ZarrFormat::V2 => {
-                let key = path.key(DocumentName::ZMetadata.as_str().as_bytes())?;
+                let name = DocumentName::ZMetadata.as_str();
+                let key = place.path.key(name.as_bytes())?;
                 Ok(self.stat(&key)?.is_some())
             }
             Node::Group(group) if group.format == ZarrFormat::V3 => {
@@ -273,12 +219,5 @@ impl View {
             }
             _ => Ok(false),
         }
-    }
-}
-
-fn in_directory(path: &Prefix, error: FormatError) -> Error {
-    Error::Metadata {
-        key: path.to_string(),
-        error,
     }
 }

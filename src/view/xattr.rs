@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::View;
-use super::attributes::array_in;
 use super::options::ViewKind;
 use super::shown::ShownArray;
 use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
@@ -19,7 +18,7 @@ impl View {
     pub fn extended_attributes(&self, id: VnodeId) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         match self.vnode(id)? {
             Vnode::Prefix { view, path } => {
-                let Some(array) = array_in(self.shown(view, &path)?) else {
+                let Some(array) = self.shown(view, &path)?.into_array() else {
                     return Ok(Vec::new());
                 };
                 // Users who may list a directory are told these names, whether or not they may read its document.
@@ -30,7 +29,7 @@ impl View {
                 path,
                 kind: PlainKind::Array(..) | PlainKind::Sidecar,
             }) => {
-                let array = array_in(self.shown(ViewKind::Arrays, &path)?);
+                let array = self.shown(ViewKind::Arrays, &path)?.into_array();
                 Ok(array.map(|array| of_array(&array)).unwrap_or_default())
             }
             Vnode::Chunk(place) => {

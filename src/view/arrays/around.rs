@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::options::ViewKind;
+use super::super::place::Place;
 use super::super::rights::is_closed;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{ArrayNode, GroupNode, Node, TreePlace};
+use crate::hierarchy::{ArrayNode, Node};
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::metadata::{Attributes, DocumentName};
 use crate::plain::{Axis, axes};
@@ -136,15 +137,16 @@ impl View {
         }
         let place = self.place(ViewKind::Arrays, path)?;
         let mut own = Inputs::default();
-        let attributes = self.attributes_key(path, &place)?;
-        for key in documents_of_group(path, &place.node, &place.keys)? {
-            let is_read = attributes.as_ref() == Some(&key) || is_document(&place.node, &key);
-            match self.object_meta(&key)?.filter(|_| is_read) {
-                Some(meta) => own.add_document(self.loader.sources(), &key, &meta)?,
-                None => own.add_object(&key, self.object_meta(&key)?.as_ref()),
+        let attributes = self.attributes_key(&place)?;
+        for key in documents_of_group(&place)? {
+            let is_own = place.group_document().is_some_and(|own| own.key == key);
+            let is_read = attributes.as_ref() == Some(&key) || is_own;
+            match self.object_meta(&key)? {
+                Some(meta) if is_read => own.add_document(self.loader.sources(), &key, &meta)?,
+                meta => own.add_object(&key, meta.as_ref()),
             }
         }
-        let text = match self.group_attributes(path, &place) {
+        let text = match self.group_attributes(&place) {
             Ok(text) => text.unwrap_or_default(),
             Err(Error::Metadata { key, error }) => {
                 self.say_once(&(path, "attributes"), || {
@@ -192,28 +194,17 @@ impl View {
     }
 }
 
-/// Whether the document of the group `node` is the one at `key`.
-fn is_document(node: &Node, key: &Key) -> bool {
-    matches!(node, Node::Group(GroupNode { document: Some(document), .. }) if document.key == *key)
-}
-
-/// The documents that say something of the group at `path`, or would if they were there.
-fn documents_of_group(path: &Prefix, node: &Node, keys: &TreePlace) -> Result<Vec<Key>, Error> {
-    if let TreePlace::Draft(draft) = keys {
+/// The documents that say something of a group, or would if they were there.
+fn documents_of_group(place: &Place) -> Result<Vec<Key>, Error> {
+    if let Some(draft) = place.draft() {
         return Ok(vec![draft.group_document()?]);
     }
     let mut documents = Vec::new();
     for name in [DocumentName::ZarrJson, DocumentName::ZAttrs] {
-        documents.push(path.key(name.as_str().as_bytes())?);
+        documents.push(place.path.key(name.as_str().as_bytes())?);
     }
-    if let Node::Group(GroupNode {
-        document: Some(document),
-        ..
-    }) = node
-        && !documents.contains(&document.key)
-    {
-        documents.push(document.key.clone());
-    }
+    let own = place.group_document().map(|document| document.key.clone());
+    documents.extend(own.filter(|key| !documents.contains(key)));
     Ok(documents)
 }
 

@@ -14,7 +14,7 @@ use crate::hierarchy::{ArrayNode, Documents, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
 use crate::plain::{Array, Axis, FileFormat};
-use crate::store::{Key, Prefix};
+use crate::store::Prefix;
 
 /// Attributes whose JSON is longer are not kept at hand.
 const KEPT_BYTES: u64 = 4 << 10;
@@ -170,7 +170,7 @@ impl View {
                 return Ok(Some(known));
             }
         }
-        let array = match self.shown_at(ViewKind::Arrays, path, &place)? {
+        let array = match self.shown_at(&place)? {
             Shown::Array(array) => array,
             Shown::Plain | Shown::Unusable(_) => return Ok(None),
         };
@@ -354,13 +354,6 @@ impl View {
         if lock(&self.arrays.said).put(subject, ()).is_none() {
             log::warn!("{}", message());
         }
-    }
-}
-
-pub(super) fn in_document(key: &Key, error: FormatError) -> Error {
-    Error::Metadata {
-        key: key.to_string(),
-        error,
     }
 }
 

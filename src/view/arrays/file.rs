@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use super::super::View;
 use super::super::attributes::hash;
+use super::super::documents::in_document;
 use super::super::shown::ShownArray;
 use super::super::vnode::{Attributes, PlainKind, PlainName, VnodeKind};
-use super::facts::{ArrayFacts, in_document};
+use super::facts::ArrayFacts;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};

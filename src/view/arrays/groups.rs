@@ -1,21 +1,22 @@
 //! Files of whole groups: the arrays in a group, and for some formats the groups in it too.
 
 use super::super::View;
+use super::super::documents::in_document;
 use super::super::folder::Folder;
 use super::super::options::ViewKind;
 use super::super::rights::{is_closed, more_private, not_given};
-use super::facts::{ArrayFacts, in_document};
+use super::facts::ArrayFacts;
 use super::file::{Parts, Source, is_refusal};
 use super::inputs::Inputs;
 use super::lock;
 use super::names::Kind;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
-use crate::hierarchy::{GroupNode, Node};
+use crate::hierarchy::Node;
 use crate::metadata::Attributes;
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{FileFormat, Group, Omitted, Options, group_file};
-use crate::store::{Access, Cursor, Detail, ObjectMeta, Prefix};
+use crate::store::{Access, ObjectMeta, Prefix};
 
 /// Nodes in one file at most; also directories that are looked through for them.
 const MOST_NODES: usize = 10_000;
@@ -119,9 +120,9 @@ impl View {
 
     /// The documents that the file of a group is made from but for the children, and its attributes.
     fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
-        let facts = self.group_facts(&folder.path)?;
+        let facts = self.group_facts(&folder.place.path)?;
         let mut own = facts.inputs.clone();
-        own.add_names(self.loader.sources(), &listed(folder)?)?;
+        own.add_names(self.loader.sources(), &folder.place.listed()?)?;
         Ok((own, facts.attributes.clone()))
     }
 
@@ -154,12 +155,9 @@ impl View {
     /// The attributes of the document of a group, or of its directory where it has none.
     fn group_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         let place = self.place(ViewKind::Arrays, path)?;
-        match &place.node {
-            Node::Array(node) => Ok(Some(node.document.meta)),
-            Node::Group(GroupNode {
-                document: Some(document),
-                ..
-            }) => self.object_meta(&document.key),
+        match (&place.node, place.group_document()) {
+            (Node::Array(node), _) => Ok(Some(node.document.meta)),
+            (_, Some(document)) => self.object_meta(&document.key),
             // A directory may be searched; a file is only read.
             _ => self.directory_meta(ViewKind::Arrays, path),
         }
@@ -216,24 +214,18 @@ impl Gathering<'_> {
 
     fn children(&mut self, folder: &Folder, depth: usize, group: &mut Group) -> Result<(), Error> {
         let view = self.view;
-        let listed = listed(folder)?;
+        let listed = folder.place.listed()?;
         self.inputs
             .add_directory(&listed, view.stat_prefix(&listed)?.as_ref());
-        let mut children = Vec::new();
-        let store = view.loader.sources().store();
-        if let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? {
-            while let Some(entry) = listing.next_entry()? {
-                children.extend(view.node_listed(folder, &entry)?);
-                if self.n_nodes + children.len() > MOST_NODES {
-                    self.n_nodes += children.len();
-                    return Ok(());
-                }
-            }
+        let mut children = view.nodes_in(folder, MOST_NODES.saturating_sub(self.n_nodes))?;
+        if self.n_nodes + children.len() > MOST_NODES {
+            self.n_nodes += children.len();
+            return Ok(());
         }
         children.sort_unstable();
         for (name, child) in children {
             self.n_nodes += 1;
-            self.deadline.check(|| folder.path.to_string())?;
+            self.deadline.check(|| folder.place.path.to_string())?;
             self.make_room(NODE_BYTES)?;
             if self.n_nodes > MOST_NODES || self.memory > view.most_gathered() {
                 break;
@@ -336,12 +328,13 @@ impl Gathering<'_> {
 
     /// The document of what cannot be shown may become another.
     fn document(&mut self, path: &Prefix) -> Result<(), Error> {
-        let document = match self.view.place(ViewKind::Arrays, path)?.node {
-            Node::Array(node) => node.document.clone(),
-            Node::Broken(broken) => broken.document.clone(),
-            Node::Group(_) | Node::Implicit => return Ok(()),
-        };
-        self.inputs.add_object(&document.key, Some(&document.meta));
+        let place = self.view.place(ViewKind::Arrays, path)?;
+        if let Some(document) = place
+            .document()
+            .filter(|_| place.group_document().is_none())
+        {
+            self.inputs.add_object(&document.key, Some(&document.meta));
+        }
         Ok(())
     }
 
@@ -388,12 +381,4 @@ impl Gathering<'_> {
             Err(error) => Err(in_document(&facts.array.node.document.key, error)),
         }
     }
-}
-
-/// The directory of the store that has the names of the children of `folder`.
-fn listed(folder: &Folder) -> Result<Prefix, Error> {
-    Ok(match folder.draft() {
-        Some(draft) => draft.children()?,
-        None => folder.path.clone(),
-    })
 }

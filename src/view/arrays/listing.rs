@@ -4,23 +4,22 @@ use std::collections::VecDeque;
 
 use super::super::View;
 use super::super::folder::Folder;
-use super::super::listing::{Item, attributes_if};
+use super::super::listing::{Item, NameStream, Position, Segment, attributes_if};
 use super::super::options::ViewKind;
 use super::super::vnode::Vnode;
 use super::names::Kind;
 use crate::error::Error;
-use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, Prefix};
+use crate::store::{Cursor, Detail, ListEntry, Prefix};
 
 /// The nodes of a group, each as its files or its directory.
 pub(in crate::view) struct PlainNames {
     folder: Folder,
-    /// Before the name of the store that comes next, or whose files are left,
-    cursor: Cursor,
+    /// Of the store, from before the name that comes next, or whose files are left,
+    names: NameStream,
     /// of which so many were given.
     given: u64,
     after: Cursor,
     left: VecDeque<(Vec<u8>, Vnode)>,
-    listing: Option<Box<dyn Listing>>,
 }
 
 impl View {
@@ -30,9 +29,9 @@ impl View {
         &self,
         folder: &Folder,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let mut files = self.group_files(&folder.path)?;
+        let mut files = self.group_files(&folder.place.path)?;
         if !folder.has_children() {
-            files.extend(self.files_of(&folder.path)?);
+            files.extend(self.files_of(&folder.place.path)?);
         }
         Ok(files)
     }
@@ -52,62 +51,32 @@ impl View {
     }
 }
 
-impl PlainNames {
-    pub(in crate::view) fn new(folder: Folder) -> PlainNames {
-        PlainNames {
-            folder,
-            cursor: Cursor::START,
-            given: 0,
-            after: Cursor::START,
-            left: VecDeque::new(),
-            listing: None,
+impl Segment for PlainNames {
+    fn position(&self) -> Position {
+        Position {
+            cursor: self.names.cursor.clone(),
+            next: self.given,
+            ..Position::START
         }
     }
 
-    /// Where the next item is: after a name of the store, and so many items of the one that
-    /// follows.
-    pub(in crate::view) fn position(&self) -> (Cursor, u64) {
-        (self.cursor.clone(), self.given)
-    }
-
-    pub(in crate::view) fn seek(&mut self, (cursor, given): (Cursor, u64)) {
-        self.cursor = cursor.clone();
-        self.given = given;
-        self.after = cursor;
+    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+        self.after = position.cursor.clone();
+        self.names.seek(position.cursor);
+        self.given = position.next;
         self.left.clear();
-        self.listing = None;
+        Ok(())
     }
 
-    pub(in crate::view) fn next(
-        &mut self,
-        view: &View,
-        detail: Detail,
-    ) -> Result<Option<Item>, Error> {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
         loop {
             if let Some((name, vnode)) = self.left.pop_front() {
                 self.given += 1;
-                if self.left.is_empty() {
-                    self.cursor = self.after.clone();
-                    self.given = 0;
-                }
+                self.pass_name();
                 let attributes = attributes_if(view, &vnode, detail);
                 return Ok(Some((name, vnode, attributes)));
             }
-            if self.listing.is_none() {
-                let listed = match self.folder.draft() {
-                    Some(draft) => draft.children()?,
-                    None => self.folder.path.clone(),
-                };
-                let store = view.loader.sources().store();
-                let Some(listing) = store.list(&listed, self.cursor.clone(), Detail::Names)? else {
-                    return Ok(None);
-                };
-                self.listing = Some(listing);
-            }
-            let Some(listing) = self.listing.as_mut() else {
-                return Ok(None);
-            };
-            let Some(entry) = listing.next_entry()? else {
+            let Some(entry) = self.names.next(view, Detail::Names)? else {
                 return Ok(None);
             };
             self.after = entry.cursor.clone();
@@ -115,10 +84,27 @@ impl PlainNames {
             // Those that were given before the position that was gone back to.
             let skipped = usize::try_from(self.given).unwrap_or(usize::MAX);
             self.left = items.into_iter().skip(skipped).collect();
-            if self.left.is_empty() {
-                self.cursor = self.after.clone();
-                self.given = 0;
-            }
+            self.pass_name();
+        }
+    }
+}
+
+impl PlainNames {
+    pub(in crate::view) fn new(folder: Folder) -> Result<PlainNames, Error> {
+        Ok(PlainNames {
+            names: NameStream::new(folder.place.listed()?),
+            folder,
+            given: 0,
+            after: Cursor::START,
+            left: VecDeque::new(),
+        })
+    }
+
+    /// Goes behind the name of the store of which nothing is left.
+    fn pass_name(&mut self) {
+        if self.left.is_empty() {
+            self.names.cursor = self.after.clone();
+            self.given = 0;
         }
     }
 
@@ -142,23 +128,5 @@ impl PlainNames {
                 Vec::new()
             }),
         })
-    }
-}
-
-impl View {
-    /// Name and path of the node that a listed name of the store is; `None` when it is none.
-    pub(super) fn node_listed(
-        &self,
-        folder: &Folder,
-        entry: &ListEntry,
-    ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
-        if folder.draft().is_some() {
-            return self.listed_child(folder, entry);
-        }
-        if entry.kind != EntryKind::Prefix || self.is_hidden_by_control(&folder.path, &entry.name) {
-            return Ok(None);
-        }
-        let path = folder.path.key(&entry.name)?.to_prefix();
-        Ok(Some((entry.name.clone(), path)))
     }
 }

@@ -46,7 +46,7 @@ impl View {
         let view = ViewKind::Arrays;
         let place = self.place(view, path)?;
         Ok(match &place.node {
-            Node::Array(_) => match self.shown_at(view, path, &place)? {
+            Node::Array(_) => match self.shown_at(&place)? {
                 Shown::Array(_) => Kind::Array,
                 Shown::Plain | Shown::Unusable(_) => Kind::Unusable,
             },
@@ -295,7 +295,7 @@ impl View {
             return Ok(None);
         }
         let folder = self.folder(ViewKind::Arrays, path)?;
-        match folder.draft() {
+        match folder.place.draft() {
             Some(_) => self.draft_child(&folder, name),
             None if folder.has_children() => Ok(Some(key.to_prefix())),
             None => Ok(None),

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::super::View;
+use super::super::documents::in_document;
 use super::super::vnode::PlainName;
-use super::facts::{ArrayFacts, in_document};
+use super::facts::ArrayFacts;
 use super::file::Parts;
 use super::lock;
 use crate::budget::Holding;
