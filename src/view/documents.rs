@@ -182,24 +182,20 @@ impl View {
         let mut failed = None;
         let mut edit = |path: &str, entry: &[u8]| {
             match self.edit_entry(view, document, (path, entry), format) {
-                Ok(edit) => edit,
+                Ok(edit) => return edit,
+                // Without its entry the array is absent from the copy: an error to a reader,
+                // where a wrong entry would be wrong values.
                 Err(Error::Metadata { key, error }) => {
-                    // Without its entry the array is absent from the copy: an error to a reader,
-                    // where a wrong entry would be wrong values.
                     log::debug!("{group}: the copy of {key} is left out: {error}");
-                    EntryEdit::Remove
                 }
                 Err(Error::Store(error)) if is_closed(&error) => {
                     self.say_once(&(&group, path, "copy"), || {
                         format!("{}: the copy of {path} is left out: {error}", document.key)
                     });
-                    EntryEdit::Remove
                 }
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    EntryEdit::Remove
-                }
+                Err(error) => failed = failed.take().or(Some(error)),
             }
+            EntryEdit::Remove
         };
         let edited = match format {
             ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),

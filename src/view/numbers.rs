@@ -37,10 +37,8 @@ pub(super) struct Numbers {
     ranges: RwLock<Ranges>,
 }
 
-#[derive(Debug, Default)]
-struct Interned {
-    vnodes: HashMap<u64, (Vnode, u64)>,
-}
+/// Vnodes by their numbers, and how often the kernel refers to each.
+type Interned = HashMap<u64, (Vnode, u64)>;
 
 #[derive(Debug)]
 struct Ranges {
@@ -89,10 +87,7 @@ impl Numbers {
             return;
         }
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
-        if known(&ranges) {
-            return;
-        }
-        if ranges.of_array(view, identity).count() >= MOST_RANGES {
+        if known(&ranges) || ranges.of_array(view, identity).count() >= MOST_RANGES {
             return;
         }
         let room = FIRST_INTERNED - ranges.next;
@@ -150,11 +145,7 @@ impl Numbers {
     fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
         let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
         // Another vnode with the same hash holds the number: the next one is free or ours.
-        while interned
-            .vnodes
-            .get(&number)
-            .is_some_and(|(held, _)| held != vnode)
-        {
+        while interned.get(&number).is_some_and(|(held, _)| held != vnode) {
             number = FIRST_INTERNED | ((number + 1) & (FIRST_INTERNED - 1));
         }
         VnodeId(number)
@@ -170,21 +161,18 @@ impl Numbers {
         }
         let mut interned = self.lock();
         let id = self.interned_number(vnode, &interned);
-        interned
-            .vnodes
-            .entry(id.0)
-            .or_insert_with(|| (vnode.clone(), 0))
-            .1 += 1;
+        let (_, references) = interned.entry(id.0).or_insert_with(|| (vnode.clone(), 0));
+        *references += 1;
         id
     }
 
     /// Lets go of `times` references.
     pub(super) fn forget(&self, id: VnodeId, times: u64) {
         let mut interned = self.lock();
-        if let Some((_, references)) = interned.vnodes.get_mut(&id.0) {
+        if let Some((_, references)) = interned.get_mut(&id.0) {
             *references = references.saturating_sub(times);
             if *references == 0 {
-                interned.vnodes.remove(&id.0);
+                interned.remove(&id.0);
             }
         }
     }
@@ -192,11 +180,7 @@ impl Numbers {
     /// The vnode of `id`; `None` when it is not known (any more).
     pub(super) fn vnode(&self, id: VnodeId) -> Option<Vnode> {
         if id.0 >= FIRST_INTERNED {
-            return self
-                .lock()
-                .vnodes
-                .get(&id.0)
-                .map(|(vnode, _)| vnode.clone());
+            return self.lock().get(&id.0).map(|(vnode, _)| vnode.clone());
         }
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (base, range) = ranges.by_base.range(..=id.0).next_back()?;
@@ -205,7 +189,7 @@ impl Numbers {
 
     /// Vnodes kept for the kernel.
     pub(super) fn n_interned(&self) -> usize {
-        self.lock().vnodes.len()
+        self.lock().len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Interned> {

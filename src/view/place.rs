@@ -135,21 +135,20 @@ impl Place {
         let Some(target) = self.foreign else {
             return false;
         };
-        let (source, own) = match &self.node {
+        let document = DocumentName::of(name);
+        let is_of = |format| document.is_some_and(|name| format_of(name) == format);
+        let is_own = match &self.node {
             Node::Array(array) => {
-                let own = [Some(&array.document.key), array.attributes.as_ref()];
-                (array.metadata.zarr_format, own)
+                let attributes = array.attributes.as_ref();
+                is_of(array.metadata.zarr_format)
+                    || array.document.key.name() == name
+                    || attributes.is_some_and(|key| key.name() == name)
             }
-            Node::Group(group) => (group.format, [None, None]),
-            Node::Broken(_) => (target.zarr_format(), [None, None]),
-            Node::Implicit => {
-                let written = DocumentName::of(name).map(|name| self.written().contains(&name));
-                return written.unwrap_or(false);
-            }
+            Node::Group(group) => is_of(group.format),
+            Node::Broken(_) => false,
+            Node::Implicit => return document.is_some_and(|name| self.written().contains(&name)),
         };
-        let format = DocumentName::of(name).map(format_of);
-        own.into_iter().flatten().any(|key| key.name() == name)
-            || format.is_some_and(|format| format == source || format == target.zarr_format())
+        is_own || is_of(target.zarr_format())
     }
 }
 
