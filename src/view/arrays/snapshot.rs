@@ -162,14 +162,9 @@ impl Snapshot {
         self.handles.load(Ordering::Acquire) > 0
     }
 
-    /// Whether it is of `file`, and not of what the same name was before or after.
-    pub(super) fn is_of(&self, file: &PlainFile) -> bool {
-        self.inputs.fingerprint() == file.inputs.fingerprint()
-    }
-
-    /// Whether it is for these users.
-    pub(super) fn is_for(&self, audience: Audience) -> bool {
-        self.audience == audience
+    /// Whether it is of `file`, for these users, and not of what the same name was before or after.
+    pub(super) fn is_of(&self, file: &PlainFile, audience: Audience) -> bool {
+        self.inputs.fingerprint() == file.inputs.fingerprint() && self.audience == audience
     }
 
     /// Whether all that the kernel holds of the file was read from this snapshot.

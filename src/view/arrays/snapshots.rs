@@ -74,18 +74,13 @@ impl View {
         loop {
             let known = lock(&self.arrays.snapshots).get(name);
             let is_good = match &known {
-                Some(known) => known.is_of(file) && known.is_for(audience) && known.moves_to_now(),
+                Some(known) => known.is_of(file, audience) && known.moves_to_now(),
                 None => false,
             };
             // Decided and counted in one go: whoever comes in between sees that it is open.
             let mut snapshots = lock(&self.arrays.snapshots);
             let newest = snapshots.get(name);
-            let is_newest = match (&known, &newest) {
-                (Some(known), Some(newest)) => Arc::ptr_eq(known, newest),
-                (None, None) => true,
-                _ => false,
-            };
-            if !is_newest {
+            if newest.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
                 continue;
             }
             if let Some(known) = known.as_ref().filter(|_| is_good) {
