@@ -74,6 +74,13 @@ pub(super) struct PlainName {
 }
 
 impl PlainName {
+    pub(super) fn new(path: &Prefix, kind: PlainKind) -> PlainName {
+        PlainName {
+            path: path.clone(),
+            kind,
+        }
+    }
+
     /// Whether it must be decoded to know its size.
     pub(super) fn decodes_to_measure(&self) -> bool {
         matches!(self.kind, PlainKind::Array(FileFormat::Jsonl, _))

@@ -11,13 +11,12 @@ use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::{ArrayNode, Node};
-use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::metadata::{Attributes, DocumentName};
 use crate::plain::{Axis, axes};
 use crate::store::{Access, Key, Prefix};
 
 /// Attributes of groups whose JSON is longer are not kept at hand.
-const KEPT_GROUP_BYTES: usize = 64 << 10;
+const KEPT_GROUP_BYTES: u64 = 64 << 10;
 /// Groups around an array that are asked for multiscales, from the nearest on.
 const MOST_ANCESTORS: usize = 8;
 
@@ -115,12 +114,12 @@ impl View {
             }
         }
         let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
-        let ancestors: Vec<(&str, &Attributes)> = ancestors
-            .iter()
+        let ancestors = ancestors.iter();
+        let ancestors: Vec<_> = ancestors
             .map(|(path, group)| (path.as_str(), &group.attributes))
             .collect();
-        let coordinates: Vec<(&str, &Attributes)> = coordinates
-            .iter()
+        let coordinates = coordinates.iter();
+        let coordinates: Vec<_> = coordinates
             .map(|(name, attributes)| (name.as_str(), attributes))
             .collect();
         Ok(axes(dimension_names, &ancestors, &coordinates))
@@ -160,29 +159,21 @@ impl View {
             self.hierarchy.forget(path);
             return Err(Error::Stale);
         }
-        let bytes = text.len() as u64;
+        let read = self.read_attributes(&text, Holding::SOURCE.and_one())?;
+        let bytes = read.bytes;
         let is_long = bytes > self.most_tree_bytes();
-        let tree = if is_long { 0 } else { bytes };
-        let holding = Holding::SOURCE.and_one().to_hold("attributes");
-        let memory = tree.saturating_mul(MEMORY_PER_BYTE);
-        let _reservation = self.loader.cache().reserve(memory, holding)?;
-        let attributes = if text.is_empty() {
-            Ok(Attributes::default())
-        } else if is_long {
+        if is_long {
             self.say_once(&(path, "long attributes"), || {
                 format!("{path}: attributes of {bytes} bytes: long ones are left out of the files of groups (see --cache-size)")
             });
-            Attributes::parse_short(&text)
-        } else {
-            Attributes::parse(&text)
-        };
-        let attributes = attributes.unwrap_or_else(|error| {
+        }
+        let attributes = read.attributes.unwrap_or_else(|error| {
             self.say_once(&(path, "attributes"), || {
                 format!("{path}: attributes: {error}; they are left out")
             });
             Attributes::default()
         });
-        let is_kept = (is_long || text.len() <= KEPT_GROUP_BYTES) && own.checked().is_some();
+        let is_kept = (is_long || bytes <= KEPT_GROUP_BYTES) && own.checked().is_some();
         let facts = Arc::new(GroupFacts {
             attributes,
             inputs: own,

@@ -42,16 +42,6 @@ pub(super) struct ReadAttributes {
     reserved: Option<Reservation>,
 }
 
-impl ReadAttributes {
-    fn refused(error: FormatError) -> ReadAttributes {
-        ReadAttributes {
-            attributes: Err(error),
-            bytes: 0,
-            reserved: None,
-        }
-    }
-}
-
 /// An array and what its documents say.
 #[derive(Debug)]
 pub(in crate::view) struct ArrayFacts {
@@ -196,7 +186,14 @@ impl View {
         array: Arc<ShownArray>,
     ) -> Result<ArrayFacts, Error> {
         let mut inputs = Inputs::default();
-        let read = self.array_attributes(node, &mut inputs)?;
+        let read = match self.attributes_text(node, &mut inputs)? {
+            Ok((text, _held)) => self.read_attributes(&text, HOLDING_DOCUMENTS)?,
+            Err(error) => ReadAttributes {
+                attributes: Err(error),
+                bytes: 0,
+                reserved: None,
+            },
+        };
         let (attributes, attributes_error) = match read.attributes {
             Ok(attributes) => (attributes, None),
             Err(error) => {
@@ -286,36 +283,27 @@ impl View {
         }))
     }
 
-    /// The attributes of an array.
-    fn array_attributes(
+    /// The attributes of which `text` is the JSON; none where it is empty. `holding` is what the caller
+    /// holds of the budget.
+    pub(super) fn read_attributes(
         &self,
-        node: &ArrayNode,
-        inputs: &mut Inputs,
+        text: &[u8],
+        holding: Holding,
     ) -> Result<ReadAttributes, Error> {
-        let (text, _held) = match self.attributes_text(node, inputs)? {
-            Ok(found) => found,
-            Err(error) => return Ok(ReadAttributes::refused(error)),
-        };
-        if text.is_empty() {
-            return Ok(ReadAttributes {
-                attributes: Ok(Attributes::default()),
-                bytes: 0,
-                reserved: None,
-            });
-        }
         let bytes = text.len() as u64;
-        if bytes > self.most_tree_bytes() {
-            return Ok(ReadAttributes {
-                attributes: Attributes::parse_short(&text),
-                bytes,
-                reserved: None,
-            });
-        }
-        let memory = bytes.saturating_mul(MEMORY_PER_BYTE);
-        let holding = HOLDING_DOCUMENTS.to_hold("attributes");
-        let reserved = Some(self.loader.cache().reserve(memory, holding)?);
+        let mut reserved = None;
+        let attributes = if text.is_empty() {
+            Ok(Attributes::default())
+        } else if bytes > self.most_tree_bytes() {
+            Attributes::parse_short(text)
+        } else {
+            let memory = bytes.saturating_mul(MEMORY_PER_BYTE);
+            let holding = holding.to_hold("attributes");
+            reserved = Some(self.loader.cache().reserve(memory, holding)?);
+            Attributes::parse(text)
+        };
         Ok(ReadAttributes {
-            attributes: Attributes::parse(&text),
+            attributes,
             bytes,
             reserved,
         })

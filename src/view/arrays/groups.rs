@@ -70,35 +70,25 @@ impl View {
             deadline: self.loader.deadline(),
         };
         let mut group = gathering.root(path)?;
-        let name = || path.to_string();
-        if gathering.n_nodes > MOST_NODES {
-            return Err(Error::Metadata {
-                key: name(),
-                error: FormatError::TooLarge {
-                    what: "the number of nodes in one file",
-                    found: "more".to_owned(),
-                    limit: MOST_NODES as u64,
-                },
-            });
-        }
         let most = self.most_gathered();
-        if gathering.memory > most {
-            return Err(Error::Metadata {
-                key: name(),
-                error: FormatError::TooLarge {
-                    what: "the memory that all nodes of one file take (see --cache-size)",
-                    found: "more".to_owned(),
-                    limit: most,
-                },
-            });
+        let beyond = if gathering.n_nodes > MOST_NODES {
+            Some(("the number of nodes in one file", MOST_NODES as u64))
+        } else if gathering.memory > most {
+            let what = "the memory that all nodes of one file take (see --cache-size)";
+            Some((what, most))
+        } else {
+            None
+        };
+        if let Some((what, limit)) = beyond {
+            return Err(in_document(path, more_than(what, limit)));
         }
         if gathering.sources.is_empty() {
             self.say_omitted(path, format, &group.omitted);
             return Ok(None);
         }
-        group.name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
+        group.name = self.text_name_of(path);
         let file = group_file(format, &group, &self.group_options())
-            .map_err(|error| Error::Metadata { key: name(), error })?;
+            .map_err(|error| in_document(path, error))?;
         self.say_omitted(path, format, &file.omitted);
         Ok(Some(Parts {
             layout: file.layout,
@@ -179,8 +169,10 @@ impl Gathering<'_> {
         } else {
             // The root is an array, and nothing is held against it.
             self.shown = self.shown.with_mode(0);
-            let name = String::from_utf8_lossy(&view.name_of(path)).into_owned();
-            self.array(path, &name, &mut group)?;
+            let name = view.text_name_of(path);
+            let reason = self.array(path, &name, &mut group)?;
+            let omitted = reason.map(|reason| Omitted { name, reason });
+            group.omitted.extend(omitted);
         }
         Ok(group)
     }
@@ -238,30 +230,20 @@ impl Gathering<'_> {
                 });
                 continue;
             };
-            self.child_or_reason(&child, name, depth, group)?;
+            let n_sources = self.sources.len();
+            let reason = match self.child(&child, &name, depth, group) {
+                // What the store does not give is left out.
+                Err(Error::Store(error)) if is_closed(&error) => {
+                    self.sources.truncate(n_sources);
+                    self.inputs.see_way(view.loader.sources(), &child)?;
+                    Some(not_given(&error))
+                }
+                reason => reason?,
+            };
+            let omitted = reason.map(|reason| Omitted { name, reason });
+            group.omitted.extend(omitted);
         }
         Ok(())
-    }
-
-    /// As [`Gathering::child`]. What the store does not give is left out.
-    fn child_or_reason(
-        &mut self,
-        path: &Prefix,
-        name: String,
-        depth: usize,
-        group: &mut Group,
-    ) -> Result<(), Error> {
-        let n_sources = self.sources.len();
-        match self.child(path, &name, depth, group) {
-            Err(Error::Store(error)) if is_closed(&error) => {
-                self.sources.truncate(n_sources);
-                self.inputs.see_way(self.view.loader.sources(), path)?;
-                let reason = not_given(&error);
-                group.omitted.push(Omitted { name, reason });
-                Ok(())
-            }
-            done => done,
-        }
     }
 
     /// Takes `bytes` more, which the budget is asked for a little ahead.
@@ -281,49 +263,42 @@ impl Gathering<'_> {
         Ok(())
     }
 
+    /// Adds the node at `path` to `group`; gives the reason where it is left out.
     fn child(
         &mut self,
         path: &Prefix,
         name: &str,
         depth: usize,
         group: &mut Group,
-    ) -> Result<(), Error> {
-        let mut leave_out = |reason| {
-            let name = name.to_owned();
-            group.omitted.push(Omitted { name, reason });
-            Ok(())
-        };
+    ) -> Result<Option<FormatError>, Error> {
         // Before it is looked at: whatever comes to be in it after that is noticed.
         let directory = self.view.stat_prefix(path)?;
         let kind = self.view.kind_of(path)?;
         if kind != Kind::Array {
             self.inputs.add_directory(path, directory.as_ref());
         }
-        match kind {
-            Kind::Array => self.array(path, name, group),
+        Ok(match kind {
+            Kind::Array => self.array(path, name, group)?,
             Kind::Unusable => {
                 self.document(path)?;
-                leave_out(FormatError::document("metadata", "cannot be decoded"))
+                Some(FormatError::document("metadata", "cannot be decoded"))
             }
-            Kind::Directory if self.format != FileFormat::H5 => Ok(()),
-            Kind::Directory if depth == MOST_DEPTH => leave_out(FormatError::TooLarge {
-                what: "the number of groups within each other",
-                found: "more".to_owned(),
-                limit: MOST_DEPTH as u64,
-            }),
+            Kind::Directory if self.format != FileFormat::H5 => None,
+            Kind::Directory if depth == MOST_DEPTH => Some(more_than(
+                "the number of groups within each other",
+                MOST_DEPTH as u64,
+            )),
             Kind::Directory => match self.group(path, depth + 1)? {
-                Ok(below) if below == Group::default() => Ok(()),
-                Ok(below) => {
-                    group.groups.push(Group {
-                        name: name.to_owned(),
-                        ..below
-                    });
-                    Ok(())
+                Ok(below) if below == Group::default() => None,
+                Ok(mut below) => {
+                    name.clone_into(&mut below.name);
+                    group.groups.push(below);
+                    None
                 }
-                Err(reason) => leave_out(reason),
+                Err(reason) => Some(reason),
             },
-            Kind::Nothing => Ok(()),
-        }
+            Kind::Nothing => None,
+        })
     }
 
     /// The document of what cannot be shown may become another.
@@ -338,47 +313,48 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    fn array(&mut self, path: &Prefix, name: &str, group: &mut Group) -> Result<(), Error> {
+    /// Adds the array at `path` to `group`; gives the reason where it is left out.
+    fn array(
+        &mut self,
+        path: &Prefix,
+        name: &str,
+        group: &mut Group,
+    ) -> Result<Option<FormatError>, Error> {
         let view = self.view;
         if !view.is_chosen(path) {
-            return Ok(());
+            return Ok(None);
         }
         let facts = match view.array_facts(path) {
             Ok(Some(facts)) => facts,
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(None),
             Err(Error::Metadata { error, .. }) => {
                 self.document(path)?;
-                group.omitted.push(Omitted {
-                    name: name.to_owned(),
-                    reason: error,
-                });
-                return Ok(());
+                return Ok(Some(error));
             }
             Err(error) => return Err(error),
         };
         self.make_room(facts.array.node.model_bytes)?;
         self.make_room(facts.tree_bytes.saturating_mul(MEMORY_PER_BYTE / 2))?;
         if !self.may_hold(&facts.inputs) {
-            group.omitted.push(Omitted {
-                name: name.to_owned(),
-                reason: more_private(),
-            });
-            return Ok(());
+            return Ok(Some(more_private()));
         }
         match facts.array(self.sources.len(), name, self.format) {
             Ok(array) => {
                 group.arrays.push(array);
                 self.sources.push(Source::whole(&facts.array));
-                Ok(())
+                Ok(None)
             }
-            Err(error) if is_refusal(&error) => {
-                group.omitted.push(Omitted {
-                    name: name.to_owned(),
-                    reason: error,
-                });
-                Ok(())
-            }
+            Err(error) if is_refusal(&error) => Ok(Some(error)),
             Err(error) => Err(in_document(&facts.array.node.document.key, error)),
         }
+    }
+}
+
+/// Why there is no file, or a part is left out: there is more than `limit` of `what`.
+pub(super) fn more_than(what: &'static str, limit: u64) -> FormatError {
+    FormatError::TooLarge {
+        what,
+        found: "more".to_owned(),
+        limit,
     }
 }

@@ -79,6 +79,11 @@ impl View {
         }
     }
 
+    /// As [`View::name_of`], for formats and messages.
+    pub(super) fn text_name_of(&self, path: &Prefix) -> String {
+        String::from_utf8_lossy(&self.name_of(path)).into_owned()
+    }
+
     /// What comes before the extension in the name of a file of an array.
     pub(super) fn stem_of(&self, path: &Prefix, selection: Option<&Selection>) -> Vec<u8> {
         let mut stem = self.name_of(path);
@@ -113,18 +118,11 @@ impl View {
     /// The files of the group at `path` itself, in its own directory.
     pub(super) fn group_files(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = Vec::new();
-        for &format in &self.options.arrays.files {
-            if format.scope() != Scope::Group {
-                continue;
-            }
-            let kind = PlainKind::Group(format);
-            let name = PlainName {
-                path: path.clone(),
-                kind: kind.clone(),
-            };
+        for format in self.group_formats() {
+            let name = PlainName::new(path, PlainKind::Group(format));
             match self.plain_if_held(&name) {
                 Ok(Some(_)) => {
-                    files.push(self.named(path, format.extension(), plain(path, kind))?);
+                    files.push(self.named(path, format.extension(), Vnode::Plain(name))?);
                 }
                 Ok(None) => {}
                 // The others are there nevertheless.
@@ -136,23 +134,22 @@ impl View {
         Ok(files)
     }
 
+    /// The formats that are asked for and hold groups.
+    pub(super) fn group_formats(&self) -> impl Iterator<Item = FileFormat> {
+        let formats = self.options.arrays.files.iter().copied();
+        formats.filter(|format| format.scope() == Scope::Group)
+    }
+
     /// Whether the array at `path` has a file in `format`. Strings are not decoded for that.
     fn has_file(&self, path: &Prefix, format: FileFormat) -> Result<bool, Error> {
+        let name = PlainName::new(path, PlainKind::Array(format, None));
         match format.scope() {
             Scope::Group => Ok(false),
             Scope::Array if format == FileFormat::Jsonl => {
-                let name = PlainName {
-                    path: path.clone(),
-                    kind: PlainKind::Array(format, None),
-                };
                 let facts = self.array_facts(path)?;
                 Ok(facts.is_some_and(|facts| is_text(&facts)) && !self.is_left_out(&name))
             }
-            Scope::Array => {
-                let kind = PlainKind::Array(format, None);
-                let path = path.clone();
-                Ok(self.plain_if_held(&PlainName { path, kind })?.is_some())
-            }
+            Scope::Array => Ok(self.plain_if_held(&name)?.is_some()),
         }
     }
 
@@ -317,10 +314,7 @@ impl View {
 }
 
 fn plain(path: &Prefix, kind: PlainKind) -> Vnode {
-    Vnode::Plain(PlainName {
-        path: path.clone(),
-        kind,
-    })
+    Vnode::Plain(PlainName::new(path, kind))
 }
 
 fn note(path: &Prefix) -> Vnode {

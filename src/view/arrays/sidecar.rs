@@ -34,8 +34,7 @@ impl View {
         let Some(facts) = self.array_facts(path)? else {
             return Ok(None);
         };
-        let name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
-        let mut array = facts.described(0, &name);
+        let mut array = facts.described(0, &self.text_name_of(path));
         let (mut files, mut left_out) = (Vec::new(), Vec::new());
         for (format, outcome) in self.outcomes_of(path, &facts)? {
             let format = format.name().to_owned();
@@ -96,18 +95,11 @@ impl View {
     /// [`Error`] when it cannot be read.
     pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
         let mut outcomes = Vec::new();
-        for &format in &self.options.arrays.files {
-            if format.scope() != Scope::Group {
-                continue;
-            }
-            let name = PlainName {
-                path: path.clone(),
-                kind: PlainKind::Group(format),
-            };
+        for format in self.group_formats() {
+            let name = PlainName::new(path, PlainKind::Group(format));
             match self.plain_file(&name) {
                 Ok(Some(file)) => {
-                    let (name, _) = self.named(path, format.extension(), Vnode::Plain(name))?;
-                    let name = String::from_utf8_lossy(&name).into_owned();
+                    let name = self.text_name(path, format, name)?;
                     outcomes.push((format, Ok((name, file.omitted.clone()))));
                 }
                 Ok(None) => {}
@@ -131,10 +123,7 @@ impl View {
                 outcomes.push((format, self.outcome_in_group(path, format, facts)?));
                 continue;
             }
-            let name = PlainName {
-                path: path.clone(),
-                kind: PlainKind::Array(format, None),
-            };
+            let name = PlainName::new(path, PlainKind::Array(format, None));
             // Strings are not decoded to know that they can be held.
             let is_held = if format == FileFormat::Jsonl && is_text(facts) {
                 Ok(true)
@@ -143,8 +132,7 @@ impl View {
             };
             match is_held {
                 Ok(true) => {
-                    let (name, _) = self.named(path, format.extension(), Vnode::Plain(name))?;
-                    let name = String::from_utf8_lossy(&name).into_owned();
+                    let name = self.text_name(path, format, name)?;
                     outcomes.push((format, Outcome::File(name)));
                 }
                 Ok(false) => {}
@@ -168,32 +156,35 @@ impl View {
         if !self.is_held_by(&group, facts)? {
             return Ok(Outcome::LeftOut(more_private()));
         }
-        let name = String::from_utf8_lossy(&self.name_of(path)).into_owned();
-        let array = match facts.array(0, &name, format) {
-            Ok(array) => array,
-            Err(error) => return Ok(Outcome::LeftOut(error)),
-        };
         // By itself: what the others make of its dimensions is said of the group.
-        let alone = Group {
-            arrays: vec![array],
-            ..Group::default()
-        };
-        let reason = match group_file(format, &alone, &self.group_options()) {
-            Ok(file) => file
-                .omitted
-                .into_iter()
-                .next()
-                .map(|omitted| omitted.reason),
+        let file = facts
+            .array(0, &self.text_name_of(path), format)
+            .and_then(|array| {
+                let alone = Group {
+                    arrays: vec![array],
+                    ..Group::default()
+                };
+                group_file(format, &alone, &self.group_options())
+            });
+        let reason = match file {
+            Ok(file) => file.omitted.into_iter().next().map(|left| left.reason),
             Err(error) => Some(error),
         };
         if let Some(reason) = reason {
             return Ok(Outcome::LeftOut(reason));
         }
-        let vnode = Vnode::Plain(PlainName {
-            path: group.clone(),
-            kind: PlainKind::Group(format),
-        });
-        let (name, _) = self.named(&group, format.extension(), vnode)?;
-        Ok(Outcome::File(String::from_utf8_lossy(&name).into_owned()))
+        let name = PlainName::new(&group, PlainKind::Group(format));
+        self.text_name(&group, format, name).map(Outcome::File)
+    }
+
+    /// The name of a file of the node at `path`, for messages.
+    fn text_name(
+        &self,
+        path: &Prefix,
+        format: FileFormat,
+        name: PlainName,
+    ) -> Result<String, Error> {
+        let (name, _) = self.named(path, format.extension(), Vnode::Plain(name))?;
+        Ok(String::from_utf8_lossy(&name).into_owned())
     }
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::documents::in_document;
+use super::super::odometer::Odometer;
 use super::super::vnode::PlainName;
 use super::facts::ArrayFacts;
 use super::file::Parts;
+use super::groups::more_than;
 use super::lock;
 use crate::budget::Holding;
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
-use crate::grid::{ChunkGrid, Dims, indices_of, product, rank_of};
+use crate::grid::{ChunkGrid, Dims, product, rank_of};
 use crate::load::ChunkedArray;
 use crate::plain::{FileFormat, Layout, Selected, Selection, jsonl};
 use crate::store::Prefix;
@@ -141,25 +143,19 @@ impl Lines {
         kind: jsonl::Kind,
     ) -> Result<(), FormatError> {
         let chunk_shape = reader.layout().shown_grid().chunk_shape();
-        let n = product(chunk_shape).unwrap_or(0);
+        let first = indices.iter().zip(chunk_shape);
+        let first = first.map(|(&index, &chunk)| index.checked_mul(chunk));
+        let places = first.collect::<Option<Dims>>();
+        let places = places.and_then(|first| Odometer::new(first, chunk_shape.into()));
         let mut elements = jsonl::elements(bytes)?;
-        for rank in 0..n {
+        for place in places.into_iter().flatten() {
             let Some(element) = elements.next() else {
                 let problem = "fewer elements than the chunk has";
                 return Err(FormatError::encoded("vlen", problem));
             };
-            let within = indices_of(rank, chunk_shape).unwrap_or_default();
-            let place: Option<Dims> = within
-                .iter()
-                .zip(indices)
-                .zip(chunk_shape)
-                .zip(&selected.start)
-                .map(|(((&within, &index), &chunk), &start)| {
-                    index
-                        .checked_mul(chunk)?
-                        .checked_add(within)?
-                        .checked_sub(start)
-                })
+            let place = place.iter().zip(&selected.start);
+            let place: Option<Dims> = place
+                .map(|(place, &start)| place.checked_sub(start))
                 .collect();
             // What lies outside of the array, or was not selected, has no place.
             if let Some(rank) = place.and_then(|place| rank_of(&place, &selected.shape)) {
@@ -204,49 +200,25 @@ impl Lines {
 }
 
 /// The chunks that a selection touches, in C order.
-fn chunks_of(
-    grid: &ChunkGrid,
-    selected: &Selected,
-) -> Result<impl Iterator<Item = Dims>, FormatError> {
-    let mut first = Dims::new();
-    let mut counts = Dims::new();
-    for ((&start, &length), &chunk) in selected
-        .start
-        .iter()
-        .zip(&selected.shape)
-        .zip(grid.chunk_shape())
-    {
+fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatError> {
+    let (mut first, mut counts) = (Dims::new(), Dims::new());
+    let axes = selected.start.iter().zip(&selected.shape);
+    for ((&start, &length), &chunk) in axes.zip(grid.chunk_shape()) {
         let begin = start / chunk;
         first.push(begin);
-        counts.push((start + length).div_ceil(chunk).saturating_sub(begin));
-        if length == 0 {
-            counts.pop();
-            counts.push(0);
-        }
+        counts.push(match length {
+            0 => 0,
+            length => (start + length).div_ceil(chunk).saturating_sub(begin),
+        });
     }
-    let n = product(&counts)
-        .filter(|&n| n <= MOST_CHUNKS)
-        .ok_or_else(|| FormatError::TooLarge {
-            what: "the number of chunks of a JSON lines file",
-            found: "more".to_owned(),
-            limit: MOST_CHUNKS,
-        })?;
-    Ok((0..n).filter_map(move |rank| {
-        let indices = indices_of(rank, &counts)?;
-        Some(
-            indices
-                .iter()
-                .zip(&first)
-                .map(|(index, first)| index + first)
-                .collect(),
-        )
-    }))
+    let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total() <= MOST_CHUNKS);
+    let what = "the number of chunks of a JSON lines file";
+    chunks.ok_or_else(|| more_than(what, MOST_CHUNKS))
 }
 
 fn too_long(limit: u64) -> FormatError {
-    FormatError::TooLarge {
-        what: "the size of the JSON lines file in bytes (see --cache-size)",
-        found: "more".to_owned(),
+    more_than(
+        "the size of the JSON lines file in bytes (see --cache-size)",
         limit,
-    }
+    )
 }
