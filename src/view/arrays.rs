@@ -33,11 +33,11 @@ use lru::LruCache;
 
 use super::vnode::PlainName;
 use crate::budget::Evict;
+use crate::load::Block;
 use crate::store::Prefix;
 use around::GroupFacts;
 use facts::ArrayFacts;
-use file::{Kept, PlainFile};
-pub(in crate::view) use long_text::KeptText;
+use file::PlainFile;
 pub(super) use reading::PlainOpen;
 pub use reading::cache_for;
 pub use sidecar::{GroupOutcome, Outcome};
@@ -59,10 +59,11 @@ const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 
 pub(super) struct State {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
-    files: Mutex<LruCache<PlainName, Kept>>,
+    /// Files, for as long as someone has them open; those that take little memory stay.
+    files: Mutex<LruCache<PlainName, (Weak<PlainFile>, Option<Arc<PlainFile>>)>>,
     idle: Arc<Idle>,
     /// Long texts that are open, by the identity of their file.
-    texts: Mutex<HashMap<u64, Weak<KeptText>>>,
+    texts: Mutex<HashMap<u64, Weak<Block>>>,
     snapshots: Mutex<Snapshots>,
     gathering: Mutex<()>,
     writing: Mutex<()>,

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
-use super::arrays::{KeptText, PlainOpen};
+use super::arrays::PlainOpen;
 use super::chunk_file::ChunkFile;
 use super::room::Room;
 use super::shown::{Form, ShownArray};
@@ -60,7 +60,7 @@ pub(super) enum Content {
     /// A short generated text.
     Generated(Vec<u8>),
     /// A long one, which all who have it open share.
-    Kept(Arc<KeptText>),
+    Kept(Arc<Block>),
     /// Counters, as they were when the file was opened.
     Statistics(Vec<u8>),
 }
@@ -275,17 +275,37 @@ impl OpenFile {
             Content::Plain(plain) if waits || !loader.is_crowded() => {
                 plain.read(loader, (offset, range.len()), patience, Box::new(reply));
             }
-            Content::Absent(array) => self.fill(range.len(), reply, |out| {
-                array.chunked.layout().fill_absent(offset, out);
-                Ok(())
-            }),
+            Content::Absent(array) => {
+                self.fill(range.len(), reply, |out| {
+                    array.chunked.layout().fill_absent(offset, out);
+                    Ok(true)
+                });
+            }
             Content::Stored(slice) if waits => {
-                self.fill(range.len(), reply, |out| slice.read_at(offset, out));
+                self.fill(range.len(), reply, |out| {
+                    slice.read_at(offset, out).map(|()| true)
+                });
             }
             Content::Paged(pages, readahead) => {
-                self.read_pages(pages, readahead, (offset, range.len()), patience, reply);
+                let reply = self.fill(range.len(), reply, |out| {
+                    let is_read = loader.read_pages(pages, offset, out, patience)?;
+                    if is_read {
+                        readahead.advance(loader, pages, offset, out.len() as u64);
+                    }
+                    Ok(is_read)
+                });
+                if let Some(reply) = reply {
+                    self.read_later(offset, len, reply);
+                }
             }
-            Content::Chunk(chunk) if waits => self.read_chunk(chunk, offset, range, reply),
+            Content::Chunk(chunk) if waits => {
+                let reply = self.fill(range.len(), reply, |out| {
+                    chunk.read_part(loader, offset, out)
+                });
+                if let Some(reply) = reply {
+                    chunk.load(loader, range.len(), answer_with(range, reply));
+                }
+            }
             Content::Whole(slice) if waits => self.read_whole(slice, range, reply),
             Content::Document {
                 vnode, fingerprint, ..
@@ -301,78 +321,37 @@ impl OpenFile {
             | Content::Stored(_)
             | Content::Chunk(_)
             | Content::Whole(_)
-            | Content::Document { .. } => {
-                let file = Arc::clone(self);
-                let read = move || file.read(offset, len, Patience::Waits, reply);
-                loader.threads().submit(Class::Read, read);
-            }
+            | Content::Document { .. } => self.read_later(offset, len, reply),
         }
     }
 
-    /// Replies with what `fill` puts in `len` bytes.
-    fn fill(
+    /// Reads on a thread that may wait.
+    fn read_later(
+        self: &Arc<Self>,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let file = Arc::clone(self);
+        let read = move || file.read(offset, len, Patience::Waits, reply);
+        self.view.loader.threads().submit(Class::Read, read);
+    }
+
+    /// Replies with what `fill` puts in `len` bytes. Where that is nothing, and `fill` says `false`,
+    /// `reply` is given back.
+    fn fill<R: FnOnce(Result<&[u8], Error>)>(
         &self,
         len: usize,
-        reply: impl FnOnce(Result<&[u8], Error>),
-        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) {
-        match Room::new(self.view.loader.cache(), len) {
-            Ok(mut room) => {
-                let filled = fill(&mut room);
-                reply(filled.map(|()| &*room));
-            }
+        reply: R,
+        fill: impl FnOnce(&mut [u8]) -> Result<bool, Error>,
+    ) -> Option<R> {
+        let room = Room::new(self.view.loader.cache(), len);
+        match room.and_then(|mut room| Ok(fill(&mut room)?.then_some(room))) {
+            Ok(Some(room)) => reply(Ok(&room)),
+            Ok(None) => return Some(reply),
             Err(error) => reply(Err(error)),
         }
-    }
-
-    /// Replies with bytes of the pages of an object.
-    fn read_pages(
-        self: &Arc<Self>,
-        pages: &Arc<Pages>,
-        readahead: &KeyReadahead,
-        (offset, len): (u64, usize),
-        patience: Patience,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
-    ) {
-        let loader = &self.view.loader;
-        let mut room = match Room::new(loader.cache(), len) {
-            Ok(room) => room,
-            Err(error) => return reply(Err(error)),
-        };
-        match loader.read_pages(pages, offset, &mut room, patience) {
-            Ok(true) => {
-                readahead.advance(loader, pages, offset, len as u64);
-                reply(Ok(&room));
-            }
-            Ok(false) => {
-                let file = Arc::clone(self);
-                let read = move || file.read(offset, len, Patience::Waits, reply);
-                loader.threads().submit(Class::Read, read);
-            }
-            Err(error) => reply(Err(error)),
-        }
-    }
-
-    /// Replies with a part of a chunk that is not in memory.
-    fn read_chunk(
-        &self,
-        chunk: &Arc<ChunkFile>,
-        offset: u64,
-        range: Range<usize>,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
-    ) {
-        let loader = &self.view.loader;
-        let mut room = match Room::new(loader.cache(), range.len()) {
-            Ok(room) => room,
-            Err(error) => return reply(Err(error)),
-        };
-        match chunk.read_part(loader, offset, &mut room) {
-            Ok(true) => return reply(Ok(&room)),
-            Ok(false) => {}
-            Err(error) => return reply(Err(error)),
-        }
-        drop(room);
-        chunk.load(loader, range.len(), answer_with(range, reply));
+        None
     }
 
     fn read_whole(

@@ -1,6 +1,6 @@
 //! Whole-array files: made from facts, remembered while nothing that they are made from changes.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::super::View;
@@ -57,15 +57,6 @@ pub(super) struct Source {
     pub(super) selected: Selected,
 }
 
-/// A file that is kept at hand.
-#[derive(Debug)]
-pub(in crate::view) enum Kept {
-    /// One that takes little memory.
-    Small(Arc<PlainFile>),
-    /// Another, for as long as someone has it open.
-    Large(Weak<PlainFile>),
-}
-
 /// The parts of a file before it is put together.
 pub(super) struct Parts {
     pub(super) layout: Layout,
@@ -110,18 +101,7 @@ impl Parts {
         let sources = models.saturating_add(self.sources.len() as u64 * SOURCE_BYTES);
         self.layout.memory_bytes() + sources + self.inputs.memory_bytes()
     }
-}
 
-impl Kept {
-    fn file(&self) -> Option<Arc<PlainFile>> {
-        match self {
-            Kept::Small(file) => Some(Arc::clone(file)),
-            Kept::Large(file) => file.upgrade(),
-        }
-    }
-}
-
-impl Parts {
     /// Stands for all but the bytes of elements.
     pub(super) fn identity(&self, name: &PlainName) -> u64 {
         let sources = self.sources.iter();
@@ -147,7 +127,9 @@ impl View {
     /// # Errors
     /// [`Error::Metadata`] when the format cannot hold it, and why.
     pub(super) fn plain_file(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
-        let known = lock(&self.arrays.files).get(name).and_then(Kept::file);
+        let known = lock(&self.arrays.files)
+            .get(name)
+            .and_then(|(file, _)| file.upgrade());
         if let Some(file) = known
             && self.is_current(&file)
         {
@@ -157,21 +139,17 @@ impl View {
             return Ok(None);
         };
         let identity = parts.identity(name);
-        let text_len = match parts.take_long_text(name) {
-            Some(text) => {
-                let len = text.len();
-                self.long_text_block(&parts.meta, identity, || Ok(text))?;
-                Some(len as u64)
-            }
-            None => None,
-        };
+        let text = parts.take_long_text(name);
+        let text_len = text.as_ref().map(|text| text.len() as u64);
+        if let Some(text) = text {
+            self.long_text_block(&parts.meta, identity, || Ok(text))?;
+        }
         let memory = parts.memory_bytes();
-        let reservation = if memory > SMALL_BYTES {
-            let holding = Holding::NOTHING.to_hold("the header of a file");
-            Some(self.loader.cache().reserve_kept(memory, holding)?)
-        } else {
-            None
-        };
+        let is_small = memory <= SMALL_BYTES;
+        let holding = Holding::NOTHING.to_hold("the header of a file");
+        let reservation = (!is_small)
+            .then(|| self.loader.cache().reserve_kept(memory, holding))
+            .transpose()?;
         let file = Arc::new(PlainFile {
             identity,
             text_len,
@@ -185,17 +163,13 @@ impl View {
             inputs: Arc::new(parts.inputs),
             _reservation: reservation,
         });
-        let kept = if memory <= SMALL_BYTES {
-            Kept::Small(Arc::clone(&file))
-        } else {
-            // A few are not made again for every look, as far as the cache can spare the memory.
-            if memory <= self.loader.cache().budget().limit() / 8 {
-                let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
-                drop(replaced);
-            }
-            Kept::Large(Arc::downgrade(&file))
-        };
-        lock(&self.arrays.files).put(name.clone(), kept);
+        // A few large ones are not made again for every look, as far as the cache can spare the memory.
+        if !is_small && memory <= self.loader.cache().budget().limit() / 8 {
+            let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
+            drop(replaced);
+        }
+        let kept = is_small.then(|| Arc::clone(&file));
+        lock(&self.arrays.files).put(name.clone(), (Arc::downgrade(&file), kept));
         Ok(Some(file))
     }
 
@@ -213,8 +187,7 @@ impl View {
     }
 
     fn is_current(&self, file: &PlainFile) -> bool {
-        let checked = *lock(&file.checked);
-        let Some(checked) = checked else {
+        let Some(checked) = *lock(&file.checked) else {
             return false;
         };
         if self.options.immutable || checked.elapsed() < self.options.ttl {
@@ -294,30 +267,24 @@ impl View {
         &self,
         name: &PlainName,
     ) -> Result<Option<Attributes>, Error> {
-        let Some(file) = self.plain_if_held(name)? else {
-            return Ok(None);
-        };
+        let file = self.plain_if_held(name)?;
         let generation = lock(&self.arrays.snapshots).generation(name);
-        Ok(Some(self.attributes_of_plain(&file, generation)))
+        Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
     }
 
     /// As [`View::plain_file`], `None` also when its format cannot hold it, which is logged.
     pub(super) fn plain_if_held(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         match self.plain_file(name) {
             Err(Error::Metadata { key, error }) if is_refusal(&error) => {
-                self.say_left_out(name, &key, &error);
+                let what = match &name.kind {
+                    PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
+                    PlainKind::Sidecar => "JSON",
+                };
+                self.say_once(name, || format!("{key}: no {what} file: {error}"));
                 Ok(None)
             }
             found => found,
         }
-    }
-
-    fn say_left_out(&self, name: &PlainName, key: &str, error: &FormatError) {
-        let what = match &name.kind {
-            PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
-            PlainKind::Sidecar => "JSON",
-        };
-        self.say_once(name, || format!("{key}: no {what} file: {error}"));
     }
 
     pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {

@@ -1,14 +1,13 @@
 //! Texts of arrays with long attributes: in the cache, where they are evicted and made again, and not
 //! with the file, of which a listing only wants the length.
 
-use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use super::super::View;
 use super::super::vnode::{PlainKind, PlainName};
 use super::file::{Parts, PlainFile, SMALL_BYTES};
 use super::lock;
-use crate::budget::{Holding, Reservation};
+use crate::budget::Holding;
 use crate::error::Error;
 use crate::load::{Block, BlockKey, Owner, Part};
 use crate::plain::{Content, Layout};
@@ -19,34 +18,19 @@ use crate::store::ObjectMeta;
 const TEXTS_PART: u64 = 4;
 const TEXTS_BYTES: u64 = 12 << 20;
 
-/// A long text that files are open on, and its memory.
-#[derive(Debug)]
-pub(in crate::view) struct KeptText {
-    bytes: Vec<u8>,
-    _reservation: Reservation,
-}
-
-impl Deref for KeptText {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
 impl Parts {
     /// Takes the text of a sidecar out of its layout, where it is long.
     pub(super) fn take_long_text(&mut self, name: &PlainName) -> Option<Arc<[u8]>> {
         if name.kind != PlainKind::Sidecar || self.layout.len() <= SMALL_BYTES {
             return None;
         }
-        let text = match self.layout.parts() {
-            [part] => match &part.content {
-                Content::Bytes(bytes) => Arc::clone(bytes),
-                Content::Computed(_) | Content::Elements(_) => return None,
-            },
-            _ => return None,
+        let [part] = self.layout.parts() else {
+            return None;
         };
+        let Content::Bytes(text) = &part.content else {
+            return None;
+        };
+        let text = Arc::clone(text);
         self.layout = Layout::of_bytes(Vec::new());
         Some(text)
     }
@@ -94,7 +78,7 @@ impl View {
 
     /// A copy of `text`, the text of `file`, that all who have it open share; `None` where there is no
     /// room for it.
-    pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<KeptText>> {
+    pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<Block>> {
         let most = self.loader.cache().budget().limit() / TEXTS_PART + TEXTS_BYTES;
         let len = text.len() as u64;
         {
@@ -111,10 +95,7 @@ impl View {
         // Not under the lock: making room may drop files.
         let holding = Holding::NOTHING.to_hold("the text of a file");
         let reservation = self.loader.cache().reserve_kept(len, holding).ok()?;
-        let kept = Arc::new(KeptText {
-            bytes: text.to_vec(),
-            _reservation: reservation,
-        });
+        let kept = Arc::new(Block::new(text.to_vec(), reservation));
         lock(&self.arrays.texts).insert(file.identity, Arc::downgrade(&kept));
         Some(kept)
     }

@@ -1,11 +1,12 @@
 //! Opened whole-array files.
 
-use std::ops::Deref;
+use std::ptr;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::super::View;
+use super::super::documents::in_document;
 use super::super::file::{Content, Opened, Reply};
 use super::super::vnode::{PlainName, Vnode};
 use super::file::{PlainFile, Source};
@@ -15,9 +16,15 @@ use crate::buffers::Buffer;
 use crate::error::Error;
 use crate::load::tuning::LONG_READ_BYTES;
 use crate::load::{ChunkLayout, Loader, Patience, Pending, Versions};
-use crate::plain::{Elements, Plan, PlannedRun};
+use crate::plain::{Elements, Plan};
 use crate::read::{Access, Policy, ReadOperation, Readahead, Region, Run};
 use crate::threads::Class;
+
+/// Runs of a read; most are one.
+type Runs = SmallVec<[Run; 1]>;
+
+/// Readers in order, and what they have just read.
+type Prefetches<'o> = SmallVec<[(&'o Readahead, Run); 1]>;
 
 /// An opened file of the arrays view: a layout, and the versions of chunks that are shown.
 #[derive(Debug)]
@@ -25,8 +32,7 @@ pub(in crate::view) struct PlainOpen {
     file: Arc<PlainFile>,
     snapshot: Arc<Snapshot>,
     /// How each array is read.
-    policies: Vec<Policy>,
-    readaheads: Vec<Readahead>,
+    readers: Vec<(Policy, Readahead)>,
 }
 
 impl Drop for PlainOpen {
@@ -57,19 +63,20 @@ impl View {
         }
         let snapshot = self.snapshot(&file)?;
         let attributes = self.attributes_of_plain(&file, snapshot.generation);
-        let mut policies = vec![Policy::Whole; file.sources.len()];
+        let readers = file.sources.iter();
+        let mut readers: Vec<_> = readers
+            .map(|_| (Policy::Whole, Readahead::default()))
+            .collect();
         for elements in file.layout.elements() {
             let source = file.sources.get(elements.array);
-            if let Some((source, policy)) = source.zip(policies.get_mut(elements.array)) {
+            if let Some((source, (policy, _))) = source.zip(readers.get_mut(elements.array)) {
                 *policy = self.policy(elements, source);
             }
         }
-        let readaheads = file.sources.iter().map(|_| Readahead::default());
         let opened = PlainOpen {
-            readaheads: readaheads.collect(),
             file,
             snapshot,
-            policies,
+            readers,
         };
         Ok(Some(self.opened(attributes, Content::Plain(opened))))
     }
@@ -97,10 +104,15 @@ impl View {
     /// so that each would be decoded again for every line of it.
     fn policy(&self, elements: &Elements, source: &Source) -> Policy {
         let budget = self.loader.cache().budget().limit();
-        let Some(row) = row_bytes(elements, source) else {
+        let layout = source.chunked().layout();
+        let item_size = layout.data_type().item_size;
+        let row = source
+            .region(elements)
+            .and_then(|region| region.row_chunks_bytes(layout.shown_grid(), item_size));
+        let Some(row) = row else {
             return Policy::Whole;
         };
-        let wanted = cache_for(row, source.chunked().layout());
+        let wanted = cache_for(row, layout);
         if wanted <= budget {
             return Policy::Whole;
         }
@@ -127,14 +139,6 @@ pub fn cache_for(row: u64, layout: &ChunkLayout) -> u64 {
 /// A size as `--cache-size` takes it, rounded up.
 fn in_mib(bytes: u64) -> String {
     format!("{}MiB", bytes.div_ceil(1 << 20))
-}
-
-/// Bytes of the decoded chunks that a sequential read of a run needs at once.
-fn row_bytes(elements: &Elements, source: &Source) -> Option<u64> {
-    let layout = source.chunked().layout();
-    source
-        .region(elements)?
-        .row_chunks_bytes(layout.shown_grid(), layout.data_type().item_size)
 }
 
 impl PlainOpen {
@@ -166,26 +170,10 @@ impl PlainOpen {
             Err(error) => return reply(Err(error.into())),
         };
         plan.fill(layout, &mut out);
+        let Some((runs, prefetch)) = self.runs(&plan, len) else {
+            return reply(Err(Error::Panicked));
+        };
         let versions = Arc::<Snapshot>::clone(&self.snapshot) as Arc<dyn Versions>;
-        let mut runs = SmallVec::<[Run; 1]>::new();
-        let mut ahead = SmallVec::<[Ahead; 1]>::new();
-        // Runs of one part of the layout follow each other, and are of one region.
-        let mut region: Option<(*const Elements, Arc<Region>)> = None;
-        for (elements, planned) in plan.runs(layout) {
-            let known = region.take().filter(|(of, _)| std::ptr::eq(*of, elements));
-            let found = match known {
-                Some((_, region)) => Some(region),
-                None => self.region(elements).map(Arc::new),
-            };
-            let run = found
-                .as_ref()
-                .and_then(|region| self.run(elements, planned, (region, len), &mut ahead));
-            let Some(run) = run else {
-                return reply(Err(Error::Panicked));
-            };
-            runs.push(run);
-            region = found.map(|region| (std::ptr::from_ref(elements), region));
-        }
         let ended = Ended {
             loader: Arc::clone(loader),
             file: Arc::clone(&self.file),
@@ -197,75 +185,50 @@ impl PlainOpen {
         };
         let finish = Box::new(move |out| ended.reply(out, reply));
         ReadOperation::new(loader, &versions, runs.into_iter(), out, finish).go_on(patience);
-        for Ahead {
-            array,
-            region,
-            from,
-            len,
-        } in ahead
-        {
-            if let (Some(source), Some(readahead)) =
-                (self.file.sources.get(array), self.readaheads.get(array))
-            {
-                let access = Access {
-                    array: source.chunked(),
-                    region: &region,
-                    from,
-                    len,
-                };
-                readahead.advance(loader, access, &versions);
-            }
+        for (readahead, run) in prefetch {
+            let access = Access {
+                array: &run.array,
+                region: &run.region,
+                from: run.from,
+                len: run.len as u64,
+            };
+            readahead.advance(loader, access, &versions);
         }
     }
 
-    fn region(&self, elements: &Elements) -> Option<Region> {
-        self.file.sources.get(elements.array)?.region(elements)
-    }
-
-    /// A run of elements as it is read. Adds to `ahead` where the reader goes on.
-    fn run(
-        &self,
-        elements: &Elements,
-        planned: &PlannedRun,
-        (region, read_len): (&Arc<Region>, usize),
-        ahead: &mut SmallVec<[Ahead; 1]>,
-    ) -> Option<Run> {
-        let source = self.file.sources.get(elements.array)?;
-        let run_len = planned.len as u64;
-        let readahead = self.readaheads.get(elements.array)?;
-        let goes_on = readahead.goes_on(planned.from, run_len);
-        let policy = match *self.policies.get(elements.array)? {
-            Policy::Whole if goes_on => {
-                // Of many short runs of one array, the last says where the reader is.
-                ahead.retain(|ahead| ahead.array != elements.array);
-                ahead.push(Ahead {
-                    array: elements.array,
-                    region: Arc::clone(region),
-                    from: planned.from,
-                    len: run_len,
-                });
-                Policy::Whole
+    /// The runs of elements of a read of `read_len` bytes; and of those that go on where the one
+    /// before ended, the last one of each array, which says where its reader is.
+    fn runs(&self, plan: &Plan, read_len: usize) -> Option<(Runs, Prefetches<'_>)> {
+        let (mut runs, mut prefetch) = (Runs::new(), Prefetches::new());
+        // Runs of one part of the layout follow each other, and are of one region.
+        let mut last: Option<(&Elements, Arc<Region>)> = None;
+        for (elements, planned) in plan.runs(&self.file.layout) {
+            let source = self.file.sources.get(elements.array)?;
+            let (policy, readahead) = self.readers.get(elements.array)?;
+            let region = match last.take() {
+                Some((known, region)) if ptr::eq(known, elements) => region,
+                _ => Arc::new(source.region(elements)?),
+            };
+            let mut run = Run {
+                array: Arc::clone(source.chunked()),
+                region: Arc::clone(&region),
+                from: planned.from,
+                at: planned.at,
+                len: planned.len,
+                policy: *policy,
+            };
+            let goes_on = readahead.goes_on(run.from, run.len as u64);
+            if *policy == Policy::Whole && goes_on {
+                prefetch.retain(|(known, _)| !ptr::eq(*known, readahead));
+                prefetch.push((readahead, run.clone()));
+            } else if *policy == Policy::Whole && (read_len as u64) < LONG_READ_BYTES {
+                run.policy = Policy::ByCost;
             }
-            Policy::Whole if (read_len as u64) < LONG_READ_BYTES => Policy::ByCost,
-            policy => policy,
-        };
-        Some(Run {
-            array: Arc::clone(source.chunked()),
-            region: Arc::clone(region),
-            from: planned.from,
-            at: planned.at,
-            len: planned.len,
-            policy,
-        })
+            runs.push(run);
+            last = Some((elements, region));
+        }
+        Some((runs, prefetch))
     }
-}
-
-/// Where a reader in order of an array is.
-struct Ahead {
-    array: usize,
-    region: Arc<Region>,
-    from: u64,
-    len: u64,
 }
 
 /// What is left to do when the elements of a read have come.
@@ -286,41 +249,25 @@ impl Ended {
             Err(error) => return reply(Err(error)),
         };
         if self.snapshot.is_confirmed() {
-            return reply(self.finished(out).as_deref().map_err(Error::clone));
+            return self.finish(out, reply);
         }
-        if self.patience == Patience::Waits {
-            return self.confirm(out, reply);
+        let (patience, threads) = (self.patience, Arc::clone(self.loader.threads()));
+        let confirm = move || match self.snapshot.confirm() {
+            Ok(()) => self.finish(out, reply),
+            Err(error) => reply(Err(error)),
+        };
+        if patience == Patience::Waits {
+            return confirm();
         }
         // The directories that chunks lie in have to be looked at, which this thread may not wait for.
-        let threads = Arc::clone(self.loader.threads());
-        threads.submit(Class::Read, move || self.confirm(out, reply));
+        threads.submit(Class::Read, confirm);
     }
 
-    fn confirm(self, out: Buffer, reply: Reply) {
-        let confirmed = self.snapshot.confirm();
-        let finished = confirmed.and_then(|()| self.finished(out));
-        reply(finished.as_deref().map_err(Error::clone));
-    }
-
-    /// The bytes of the range, as the format wants them.
-    fn finished(&self, mut out: Buffer) -> Result<Finished, Error> {
+    /// Replies with the bytes of the range, as the format wants them.
+    fn finish(&self, mut out: Buffer, reply: Reply) {
         let finished = self.plan.finish(&self.file.layout, &mut out);
-        finished.map_err(|error| Error::Metadata {
-            key: self.file.key(),
-            error,
-        })?;
-        Ok(Finished(out, self.len))
-    }
-}
-
-/// The output, and how much of it is the range.
-struct Finished(Buffer, usize);
-
-impl Deref for Finished {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.0.get(..self.1).unwrap_or_default()
+        let finished = finished.map_err(|error| in_document(&self.file.key(), error));
+        reply(finished.map(|()| out.get(..self.len).unwrap_or_default()));
     }
 }
 
