@@ -21,7 +21,7 @@ use crate::hierarchy::{Document, Text, chunk_identity};
 use crate::load::{Block, BlockKey, Owner, Part};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
-use crate::store::{Key, ObjectMeta, Readers, StoreError};
+use crate::store::{Key, ObjectMeta, Readers, StoreError, Version};
 
 /// A consolidated document is held against the documents that it copies this often at most.
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
@@ -65,13 +65,9 @@ impl View {
             }
             None => (0, self.epoch(meta.size())),
         };
-        let block_key = BlockKey {
-            // Those who may read it decide which documents it may be made from.
-            owner: Owner::Object(hash(&(view, key, identity, meta.access()))),
-            version: meta.version,
-            part: Part::Document { epoch },
-        };
-        let text = self.loader.cache().load(block_key, || {
+        // Those who may read it decide which documents it may be made from.
+        let identity = hash(&(view, key, identity, meta.access()));
+        let text = self.document_block(identity, meta.version, epoch, || {
             let text = self
                 .hierarchy
                 .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
@@ -79,21 +75,34 @@ impl View {
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
             })?;
-            self.document_block(self.edited(view, &text)?)
+            self.edited(view, &text)
         })?;
         Ok(Some((meta, text)))
     }
 
-    /// A block of the text of a document.
-    pub(super) fn document_block(&self, mut text: Vec<u8>) -> Result<Block, Error> {
-        text.shrink_to_fit();
-        let reservation = self
-            .loader
-            .cache()
-            .reserve(text.len() as u64, Holding::SOURCE)?;
-        // Its version is what it says; said once, because a copy may be long.
-        let stamp = hash(&text);
-        Ok(Block::stamped(text, reservation, stamp))
+    /// The text of a document in the cache, where it may be evicted, and is made again by `text`.
+    /// `identity`, the version of what it is made from, and `epoch` stand for what it says.
+    pub(super) fn document_block(
+        &self,
+        identity: u64,
+        version: Version,
+        epoch: u64,
+        text: impl FnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<Arc<Block>, Error> {
+        let key = BlockKey {
+            owner: Owner::Object(identity),
+            version,
+            part: Part::Document { epoch },
+        };
+        let cache = self.loader.cache();
+        cache.load(key, || {
+            let mut text = text()?;
+            text.shrink_to_fit();
+            let reservation = cache.reserve(text.len() as u64, Holding::SOURCE)?;
+            // Its version is what it says; said once, because a copy may be long.
+            let stamp = hash(&text);
+            Ok(Block::stamped(text, reservation, stamp))
+        })
     }
 
     /// The array whose own document is at `key`.

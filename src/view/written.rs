@@ -15,7 +15,7 @@ use super::shown::{Shown, ShownArray};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::{GroupNode, Node, Text};
-use crate::load::{Block, BlockKey, Owner, Part};
+use crate::load::Block;
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
 use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
@@ -54,25 +54,13 @@ impl View {
             Node::Array(node) => (node.identity, 0),
             _ => (0, self.epoch(meta.size())),
         };
-        let key = BlockKey {
-            // Those who may read it decide which copies are in it.
-            owner: Owner::Object(hash(&(
-                view,
-                path,
-                name,
-                attributes,
-                identity,
-                meta.access(),
-                &readers,
-            ))),
-            version: meta.version,
-            part: Part::Document { epoch },
-        };
-        let text = self.loader.cache().load(key, || {
+        // Those who may read it decide which copies are in it.
+        let access = meta.access();
+        let identity = hash(&(view, path, name, attributes, identity, access, &readers));
+        let text = self.document_block(identity, meta.version, epoch, || {
             // What the node does not have is remembered as an empty text.
-            let audience = (meta.access(), &readers);
-            let text = self.write(&place, name, audience)?;
-            self.document_block(text.unwrap_or_default())
+            let text = self.write(&place, name, (access, &readers))?;
+            Ok(text.unwrap_or_default())
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
     }

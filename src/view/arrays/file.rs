@@ -142,7 +142,7 @@ impl View {
         let text = parts.take_long_text(name);
         let text_len = text.as_ref().map(|text| text.len() as u64);
         if let Some(text) = text {
-            self.long_text_block(&parts.meta, identity, || Ok(text))?;
+            self.document_block(identity, parts.meta.version, 0, || Ok(text.to_vec()))?;
         }
         let memory = parts.memory_bytes();
         let is_small = memory <= SMALL_BYTES;
@@ -194,7 +194,7 @@ impl View {
             return true;
         }
         let now = Instant::now();
-        let unchanged = self.are_unchanged(&file.inputs);
+        let unchanged = file.inputs.are_unchanged(self.loader.sources());
         if unchanged {
             *lock(&file.checked) = Some(now);
         }

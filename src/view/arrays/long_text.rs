@@ -9,7 +9,7 @@ use super::file::{Parts, PlainFile, SMALL_BYTES};
 use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::load::{Block, BlockKey, Owner, Part};
+use crate::load::Block;
 use crate::plain::{Content, Layout};
 use crate::store::ObjectMeta;
 
@@ -49,31 +49,15 @@ impl View {
         if file.text_len.is_none() {
             return Ok(None);
         }
-        let block = self.long_text_block(&file.meta, file.identity, || {
+        let block = self.document_block(file.identity, file.meta.version, 0, || {
             let mut parts = self.make_plain(name)?.ok_or(Error::Stale)?;
             if parts.identity(name) != file.identity {
                 return Err(Error::Stale);
             }
-            parts.take_long_text(name).ok_or(Error::Stale)
+            let text = parts.take_long_text(name).ok_or(Error::Stale)?;
+            Ok(text.to_vec())
         })?;
         Ok(Some((file.meta, block)))
-    }
-
-    /// A long text in the cache, where it may be evicted and is made again.
-    pub(super) fn long_text_block(
-        &self,
-        meta: &ObjectMeta,
-        identity: u64,
-        text: impl FnOnce() -> Result<Arc<[u8]>, Error>,
-    ) -> Result<Arc<Block>, Error> {
-        let key = BlockKey {
-            owner: Owner::Object(identity),
-            version: meta.version,
-            part: Part::Document { epoch: 0 },
-        };
-        self.loader
-            .cache()
-            .load(key, || self.document_block(text()?.to_vec()))
     }
 
     /// A copy of `text`, the text of `file`, that all who have it open share; `None` where there is no
