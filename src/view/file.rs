@@ -98,14 +98,9 @@ impl View {
                 }))
             }
             Vnode::Plain(name) => self.open_plain(name),
-            Vnode::ErrorNote { view, path } => {
-                let note = self.note(*view, path)?;
-                Ok(
-                    note.map(|(attributes, text)| {
-                        self.opened(attributes, Content::Generated(text))
-                    }),
-                )
-            }
+            Vnode::ErrorNote { view, path } => Ok(self
+                .note(*view, path)?
+                .map(|(attributes, text)| self.opened(attributes, Content::Generated(text)))),
             Vnode::Statistics => {
                 let attributes = self.attributes_of(vnode)?;
                 let text = self.statistics();
@@ -130,16 +125,16 @@ impl View {
         indices: &[u64],
     ) -> Result<Option<Opened>, Error> {
         let chunked = &array.chunked;
-        let absent = |array: Arc<ShownArray>, attributes: Option<Attributes>| {
-            attributes.map(|attributes| self.opened(attributes, Content::Absent(array)))
+        let absent = |attributes: Option<Attributes>| {
+            let content = Content::Absent(Arc::clone(&array));
+            Ok(attributes.map(|attributes| self.opened(attributes, content)))
         };
         let found = self.loader.open_stored(chunked, indices, None)?;
         if array.form != Form::Stored {
             self.check_current(&array)?;
         }
         let Some(object) = found else {
-            let attributes = self.absent_chunk(&array)?;
-            return Ok(absent(array, attributes));
+            return absent(self.absent_chunk(&array)?);
         };
         let meta = self.chunk_meta(&array, indices, object.meta())?;
         if array.form == Form::Stored {
@@ -148,8 +143,7 @@ impl View {
             ));
         }
         let Some(chunk) = self.loader.locate(chunked, &object, indices)? else {
-            let attributes = array.absent_len.map(|len| self.part(&meta, len));
-            return Ok(absent(array, attributes));
+            return absent(array.absent_len.map(|len| self.part(&meta, len)));
         };
         let encoded_len = chunk.encoded.len();
         let (len, as_stored) = match array.form {

@@ -2,6 +2,7 @@
 //! store has there, and which names are added.
 
 use super::View;
+use super::listing::NameStream;
 use super::names::Name;
 use super::options::ViewKind;
 use super::place::Place;
@@ -10,7 +11,7 @@ use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Cursor, Detail, EntryKind, Key, ListEntry, Prefix};
+use crate::store::{Detail, EntryKind, Key, ListEntry, Prefix};
 
 /// A directory that is no directory of chunks.
 #[derive(Debug)]
@@ -259,14 +260,11 @@ impl View {
         most: usize,
     ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
         let mut nodes = Vec::new();
-        let store = self.loader.sources().store();
-        let listed = folder.place.listed()?;
-        if let Some(mut listing) = store.list(&listed, Cursor::START, Detail::Names)? {
-            while nodes.len() <= most
-                && let Some(entry) = listing.next_entry()?
-            {
-                nodes.extend(self.node_listed(folder, &entry)?);
-            }
+        let mut names = NameStream::new(folder.place.listed()?);
+        while nodes.len() <= most
+            && let Some(entry) = names.next(self, Detail::Names)?
+        {
+            nodes.extend(self.node_listed(folder, &entry)?);
         }
         Ok(nodes)
     }

@@ -96,10 +96,8 @@ impl ShownArray {
         options: &ViewOptions,
     ) -> Result<ShownArray, FormatError> {
         let (view, foreign) = (place.view, place.foreign);
-        let is_sharded = matches!(
-            &node.metadata.decoding,
-            Ok(decoding) if decoding.codecs.sharding().is_some()
-        );
+        let decoding = node.metadata.decoding.as_ref();
+        let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
         let (form, shards) = match view {
             ViewKind::Chunks => (Form::Decoded, options.shards),
             ViewKind::Arrays => (Form::Decoded, Shards::Expand),
@@ -111,14 +109,15 @@ impl ShownArray {
         };
         let chunked = ChunkedArray::new(&node, shards)?;
         let layout = chunked.layout();
-        let may_be_zlib =
-            matches!(&node.metadata.decoding, Ok(decoding) if may_be_zlib(decoding, shards));
+        let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
         // What varies in length is held against the limit when it is decoded.
-        let decoded_len = layout.decoded_len();
-        if form == Form::Decoded && decoded_len.is_some_and(|len| len > options.max_chunk_bytes) {
+        if let Some(len) = layout.decoded_len()
+            && form == Form::Decoded
+            && len > options.max_chunk_bytes
+        {
             return Err(FormatError::TooLarge {
                 what: "the size of a decoded chunk (see --max-chunk)",
-                found: decoded_len.unwrap_or_default().to_string(),
+                found: len.to_string(),
                 limit: options.max_chunk_bytes,
             });
         }

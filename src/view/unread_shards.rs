@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use super::View;
+use super::listing::NameStream;
 use super::names::Name;
 use super::shown::ShownArray;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::load::{Loader, Locator};
-use crate::store::{Cursor, Detail};
+use crate::store::Detail;
 
 /// Slots of one stored name that are listed although nothing is known of them. Of a name that stands for
 /// more, none is listed, and the listing ends with the error.
@@ -54,12 +55,9 @@ pub(super) fn has_sound_shard(
     let mut pending = vec![first];
     while let Some(first) = pending.pop() {
         let prefix = array.stored_prefix(&first)?;
-        let store = view.loader.sources().store();
-        let Some(mut listing) = store.list(&prefix, Cursor::START, Detail::Names)? else {
-            continue;
-        };
-        while let Some(entry) = listing.next_entry()? {
-            deadline.check(|| format!("{prefix}: listing"))?;
+        let mut names = NameStream::new(prefix);
+        while let Some(entry) = names.next(view, Detail::Names)? {
+            deadline.check(|| format!("{}: listing", names.prefix))?;
             let stored = match array.stored.in_directory(&first, &entry.name) {
                 Name::Directory(indices) => {
                     pending.push(indices);

@@ -39,9 +39,7 @@ impl View {
             _ => Ok(Vec::new()),
         }
     }
-}
 
-impl View {
     /// Whether all who may read the directory of an array may read the document of the array.
     fn tells_of_document(
         &self,
@@ -100,8 +98,7 @@ fn of_chunk(
 
 /// As JSON: `[8,48,96]`.
 fn list(lengths: &[u64]) -> Vec<u8> {
-    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
-    format!("[{}]", lengths.join(",")).into_bytes()
+    serde_json::json!(lengths).to_string().into_bytes()
 }
 
 /// The elements that a chunk covers, cut at the array's end: `0:4,8:12`.

@@ -130,7 +130,7 @@ impl View {
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
         let known = lock(&self.arrays.groups).get(path).cloned();
         if let Some(known) = known
-            && self.are_unchanged(&known.inputs)
+            && known.inputs.are_unchanged(self.loader.sources())
         {
             return Ok(known);
         }
@@ -155,7 +155,7 @@ impl View {
             }
             Err(error) => return Err(error),
         };
-        if !self.are_unchanged(&own) {
+        if !own.are_unchanged(self.loader.sources()) {
             self.hierarchy.forget(path);
             return Err(Error::Stale);
         }

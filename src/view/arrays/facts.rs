@@ -155,7 +155,7 @@ impl View {
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
-                && self.are_unchanged(&known.inputs)
+                && known.inputs.are_unchanged(self.loader.sources())
             {
                 return Ok(Some(known));
             }

@@ -188,16 +188,10 @@ impl Place {
 }
 
 impl View {
-    /// Whether nothing of `inputs` changed.
-    pub(super) fn are_unchanged(&self, inputs: &Inputs) -> bool {
-        inputs.are_unchanged(self.loader.sources())
-    }
-
     /// The attributes of the object at `key`; `None` when there is none.
     pub(in crate::view) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         let stat = self.stat(key)?;
-        Ok(stat
-            .filter(|stat| stat.kind == StatKind::Object)
-            .map(|stat| stat.meta))
+        let object = stat.filter(|stat| stat.kind == StatKind::Object);
+        Ok(object.map(|stat| stat.meta))
     }
 }

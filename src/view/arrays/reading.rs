@@ -51,7 +51,7 @@ impl View {
             return Ok(None);
         };
         // What is opened is what is there now, however long names are trusted.
-        if !self.options.immutable && !self.are_unchanged(&file.inputs) {
+        if !self.options.immutable && !file.inputs.are_unchanged(self.loader.sources()) {
             self.forget_plain(&file)?;
             match self.plain_if_held(name)? {
                 Some(again) => file = again,
