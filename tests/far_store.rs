@@ -80,7 +80,15 @@ fn options(kind: ViewKind, immutable: bool) -> ViewOptions {
 
 /// A view of `store` where each request takes its time, and what counts them.
 fn far(store: MemoryStore, options: ViewOptions) -> (Arc<View>, Arc<Recording>, Arc<Slow>) {
-    let slow = Arc::new(Slow::new(LATENCY, IN_FLIGHT));
+    farther(store, options, LATENCY)
+}
+
+fn farther(
+    store: MemoryStore,
+    options: ViewOptions,
+    latency: Duration,
+) -> (Arc<View>, Arc<Recording>, Arc<Slow>) {
+    let slow = Arc::new(Slow::new(latency, IN_FLIGHT));
     let recording = Arc::new(Recording::default());
     let store = wrap(Arc::new(store) as Arc<dyn Store>, &slow);
     (view(wrap(store, &recording), options), recording, slow)
@@ -165,6 +173,33 @@ fn a_chunk_takes_few_requests_and_none_again() {
         assert_eq!(read_at(&file, 0, 64 << 10).unwrap(), bytes);
         assert_eq!(recording.requests(), 0, "{:?}", recording.calls());
     }
+}
+
+#[test]
+fn what_was_read_of_a_file_is_looked_at_side_by_side_when_it_is_opened_again() {
+    let store = MemoryStore::new();
+    let n = 256;
+    put_array(&store, "a", n, false);
+    let latency = Duration::from_millis(2);
+    let (view, recording, slow) = farther(store, options(ViewKind::Arrays, false), latency);
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    // From the end, so that nothing is read ahead.
+    for chunk in (0..n).rev() {
+        let at = (chunk * (64 << 10)) as u64;
+        assert_eq!(read_at(&file, at, 1).unwrap(), [byte_of(chunk)]);
+    }
+    let in_flight = slow.most_in_flight();
+    assert!(in_flight < IN_FLIGHT / 4, "{in_flight} for one reader");
+    drop(file);
+    recording.clear();
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    let looks = recording.count(Kind::Stat);
+    assert!((n..n + 32).contains(&looks), "{looks} looks");
+    let in_flight = slow.most_in_flight();
+    assert!(in_flight >= IN_FLIGHT / 2, "{in_flight} of {looks} looks");
+    recording.clear();
+    assert_eq!(read_at(&file, 0, 1).unwrap(), [byte_of(0)]);
+    assert_eq!(recording.count(Kind::Fetch), 0, "{:?}", recording.calls());
 }
 
 /// The bytes of one row of a transposed chunk are far apart in it.

@@ -11,8 +11,8 @@ use lru::LruCache;
 use super::Counters;
 use super::ways::Ways;
 use crate::store::{
-    Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, StatKind, Store, StoreError,
-    Version, descriptor_limit,
+    Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, Stat, StatKind, Store,
+    StoreError, Version, descriptor_limit,
 };
 
 /// Most descriptors kept after their last reader; shards are few and each serves many chunks.
@@ -104,14 +104,14 @@ impl Sources {
         {
             return Ok(Some(*object.meta()));
         }
-        match self.store.stat(key)? {
-            None => Ok(None),
-            Some(stat) if stat.kind == StatKind::Object => Ok(Some(stat.meta)),
-            Some(_) => Err(StoreError::NotAnObject {
-                key: key.to_string(),
-                found: "a directory",
-            }),
-        }
+        object_meta(key, self.store.stat(key)?)
+    }
+
+    /// As [`Sources::stat`] of each of `keys`, which the store may be asked for at once.
+    pub fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
+        let found = keys.iter().zip(self.store.stat_many(keys));
+        let found = found.map(|(key, stat)| object_meta(key, stat?));
+        found.collect()
     }
 
     /// The current attributes of a prefix; `None` when it is none.
@@ -125,6 +125,27 @@ impl Sources {
         let stat = self.store.stat(&key)?;
         let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
         Ok(stat.map(|stat| stat.meta))
+    }
+
+    /// As [`Sources::stat_prefix`] of each of `prefixes`, which the store may be asked for at once.
+    ///
+    /// # Errors
+    /// As [`Store::stat`], the first of them.
+    pub fn stat_prefixes(
+        &self,
+        prefixes: &[Prefix],
+    ) -> Result<Vec<Option<ObjectMeta>>, StoreError> {
+        let keys: Vec<Key> = prefixes.iter().filter_map(Prefix::to_key).collect();
+        let mut found = self.store.stat_many(&keys).into_iter();
+        let mut next = |prefix: &Prefix| {
+            let Some(key) = prefix.to_key() else {
+                return self.store.stat_root().map(Some);
+            };
+            let stat = found.next().unwrap_or_else(|| self.store.stat(&key))?;
+            let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
+            Ok(stat.map(|stat| stat.meta))
+        };
+        prefixes.iter().map(&mut next).collect()
     }
 
     /// Owner and mode of a directory, as they were a little while ago at most; `None` where there
@@ -310,6 +331,18 @@ impl Sources {
     }
 }
 
+/// The attributes of the object that `stat` is of.
+fn object_meta(key: &Key, stat: Option<Stat>) -> Result<Option<ObjectMeta>, StoreError> {
+    match stat {
+        None => Ok(None),
+        Some(stat) if stat.kind == StatKind::Object => Ok(Some(stat.meta)),
+        Some(_) => Err(StoreError::NotAnObject {
+            key: key.to_string(),
+            found: "a directory",
+        }),
+    }
+}
+
 fn is_out_of_descriptors(error: &StoreError) -> bool {
     matches!(
         error,
@@ -336,7 +369,7 @@ fn changed(key: &Key) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Cursor, Detail, DirStore, Listing, MemoryStore, Profile, Stat, Symlinks};
+    use crate::store::{Cursor, Detail, DirStore, Listing, MemoryStore, Profile, Symlinks};
 
     /// A store whose objects take a descriptor each, of which there are two.
     #[derive(Debug)]

@@ -37,6 +37,9 @@ const MOST_RECENT: usize = 1 << 13;
 /// Directories that are remembered; of others, only their times say something.
 const MOST_DIRECTORIES: usize = 2048;
 
+/// Objects that the store is asked for at once: few enough for one that changed to be found soon.
+const ASKED_AT_ONCE: usize = 64;
+
 /// The store at one moment, as far as it was read.
 #[derive(Debug)]
 pub(in crate::view) struct Snapshot {
@@ -223,24 +226,33 @@ impl Snapshot {
     }
 
     /// Whether the documents and the objects that were read are as they were, and all who may read the
-    /// file may still go to them.
+    /// file may still go to them. The store is asked for many of them at once.
     fn is_unchanged(&self, seen: &[(Key, Option<Version>)], directories: &[Prefix]) -> bool {
         let sources = self.loader.sources();
-        let is_same = |(key, version): &(Key, Option<Version>)| {
-            // What cannot be looked at any more is not what it was.
-            let Ok(found) = sources.stat(key) else {
-                return false;
-            };
-            let is_open = |meta| self.audience.check_object(key, &meta).is_ok();
-            found.map(|meta| meta.version) == *version && found.is_none_or(is_open)
+        // What cannot be looked at any more is not what it was.
+        let is_same = |(key, version): &(Key, Option<Version>), found| matches!(found, Ok(found) if self.is_version(key, found, *version));
+        let are_same = |seen: &[(Key, Option<Version>)]| {
+            let keys: Vec<Key> = seen.iter().map(|(key, _)| key.clone()).collect();
+            let found = sources.stat_many(&keys);
+            seen.iter()
+                .zip(found)
+                .all(|(seen, found)| is_same(seen, found))
         };
-        let is_passable = |prefix: &Prefix| {
-            let found = sources.stat_prefix(prefix);
-            found.is_ok_and(|found| self.may_pass(prefix, found.as_ref()).is_ok())
+        let are_passable = |directories: &[Prefix]| {
+            let found = sources.stat_prefixes(directories).unwrap_or_default();
+            let mut found = directories.iter().zip(&found);
+            found.len() == directories.len()
+                && found.all(|(prefix, meta)| self.may_pass(prefix, meta.as_ref()).is_ok())
         };
         self.inputs.are_unchanged(sources)
-            && seen.iter().all(is_same)
-            && directories.iter().all(is_passable)
+            && seen.chunks(ASKED_AT_ONCE).all(are_same)
+            && directories.chunks(ASKED_AT_ONCE).all(are_passable)
+    }
+
+    /// Whether `found` is `version`, and all who may read the file may read it.
+    fn is_version(&self, key: &Key, found: Option<ObjectMeta>, version: Option<Version>) -> bool {
+        let may_read = |meta| self.audience.check_object(key, &meta).is_ok();
+        found.map(|meta| meta.version) == version && found.is_none_or(may_read)
     }
 
     /// The version of an object that was not read yet, if it belongs to this snapshot.
@@ -335,37 +347,35 @@ impl Snapshot {
         directories: impl IntoIterator<Item = (Prefix, bool)>,
     ) -> Result<bool, Error> {
         let since = lock(&self.state).since;
-        let mut seen: HashMap<Prefix, Option<ObjectMeta>> = HashMap::new();
-        let (mut is_replaced, mut looked) = (false, Vec::new());
+        let is_changed =
+            |meta: Option<&ObjectMeta>| meta.is_some_and(|meta| is_later(meta.times.ctime, since));
+        let (mut way, mut places, mut absent) = (Vec::new(), HashMap::new(), Vec::new());
         for (directory, is_absent) in directories {
-            let mut is_nearest = is_absent;
-            let mut next = Some(directory);
-            while let Some(prefix) = next {
-                let known = seen.get(&prefix).copied();
-                if known.is_some() && !is_nearest {
+            for prefix in up_from(&directory) {
+                if places.contains_key(&prefix) {
                     // And so are those above it.
                     break;
                 }
-                let meta = match known {
-                    Some(meta) => meta,
-                    None => self.loader.sources().stat_prefix(&prefix)?,
-                };
-                let changed = meta.is_some_and(|meta| is_later(meta.times.ctime, since));
-                if known.is_none() {
-                    self.may_pass(&prefix, meta.as_ref())?;
-                    looked.push((prefix.clone(), meta, changed));
-                }
-                is_replaced |= is_nearest && changed;
-                is_nearest &= meta.is_none();
-                next = prefix.to_key().map(|key| key.parent());
-                seen.insert(prefix, meta);
+                places.insert(prefix.clone(), way.len());
+                way.push(prefix);
+            }
+            if is_absent {
+                absent.push(directory);
             }
         }
-        // Remembered once none of them is closed: a look at what is remembered asks no more.
-        for (prefix, meta, changed) in looked {
-            is_replaced |= self.is_another(&prefix, meta.as_ref(), changed);
+        let found = self.loader.sources().stat_prefixes(&way)?;
+        for (prefix, meta) in way.iter().zip(&found) {
+            self.may_pass(prefix, meta.as_ref())?;
         }
-        Ok(is_replaced)
+        let mut is_replaced = false;
+        // Remembered once none of them is closed: a look at what is remembered asks no more.
+        for (prefix, meta) in way.iter().zip(&found) {
+            is_replaced |= self.is_another(prefix, meta.as_ref(), is_changed(meta.as_ref()));
+        }
+        let mut nearest = absent.iter().filter_map(|directory| {
+            up_from(directory).find_map(|prefix| found.get(*places.get(&prefix)?)?.as_ref())
+        });
+        Ok(is_replaced | nearest.any(|meta| is_changed(Some(meta))))
     }
 
     /// Whether all who may read the file may go through the directory at `prefix`, if there is one.
@@ -477,6 +487,12 @@ impl Versions for Snapshot {
 
 fn place(array: &ChunkedArray, indices: &[u64]) -> Place {
     (array.identity(), array.layout().stored_indices(indices))
+}
+
+/// `directory`, and those above it, up to the root.
+fn up_from(directory: &Prefix) -> impl Iterator<Item = Prefix> {
+    let parent = |prefix: &Prefix| prefix.to_key().map(|key| key.parent());
+    std::iter::successors(Some(directory.clone()), parent)
 }
 
 /// Whether what changed at `changed` may have done so after `since`. File times lag behind the
