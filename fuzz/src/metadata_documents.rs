@@ -43,7 +43,7 @@ fn parse(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
         ZarrFormat::V2 => v2::parse_array(text).ok(),
         ZarrFormat::V3 => match v3::parse(text).ok()? {
             NodeMetadata::Array(array) => Some(*array),
-            NodeMetadata::Group(_) => None,
+            NodeMetadata::Group => None,
         },
         ZarrFormat::PreV1 => pre_v1::parse_array(text).ok(),
         ZarrFormat::V1 => v1::parse_array(text).ok(),

@@ -116,9 +116,14 @@ impl<'h> Look<'h> {
         }
     }
 
-    /// Has the node looked for again, whatever the versions of its documents.
-    pub(super) fn unsettle(&mut self) {
-        self.settled = false;
+    /// Notes what was found at `key`.
+    fn note(&mut self, key: Key, text: Option<&Text>) {
+        let meta = text.map(|text| text.document.meta);
+        if let Some(meta) = meta {
+            // After it was read: what is written later is younger than now.
+            self.settled &= meta.settles_in(SystemTime::now()).is_none();
+        }
+        self.found.push((key, meta.as_ref().map(seen_of)));
     }
 
     /// Reads the document at `key`, if there is one.
@@ -126,12 +131,7 @@ impl<'h> Look<'h> {
         // Its caller may hold a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
         let text = self.hierarchy.read_as(&key, holding, parsed_bytes)?;
-        let meta = text.as_ref().map(|text| text.document.meta);
-        if let Some(meta) = meta {
-            // After it was read: what is written later is younger than now.
-            self.settled &= meta.settles_in(SystemTime::now()).is_none();
-        }
-        self.found.push((key, meta.as_ref().map(seen_of)));
+        self.note(key, text.as_ref());
         Ok(text)
     }
 
@@ -142,11 +142,7 @@ impl<'h> Look<'h> {
             return Ok(self.read(key)?.map(|text| (text, Cut::Nothing)));
         }
         let outlined = self.hierarchy.read_outline(&key)?;
-        let meta = outlined.as_ref().map(|(text, _)| text.document.meta);
-        if let Some(meta) = meta {
-            self.settled &= meta.settles_in(SystemTime::now()).is_none();
-        }
-        self.found.push((key, meta.as_ref().map(seen_of)));
+        self.note(key, outlined.as_ref().map(|(text, _)| text));
         Ok(outlined)
     }
 
@@ -190,7 +186,7 @@ impl<'h> Look<'h> {
         }
         if let Some(text) = self.read(prefix.key(b".zgroup")?)? {
             return Ok(Some(match v2::parse_group(&text.bytes) {
-                Ok(_) => Node::group(ZarrFormat::V2, text.document),
+                Ok(()) => Node::group(ZarrFormat::V2, text.document),
                 Err(error) => Node::broken(text.document, error),
             }));
         }
@@ -202,12 +198,7 @@ impl<'h> Look<'h> {
         if let Some(text) = self.read_copies(prefix.key(b".zmetadata")?)?
             && v2::is_consolidated(&text.bytes)
         {
-            return Ok(Some(Node::Group(GroupNode {
-                format: ZarrFormat::V2,
-                document: None,
-                draft: None,
-                is_only_long: false,
-            })));
+            return Ok(Some(Node::Group(GroupNode::new(ZarrFormat::V2, None))));
         }
         if let Some(text) = self.read_common(prefix.key(b"meta")?)?
             && v1::is_array(&text.bytes)
@@ -247,10 +238,9 @@ impl<'h> Look<'h> {
     /// Whether the parts of `document` that its outline leaves out are sound: views edit the whole.
     fn check_outlined(&self, document: &Document) -> Result<Result<(), FormatError>, Error> {
         // Its caller holds the outline.
-        let holding = Holding::SOURCE.and_one().to_hold("a document");
         let whole = self
             .hierarchy
-            .read_as(&document.key, holding, |bytes| bytes.saturating_mul(2))?
+            .read(&document.key, Holding::SOURCE.and_one())?
             .filter(|whole| whole.document.meta.version == document.meta.version)
             .ok_or(Error::Stale)?;
         Ok(check_outlined(&whole.bytes))
@@ -270,30 +260,26 @@ impl<'h> Look<'h> {
                 }
                 return Ok(Node::array(prefix, document, None, Ok(*metadata)));
             }
-            Ok(NodeMetadata::Group(_)) => {
+            Ok(NodeMetadata::Group) => {
                 return Ok(Node::Group(GroupNode {
-                    format: ZarrFormat::V3,
-                    document: Some(document),
-                    draft: None,
                     is_only_long: cut == Cut::Attributes,
+                    ..GroupNode::new(ZarrFormat::V3, Some(document))
                 }));
             }
             Err(error) => error,
         };
-        match draft::parse_entry(&text.bytes) {
-            Ok(Some(entry)) => {
+        Ok(match draft::parse_entry(&text.bytes) {
+            Ok(Some(stated)) => {
                 // Which layout it is may change without the document.
-                self.unsettle();
-                let layout = self.hierarchy.draft_layout(prefix, entry.layout)?;
-                Ok(Node::Group(GroupNode {
-                    format: ZarrFormat::Draft,
-                    document: Some(document),
+                self.settled = false;
+                let layout = self.hierarchy.draft_layout(prefix, stated)?;
+                Node::Group(GroupNode {
                     draft: Some(layout.into()),
-                    is_only_long: false,
-                }))
+                    ..GroupNode::new(ZarrFormat::Draft, Some(document))
+                })
             }
-            Ok(None) => Ok(Node::broken(document, error)),
-            Err(error) => Ok(Node::broken(document, error)),
-        }
+            Ok(None) => Node::broken(document, error),
+            Err(error) => Node::broken(document, error),
+        })
     }
 }

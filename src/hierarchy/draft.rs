@@ -81,7 +81,7 @@ impl DraftNode {
     pub fn child<'n>(&self, entry: &'n [u8], kind: EntryKind) -> Option<&'n [u8]> {
         match kind {
             EntryKind::Prefix => Some(entry),
-            EntryKind::Object => self.layout.child(entry).map(|(name, _)| name),
+            EntryKind::Object => self.layout.child(entry),
             EntryKind::Unreadable => None,
         }
     }
@@ -144,7 +144,7 @@ impl Hierarchy {
                 };
                 let name = match entry.kind {
                     EntryKind::Prefix => Some(entry.name.as_slice()),
-                    _ => stated.child(&entry.name).map(|(name, _)| name),
+                    _ => stated.child(&entry.name),
                 };
                 has_root |= name == Some(b"root");
                 has_others |= name.is_some_and(|name| name != b"root")
@@ -209,7 +209,7 @@ impl Hierarchy {
             let mut look = Look::new(self);
             let found = match look.read(key.clone())? {
                 Some(text) => match draft::parse_group(&text.bytes) {
-                    Ok(_) => Node::group(ZarrFormat::Draft, text.document),
+                    Ok(()) => Node::group(ZarrFormat::Draft, text.document),
                     Err(error) => Node::broken(text.document, error),
                 },
                 None => Node::Implicit,

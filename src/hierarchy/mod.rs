@@ -145,7 +145,7 @@ impl Hierarchy {
             if known.settled && self.is_unchanged(&known)? {
                 let node = known.node.clone();
                 let known = Remembered { checked, ..known };
-                self.lock().put_found(prefix.clone(), known, generation);
+                self.lock().put(prefix.clone(), known, generation);
                 return Ok(node);
             }
         }
@@ -155,7 +155,7 @@ impl Hierarchy {
         if let Node::Broken(broken) = &node {
             log::warn!("{}: {}", broken.document.key, broken.error);
         }
-        self.lock().put_found(prefix.clone(), loaded, generation);
+        self.lock().put(prefix.clone(), loaded, generation);
         Ok(node)
     }
 
@@ -317,26 +317,13 @@ impl Hierarchy {
 
     /// Refuses a document of `size` bytes that takes `needed` bytes of memory, when that is too much.
     fn check_document(&self, key: &Key, size: u64, needed: u64) -> Result<(), Error> {
-        let most = self.most_document_memory();
-        let error = if size > MAX_DOCUMENT_BYTES {
-            FormatError::TooLarge {
-                what: "the size of the document",
-                found: size.to_string(),
-                limit: MAX_DOCUMENT_BYTES,
-            }
-        } else if needed > most {
-            FormatError::TooLarge {
-                what: "the memory that the document takes (see --cache-size)",
-                found: needed.to_string(),
-                limit: most,
-            }
-        } else {
-            return Ok(());
-        };
-        Err(Error::Metadata {
-            key: key.to_string(),
-            error,
-        })
+        let memory = "the memory that the document takes (see --cache-size)";
+        FormatError::check_limit("the size of the document", size, MAX_DOCUMENT_BYTES)
+            .and_then(|()| FormatError::check_limit(memory, needed, self.most_document_memory()))
+            .map_err(|error| Error::Metadata {
+                key: key.to_string(),
+                error,
+            })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Nodes> {

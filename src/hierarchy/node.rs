@@ -72,6 +72,18 @@ pub struct Document {
     pub meta: ObjectMeta,
 }
 
+impl GroupNode {
+    /// The group of `document`, which is short and no root of a draft's hierarchy.
+    pub(super) fn new(format: ZarrFormat, document: Option<Document>) -> GroupNode {
+        GroupNode {
+            format,
+            document,
+            draft: None,
+            is_only_long: false,
+        }
+    }
+}
+
 impl ArrayNode {
     /// The array at `prefix` of which `document` says `metadata`.
     pub fn new(
@@ -115,12 +127,7 @@ impl Node {
 
     /// The group of `document`.
     pub(super) fn group(format: ZarrFormat, document: Document) -> Node {
-        Node::Group(GroupNode {
-            format,
-            document: Some(document),
-            draft: None,
-            is_only_long: false,
-        })
+        Node::Group(GroupNode::new(format, Some(document)))
     }
 
     /// What cannot be used.

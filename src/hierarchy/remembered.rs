@@ -43,13 +43,6 @@ impl Nodes {
         }
     }
 
-    /// As [`Nodes::put`], of a node that was looked for in the store of `generation`.
-    pub(super) fn put_found(&mut self, prefix: Prefix, node: Remembered, generation: u64) {
-        if self.generation == generation {
-            self.put(prefix, node);
-        }
-    }
-
     /// The node at `prefix`, if it is remembered.
     pub(super) fn get(&mut self, prefix: &Prefix) -> Option<Remembered> {
         self.by_prefix.get(prefix).cloned()
@@ -62,8 +55,11 @@ impl Nodes {
         }
     }
 
-    /// Remembers `node`, and forgets others.
-    fn put(&mut self, prefix: Prefix, node: Remembered) {
+    /// Remembers `node`, which was looked for in the store of `generation`, and forgets others.
+    pub(super) fn put(&mut self, prefix: Prefix, node: Remembered, generation: u64) {
+        if self.generation != generation {
+            return;
+        }
         self.memory_bytes += node.memory_bytes;
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
             self.memory_bytes -= left.memory_bytes;

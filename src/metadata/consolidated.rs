@@ -94,20 +94,22 @@ pub fn edit_v3(
 
 /// Whether the v3 group document `text` holds copies.
 pub fn is_inline(text: &[u8]) -> bool {
-    let held = || -> Result<bool, FormatError> {
-        let document = Document::parse(text)?;
-        let root = document.root()?;
-        let consolidated = root
-            .get("consolidated_metadata")
-            .map(Json::of)
-            .transpose()?;
-        let Some(Json::Object(consolidated)) = consolidated else {
-            return Ok(false);
-        };
-        Ok(consolidated.get("kind").map(RawValue::get) == Some("\"inline\""))
-    };
+    let held =
+        || -> Result<bool, FormatError> { Ok(inline(&Document::parse(text)?.root()?)?.is_some()) };
     // What cannot be parsed holds nothing that can be copied.
     held().unwrap_or(false)
+}
+
+const NAME: &str = "consolidated_metadata";
+
+/// The member of the document of `group` that holds copies, if it is of the kind that is known.
+fn inline<'a>(group: &Object<'a>) -> Result<Option<Object<'a>>, FormatError> {
+    let is_inline =
+        |copies: &Object<'_>| copies.get("kind").map(RawValue::get) == Some("\"inline\"");
+    Ok(match group.get(NAME).map(Json::of).transpose()? {
+        Some(Json::Object(copies)) => Some(copies).filter(is_inline),
+        _ => None,
+    })
 }
 
 /// Edits the copies in the document of the group at `prefix` ("" or ending in `/`).
@@ -119,12 +121,7 @@ fn edit_group(
     edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
-    const NAME: &str = "consolidated_metadata";
-    let Some(Json::Object(consolidated)) = group.get(NAME).map(Json::of).transpose()? else {
-        return Ok(());
-    };
-    let inline = consolidated.get("kind").map(RawValue::get) == Some("\"inline\"");
-    let Some(metadata) = consolidated.get_some("metadata").filter(|_| inline) else {
+    let Some(metadata) = inline(group)?.and_then(|copies| copies.get_some("metadata")) else {
         return Ok(());
     };
     if depth == MAX_NESTING {
@@ -159,11 +156,9 @@ fn edit_group(
 
 /// The path whose `document` the key names.
 fn path_of(key: &str, document: DocumentName) -> Option<&str> {
-    let prefix = key.strip_suffix(document.as_str())?;
-    if prefix.is_empty() {
-        Some("")
-    } else {
-        prefix.strip_suffix('/')
+    match key.strip_suffix(document.as_str())? {
+        "" => Some(""),
+        prefix => prefix.strip_suffix('/'),
     }
 }
 

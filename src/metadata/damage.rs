@@ -36,7 +36,7 @@ const V3: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8, 4], "d
 fn v3_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     match v3::parse(text)? {
         NodeMetadata::Array(array) => Ok(*array),
-        NodeMetadata::Group(_) => Err(FormatError::document("node_type", "a group")),
+        NodeMetadata::Group => Err(FormatError::document("node_type", "a group")),
     }
 }
 

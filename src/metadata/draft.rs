@@ -20,8 +20,8 @@ mod layout;
 
 use serde_json::value::RawValue;
 
-pub use entry::{Entry, parse_entry};
-pub use layout::{ChildKind, Generation, Layout};
+pub use entry::parse_entry;
+pub use layout::{Generation, Layout};
 
 use super::chunk_key::parse_separator;
 use super::json::{
@@ -29,10 +29,7 @@ use super::json::{
     spelled,
 };
 use super::v2::{self, Order};
-use super::{
-    ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
-    check_chunk_shape,
-};
+use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
 use crate::dtype::json::{self, Json, Object};
 use crate::dtype::{FillValue, Spelling};
 use crate::error::FormatError;
@@ -108,13 +105,12 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
 /// # Errors
 ///
 /// When it is none, or must be understood and is not.
-pub fn parse_group(text: &[u8]) -> Result<GroupMetadata, FormatError> {
+pub fn parse_group(text: &[u8]) -> Result<(), FormatError> {
     let document = Document::parse(text)?;
     let root = document.root()?;
     check_members(&root, &["attributes", "extensions"])?;
     check_attributes(&root)?;
-    check_extensions(&root)?;
-    Ok(GroupMetadata {})
+    check_extensions(&root)
 }
 
 /// Fails on an extension that is not marked as one that need not be understood.

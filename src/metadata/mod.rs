@@ -104,13 +104,9 @@ pub enum ZarrFormat {
 pub enum NodeMetadata {
     /// An array.
     Array(Box<ArrayMetadata>),
-    /// A group.
-    Group(GroupMetadata),
+    /// A group. It has no properties beside its attributes, which are not kept.
+    Group,
 }
-
-/// A group. It has no properties beside its attributes, which are not kept.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GroupMetadata {}
 
 /// An array, of whichever version.
 #[derive(Debug, Clone, PartialEq, Eq)]

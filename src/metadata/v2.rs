@@ -21,10 +21,7 @@ use serde_json::value::RawValue;
 use super::chunk_key::parse_separator;
 use super::json::{Document, check_array_document_len, check_format, lengths, spelled};
 use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
-use super::{
-    ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, ZarrFormat,
-    check_chunk_shape,
-};
+use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
 use crate::dtype::json::{self, Json, Object};
 use crate::dtype::{ByteOrder, DataType, FillValue, Spelling};
 use crate::error::FormatError;
@@ -81,9 +78,8 @@ pub(super) fn grid(root: &Object<'_>) -> Result<(Dims, Dims), FormatError> {
 /// # Errors
 ///
 /// When it is no v2 group document.
-pub fn parse_group(text: &[u8]) -> Result<GroupMetadata, FormatError> {
-    check_format(&Document::parse(text)?.root()?, 2)?;
-    Ok(GroupMetadata {})
+pub fn parse_group(text: &[u8]) -> Result<(), FormatError> {
+    check_format(&Document::parse(text)?.root()?, 2)
 }
 
 /// Whether this is a `.zmetadata` document that readers know: one of consolidated format 1.

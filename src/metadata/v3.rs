@@ -26,8 +26,7 @@ use super::json::{
     spelled,
 };
 use super::{
-    ArrayMetadata, ChunkKeyEncoding, Decoding, GroupMetadata, KeyKind, NodeMetadata, ZarrFormat,
-    check_chunk_shape,
+    ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, NodeMetadata, ZarrFormat, check_chunk_shape,
 };
 use crate::dtype::json::{self, Extension, Json, Object};
 use crate::dtype::{ByteOrder, DataType, FillValue, ItemLayout};
@@ -72,7 +71,7 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     }
     check_members(&root, &GROUP_MEMBERS)?;
     check_attributes(&root)?;
-    Ok(NodeMetadata::Group(GroupMetadata {}))
+    Ok(NodeMetadata::Group)
 }
 
 fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {

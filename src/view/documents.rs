@@ -322,7 +322,7 @@ fn parse_array(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
         ZarrFormat::V2 => v2::parse_array(text).ok(),
         _ => match v3::parse(text).ok()? {
             NodeMetadata::Array(array) => Some(*array),
-            NodeMetadata::Group(_) => None,
+            NodeMetadata::Group => None,
         },
     }
 }

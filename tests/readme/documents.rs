@@ -214,7 +214,7 @@ fn parse_v3(document: &Value) -> Result<Parsed, FormatError> {
             text,
             array: *array,
         }),
-        NodeMetadata::Group(_) => panic!("no array: {document}"),
+        NodeMetadata::Group => panic!("no array: {document}"),
     }
 }
 

@@ -26,15 +26,6 @@ pub struct Layout {
     suffix: String,
 }
 
-/// What a name below `meta` stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChildKind {
-    /// The document of an array.
-    Array,
-    /// The document of a group.
-    Group,
-}
-
 const ARRAY: &str = "array";
 const GROUP: &str = "group";
 
@@ -141,14 +132,12 @@ impl Layout {
 
     /// The child that `name`, listed below [`Layout::children`], is the document of. Any other
     /// name is a child only where it is a directory.
-    pub fn child<'n>(&self, name: &'n [u8]) -> Option<(&'n [u8], ChildKind)> {
+    pub fn child<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
         let stem = name.strip_suffix(self.suffix.as_bytes())?;
-        [(ARRAY, ChildKind::Array), (GROUP, ChildKind::Group)]
-            .into_iter()
-            .find_map(|(ending, kind)| {
-                let child = stem.strip_suffix(ending.as_bytes())?.strip_suffix(b".")?;
-                (!child.is_empty()).then_some((child, kind))
-            })
+        let stem = [ARRAY, GROUP]
+            .iter()
+            .find_map(|kind| stem.strip_suffix(kind.as_bytes()));
+        stem?.strip_suffix(b".").filter(|child| !child.is_empty())
     }
 }
 
@@ -234,15 +223,18 @@ mod tests {
     fn names_of_documents_are_names_of_children() {
         let layout = Layout::new(true, ".json".to_owned());
         for (name, child) in [
-            ("a.array.json", Some(("a", ChildKind::Array))),
-            ("a.b.group.json", Some(("a.b", ChildKind::Group))),
+            ("a.array.json", Some("a")),
+            ("a.b.group.json", Some("a.b")),
             ("array.json", None),
             (".array.json", None),
             ("a.json", None),
             ("a", None),
         ] {
-            let child = child.map(|(child, kind)| (child.as_bytes(), kind));
-            assert_eq!(layout.child(name.as_bytes()), child, "{name}");
+            assert_eq!(
+                layout.child(name.as_bytes()),
+                child.map(str::as_bytes),
+                "{name}"
+            );
         }
     }
 }

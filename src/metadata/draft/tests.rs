@@ -363,7 +363,7 @@ fn entry_documents_tell_the_layout() {
             "meta/root/a.array",
         ),
     ] {
-        let layout = entry(text).unwrap().unwrap().layout;
+        let layout = entry(text).unwrap().unwrap();
         assert_eq!(layout.is_flat(), is_flat);
         assert_eq!(layout.array_document(b"a"), array.as_bytes());
     }

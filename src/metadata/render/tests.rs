@@ -11,7 +11,7 @@ fn text(bytes: Vec<u8>) -> String {
 fn array_of(document: &str) -> ArrayMetadata {
     match v3_documents::parse(document.as_bytes()).unwrap() {
         NodeMetadata::Array(array) => *array,
-        NodeMetadata::Group(_) => panic!("a group"),
+        NodeMetadata::Group => panic!("a group"),
     }
 }
 
