@@ -104,6 +104,16 @@ impl DataType {
         })
     }
 
+    /// Whole numbers of `bytes` bytes, 1, 2, 4 or 8, without a sign.
+    pub(crate) fn unsigned(bytes: usize) -> DataType {
+        DataType {
+            name: format!("uint{}", 8 * bytes),
+            item_size: bytes as u64,
+            layout: ItemLayout::Numbers { unit: bytes },
+            element: Element::Integer(IntegerFormat::whole(bytes, false)),
+        }
+    }
+
     /// Objects as the codec `codec` of a v2 array of `|O` has them.
     pub(crate) fn objects(codec: &str) -> DataType {
         let kind = match codec {

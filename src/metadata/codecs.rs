@@ -21,8 +21,9 @@ mod sharding;
 
 use serde_json::value::RawValue;
 
+use super::json::lengths;
 use crate::codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain};
-use crate::dtype::json::{self, Extension, Object};
+use crate::dtype::json::{self, Extension, Json, Object};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;
@@ -31,6 +32,12 @@ use crate::grid::Dims;
 const MAX_NESTING: usize = 16;
 /// Codecs of one list; each is a call on the stack when a chunk is decoded.
 const MOST_CODECS: u64 = 64;
+
+/// The JSON value that the text of a codec list is.
+pub(super) fn parse(pipeline: &str) -> Result<&RawValue, FormatError> {
+    serde_json::from_str(pipeline)
+        .map_err(|error| FormatError::document("codecs", error.to_string()))
+}
 
 /// The codecs of a list, without judging them.
 pub(super) fn list(value: &RawValue) -> Result<Vec<Extension<'_>>, FormatError> {
@@ -43,6 +50,17 @@ pub(super) fn list(value: &RawValue) -> Result<Vec<Extension<'_>>, FormatError> 
 /// Whether this is the codec that packs inner chunks into shards.
 pub(super) fn is_sharding(spec: &Extension<'_>) -> bool {
     spec.name == "sharding_indexed"
+}
+
+/// The axes in the order that a transpose of `rank` dimensions leaves them in. Until October 2023
+/// an order might be `"C"` or `"F"`.
+pub(super) fn transpose_order(value: &RawValue, rank: usize) -> Result<Dims, FormatError> {
+    let axes = 0..rank as u64;
+    match Json::of(value)? {
+        Json::String(order) if order == "C" => Ok(axes.collect()),
+        Json::String(order) if order == "F" => Ok(axes.rev().collect()),
+        _ => lengths(value),
+    }
 }
 
 /// Names of the codecs, those inside a shard in brackets.

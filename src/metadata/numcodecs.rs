@@ -342,9 +342,7 @@ pub(super) fn chain(
     data_type: &DataType,
     chunk_shape: &[u64],
 ) -> Result<CodecChain, FormatError> {
-    let list: &RawValue = serde_json::from_str(text)
-        .map_err(|error| FormatError::document("codecs", error.to_string()))?;
-    codecs::chain(&codecs::list(list)?, data_type, chunk_shape)
+    codecs::chain(&codecs::list(codecs::parse(text)?)?, data_type, chunk_shape)
 }
 
 /// An error of the codec `[i]`, put where the document has what became of it.

@@ -107,13 +107,9 @@ pub(super) fn bytes_codec(layout: &ItemLayout, record_order: Option<ByteOrder>) 
     }
 }
 
-/// A member and what it is to be.
-struct Change<'a> {
-    name: &'a str,
-    value: &'a str,
-    /// Whether an absent member, or `null`, means the same.
-    is_default: bool,
-}
+/// The name of a member, what its value is to be, and whether an absent member or `null` means the
+/// same.
+type Change<'a> = (&'a str, &'a str, bool);
 
 /// Gives members their values: in their place, or where there are none, at the beginning.
 fn change(
@@ -123,12 +119,12 @@ fn change(
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
     let mut added = String::new();
-    for change in changes {
-        match root.get(change.name) {
-            Some(value) if change.is_default && value.get() == "null" => {}
-            Some(value) => edits.replace(document.span(value), change.value),
-            None if change.is_default => {}
-            None => added.extend(["\"", change.name, "\": ", change.value, ", "]),
+    for &(name, text, is_default) in changes {
+        match root.get(name) {
+            Some(value) if is_default && value.get() == "null" => {}
+            Some(value) => edits.replace(document.span(value), text),
+            None if is_default => {}
+            None => added.extend(["\"", name, "\": ", text, ", "]),
         }
     }
     if !added.is_empty() {

@@ -8,7 +8,7 @@ use super::{Parser, Seen, Stage, members, registered};
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
 use crate::dtype::json::{self, Object};
-use crate::dtype::{DataType, Element, IntegerFormat, utf32};
+use crate::dtype::{DataType, Element, utf32};
 use crate::error::FormatError;
 
 /// What reads the configuration of the codec `numcodecs.ID`.
@@ -93,20 +93,17 @@ fn packbits(seen: &Seen, _: &Object<'_>) -> Result<Stage, FormatError> {
         let name = format!("{} with packbits", seen.data_type.name);
         return Err(FormatError::unsupported("", "data type", name));
     }
-    Ok(members::filter(seen, FilterKind::Mask, uint8()?))
-}
-
-fn uint8() -> Result<DataType, FormatError> {
-    let element = Element::Integer(IntegerFormat::whole(1, false));
-    DataType::of("uint8".to_owned(), element)
+    Ok(members::filter(
+        seen,
+        FilterKind::Mask,
+        DataType::unsigned(1),
+    ))
 }
 
 /// A filter of strings of a fixed length, or the codec of objects.
 fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let code = match members::data_type(configuration, "astype")? {
-        Some(code) => code,
-        None => uint8()?,
-    };
+    let code = members::data_type(configuration, "astype")?;
+    let code = code.unwrap_or_else(|| DataType::unsigned(1));
     let Ok(number @ Number::Integer(_)) = members::number(&code) else {
         let name = code.name;
         return Err(FormatError::unsupported("astype", "type of codes", name));

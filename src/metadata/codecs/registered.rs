@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Endian, Parser, Seen, Stage, members, numcodecs, sharding};
+use super::{Endian, Parser, Seen, Stage, members, numcodecs, sharding, transpose_order};
 use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, FilterKind, Number, OutOfRange,
     PackBits, PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
@@ -11,7 +11,6 @@ use crate::dtype::json::{self, Json, Object};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
-use crate::metadata::json::lengths;
 
 /// What reads the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {
@@ -59,17 +58,11 @@ fn bytes(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> 
 
 fn transpose(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
     let rank = seen.shape.len();
-    let axes: Dims = (0_u64..).take(rank).collect();
     let transpose = configuration.read("order", |value| {
-        let order: Dims = match Json::of(value)? {
-            // As until October 2023.
-            Json::String(order) if order == "C" => axes.clone(),
-            Json::String(order) if order == "F" => axes.iter().rev().copied().collect(),
-            _ => lengths(value)?,
-        };
+        let order = transpose_order(value, rank)?;
         let mut sorted = order.clone();
         sorted.sort_unstable();
-        if sorted != axes {
+        if !sorted.iter().copied().eq(0..rank as u64) {
             let expected = format!("a permutation of {rank} axes, counted from 0");
             return Err(json::mismatch(value, &expected));
         }

@@ -4,24 +4,20 @@ use serde_json::value::RawValue;
 
 use super::{MAX_NESTING, Seen, Stage, list, members};
 use crate::codec::{ArrayToArray, ArrayToBytes, IndexLayout, IndexLocation, ShardingCodec};
+use crate::dtype::DataType;
 use crate::dtype::json::{self, Object};
-use crate::dtype::{DataType, Element, IntegerFormat};
 use crate::error::FormatError;
 use crate::grid::Dims;
 use crate::metadata::json::lengths;
 
 /// Refuses codecs that mix the elements of a whole shard.
 pub(super) fn check_before(array_to_array: &[ArrayToArray]) -> Result<(), FormatError> {
-    let mixing = array_to_array
-        .iter()
-        .position(|codec| !codec.can_be_split());
-    match mixing.and_then(|i| Some((i, array_to_array.get(i)?))) {
-        Some((i, codec)) => {
-            let name = format!("{} before sharding_indexed", codec.name());
-            Err(FormatError::unsupported(format!("[{i}]"), "codec", name))
-        }
-        None => Ok(()),
-    }
+    let mut codecs = array_to_array.iter().enumerate();
+    let Some((i, mixing)) = codecs.find(|(_, codec)| !codec.can_be_split()) else {
+        return Ok(());
+    };
+    let name = format!("{} before sharding_indexed", mixing.name());
+    Err(FormatError::unsupported(format!("[{i}]"), "codec", name))
 }
 
 pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
@@ -37,20 +33,15 @@ pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage,
     })?;
     let inner = seen.inside(chunk_shape.clone());
     let codecs = configuration.read("codecs", |value| inner.chain(&list(value)?))?;
-    let words = || {
-        Ok::<_, FormatError>(Seen {
-            shape: chunks_per_shard.iter().copied().chain([2]).collect(),
-            data_type: DataType::of(
-                "uint64".to_owned(),
-                Element::Integer(IntegerFormat::whole(8, false)),
-            )?,
-            // An index is not sharded itself.
-            depth: MAX_NESTING,
-        })
+    let words = Seen {
+        shape: chunks_per_shard.iter().copied().chain([2]).collect(),
+        data_type: DataType::unsigned(8),
+        // An index is not sharded itself.
+        depth: MAX_NESTING,
     };
     let index = match configuration.get("index_codecs") {
         Some(value) => list(value)
-            .and_then(|specs| words()?.chain(&specs))
+            .and_then(|specs| words.chain(&specs))
             .and_then(|chain| IndexLayout::new(&chunks_per_shard, &chain)),
         // Early 2023: with a checksum or without, told apart by the bytes alone.
         None => IndexLayout::undocumented(&chunks_per_shard),

@@ -3,7 +3,7 @@
 
 use super::super::json::{Document, Edits};
 use super::super::{ArrayMetadata, splice};
-use super::{Change, Shards, change, decoding, list_of, make_little_endian, v2};
+use super::{Shards, change, decoding, list_of, make_little_endian, v2};
 use crate::dtype::json::{Json, Object};
 use crate::error::FormatError;
 
@@ -37,11 +37,7 @@ pub(super) fn decoded(
         &mut edits,
         |member| matches!(member.name.as_str(), TRANSFORMERS | "compressor" | "codecs"),
     );
-    let layout = Change {
-        name: "chunk_memory_layout",
-        value: "\"C\"",
-        is_default: true,
-    };
+    let layout = ("chunk_memory_layout", "\"C\"", true);
     change(&document, &root, &[layout], &mut edits)?;
     if shards == Shards::Keep && array.inner_chunk_shape().is_some() {
         let Json::Object(grid) = Json::of(root.require("chunk_grid")?)? else {

@@ -2,7 +2,7 @@
 
 use super::super::ArrayMetadata;
 use super::super::json::{Document, Edits};
-use super::{Change, change, decoding, make_little_endian};
+use super::{change, decoding, make_little_endian};
 use crate::error::FormatError;
 
 /// The document of an uncompressed array. An absent `compression` means one, so it is said.
@@ -16,11 +16,6 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
         ("compression_opts", "null", true),
         ("order", "\"C\"", true),
     ];
-    let changes = changes.map(|(name, value, is_default)| Change {
-        name,
-        value,
-        is_default,
-    });
     change(&document, &root, &changes, &mut edits)?;
     make_little_endian(&document, root.require("dtype")?, &mut edits)?;
     Ok(edits.apply(text))

@@ -2,8 +2,8 @@
 
 use super::super::ArrayMetadata;
 use super::super::json::{Document, Edits};
-use super::{Change, change, decoding, make_little_endian};
-use crate::dtype::json::{self, Object};
+use super::{change, decoding, make_little_endian};
+use crate::dtype::json;
 use crate::error::FormatError;
 
 /// The document of an uncompressed array.
@@ -23,34 +23,15 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
         changes.push(("compressor", "null", true));
     }
     changes.push(("order", "\"C\"", true));
-    let changes: Vec<Change<'_>> = changes
-        .into_iter()
-        .map(|(name, value, is_default)| Change {
-            name,
-            value,
-            is_default,
-        })
-        .collect();
     change(&document, &root, &changes, &mut edits)?;
-    change_dtype(&document, &root, array, &mut edits)?;
-    Ok(edits.apply(text))
-}
-
-/// Little-endian. Elements of any length are `|O`: zarr-python 3.0.0 wrote `|S0` for some.
-fn change_dtype(
-    document: &Document<'_>,
-    root: &Object<'_>,
-    array: &ArrayMetadata,
-    edits: &mut Edits,
-) -> Result<(), FormatError> {
     let dtype = root.require("dtype")?;
-    if !decoding(array)?.data_type.is_variable() {
-        return make_little_endian(document, dtype, edits);
-    }
-    if dtype.get() != "\"|O\"" {
+    if data_type.is_variable() {
+        // zarr-python 3.0.0 wrote `|S0` for some.
         edits.replace(document.span(dtype), "\"|O\"");
+    } else {
+        make_little_endian(&document, dtype, &mut edits)?;
     }
-    Ok(())
+    Ok(edits.apply(text))
 }
 
 /// The first item of a list, as text.

@@ -1,7 +1,7 @@
 //! Edits of v3 documents.
 
 use super::super::json::{Document, Edits};
-use super::super::{ArrayMetadata, codecs, unshard};
+use super::super::{ArrayMetadata, codecs, numcodecs, unshard};
 use super::{Shards, bytes_codec, decoding, list_of};
 use crate::dtype::ItemLayout;
 use crate::dtype::json::Extension;
@@ -41,7 +41,7 @@ pub(super) fn decoded(
             let chain = unshard::innermost(codecs::list(value)?)?;
             let codec = chain
                 .iter()
-                .find(|spec| matches!(spec.name.as_str(), "vlen-utf8" | "vlen-bytes"));
+                .find(|spec| numcodecs::frames_items(&spec.name));
             let codec = codec.ok_or_else(|| {
                 FormatError::document("codecs", "found no codec of elements of any length")
             })?;

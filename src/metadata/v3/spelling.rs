@@ -78,12 +78,11 @@ fn of_codec(
 }
 
 fn order(value: &RawValue, rank: usize) -> Result<String, FormatError> {
-    let mut axes: Vec<String> = (0..rank).map(|axis| axis.to_string()).collect();
-    match Json::of(value)? {
-        Json::String(order) if order == "C" => {}
-        Json::String(order) if order == "F" => axes.reverse(),
-        _ => return Ok(value.get().to_owned()),
+    if value.get().starts_with('[') {
+        return Ok(value.get().to_owned());
     }
+    let axes = codecs::transpose_order(value, rank)?;
+    let axes: Vec<String> = axes.iter().map(u64::to_string).collect();
     Ok(format!("[{}]", axes.join(",")))
 }
 

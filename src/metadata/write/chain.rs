@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::super::codecs;
+use super::super::numcodecs;
 use super::super::render::Shards;
 use super::super::unshard;
 use super::quoted;
@@ -19,12 +20,6 @@ pub(super) enum Stage {
     ArrayToBytes,
     /// From bytes to bytes.
     BytesToBytes,
-}
-
-/// The JSON value that the text of a codec list is.
-pub(super) fn parse(pipeline: &str) -> Result<&RawValue, FormatError> {
-    serde_json::from_str(pipeline)
-        .map_err(|error| FormatError::document("codecs", error.to_string()))
 }
 
 /// The codecs of a shown chunk.
@@ -49,21 +44,7 @@ pub(super) fn object_codec(pipeline: &RawValue) -> Result<Extension<'_>, FormatE
 
 /// Whether a codec turns elements of any length into bytes.
 pub(super) fn is_object_codec(name: &str) -> bool {
-    frames_items(name)
-        || matches!(
-            name,
-            "numcodecs.vlen-array"
-                | "numcodecs.json2"
-                | "numcodecs.json"
-                | "numcodecs.msgpack2"
-                | "numcodecs.msgpack"
-                | "numcodecs.categorize"
-        )
-}
-
-/// Whether a codec frames items by their lengths.
-pub(super) fn frames_items(name: &str) -> bool {
-    matches!(name, "vlen-utf8" | "vlen-bytes")
+    numcodecs::is_object_codec(name.strip_prefix("numcodecs.").unwrap_or(name))
 }
 
 /// Zarr-python 3.0.0 wrote strings of a fixed size in frames. No reader takes that from another
@@ -73,7 +54,7 @@ pub(super) fn check_frames(
     data_type: &DataType,
     version: &'static str,
 ) -> Result<(), FormatError> {
-    if frames_items(&spec.name) && !data_type.is_variable() {
+    if numcodecs::frames_items(&spec.name) && !data_type.is_variable() {
         let name = format!("{} of {}", spec.name, data_type.name);
         return Err(FormatError::inexpressible("codecs", name, version));
     }

@@ -13,9 +13,8 @@
 
 use serde_json::value::RawValue;
 
-use super::super::json::lengths;
 use super::super::render::Shards;
-use super::super::{Decoding, codecs};
+use super::super::{Decoding, codecs, numcodecs};
 use super::chain::{self, Stage, object_text};
 use super::quoted;
 use super::v2_filters::Filters;
@@ -39,7 +38,7 @@ pub(super) struct Chain {
 impl Chain {
     /// The chain of elements of any length in order C, all else undone.
     pub(super) fn of_items(decoding: &Decoding) -> Result<Chain, FormatError> {
-        let codec = chain::object_codec(chain::parse(&decoding.pipeline)?)?;
+        let codec = chain::object_codec(codecs::parse(&decoding.pipeline)?)?;
         let id = numcodecs_id(&codec)?;
         Ok(Chain {
             filters: vec![config(id, &[], &codec.configuration, &[])?],
@@ -53,9 +52,9 @@ impl Chain {
         shards: Shards,
         rank: usize,
     ) -> Result<Chain, FormatError> {
-        let pipeline = chain::parse(&decoding.pipeline)?;
+        let pipeline = codecs::parse(&decoding.pipeline)?;
         let specs = chain::specs(pipeline, shards)?;
-        let mut axes = Axes::new(rank);
+        let mut axes: Vec<u64> = (0..).take(rank).collect();
         let mut filters = Filters::new(&decoding.data_type);
         let mut order = codecs::innermost_endian(&decoding.codecs);
         let mut last = None;
@@ -66,7 +65,7 @@ impl Chain {
                 if !filters.is_empty() {
                     return Err(inexpressible("transpose after a filter"));
                 }
-                axes.transpose(&spec.configuration)?;
+                axes = transposed(&axes, &spec.configuration)?;
                 continue;
             }
             let stage =
@@ -75,7 +74,8 @@ impl Chain {
             match stage {
                 Stage::ArrayToArray => filters.add(spec)?,
                 Stage::ArrayToBytes if matches!(spec.name.as_str(), "bytes" | "endian") => {
-                    order = endian(&spec.configuration)?;
+                    let endian = |value| json::word(value, &ByteOrder::NAMES);
+                    order = spec.configuration.read_some("endian", endian)?;
                 }
                 Stage::ArrayToBytes => {
                     // It makes its own bytes of numbers in the order of the machine.
@@ -94,7 +94,7 @@ impl Chain {
         let (order, mut array_filters) = filters.finish(order)?;
         array_filters.append(&mut texts);
         Ok(Chain {
-            is_reversed: axes.are_reversed()?,
+            is_reversed: are_reversed(&axes)?,
             order,
             filters: array_filters,
             compressor,
@@ -136,7 +136,7 @@ fn stage(name: &str, data_type: &DataType) -> Option<Stage> {
 pub(super) fn numcodecs_id<'s>(spec: &'s Extension<'_>) -> Result<&'s str, FormatError> {
     match spec.name.strip_prefix("numcodecs.") {
         Some(id) => Ok(id),
-        None if chain::frames_items(&spec.name) || spec.name == "bitround" => Ok(&spec.name),
+        None if numcodecs::frames_items(&spec.name) || spec.name == "bitround" => Ok(&spec.name),
         None => Err(inexpressible(&spec.name)),
     }
 }
@@ -179,69 +179,33 @@ fn bytes_to_bytes(spec: &Extension<'_>, filters: &Filters<'_>) -> Result<String,
 
 /// The number that v2 has for the name of a shuffle.
 fn blosc_shuffle(configuration: &Object<'_>) -> Result<Vec<(&'static str, String)>, FormatError> {
-    let Some(value) = configuration.get_some("shuffle") else {
-        return Ok(Vec::new());
-    };
-    let number = match Json::of(value)? {
-        Json::Number(number) => number,
-        Json::String(name) if name == "noshuffle" => "0",
-        Json::String(name) if name == "shuffle" => "1",
-        Json::String(name) if name == "bitshuffle" => "2",
-        _ => return Err(json::mismatch(value, "the name of a shuffle").within("codecs")),
-    };
-    Ok(vec![("shuffle", number.to_owned())])
+    let numbers = [("noshuffle", "0"), ("shuffle", "1"), ("bitshuffle", "2")];
+    let number = configuration.read_some("shuffle", |value| match Json::of(value)? {
+        Json::Number(number) => Ok(number),
+        _ => json::word(value, &numbers),
+    })?;
+    Ok(number
+        .map(|number| ("shuffle", number.to_owned()))
+        .into_iter()
+        .collect())
 }
 
-fn endian(configuration: &Object<'_>) -> Result<Option<ByteOrder>, FormatError> {
-    let Some(value) = configuration.get_some("endian") else {
-        return Ok(None);
-    };
-    match json::string(value, "a byte order")?.as_str() {
-        "little" => Ok(Some(ByteOrder::Little)),
-        "big" => Ok(Some(ByteOrder::Big)),
-        _ => Err(json::mismatch(value, "\"little\" or \"big\"").within("codecs")),
-    }
+/// The axes of the array in the order that one more transpose leaves them in.
+fn transposed(axes: &[u64], configuration: &Object<'_>) -> Result<Vec<u64>, FormatError> {
+    let value = configuration.require("order")?;
+    let order = codecs::transpose_order(value, axes.len())?;
+    let transposed = order
+        .into_iter()
+        .map(|i| axes.get(usize::try_from(i).ok()?).copied());
+    let transposed: Option<_> = transposed.collect();
+    transposed.ok_or_else(|| json::mismatch(value, "axes of the array").within("codecs"))
 }
 
-/// The axes of the array in the order that transposes leave them in.
-struct Axes(Vec<u64>);
-
-impl Axes {
-    fn new(rank: usize) -> Axes {
-        Axes((0..).take(rank).collect())
+/// Whether the axes are reversed, as order F has them.
+fn are_reversed(axes: &[u64]) -> Result<bool, FormatError> {
+    let is_reversed = axes.iter().rev().is_sorted();
+    if is_reversed || axes.is_sorted() {
+        return Ok(is_reversed && axes.len() > 1);
     }
-
-    fn transpose(&mut self, configuration: &Object<'_>) -> Result<(), FormatError> {
-        let value = configuration.require("order")?;
-        match Json::of(value)? {
-            Json::String(order) if order == "C" => return Ok(()),
-            Json::String(order) if order == "F" => {
-                self.0.reverse();
-                return Ok(());
-            }
-            _ => {}
-        }
-        let axes = lengths(value)?.into_iter().map(|axis| {
-            let axis = usize::try_from(axis).ok()?;
-            self.0.get(axis).copied()
-        });
-        self.0 = axes
-            .collect::<Option<_>>()
-            .ok_or_else(|| json::mismatch(value, "axes of the array").within("codecs"))?;
-        Ok(())
-    }
-
-    /// Whether they are reversed, as order F has them.
-    fn are_reversed(&self) -> Result<bool, FormatError> {
-        if self.0.is_sorted() {
-            Ok(false)
-        } else if self.0.iter().rev().is_sorted() {
-            Ok(true)
-        } else {
-            Err(inexpressible(&format!(
-                "transpose to the axes {:?}",
-                self.0
-            )))
-        }
-    }
+    Err(inexpressible(&format!("transpose to the axes {axes:?}")))
 }

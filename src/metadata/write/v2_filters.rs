@@ -1,6 +1,5 @@
 //! The filters of elements, and the types between them.
 
-use super::quoted;
 use super::v2_codecs::{config, numcodecs_id};
 use crate::dtype::json::{Extension, Object};
 use crate::dtype::{ByteOrder, DataType};
@@ -17,8 +16,8 @@ pub(super) struct Filters<'a> {
 struct Filter<'a> {
     id: &'a str,
     configuration: &'a Object<'a>,
-    takes: Option<Named>,
-    makes: Option<Named>,
+    /// What it takes, and what it makes.
+    types: Option<[Named; 2]>,
 }
 
 /// A type in the configuration of a filter.
@@ -60,36 +59,20 @@ impl<'a> Filters<'a> {
     pub(super) fn add(&mut self, spec: &'a Extension<'_>) -> Result<(), FormatError> {
         let id = numcodecs_id(spec)?;
         let configuration = &spec.configuration;
-        let mut filter = Filter {
+        let mut types = None;
+        if let Some((takes, makes)) = members(id) {
+            let taken = named(configuration, takes, &self.made, ByteOrder::Little)?;
+            let made = named(configuration, makes, &taken.data_type, taken.order)?;
+            self.made = made.data_type.clone();
+            types = Some([taken, made]);
+        } else if matches!(id, "packbits" | "categorize") {
+            self.made = DataType::unsigned(1);
+        }
+        self.filters.push(Filter {
             id,
             configuration,
-            takes: None,
-            makes: None,
-        };
-        if let Some((takes, makes)) = members(id) {
-            let taken = match named(configuration, takes)? {
-                Some(named) => named,
-                None => Named {
-                    member: takes,
-                    data_type: self.made.clone(),
-                    order: ByteOrder::Little,
-                },
-            };
-            let made = match named(configuration, makes)? {
-                Some(named) => named,
-                None => Named {
-                    member: makes,
-                    data_type: taken.data_type.clone(),
-                    order: taken.order,
-                },
-            };
-            self.made = made.data_type.clone();
-            filter.takes = Some(taken);
-            filter.makes = Some(made);
-        } else if matches!(id, "packbits" | "categorize") {
-            self.made = byte()?;
-        }
-        self.filters.push(filter);
+            types,
+        });
         Ok(())
     }
 
@@ -102,14 +85,13 @@ impl<'a> Filters<'a> {
         let mut order = order;
         let mut texts = Vec::new();
         for mut filter in self.filters.into_iter().rev() {
-            if let (Some(made), Some(order)) = (&mut filter.makes, order) {
+            if let (Some([_, made]), Some(order)) = (&mut filter.types, order) {
                 made.order = order;
             }
             texts.push(filter.text()?);
-            order = match &filter.takes {
-                Some(taken) => Some(taken.order),
-                None => order,
-            };
+            if let Some([taken, _]) = &filter.types {
+                order = Some(taken.order);
+            }
         }
         texts.reverse();
         Ok((order, texts))
@@ -119,7 +101,7 @@ impl<'a> Filters<'a> {
 impl Filter<'_> {
     fn text(&self) -> Result<String, FormatError> {
         let mut types = Vec::new();
-        for named in [&self.takes, &self.makes].into_iter().flatten() {
+        for named in self.types.iter().flatten() {
             types.push((named.member, named.data_type.spell_v2(named.order)?));
         }
         let without: Vec<&str> = types.iter().map(|(member, _)| *member).collect();
@@ -127,24 +109,19 @@ impl Filter<'_> {
     }
 }
 
-/// The type that a member of a configuration names.
-fn named(configuration: &Object<'_>, member: &'static str) -> Result<Option<Named>, FormatError> {
-    let Some(value) = configuration.get_some(member) else {
-        return Ok(None);
-    };
-    let (data_type, order) =
-        DataType::parse_v2(value).map_err(|error| error.within(member).within("codecs"))?;
-    Ok(Some(Named {
+/// The type that a member of a configuration names; without it, `data_type` in `order`.
+fn named(
+    configuration: &Object<'_>,
+    member: &'static str,
+    data_type: &DataType,
+    order: ByteOrder,
+) -> Result<Named, FormatError> {
+    let named = configuration.read_some(member, DataType::parse_v2);
+    let named = named.map_err(|error| error.within("codecs"))?;
+    let (data_type, order) = named.unwrap_or_else(|| (data_type.clone(), order));
+    Ok(Named {
         member,
         data_type,
         order,
-    }))
-}
-
-/// The type of one byte.
-fn byte() -> Result<DataType, FormatError> {
-    let text = quoted("|u1");
-    let value = serde_json::from_str(&text)
-        .map_err(|error| FormatError::document("codecs", error.to_string()))?;
-    DataType::parse_v2(value).map(|(data_type, _)| data_type)
+    })
 }

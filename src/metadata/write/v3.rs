@@ -70,8 +70,7 @@ fn key_encoding(array: &ArrayMetadata) -> String {
 /// The one codec of decoded chunks.
 fn decoded(decoding: &Decoding, data_type: &DataType) -> Result<String, FormatError> {
     if data_type.layout == ItemLayout::Variable {
-        let pipeline = chain::parse(&decoding.pipeline)?;
-        let codec = chain::object_codec(pipeline)?;
+        let codec = chain::object_codec(codecs::parse(&decoding.pipeline)?)?;
         return Ok(format!("[{}]", codec_text(&codec, data_type)?));
     }
     let order = data_type.element.field_orders().first().copied();
@@ -80,7 +79,7 @@ fn decoded(decoding: &Decoding, data_type: &DataType) -> Result<String, FormatEr
 
 /// The codecs of chunks as they are stored.
 fn encoded(decoding: &Decoding, shards: Shards) -> Result<String, FormatError> {
-    let pipeline = chain::parse(&decoding.pipeline)?;
+    let pipeline = codecs::parse(&decoding.pipeline)?;
     list_text(&chain::specs(pipeline, shards)?, &decoding.data_type)
 }
 
@@ -99,9 +98,7 @@ fn codec_text(spec: &Extension<'_>, data_type: &DataType) -> Result<String, Form
         "numcodecs.gzip" => "gzip",
         "endian" => "bytes",
         name if is_known(name) => name,
-        name => {
-            return Err(FormatError::inexpressible("codecs", name, "v3"));
-        }
+        name => return Err(FormatError::inexpressible("codecs", name, "v3")),
     };
     let configuration = if codecs::is_sharding(spec) {
         let inner = codecs::list(spec.configuration.require("codecs")?)?;
