@@ -104,22 +104,15 @@ struct Escaping<'o> {
 
 impl Write for Escaping<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        while let Some((before, character)) = next_escaped(rest) {
-            self.out.write_str(before)?;
-            (self.spell)(character, self.out)?;
-            rest = rest
-                .get(before.len() + character.len_utf8()..)
-                .unwrap_or_default();
+        // Each piece but the last ends with the one character in it that is escaped.
+        for piece in text.split_inclusive(is_escaped) {
+            self.out.write_str(piece.trim_end_matches(is_escaped))?;
+            if let Some(last) = piece.chars().next_back().filter(|&last| is_escaped(last)) {
+                (self.spell)(last, self.out)?;
+            }
         }
-        self.out.write_str(rest)
+        Ok(())
     }
-}
-
-/// The first character of `text` that is escaped, and what stands before it.
-fn next_escaped(text: &str) -> Option<(&str, char)> {
-    let (at, character) = text.char_indices().find(|&(_, c)| is_escaped(c))?;
-    Some((text.get(..at)?, character))
 }
 
 /// Whether a terminal or a reader of the log could be misled by this character: controls (a
