@@ -108,6 +108,6 @@ impl Array {
     fn too_large(&self) -> FormatError {
         let found = format!("{:?} x {}", self.shape, self.data_type.item_size);
         let what = "the size of the array in bytes";
-        too_large(what, found, i64::MAX.unsigned_abs())
+        too_large(what, &found, i64::MAX.unsigned_abs())
     }
 }

@@ -31,6 +31,7 @@ use super::number::Number;
 use super::packing::{self, Value};
 use super::{Array, Axis, FileFormat, Layout};
 use crate::error::FormatError;
+use crate::grid::product;
 
 /// Most bands that are told one by one.
 const MOST_TOLD: u64 = 1024;
@@ -46,10 +47,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
     let [outer @ .., lines, samples] = array.shape.as_slice() else {
         return Err(unfit());
     };
-    let bands = outer
-        .iter()
-        .try_fold(1_u64, |bands, &n| bands.checked_mul(n));
-    let bands = bands.ok_or_else(unfit)?;
+    let bands = product(outer).ok_or_else(unfit)?;
     // Readers count in 32 bits.
     let fits = |length: u64| length > 0 && i32::try_from(length).is_ok();
     if !(fits(bands) && fits(*lines) && fits(*samples)) {

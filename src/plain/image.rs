@@ -17,6 +17,7 @@ use super::array::Array;
 use super::axes::{Axis, AxisKind};
 use super::layout::AxisOrder;
 use crate::error::FormatError;
+use crate::grid::product;
 
 /// What an axis in front of the planes is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +91,7 @@ impl<'a> Image<'a> {
     /// Planes.
     pub(super) fn n_planes(&self) -> Option<u64> {
         let lengths = [Role::T, Role::C, Role::Z].map(|role| self.len(role));
-        lengths.iter().try_fold(1_u64, |n, &len| n.checked_mul(len))
+        product(&lengths)
     }
 
     /// The axis along `role`.

@@ -48,6 +48,8 @@ pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;
 
+use std::fmt::Display;
+
 use crate::error::FormatError;
 
 /// The file of one array in `format`, whose scope is [`Scope::Array`].
@@ -86,15 +88,15 @@ pub fn group_file(
     options: &Options,
 ) -> Result<GroupFile, FormatError> {
     match format {
-        FileFormat::Nc => netcdf::file(group, netcdf::Version::Smallest, options),
-        FileFormat::Nc5 => netcdf::file(group, netcdf::Version::Cdf5, options),
+        FileFormat::Nc => netcdf::file(group, netcdf::Cdf::Two, options),
+        FileFormat::Nc5 => netcdf::file(group, netcdf::Cdf::Five, options),
         FileFormat::H5 => hdf5::file(group, options),
         _ => Err(format.refused("", group.name.as_str())),
     }
 }
 
 /// The error that `what` is `found`, and must not be more than `limit`.
-fn too_large(what: &'static str, found: impl ToString, limit: impl Into<u64>) -> FormatError {
+fn too_large(what: &'static str, found: &dyn Display, limit: impl Into<u64>) -> FormatError {
     FormatError::TooLarge {
         what,
         found: found.to_string(),
@@ -105,5 +107,5 @@ fn too_large(what: &'static str, found: impl ToString, limit: impl Into<u64>) ->
 /// The error that a file would be longer than its length can be.
 fn file_too_large() -> FormatError {
     let what = "the size of the file in bytes";
-    too_large(what, "more", i64::MAX.unsigned_abs())
+    too_large(what, &"more", i64::MAX.unsigned_abs())
 }

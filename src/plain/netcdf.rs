@@ -35,18 +35,9 @@ use header::Header;
 use places::{Places, Slot};
 use variable::{Key, Type, Variable};
 
-/// Which of the classic formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
-    /// CDF-2 where everything fits, else CDF-5.
-    Smallest,
-    /// CDF-5.
-    Cdf5,
-}
-
 /// The version that a file is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cdf {
+pub(super) enum Cdf {
     /// "64-bit offset".
     Two,
     /// "64-bit data".
@@ -63,16 +54,12 @@ struct Placed<'a> {
     is_record: bool,
 }
 
-/// The file of the arrays that are directly in `group`.
+/// The file of the arrays that are directly in `group`: of version `least`, or CDF-5 where they do not fit.
 ///
 /// # Errors
 ///
 /// When the header or the file would be too large, or when it could hold none of the arrays.
-pub(super) fn file(
-    group: &Group,
-    version: Version,
-    options: &Options,
-) -> Result<GroupFile, FormatError> {
+pub(super) fn file(group: &Group, least: Cdf, options: &Options) -> Result<GroupFile, FormatError> {
     let mut omitted = Vec::new();
     let mut variables = Vec::new();
     for array in coordinates_first(group) {
@@ -81,7 +68,7 @@ pub(super) fn file(
             Err(reason) => omitted.push(omission(&array.name, reason)),
         }
     }
-    let choice = choice::choose(&mut variables, version, options, &mut omitted)?;
+    let choice = choice::choose(&mut variables, least, options, &mut omitted)?;
     let (dimensions, placed) = dimensions(variables, &choice, &mut omitted);
     if placed.is_empty() && !group.arrays.is_empty() {
         let reason = omitted.into_iter().next();
@@ -156,18 +143,12 @@ fn layout(
     dimensions: &Dimensions,
     placed: &[Placed<'_>],
 ) -> Result<Layout, FormatError> {
-    let mut slots = Vec::with_capacity(placed.len());
-    for Placed {
-        variable,
-        is_record,
-        ..
-    } in placed
-    {
-        slots.push(Slot {
-            slab: variable.slab(*is_record)?,
-            is_record: *is_record,
-        });
-    }
+    let slots = placed.iter().map(|placed| {
+        let is_record = placed.is_record;
+        let slab = placed.variable.slab(is_record)?;
+        Ok(Slot { slab, is_record })
+    });
+    let slots: Vec<Slot> = slots.collect::<Result<_, FormatError>>()?;
 
     let mut header = Header::new(choice.cdf);
     let find = |key: Key<'_>| Some((dimensions.find(key.name, key.len)?, key.len));

@@ -40,7 +40,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
         ("the number of planes", n_planes),
     ] {
         if found > MOST {
-            return Err(too_large(what, found, MOST));
+            return Err(too_large(what, &found, MOST));
         }
     }
     let elements = Elements::all(array, number.transform())?;

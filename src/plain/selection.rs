@@ -105,19 +105,15 @@ impl Selected {
     /// `array` with nothing but what is selected.
     #[must_use]
     pub fn apply(&self, array: &Array) -> Array {
-        let mut part = array.clone();
-        part.shape = self.kept.iter().map(|&axis| self.shape[axis]).collect();
-        part.dimension_names = self
-            .kept
-            .iter()
-            .map(|&axis| array.dimension_names[axis].clone())
-            .collect();
-        part.axes = self
-            .kept
-            .iter()
-            .map(|&axis| array.axes[axis].shifted(self.start[axis]))
-            .collect();
-        part
+        let kept = || self.kept.iter().copied();
+        let names = kept().map(|axis| array.dimension_names[axis].clone());
+        let axes = kept().map(|axis| array.axes[axis].shifted(self.start[axis]));
+        Array {
+            shape: kept().map(|axis| self.shape[axis]).collect(),
+            dimension_names: names.collect(),
+            axes: axes.collect(),
+            ..array.clone()
+        }
     }
 }
 

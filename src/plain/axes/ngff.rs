@@ -72,9 +72,9 @@ fn of_multiscale(
     let shared = multiscale.get("coordinateTransformations");
     let places = own.and_then(|own| places(own, shared, rank));
     if let Some(places) = places {
-        for (axis, place) in axes.iter_mut().zip(places) {
-            axis.spacing = Some(place.scale);
-            axis.origin = place.is_moved.then_some(place.translation);
+        for (axis, (scale, translation)) in axes.iter_mut().zip(places) {
+            axis.spacing = Some(scale);
+            axis.origin = translation;
         }
     } else {
         // A unit without a size would make one unit of each element.
@@ -119,27 +119,12 @@ fn axis(entry: &Json) -> Option<Axis> {
     })
 }
 
-/// Where element `i` of an axis is: `scale * i + translation`.
-#[derive(Clone, Copy)]
-struct Place {
-    scale: f64,
-    translation: f64,
-    is_moved: bool,
-}
-
-/// What the transformations of a dataset do, and those of its multiscale after them. The former
-/// must be there; both are a scale, then perhaps a translation.
-fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<Place>> {
-    let identity = Place {
-        scale: 1.0,
-        translation: 0.0,
-        is_moved: false,
-    };
-    let mut places = vec![identity; rank];
-    for (step, transformations) in [Some(own), shared].into_iter().enumerate() {
-        let Some(transformations) = transformations else {
-            continue;
-        };
+/// What the transformations of a dataset do, and those of its multiscale after them: of each axis the scale,
+/// and the translation if there is one. The former must be there; both are a scale, then perhaps a
+/// translation.
+fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Option<f64>)>> {
+    let mut places = vec![(1.0, None); rank];
+    for (step, transformations) in std::iter::once(own).chain(shared).enumerate() {
         let (mut n_scales, mut n_translations) = (0, 0);
         for transformation in transformations.as_list()? {
             let transformation = transformation.as_object()?;
@@ -147,12 +132,10 @@ fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<Place>> 
                 "identity" => {}
                 "scale" if n_scales == 0 && n_translations == 0 => {
                     n_scales += 1;
-                    for (place, by) in places
-                        .iter_mut()
-                        .zip(vector(transformation, "scale", rank)?)
-                    {
-                        place.scale *= by;
-                        place.translation *= by;
+                    let by = vector(transformation, "scale", rank)?;
+                    for ((scale, translation), by) in places.iter_mut().zip(by) {
+                        *scale *= by;
+                        *translation = translation.map(|translation: f64| translation * by);
                         if by <= 0.0 {
                             return None;
                         }
@@ -161,9 +144,8 @@ fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<Place>> 
                 "translation" if n_translations == 0 => {
                     n_translations += 1;
                     let by = vector(transformation, "translation", rank)?;
-                    for (place, by) in places.iter_mut().zip(by) {
-                        place.translation += by;
-                        place.is_moved = true;
+                    for ((_, translation), by) in places.iter_mut().zip(by) {
+                        *translation = Some(translation.unwrap_or(0.0) + by);
                     }
                 }
                 _ => return None,
@@ -173,8 +155,8 @@ fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<Place>> 
             return None;
         }
     }
-    let is_sound = |place: &Place| {
-        place.scale.is_normal() && place.scale > 0.0 && place.translation.is_finite()
+    let is_sound = |(scale, translation): &(f64, Option<f64>)| {
+        scale.is_normal() && *scale > 0.0 && translation.is_none_or(f64::is_finite)
     };
     places.iter().all(is_sound).then_some(places)
 }

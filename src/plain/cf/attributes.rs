@@ -73,11 +73,10 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     });
     if let Element::Time(format) = element {
         if let Some(units) = time::units(format) {
-            set(&mut list, "units", Value::Text(units));
+            set_text(&mut list, "units", &units);
             if !format.is_duration {
                 // CF's default has no leap days that were not there before 1582; NumPy's has.
-                let calendar = Value::Text("proleptic_gregorian".to_owned());
-                set(&mut list, "calendar", calendar);
+                set_text(&mut list, "calendar", "proleptic_gregorian");
             }
         }
         set(&mut list, FILL_VALUE, Value::Own(own::not_a_time()));
@@ -103,13 +102,13 @@ pub(in crate::plain) fn of_group(group: &Group, omitted: &[Omitted]) -> Vec<Attr
             .iter()
             .map(|omitted| line(&format!("{}: {}", omitted.name, omitted.reason)));
         let lines: Vec<String> = lines.collect();
-        set(&mut list, OMITTED, Value::Text(lines.join("\n")));
+        set_text(&mut list, OMITTED, &lines.join("\n"));
     }
     list
 }
 
 /// Sets the attribute `name`, in place of one that is there.
-pub(in crate::plain) fn set(list: &mut Vec<Attribute>, name: &str, value: Value) {
+fn set(list: &mut Vec<Attribute>, name: &str, value: Value) {
     match list.iter_mut().find(|attribute| attribute.name == name) {
         Some(attribute) => attribute.value = value,
         None => list.push(Attribute {
@@ -117,6 +116,11 @@ pub(in crate::plain) fn set(list: &mut Vec<Attribute>, name: &str, value: Value)
             value,
         }),
     }
+}
+
+/// Sets the attribute `name` to `text`.
+pub(in crate::plain) fn set_text(list: &mut Vec<Attribute>, name: &str, text: &str) {
+    set(list, name, Value::Text(text.to_owned()));
 }
 
 /// Whether readers keep the attribute `name` for themselves, or it is said in another way.

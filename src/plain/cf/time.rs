@@ -5,25 +5,23 @@ use crate::dtype::TimeFormat;
 /// The day that dates count from, as `NumPy` has it.
 const EPOCH: &str = "1970-01-01";
 
-/// Words that readers of CF know, with their nanoseconds.
-const UNITS: [(&str, u64); 7] = [
-    ("nanoseconds", 1),
-    ("microseconds", 1_000),
-    ("milliseconds", 1_000_000),
-    ("seconds", 1_000_000_000),
-    ("minutes", 60_000_000_000),
-    ("hours", 3_600_000_000_000),
-    ("days", 86_400_000_000_000),
+/// Units as `NumPy` has them, with the words that readers of CF know and their nanoseconds.
+const UNITS: [(&str, &str, u64); 7] = [
+    ("ns", "nanoseconds", 1),
+    ("us", "microseconds", 1_000),
+    ("ms", "milliseconds", 1_000_000),
+    ("s", "seconds", 1_000_000_000),
+    ("m", "minutes", 60_000_000_000),
+    ("h", "hours", 3_600_000_000_000),
+    ("D", "days", 86_400_000_000_000),
 ];
 
 /// The attribute `units` of counts of `format`: `hours since 1970-01-01` of dates, `hours` of
 /// durations. `None` when no word of CF means exactly one count (years, weeks, 25 seconds).
 pub(in crate::plain) fn units(format: &TimeFormat) -> Option<String> {
-    let short = ["ns", "us", "ms", "s", "m", "h", "D"];
-    let known = short.iter().position(|&unit| unit == format.unit)?;
-    let (_, nanoseconds) = UNITS.get(known)?;
+    let (_, _, nanoseconds) = UNITS.iter().find(|(unit, ..)| *unit == format.unit)?;
     let count = nanoseconds.checked_mul(u64::from(format.scale))?;
-    let (word, _) = UNITS.iter().find(|(_, length)| *length == count)?;
+    let (_, word, _) = UNITS.iter().find(|(.., length)| *length == count)?;
     Some(if format.is_duration {
         (*word).to_owned()
     } else {

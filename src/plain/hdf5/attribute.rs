@@ -55,7 +55,7 @@ pub(super) fn add_all(
             Err(FileFormat::H5.refused("attribute", name))
         } else if i >= MOST {
             let what = "the number of attributes";
-            Err(too_large(what, attributes.len(), MOST as u64))
+            Err(too_large(what, &attributes.len(), MOST as u64))
         } else {
             add(header, &names.take(name), &attribute.value, own)
         };

@@ -149,7 +149,7 @@ impl Blocks {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST_BYTES {
             let what = "the size of the HDF5 headers in bytes";
-            return Err(too_large(what, "more", MOST_BYTES));
+            return Err(too_large(what, &"more", MOST_BYTES));
         }
         Ok(())
     }

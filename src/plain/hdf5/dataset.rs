@@ -32,7 +32,7 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     // With the other parts of its message.
     if spelled.len() > usize::from(u16::MAX) {
         let what = "the size of the data type in bytes";
-        return Err(too_large(what, spelled.len(), u16::MAX));
+        return Err(too_large(what, &spelled.len(), u16::MAX));
     }
     Elements::all(array, transform)
 }

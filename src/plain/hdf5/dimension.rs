@@ -37,7 +37,7 @@ impl Scale {
         attribute::add_c_string(header, "NAME", name)?;
         let most = i32::MAX.unsigned_abs();
         let id = i32::try_from(self.id)
-            .map_err(|_| too_large("the number of dimensions", self.id, most))?;
+            .map_err(|_| too_large("the number of dimensions", &self.id, most))?;
         let value = Block::of(&id.to_le_bytes());
         let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
         // As the library writes it: one number, no list.

@@ -183,7 +183,7 @@ impl ObjectHeader {
     ) -> Result<(), FormatError> {
         if self.attributes == MOST_ATTRIBUTES {
             let what = "the number of attributes";
-            return Err(too_large(what, "more", MOST_ATTRIBUTES));
+            return Err(too_large(what, &"more", MOST_ATTRIBUTES));
         }
         let type_body = datatype.body();
         let space = dataspace(space);
@@ -239,5 +239,5 @@ fn dataspace(space: Space) -> Block {
 
 fn too_long(len: usize) -> FormatError {
     let what = "the size of an HDF5 header message in bytes";
-    too_large(what, len, u16::MAX)
+    too_large(what, &len, u16::MAX)
 }

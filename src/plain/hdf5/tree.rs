@@ -12,6 +12,7 @@ use super::header::ObjectHeader;
 use super::heap::Heap;
 use super::types::Types;
 use crate::error::FormatError;
+use crate::plain::cf::attributes::set_text;
 use crate::plain::cf::{self, Attribute, Dimensions, Names, Value};
 use crate::plain::{Array, Elements, Group, Omitted};
 
@@ -38,8 +39,7 @@ pub(super) fn of(group: &Group) -> Result<(Blocks, usize, Vec<Omitted>), FormatE
         let (_, links) = tree.members(child.group, &child.path, &mut pending)?;
         let mut attributes = cf::attributes::of_group(child.group, &[]);
         if child.name != child.group.name {
-            let name = Value::Text(child.group.name.clone());
-            cf::attributes::set(&mut attributes, ORIGINAL_NAME, name);
+            set_text(&mut attributes, ORIGINAL_NAME, &child.group.name);
         }
         let header = tree.group(&attributes, &child.path);
         tree.finish_group(header, child.block, &links)?;
@@ -202,10 +202,8 @@ impl Tree {
         let datatype = self.types.get(element, spelled, &mut self.blocks)?;
         let len = member.elements.len;
         let transform = member.elements.transform;
-        let payload = (len > 0).then(|| {
-            let payload = self.blocks.add_payload(member.elements.clone());
-            Target::Payload(payload)
-        });
+        let elements = member.elements.clone();
+        let payload = (len > 0).then(|| Target::Payload(self.blocks.add_payload(elements)));
 
         let mut header = ObjectHeader::new();
         header
@@ -225,12 +223,10 @@ impl Tree {
 
         let mut attributes = cf::attributes::of_array(array);
         if member.name != array.name {
-            let name = Value::Text(array.name.clone());
-            cf::attributes::set(&mut attributes, ORIGINAL_NAME, name);
+            set_text(&mut attributes, ORIGINAL_NAME, &array.name);
         }
         if dataset::lacks_units(element) {
-            let name = Value::Text(array.data_type.name.clone());
-            cf::attributes::set(&mut attributes, "zarr_data_type", name);
+            set_text(&mut attributes, "zarr_data_type", &array.data_type.name);
         }
         let own = Own {
             element,

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::variable::{Key, Type, Variable};
-use super::{Cdf, Version, omission};
+use super::{Cdf, omission};
 use crate::error::FormatError;
 use crate::plain::cf::is_coordinate;
 use crate::plain::{Omitted, Options};
@@ -36,14 +36,12 @@ pub(super) struct Choice<'a> {
 /// Chooses for `variables`: takes out those that it cannot hold, and puts the rest in order.
 pub(super) fn choose<'a>(
     variables: &mut Vec<Variable<'a>>,
-    version: Version,
+    least: Cdf,
     options: &Options,
     omitted: &mut Vec<Omitted>,
 ) -> Result<Choice<'a>, FormatError> {
-    let asked = options
-        .unlimited
-        .as_deref()
-        .and_then(|name| asked_for(name, variables));
+    let asked = options.unlimited.as_deref();
+    let asked = asked.and_then(|name| asked_for(name, variables));
     let record = asked.or_else(|| without_length(variables));
     variables.retain(|variable| match misfit(variable, record) {
         Some(reason) => {
@@ -56,7 +54,7 @@ pub(super) fn choose<'a>(
         cdf: Cdf::Two,
         record,
     };
-    if version == Version::Cdf5 || !variables.iter().all(fits_cdf2) {
+    if least == Cdf::Five || !variables.iter().all(fits_cdf2) {
         choice.cdf = Cdf::Five;
     } else if !arrange(variables, record)? {
         let shared = match record {

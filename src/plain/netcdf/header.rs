@@ -17,7 +17,7 @@ use super::variable::{Type, Variable};
 use crate::codec::swap;
 use crate::dtype::Element;
 use crate::error::FormatError;
-use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set};
+use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set_text};
 use crate::plain::cf::{Attribute, Dimension, Names, Value};
 use crate::plain::too_large;
 
@@ -73,7 +73,7 @@ impl Header {
             Cdf::Five => self.push(&value.to_be_bytes()),
             Cdf::Two => match u32::try_from(value) {
                 Ok(value) => self.push(&value.to_be_bytes()),
-                Err(_) => Err(too_large("a length in the header", value, u32::MAX)),
+                Err(_) => Err(too_large("a length in the header", &value, u32::MAX)),
             },
         }
     }
@@ -112,9 +112,7 @@ impl Header {
         }
 
         let mut attributes = of_array(variable.array);
-        let mut say = |name: &str, text: &str| {
-            set(&mut attributes, name, Value::Text(text.to_owned()));
-        };
+        let mut say = |name: &str, text: &str| set_text(&mut attributes, name, text);
         match &variable.array.data_type.element {
             Element::Bool => say("dtype", "bool"),
             // Of bytes the attributes may know better.
@@ -201,7 +199,7 @@ impl Header {
         let len = self.len().saturating_add(bytes.len() as u64);
         if len > MOST_BYTES {
             let what = "the size of the header in bytes";
-            return Err(too_large(what, format!("{len} or more"), MOST_BYTES));
+            return Err(too_large(what, &format!("{len} or more"), MOST_BYTES));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())

@@ -41,7 +41,7 @@ fn unlimited(name: &str) -> Options {
 /// The file of the group, whose arrays have these elements, and its header.
 fn made(
     group: &Group,
-    version: Version,
+    version: Cdf,
     options: &Options,
     elements: &[Vec<u8>],
 ) -> (Vec<u8>, File, GroupFile) {
@@ -85,7 +85,7 @@ fn a_small_file_byte_by_byte() {
     let mut group = group(vec![x]);
     group.attributes = attributes(r#"{"title": "t", "n": 7}"#);
     let elements = vec![vec![1, 0, 0, 0, 2, 0, 0, 0]];
-    for (version, number, wide) in [(Version::Smallest, 2, false), (Version::Cdf5, 5, true)] {
+    for (version, number, wide) in [(Cdf::Two, 2, false), (Cdf::Five, 5, true)] {
         let (bytes, header, _) = made(&group, version, &Options::default(), &elements);
         let mut expected = vec![b'C', b'D', b'F', number];
         let parts: [&dyn std::fmt::Debug; 40] = [
@@ -145,7 +145,7 @@ fn a_group_without_arrays_is_a_header() {
         name: "sub/a".to_owned(),
         reason: FileFormat::Nc.refused("data type", "x"),
     });
-    let (bytes, header, made) = made(&group, Version::Smallest, &Options::default(), &[]);
+    let (bytes, header, made) = made(&group, Cdf::Two, &Options::default(), &[]);
     assert_eq!(header.header_len, bytes.len());
     assert_eq!(made.omitted, group.omitted);
     assert_eq!(header.attributes[0].name, "zarr_omitted");
@@ -157,10 +157,10 @@ fn a_group_without_arrays_is_a_header() {
 fn what_cannot_be_held_is_named() {
     let refused = |typestr: &str| {
         let whole = group(vec![array("a", typestr, &[2]), array("b", "\"<i2\"", &[2])]);
-        let file = file(&whole, Version::Smallest, &Options::default()).unwrap();
+        let file = file(&whole, Cdf::Two, &Options::default()).unwrap();
         assert_eq!(file.omitted.len(), 1, "{typestr}");
         let alone = group(vec![array("a", typestr, &[2])]);
-        let error = super::file(&alone, Version::Cdf5, &Options::default()).unwrap_err();
+        let error = super::file(&alone, Cdf::Five, &Options::default()).unwrap_err();
         (file.omitted[0].reason.to_string(), error.to_string())
     };
     for typestr in [
@@ -176,7 +176,7 @@ fn what_cannot_be_held_is_named() {
         assert_eq!(alone, format!("a.{reason}"));
     }
     let text = group(vec![array("a", "\"<U16384\"", &[2])]);
-    assert!(file(&text, Version::Smallest, &Options::default()).is_ok());
+    assert!(file(&text, Cdf::Two, &Options::default()).is_ok());
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn attributes_have_the_type_of_the_variable() {
         (kinds, lists)
     };
     let said = |name: &str, kind, bytes: &[u8]| (name.to_owned(), kind, bytes.to_vec());
-    let (kinds, [u, flag, text, latin]) = of(Version::Smallest);
+    let (kinds, [u, flag, text, latin]) = of(Cdf::Two);
     assert_eq!(kinds, [3, 1, 2, 2]);
     let expected = [
         said("valid_range", 3, &[0, 0, 255, 255]),
@@ -228,7 +228,7 @@ fn attributes_have_the_type_of_the_variable() {
     assert_eq!(flag, [said("dtype", 2, b"bool")]);
     assert_eq!(text, [said("_Encoding", 2, b"utf-8")]);
     assert_eq!(latin, [said("_Encoding", 2, b"latin-1")]);
-    let (kinds, [u, ..]) = of(Version::Cdf5);
+    let (kinds, [u, ..]) = of(Cdf::Five);
     assert_eq!(kinds, [8, 7, 2, 2]);
     assert_eq!(u[0], said("valid_range", 8, &[0, 0, 255, 255]));
     assert_eq!(u[1], said("wide", 10, &5_000_000_000_i64.to_be_bytes()));
@@ -248,7 +248,7 @@ fn text_and_pairs_have_one_more_dimension() {
     ]);
     let unicode = ['é', '日'].map(|c| u32::from(c).to_le_bytes()).concat();
     let elements = vec![(0..16).collect(), unicode, vec![1, 2, 3, 4, 5, 6, 7, 8]];
-    let (bytes, header, _) = made(&group, Version::Smallest, &Options::default(), &elements);
+    let (bytes, header, _) = made(&group, Cdf::Two, &Options::default(), &elements);
     assert_eq!(header.version, 5, "dates are of 64 bits");
     let names: Vec<&str> = header
         .dimensions

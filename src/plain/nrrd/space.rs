@@ -31,41 +31,49 @@ pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
         .iter()
         .map(|axis| Some(*axis).filter(|axis| !(has_space && is_in_space(axis))))
         .collect();
-    let number = |of: fn(&Axis) -> Option<f64>| {
-        let known = alone.iter().map(|axis| axis.and_then(of));
-        let items: Vec<Option<f64>> = known.collect();
-        let any = items.iter().any(Option::is_some);
-        let item = |item: Option<f64>| item.map_or_else(|| "nan".to_owned(), |x| format!("{x:?}"));
-        any.then(|| items.into_iter().map(item).collect::<Vec<_>>())
-    };
-    if let Some(spacings) = number(|axis| axis.spacing) {
-        per_axis(out, "spacings", first("nan"), spacings.into_iter());
+    let number = |value: Option<f64>| value.map_or_else(|| "nan".to_owned(), |x| format!("{x:?}"));
+    let spacings = alone
+        .iter()
+        .map(|axis| number(axis.and_then(|axis| axis.spacing)));
+    known(out, "spacings", complex, "nan", spacings);
+    let origins = || alone.iter().map(|axis| axis.and_then(|axis| axis.origin));
+    if known(out, "axis mins", complex, "nan", origins().map(number)) {
+        let center = |origin: Option<f64>| origin.map_or("none", |_| "node").to_owned();
+        per_axis(out, "centers", first("none"), origins().map(center));
     }
-    if let Some(mins) = number(|axis| axis.origin) {
-        let centers: Vec<String> = mins
-            .iter()
-            .map(|min| if min == "nan" { "none" } else { "node" }.to_owned())
-            .collect();
-        per_axis(out, "axis mins", first("nan"), mins.into_iter());
-        per_axis(out, "centers", first("none"), centers.into_iter());
-    }
-    let unit = |axis: Option<&Axis>| quoted(axis.and_then(|axis| axis.unit.as_deref()).map(symbol));
-    let own: Vec<String> = alone.iter().copied().map(unit).collect();
-    if own.iter().any(|unit| unit != "\"\"") {
-        per_axis(out, "units", first("\"\""), own.into_iter());
-    }
-    let known = axes.iter().any(|axis| axis.kind != AxisKind::Other);
-    if known || complex {
+    let units = alone
+        .iter()
+        .map(|axis| axis.and_then(|axis| axis.unit.as_deref()));
+    known(
+        out,
+        "units",
+        complex,
+        "\"\"",
+        units.map(|unit| quoted(unit.map(symbol))),
+    );
+    if complex || axes.iter().any(|axis| axis.kind != AxisKind::Other) {
         let kinds = axes.iter().map(|axis| kind(axis.kind).to_owned());
         per_axis(out, "kinds", first("complex"), kinds);
     }
-    let labels: Vec<String> = axes
-        .iter()
-        .map(|axis| quoted(axis.name.as_deref()))
-        .collect();
-    if labels.iter().any(|label| label != "\"\"") {
-        per_axis(out, "labels", first("\"\""), labels.into_iter());
+    let labels = axes.iter().map(|axis| quoted(axis.name.as_deref()));
+    known(out, "labels", complex, "\"\"", labels);
+}
+
+/// Writes a field, with `unknown` for the axis of complex numbers, if any of `items` is another. Whether it
+/// did.
+fn known(
+    out: &mut String,
+    field: &str,
+    complex: bool,
+    unknown: &str,
+    items: impl Iterator<Item = String>,
+) -> bool {
+    let items: Vec<String> = items.collect();
+    let any = items.iter().any(|item| item != unknown);
+    if any {
+        per_axis(out, field, complex.then_some(unknown), items.into_iter());
     }
+    any
 }
 
 fn write_space(out: &mut String, complex: bool, axes: &[&Axis], space: &[&Axis]) {

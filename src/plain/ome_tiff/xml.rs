@@ -71,26 +71,15 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
             continue;
         };
         if let Some(spacing) = axis.spacing {
-            let _ = write!(
-                xml,
-                " PhysicalSize{name}=\"{spacing:?}\" PhysicalSize{name}Unit=\"{unit}\""
-            );
+            xml.push_str(&quantity(&format!("PhysicalSize{name}"), spacing, &unit));
         }
         if let Some(origin) = axis.origin {
-            let _ = write!(
-                position,
-                " Position{name}=\"{origin:?}\" Position{name}Unit=\"{unit}\""
-            );
+            position.push_str(&quantity(&format!("Position{name}"), origin, &unit));
         }
     }
-    let increment = image
-        .axis(Role::T)
-        .and_then(|t| Some((t.spacing?, time_unit(t)?)));
-    if let Some((spacing, unit)) = increment {
-        let _ = write!(
-            xml,
-            " TimeIncrement=\"{spacing:?}\" TimeIncrementUnit=\"{unit}\""
-        );
+    let time = image.axis(Role::T);
+    if let Some((spacing, unit)) = time.and_then(|t| Some((t.spacing?, time_unit(t)?))) {
+        xml.push_str(&quantity("TimeIncrement", spacing, &unit));
     }
     xml.push_str(">\n");
     if size_c <= MOST_CHANNELS {
@@ -108,6 +97,11 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
     }
     xml.push_str("</Pixels>\n");
     xml
+}
+
+/// The attributes of a number and its unit.
+fn quantity(name: &str, value: f64, unit: &str) -> String {
+    format!(" {name}=\"{value:?}\" {name}Unit=\"{unit}\"")
 }
 
 /// The axes, fastest first; those that the array lacks last.

@@ -37,7 +37,7 @@ impl Document {
     /// Adds attributes.
     pub(super) fn attributes(&mut self, name: &str, attributes: &Attributes) {
         self.name(name);
-        if is_longer(attributes, MOST_INDENTED) {
+        if write!(Room(MOST_INDENTED), "{attributes}").is_err() {
             // Writing to a string never fails.
             let _ = write!(self.out, "{attributes}");
         } else {
@@ -62,9 +62,7 @@ impl Document {
         if self.out.len() > 1 {
             self.out.push(',');
         }
-        line(&mut self.out, 1);
-        quoted(&mut self.out, name);
-        self.out.push_str(": ");
+        begin(&mut self.out, name, 1);
     }
 }
 
@@ -101,9 +99,7 @@ fn members(out: &mut String, object: &Attributes, depth: usize) {
     }
     for (i, (name, value)) in object.iter().enumerate() {
         out.push(if i == 0 { '{' } else { ',' });
-        line(out, depth + 1);
-        quoted(out, name);
-        out.push_str(": ");
+        begin(out, name, depth + 1);
         write(out, value, depth + 1);
     }
     line(out, depth);
@@ -115,8 +111,10 @@ fn line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-fn quoted(out: &mut String, text: &str) {
-    let _ = write!(out, "{}", serde_json::Value::from(text));
+/// A line up to the value of the member `name`.
+fn begin(out: &mut String, name: &str, depth: usize) {
+    line(out, depth);
+    let _ = write!(out, "{}: ", serde_json::Value::from(name));
 }
 
 /// Whether a list goes on one line.
@@ -127,10 +125,6 @@ fn is_short(items: &[Json]) -> bool {
     }
     let mut room = Room(WIDTH);
     items.iter().all(|item| write!(room, "{item}, ").is_ok())
-}
-
-fn is_longer(attributes: &Attributes, most: usize) -> bool {
-    write!(Room(most), "{attributes}").is_err()
 }
 
 /// Takes so many bytes, and keeps none.

@@ -56,7 +56,7 @@ proptest! {
             .iter()
             .map(|array| counting(array, u8::try_from(array.id).unwrap()))
             .collect();
-        let version = if newest { Version::Cdf5 } else { Version::Smallest };
+        let version = if newest { Cdf::Five } else { Cdf::Two };
         let options = if records { unlimited("t") } else { Options::default() };
         // Of these types and shapes only what has no elements can be refused.
         let Ok(_) = file(&group, version, &options) else {
