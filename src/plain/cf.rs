@@ -17,6 +17,6 @@ pub(in crate::plain) mod names;
 mod own;
 pub(in crate::plain) mod time;
 
-pub(in crate::plain) use attributes::{Attribute, Value};
+pub(in crate::plain) use attributes::{Attribute, CfValue};
 pub(in crate::plain) use dimensions::{Dimension, Dimensions, coordinates_first, is_coordinate};
 pub(in crate::plain) use names::Names;

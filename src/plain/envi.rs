@@ -27,8 +27,8 @@
 
 use std::fmt::Write;
 
-use super::number::Number;
-use super::packing::{self, Value};
+use super::number::Scalar;
+use super::packing::{self, MissingValue};
 use super::{Array, Axis, FileFormat, Layout};
 use crate::error::FormatError;
 use crate::grid::product;
@@ -42,7 +42,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 
 fn header(array: &Array) -> Result<String, FormatError> {
     array.n_bytes()?;
-    let (_, code) = Number::spelled(array, FileFormat::Envi, type_code)?;
+    let (_, code) = Scalar::spelled(array, FileFormat::Envi, type_code)?;
     let unfit = || FileFormat::Envi.refused_shape(array);
     let [outer @ .., lines, samples] = array.shape.as_slice() else {
         return Err(unfit());
@@ -64,10 +64,10 @@ fn header(array: &Array) -> Result<String, FormatError> {
         list(&mut out, "band names", names);
     }
     match packing::missing(array) {
-        Some(Value::Integer(value)) => {
+        Some(MissingValue::Integer(value)) => {
             let _ = writeln!(out, "data ignore value = {value}");
         }
-        Some(Value::Float(value)) if !value.is_infinite() => {
+        Some(MissingValue::Float(value)) if !value.is_infinite() => {
             let value = format!("{value:?}").to_lowercase();
             let _ = writeln!(out, "data ignore value = {value}");
         }
@@ -117,20 +117,20 @@ fn band_name(band: u64, outer: &[u64], axes: &[Axis]) -> String {
     parts.join(" ")
 }
 
-fn type_code(number: Number) -> Option<u8> {
+fn type_code(number: Scalar) -> Option<u8> {
     Some(match number {
-        Number::Bool | Number::UInt8 => 1,
-        Number::Int16 => 2,
-        Number::Int32 => 3,
-        Number::Float32 => 4,
-        Number::Float64 => 5,
-        Number::Complex64 => 6,
-        Number::Complex128 => 9,
-        Number::UInt16 => 12,
-        Number::UInt32 => 13,
-        Number::Int64 | Number::Time => 14,
-        Number::UInt64 => 15,
-        Number::Int8 | Number::Float16 => return None,
+        Scalar::Bool | Scalar::UInt8 => 1,
+        Scalar::Int16 => 2,
+        Scalar::Int32 => 3,
+        Scalar::Float32 => 4,
+        Scalar::Float64 => 5,
+        Scalar::Complex64 => 6,
+        Scalar::Complex128 => 9,
+        Scalar::UInt16 => 12,
+        Scalar::UInt32 => 13,
+        Scalar::Int64 | Scalar::Time => 14,
+        Scalar::UInt64 => 15,
+        Scalar::Int8 | Scalar::Float16 => return None,
     })
 }
 

@@ -26,8 +26,8 @@
 //!
 //! Source: "Definition of the Flexible Image Transport System", version 4.0.
 
-use super::number::Number;
-use super::packing::{self, Value};
+use super::number::Scalar;
+use super::packing::{self, MissingValue};
 use super::{Array, Elements, FileFormat, Layout, Transform};
 use crate::error::FormatError;
 
@@ -44,7 +44,7 @@ const MOST_AXES: usize = 999;
 
 /// How FITS has numbers of one type.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct FitsEncoding {
     bits: i8,
     transform: Transform,
     /// What is added to what is stored.
@@ -60,8 +60,8 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     builder.finish()
 }
 
-fn header(array: &Array) -> Result<(Vec<u8>, Kind), FormatError> {
-    let (_, kind) = Number::spelled(array, FileFormat::Fits, kind)?;
+fn header(array: &Array) -> Result<(Vec<u8>, FitsEncoding), FormatError> {
+    let (_, kind) = Scalar::spelled(array, FileFormat::Fits, kind)?;
     if array.shape.is_empty() || array.rank() > MOST_AXES {
         return Err(FileFormat::Fits.refused_shape(array));
     }
@@ -87,7 +87,7 @@ fn header(array: &Array) -> Result<(Vec<u8>, Kind), FormatError> {
         (None, None) => {}
     }
     // Readers that turn missing values into NaN do so for BITPIX 8 before the sign comes back.
-    if let Some(Value::Integer(value)) = packing::missing(array)
+    if let Some(MissingValue::Integer(value)) = packing::missing(array)
         && !(kind.zero.is_some() && array.data_type.item_size == 1)
     {
         // Both are of 64 bits or fewer.
@@ -105,28 +105,28 @@ fn header(array: &Array) -> Result<(Vec<u8>, Kind), FormatError> {
     Ok((cards.finish(), kind))
 }
 
-fn kind(number: Number) -> Option<Kind> {
+fn kind(number: Scalar) -> Option<FitsEncoding> {
     let (bits, zero): (i8, Option<i128>) = match number {
-        Number::Bool | Number::UInt8 => (8, None),
-        Number::Int8 => (8, Some(-(1 << 7))),
-        Number::Int16 => (16, None),
-        Number::UInt16 => (16, Some(1 << 15)),
-        Number::Int32 => (32, None),
-        Number::UInt32 => (32, Some(1 << 31)),
-        Number::Int64 => (64, None),
-        Number::UInt64 => (64, Some(1 << 63)),
-        Number::Float32 => (-32, None),
-        Number::Float64 => (-64, None),
-        Number::Float16 | Number::Complex64 | Number::Complex128 | Number::Time => return None,
+        Scalar::Bool | Scalar::UInt8 => (8, None),
+        Scalar::Int8 => (8, Some(-(1 << 7))),
+        Scalar::Int16 => (16, None),
+        Scalar::UInt16 => (16, Some(1 << 15)),
+        Scalar::Int32 => (32, None),
+        Scalar::UInt32 => (32, Some(1 << 31)),
+        Scalar::Int64 => (64, None),
+        Scalar::UInt64 => (64, Some(1 << 63)),
+        Scalar::Float32 => (-32, None),
+        Scalar::Float64 => (-64, None),
+        Scalar::Float16 | Scalar::Complex64 | Scalar::Complex128 | Scalar::Time => return None,
     };
     let unit = usize::from(bits.unsigned_abs() / 8);
     let transform = match (number, zero) {
-        (Number::Bool, _) => Transform::Bool,
+        (Scalar::Bool, _) => Transform::Bool,
         (_, Some(_)) => Transform::FlipSign { unit, swap: true },
         (_, None) if unit == 1 => Transform::None,
         (_, None) => Transform::Swap { unit },
     };
-    Some(Kind {
+    Some(FitsEncoding {
         bits,
         transform,
         zero,

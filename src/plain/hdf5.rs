@@ -35,7 +35,7 @@ mod types;
 use super::{Group, GroupFile, Layout, Options};
 use crate::codec::lookup3;
 use crate::error::FormatError;
-use block::{Placed, Target, UNDEFINED};
+use block::{PlacedBlocks, Pointee, UNDEFINED};
 
 /// Bytes of the superblock.
 const SUPERBLOCK: u64 = 48;
@@ -58,8 +58,8 @@ pub(super) fn file(group: &Group, _options: &Options) -> Result<GroupFile, Forma
     })
 }
 
-fn superblock(placed: &Placed, root: usize) -> Vec<u8> {
-    let root = placed.addresses.get(&Target::Block(root));
+fn superblock(placed: &PlacedBlocks, root: usize) -> Vec<u8> {
+    let root = placed.addresses.get(&Pointee::Block(root));
     let mut bytes = SIGNATURE.to_vec();
     for address in [0, UNDEFINED, placed.end, root.copied().unwrap_or(UNDEFINED)] {
         bytes.extend(address.to_le_bytes());

@@ -21,7 +21,7 @@ use crate::grid::product;
 
 /// What an axis in front of the planes is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ImageAxis {
     /// Time.
     T,
     /// Channel.
@@ -35,7 +35,7 @@ pub(super) enum Role {
 pub(super) struct Image<'a> {
     array: &'a Array,
     /// Axes in front of the planes that are kept, slowest first.
-    outer: Vec<(usize, Role)>,
+    outer: Vec<(usize, ImageAxis)>,
 }
 
 impl<'a> Image<'a> {
@@ -83,19 +83,19 @@ impl<'a> Image<'a> {
     }
 
     /// Length along `role`; 1 where there is none.
-    pub(super) fn len(&self, role: Role) -> u64 {
+    pub(super) fn len(&self, role: ImageAxis) -> u64 {
         let axis = self.place(role).and_then(|axis| self.array.shape.get(axis));
         axis.copied().unwrap_or(1)
     }
 
     /// Planes.
     pub(super) fn n_planes(&self) -> Option<u64> {
-        let lengths = [Role::T, Role::C, Role::Z].map(|role| self.len(role));
+        let lengths = [ImageAxis::T, ImageAxis::C, ImageAxis::Z].map(|role| self.len(role));
         product(&lengths)
     }
 
     /// The axis along `role`.
-    pub(super) fn axis(&self, role: Role) -> Option<&'a Axis> {
+    pub(super) fn axis(&self, role: ImageAxis) -> Option<&'a Axis> {
         self.array.axes.get(self.place(role)?)
     }
 
@@ -105,13 +105,13 @@ impl<'a> Image<'a> {
     }
 
     /// What the axes in front of the planes are, slowest first.
-    pub(super) fn roles(&self) -> impl DoubleEndedIterator<Item = Role> {
+    pub(super) fn roles(&self) -> impl DoubleEndedIterator<Item = ImageAxis> {
         self.outer.iter().map(|(_, role)| *role)
     }
 
     /// The axes of the array with those in front of the planes in the order `roles`; the ones
     /// that are left out, of length 1, come first.
-    pub(super) fn order(&self, roles: [Role; 3]) -> AxisOrder {
+    pub(super) fn order(&self, roles: [ImageAxis; 3]) -> AxisOrder {
         let rank = self.array.rank();
         let kept: Vec<usize> = roles.iter().filter_map(|role| self.place(*role)).collect();
         let left_out = (0..rank - 2).filter(|axis| !kept.contains(axis));
@@ -121,45 +121,45 @@ impl<'a> Image<'a> {
         order
     }
 
-    fn place(&self, role: Role) -> Option<usize> {
+    fn place(&self, role: ImageAxis) -> Option<usize> {
         let mut outer = self.outer.iter();
         outer.find(|(_, is)| *is == role).map(|(axis, _)| *axis)
     }
 }
 
 /// What the metadata say of the axes `outer`; `None` when that makes no image.
-fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<Role>>> {
+fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<ImageAxis>>> {
     let rank = array.rank();
     let in_plane = [AxisKind::Space, AxisKind::Other];
     if !(rank - 2..rank).all(|axis| in_plane.contains(&array.kind(axis))) {
         return None;
     }
     let roles = outer.iter().map(|&axis| match array.kind(axis) {
-        AxisKind::Time => Some(Role::T),
-        AxisKind::Channel => Some(Role::C),
-        AxisKind::Space => Some(Role::Z),
+        AxisKind::Time => Some(ImageAxis::T),
+        AxisKind::Channel => Some(ImageAxis::C),
+        AxisKind::Space => Some(ImageAxis::Z),
         AxisKind::Other => None,
     });
-    let roles: Vec<Option<Role>> = roles.collect();
+    let roles: Vec<Option<ImageAxis>> = roles.collect();
     let once = |role| roles.iter().filter(|&&is| is == Some(role)).count() <= 1;
-    [Role::T, Role::C, Role::Z]
+    [ImageAxis::T, ImageAxis::C, ImageAxis::Z]
         .into_iter()
         .all(once)
         .then_some(roles)
 }
 
 /// The same with what is left for those that are not known.
-fn all_roles(known: &[Option<Role>]) -> Vec<Role> {
+fn all_roles(known: &[Option<ImageAxis>]) -> Vec<ImageAxis> {
     let n_unknown = known.iter().filter(|role| role.is_none()).count();
-    let mut left: Vec<Role> = [Role::Z, Role::T, Role::C]
+    let mut left: Vec<ImageAxis> = [ImageAxis::Z, ImageAxis::T, ImageAxis::C]
         .into_iter()
         .filter(|role| !known.contains(&Some(*role)))
         .take(n_unknown)
         .collect();
     left.sort_by_key(|role| *role as u8);
     let mut left = left.into_iter();
-    let roles = known.iter().map(|role| role.or_else(|| left.next()));
-    roles.map(|role| role.unwrap_or(Role::Z)).collect()
+    let role = |known: &Option<_>| known.or_else(|| left.next()).unwrap_or(ImageAxis::Z);
+    known.iter().map(role).collect()
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
     use super::super::testing::array;
     use super::*;
 
-    fn image_roles(shape: &[u64], kinds: &str) -> Vec<Role> {
+    fn image_roles(shape: &[u64], kinds: &str) -> Vec<ImageAxis> {
         let mut array = array("a", r#""|u1""#, shape);
         for (axis, kind) in array.axes.iter_mut().zip(kinds.chars()) {
             axis.kind = match kind {
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn kinds_count_where_they_make_an_image() {
-        use Role::{C, T, Z};
-        let cases: [(&[u64], &str, &[Role]); 13] = [
+        use ImageAxis::{C, T, Z};
+        let cases: [(&[u64], &str, &[ImageAxis]); 13] = [
             (&[2, 3], "??", &[]),
             (&[2, 3, 4], "???", &[Z]),
             (&[2, 3, 4], "css", &[C]),

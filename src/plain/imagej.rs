@@ -15,9 +15,9 @@
 
 mod calibration;
 
-use super::image::{Image, Role};
-use super::number::Number;
-use super::tiff::{self, Entry, Kind, Sample, tag};
+use super::image::{Image, ImageAxis};
+use super::number::Scalar;
+use super::tiff::{self, DirectoryEntry, FieldType, Sample, tag};
 use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
 use crate::grid::product;
@@ -31,12 +31,12 @@ const ALIGNMENT: u64 = 4096;
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let sample = |number| match number {
-        Number::Bool | Number::UInt8 | Number::UInt16 | Number::Int16 | Number::Float32 => {
+        Scalar::Bool | Scalar::UInt8 | Scalar::UInt16 | Scalar::Int16 | Scalar::Float32 => {
             tiff::sample(&array.data_type)
         }
         _ => None,
     };
-    let (number, sample) = Number::spelled(array, FileFormat::Tif, sample)?;
+    let (number, sample) = Scalar::spelled(array, FileFormat::Tif, sample)?;
     let image = Image::of(array, FileFormat::Tif)?;
     let plane = image.plane();
     let plane_bytes = product(&plane).and_then(|n| n.checked_mul(array.data_type.item_size));
@@ -60,7 +60,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let header = header(plane, plane_bytes, sample, &description, resolution)
         .ok_or_else(|| FileFormat::Tif.refused("shape", "a header longer than 32 bits can say"))?;
     let elements = Elements {
-        order: image.order([Role::T, Role::Z, Role::C]),
+        order: image.order([ImageAxis::T, ImageAxis::Z, ImageAxis::C]),
         ..Elements::all(array, number.transform())?
     };
     Layout::of_header(header, ALIGNMENT, elements)
@@ -72,9 +72,9 @@ fn description(image: &Image<'_>, n_planes: u64, calibration: &Calibration) -> S
     if n_planes > 1 {
         lines.push(format!("images={n_planes}"));
         for (name, role) in [
-            ("channels", Role::C),
-            ("slices", Role::Z),
-            ("frames", Role::T),
+            ("channels", ImageAxis::C),
+            ("slices", ImageAxis::Z),
+            ("frames", ImageAxis::T),
         ] {
             let n = image.len(role);
             if n > 1 {
@@ -107,14 +107,18 @@ fn header(
     };
     let strip = (end.next_multiple_of(ALIGNMENT), plane_bytes);
     let told = Some((description_len, description_at));
-    let mut entries = tiff::entries(plane, sample, told, strip, Kind::Long);
+    let mut entries = tiff::entries(plane, sample, told, strip, FieldType::Long);
     if resolution.is_some() {
-        let rational = |tag, at| Entry::one(tag, Kind::Rational, at);
+        let rational = |tag, at| DirectoryEntry::one(tag, FieldType::Rational, at);
         entries.push(rational(tag::X_RESOLUTION, resolution_at));
         entries.push(rational(tag::Y_RESOLUTION, resolution_at + 8));
     }
     // The unit of the resolution is in the description.
-    entries.push(Entry::one(tag::RESOLUTION_UNIT, Kind::Short, 1));
+    entries.push(DirectoryEntry::one(
+        tag::RESOLUTION_UNIT,
+        FieldType::Short,
+        1,
+    ));
     entries.sort_by_key(|entry| entry.tag);
 
     let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();

@@ -24,7 +24,7 @@
 use std::fmt::Write;
 
 use super::axes::units::Unit;
-use super::number::Number;
+use super::number::Scalar;
 use super::{Array, Axis, AxisKind, FileFormat, Layout, raw};
 use crate::error::FormatError;
 
@@ -37,7 +37,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 
 fn header(array: &Array) -> Result<String, FormatError> {
     array.n_bytes()?;
-    let (number, name) = Number::spelled(array, FileFormat::Mhd, type_name)?;
+    let (number, name) = Scalar::spelled(array, FileFormat::Mhd, type_name)?;
     let channels = channels(array, number);
     let rank = array.rank() - usize::from(channels.is_some() && !number.is_complex());
     let shape = array.shape.get(..rank).unwrap_or_default();
@@ -64,7 +64,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
 }
 
 /// Numbers of one element of the image, where they are several.
-fn channels(array: &Array, number: Number) -> Option<u64> {
+fn channels(array: &Array, number: Scalar) -> Option<u64> {
     if number.is_complex() {
         return Some(2);
     }
@@ -101,19 +101,19 @@ fn measures(
     }
 }
 
-fn type_name(number: Number) -> Option<&'static str> {
+fn type_name(number: Scalar) -> Option<&'static str> {
     Some(match number {
-        Number::Int8 => "MET_CHAR",
-        Number::Bool | Number::UInt8 => "MET_UCHAR",
-        Number::Int16 => "MET_SHORT",
-        Number::UInt16 => "MET_USHORT",
-        Number::Int32 => "MET_INT",
-        Number::UInt32 => "MET_UINT",
-        Number::Int64 | Number::Time => "MET_LONG_LONG",
-        Number::UInt64 => "MET_ULONG_LONG",
-        Number::Float32 | Number::Complex64 => "MET_FLOAT",
-        Number::Float64 | Number::Complex128 => "MET_DOUBLE",
-        Number::Float16 => return None,
+        Scalar::Int8 => "MET_CHAR",
+        Scalar::Bool | Scalar::UInt8 => "MET_UCHAR",
+        Scalar::Int16 => "MET_SHORT",
+        Scalar::UInt16 => "MET_USHORT",
+        Scalar::Int32 => "MET_INT",
+        Scalar::UInt32 => "MET_UINT",
+        Scalar::Int64 | Scalar::Time => "MET_LONG_LONG",
+        Scalar::UInt64 => "MET_ULONG_LONG",
+        Scalar::Float32 | Scalar::Complex64 => "MET_FLOAT",
+        Scalar::Float64 | Scalar::Complex128 => "MET_DOUBLE",
+        Scalar::Float16 => return None,
     })
 }
 

@@ -18,7 +18,7 @@
 //! <https://www.ccpem.ac.uk/mrc_format/mrc2014.php>
 
 use super::axes::{Axis, AxisKind, units::Unit};
-use super::number::Number;
+use super::number::Scalar;
 use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
 
@@ -27,21 +27,21 @@ const HEADER: usize = 1024;
 
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let (number, mode) = Number::spelled(array, FileFormat::Mrc, mode)?;
+    let (number, mode) = Scalar::spelled(array, FileFormat::Mrc, mode)?;
     let axes = axes_of(array).ok_or_else(|| FileFormat::Mrc.refused_shape(array))?;
     let header = header(array, mode, &axes)?;
     Layout::of_header(header, 1, Elements::all(array, number.transform())?)
 }
 
 /// The mode of a type. Bytes are signed: there is none for `uint8`.
-fn mode(number: Number) -> Option<i32> {
+fn mode(number: Scalar) -> Option<i32> {
     Some(match number {
-        Number::Int8 => 0,
-        Number::Int16 => 1,
-        Number::UInt16 => 6,
-        Number::Float16 => 12,
-        Number::Float32 => 2,
-        Number::Complex64 => 4,
+        Scalar::Int8 => 0,
+        Scalar::Int16 => 1,
+        Scalar::UInt16 => 6,
+        Scalar::Float16 => 12,
+        Scalar::Float32 => 2,
+        Scalar::Complex64 => 4,
         _ => return None,
     })
 }

@@ -31,9 +31,9 @@ use super::layout::{Elements, Slabs};
 use super::{FileFormat, Group, GroupFile, Layout, Omitted, Options};
 use crate::error::FormatError;
 use choice::Choice;
-use header::Header;
-use places::{Places, Slot};
-use variable::{Key, Type, Variable};
+use header::NcHeader;
+use places::{VariableOffsets, VariableSize};
+use variable::{DimKey, NcType, NcVariable};
 
 /// The version that a file is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub(super) enum Cdf {
 const MOST_DIMENSIONS: usize = 1024;
 
 /// A variable and the indices of its dimensions in the file.
-struct Placed<'a> {
-    variable: Variable<'a>,
+struct PlacedVariable<'a> {
+    variable: NcVariable<'a>,
     dimensions: Vec<usize>,
     is_record: bool,
 }
@@ -63,7 +63,7 @@ pub(super) fn file(group: &Group, least: Cdf, options: &Options) -> Result<Group
     let mut omitted = Vec::new();
     let mut variables = Vec::new();
     for array in coordinates_first(group) {
-        match Variable::of(array) {
+        match NcVariable::of(array) {
             Ok(variable) => variables.push(variable),
             Err(reason) => omitted.push(omission(&array.name, reason)),
         }
@@ -92,10 +92,10 @@ fn omission(name: &str, reason: FormatError) -> Omitted {
 
 /// The dimensions of the file, and each variable with its own.
 fn dimensions<'a>(
-    variables: Vec<Variable<'a>>,
+    variables: Vec<NcVariable<'a>>,
     choice: &Choice<'a>,
     omitted: &mut Vec<Omitted>,
-) -> (Dimensions, Vec<Placed<'a>>) {
+) -> (Dimensions, Vec<PlacedVariable<'a>>) {
     let mut dimensions = Dimensions::new(variables.iter().map(|variable| variable.array));
     let mut placed = Vec::new();
     for variable in variables {
@@ -125,7 +125,7 @@ fn dimensions<'a>(
             continue;
         }
         let of_axes = keys.iter();
-        placed.push(Placed {
+        placed.push(PlacedVariable {
             dimensions: of_axes
                 .map(|(name, len)| dimensions.take(name.as_deref(), *len))
                 .collect(),
@@ -141,30 +141,30 @@ fn layout(
     omitted: &[Omitted],
     choice: &Choice<'_>,
     dimensions: &Dimensions,
-    placed: &[Placed<'_>],
+    placed: &[PlacedVariable<'_>],
 ) -> Result<Layout, FormatError> {
     let slots = placed.iter().map(|placed| {
         let is_record = placed.is_record;
         let slab = placed.variable.slab(is_record)?;
-        Ok(Slot { slab, is_record })
+        Ok(VariableSize { slab, is_record })
     });
-    let slots: Vec<Slot> = slots.collect::<Result<_, FormatError>>()?;
+    let slots: Vec<VariableSize> = slots.collect::<Result<_, FormatError>>()?;
 
-    let mut header = Header::new(choice.cdf);
-    let find = |key: Key<'_>| Some((dimensions.find(key.name, key.len)?, key.len));
+    let mut header = NcHeader::new(choice.cdf);
+    let find = |key: DimKey<'_>| Some((dimensions.find(key.name, key.len)?, key.len));
     let record = choice.record.and_then(find);
     let n_records = record.map_or(0, |(_, len)| len);
     header.number(n_records)?;
     header.dimensions(dimensions.list(), record.map(|(index, _)| index))?;
     // No attribute of a group is of the type of a variable.
-    header.attributes(&attributes::of_group(group, omitted), Type::Char)?;
+    header.attributes(&attributes::of_group(group, omitted), NcType::Char)?;
     header.list(header::VARIABLE, placed.len())?;
     let mut names = Names::default();
     for (placed, slot) in placed.iter().zip(&slots) {
         let name = names.take(&placed.variable.array.name);
         header.variable(&name, &placed.variable, &placed.dimensions, slot.slab)?;
     }
-    let whole = Places::of(header.len(), &slots, n_records)?;
+    let whole = VariableOffsets::of(header.len(), &slots, n_records)?;
     let bytes = header.finish(&whole.begins);
 
     let mut builder = Layout::builder();

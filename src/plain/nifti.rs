@@ -15,28 +15,28 @@ mod dims;
 mod header;
 mod place;
 
-use super::number::Number;
+use super::number::Scalar;
 use super::{Array, Elements, FileFormat, Layout};
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::metadata::Json;
-use dims::Dims;
-use header::{Header, Version};
-use place::Place;
+use dims::NiftiDims;
+use header::{NiftiHeader, NiftiVersion};
+use place::VoxelGeometry;
 
 /// The longest dimension of `NIfTI`-1.
 const MOST_IN_1: u64 = i16::MAX as u64;
 
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let (number, datatype) = Number::spelled(array, FileFormat::Nii, datatype)?;
-    let dims = Dims::of(array)?;
+    let (number, datatype) = Scalar::spelled(array, FileFormat::Nii, datatype)?;
+    let dims = NiftiDims::of(array)?;
     let version = if dims.lengths.iter().all(|&length| length <= MOST_IN_1) {
-        Version::One
+        NiftiVersion::One
     } else {
-        Version::Two
+        NiftiVersion::Two
     };
-    let place = Place::of(array, &dims);
+    let place = VoxelGeometry::of(array, &dims);
     let remarks = [dims.remark(array), place.remark()];
     let mut remarks: Vec<String> = remarks.into_iter().flatten().collect();
     let scaling = match scaling(array) {
@@ -46,7 +46,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
             None
         }
     };
-    let header = Header {
+    let header = NiftiHeader {
         datatype,
         // 16 bytes at the most.
         bitpix: i16::try_from(8 * array.data_type.item_size).unwrap_or(i16::MAX),
@@ -60,21 +60,21 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 }
 
 /// The code of a type.
-fn datatype(number: Number) -> Option<i16> {
+fn datatype(number: Scalar) -> Option<i16> {
     Some(match number {
-        Number::Bool | Number::UInt8 => 2,
-        Number::Int8 => 256,
-        Number::UInt16 => 512,
-        Number::Int16 => 4,
-        Number::UInt32 => 768,
-        Number::Int32 => 8,
-        Number::UInt64 => 1280,
-        Number::Int64 => 1024,
-        Number::Float32 => 16,
-        Number::Float64 => 64,
-        Number::Complex64 => 32,
-        Number::Complex128 => 1792,
-        Number::Float16 | Number::Time => return None,
+        Scalar::Bool | Scalar::UInt8 => 2,
+        Scalar::Int8 => 256,
+        Scalar::UInt16 => 512,
+        Scalar::Int16 => 4,
+        Scalar::UInt32 => 768,
+        Scalar::Int32 => 8,
+        Scalar::UInt64 => 1280,
+        Scalar::Int64 => 1024,
+        Scalar::Float32 => 16,
+        Scalar::Float64 => 64,
+        Scalar::Complex64 => 32,
+        Scalar::Complex128 => 1792,
+        Scalar::Float16 | Scalar::Time => return None,
     })
 }
 

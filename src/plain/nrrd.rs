@@ -29,7 +29,7 @@
 
 use std::fmt::Write;
 
-use super::number::{Number, time_units};
+use super::number::{Scalar, time_units};
 use super::{Array, Axis, FileFormat, Layout, raw};
 use crate::error::FormatError;
 
@@ -45,7 +45,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 
 fn header(array: &Array) -> Result<String, FormatError> {
     array.n_bytes()?;
-    let (number, name) = Number::spelled(array, FileFormat::Nhdr, type_name)?;
+    let (number, name) = Scalar::spelled(array, FileFormat::Nhdr, type_name)?;
     let shape: Vec<u64> = array.shape.iter().rev().copied().collect();
     let axes: Vec<&Axis> = array.axes.iter().rev().collect();
     let complex = number.is_complex();
@@ -87,19 +87,19 @@ fn per_axis(
     out.push('\n');
 }
 
-fn type_name(number: Number) -> Option<&'static str> {
+fn type_name(number: Scalar) -> Option<&'static str> {
     Some(match number {
-        Number::Int8 => "int8",
-        Number::Bool | Number::UInt8 => "uint8",
-        Number::Int16 => "int16",
-        Number::UInt16 => "uint16",
-        Number::Int32 => "int32",
-        Number::UInt32 => "uint32",
-        Number::Int64 | Number::Time => "int64",
-        Number::UInt64 => "uint64",
-        Number::Float32 | Number::Complex64 => "float",
-        Number::Float64 | Number::Complex128 => "double",
-        Number::Float16 => return None,
+        Scalar::Int8 => "int8",
+        Scalar::Bool | Scalar::UInt8 => "uint8",
+        Scalar::Int16 => "int16",
+        Scalar::UInt16 => "uint16",
+        Scalar::Int32 => "int32",
+        Scalar::UInt32 => "uint32",
+        Scalar::Int64 | Scalar::Time => "int64",
+        Scalar::UInt64 => "uint64",
+        Scalar::Float32 | Scalar::Complex64 => "float",
+        Scalar::Float64 | Scalar::Complex128 => "double",
+        Scalar::Float16 => return None,
     })
 }
 

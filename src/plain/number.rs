@@ -6,7 +6,7 @@ use crate::error::FormatError;
 
 /// A number that is nothing but IEEE 754 or two's complement, or is made of such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Number {
+pub(super) enum Scalar {
     /// One byte, 0 or not.
     Bool,
     Int8,
@@ -28,41 +28,41 @@ pub(super) enum Number {
     Time,
 }
 
-impl Number {
+impl Scalar {
     /// What `data_type` is; `None` of what is no number, and of numbers that only Zarr has.
-    pub(super) fn of(data_type: &DataType) -> Option<Number> {
-        Number::of_element(&data_type.element)
+    pub(super) fn of(data_type: &DataType) -> Option<Scalar> {
+        Scalar::of_element(&data_type.element)
     }
 
     /// What `element` is.
-    pub(super) fn of_element(element: &Element) -> Option<Number> {
+    pub(super) fn of_element(element: &Element) -> Option<Scalar> {
         let is =
             |format: &IntegerFormat| *format == IntegerFormat::whole(format.bytes, format.signed);
         Some(match element {
-            Element::Bool => Number::Bool,
+            Element::Bool => Scalar::Bool,
             Element::Integer(format) if is(format) => match (format.bytes, format.signed) {
-                (1, true) => Number::Int8,
-                (1, false) => Number::UInt8,
-                (2, true) => Number::Int16,
-                (2, false) => Number::UInt16,
-                (4, true) => Number::Int32,
-                (4, false) => Number::UInt32,
-                (8, true) => Number::Int64,
-                (8, false) => Number::UInt64,
+                (1, true) => Scalar::Int8,
+                (1, false) => Scalar::UInt8,
+                (2, true) => Scalar::Int16,
+                (2, false) => Scalar::UInt16,
+                (4, true) => Scalar::Int32,
+                (4, false) => Scalar::UInt32,
+                (8, true) => Scalar::Int64,
+                (8, false) => Scalar::UInt64,
                 _ => return None,
             },
             Element::Float(format) => match format.name() {
-                "float16" => Number::Float16,
-                "float32" => Number::Float32,
-                "float64" => Number::Float64,
+                "float16" => Scalar::Float16,
+                "float32" => Scalar::Float32,
+                "float64" => Scalar::Float64,
                 _ => return None,
             },
             Element::Complex(format) => match format.name() {
-                "float32" => Number::Complex64,
-                "float64" => Number::Complex128,
+                "float32" => Scalar::Complex64,
+                "float64" => Scalar::Complex128,
                 _ => return None,
             },
-            Element::Time(_) => Number::Time,
+            Element::Time(_) => Scalar::Time,
             _ => return None,
         })
     }
@@ -75,9 +75,9 @@ impl Number {
     pub(super) fn spelled<T>(
         array: &Array,
         format: FileFormat,
-        spell: impl Fn(Number) -> Option<T>,
-    ) -> Result<(Number, T), FormatError> {
-        Number::of(&array.data_type)
+        spell: impl Fn(Scalar) -> Option<T>,
+    ) -> Result<(Scalar, T), FormatError> {
+        Scalar::of(&array.data_type)
             .and_then(|number| Some((number, spell(number)?)))
             .ok_or_else(|| format.refused_type(array))
     }
@@ -85,14 +85,14 @@ impl Number {
     /// What makes little-endian numbers of decoded elements.
     pub(super) fn transform(self) -> Transform {
         match self {
-            Number::Bool => Transform::Bool,
+            Scalar::Bool => Transform::Bool,
             _ => Transform::None,
         }
     }
 
     /// Whether it is two numbers, one behind the other.
     pub(super) fn is_complex(self) -> bool {
-        matches!(self, Number::Complex64 | Number::Complex128)
+        matches!(self, Scalar::Complex64 | Scalar::Complex128)
     }
 }
 
@@ -122,11 +122,11 @@ mod tests {
     #[test]
     fn only_plain_numbers_are_known() {
         for (typestr, number) in [
-            ("|b1", Some(Number::Bool)),
-            ("<u8", Some(Number::UInt64)),
-            ("<f2", Some(Number::Float16)),
-            ("<c8", Some(Number::Complex64)),
-            ("<m8[s]", Some(Number::Time)),
+            ("|b1", Some(Scalar::Bool)),
+            ("<u8", Some(Scalar::UInt64)),
+            ("<f2", Some(Scalar::Float16)),
+            ("<c8", Some(Scalar::Complex64)),
+            ("<m8[s]", Some(Scalar::Time)),
             ("bfloat16", None),
             ("float8_e5m2", None),
             ("int4", None),
@@ -135,7 +135,7 @@ mod tests {
             ("|V2", None),
         ] {
             let array = array("t", &format!("\"{typestr}\""), &[1]);
-            assert_eq!(Number::of(&array.data_type), number, "{typestr}");
+            assert_eq!(Scalar::of(&array.data_type), number, "{typestr}");
         }
     }
 }

@@ -16,7 +16,7 @@ mod directories;
 mod xml;
 
 use super::image::Image;
-use super::number::Number;
+use super::number::Scalar;
 use super::tiff;
 use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
@@ -30,7 +30,7 @@ const ALIGNMENT: u64 = 4096;
 /// The file of `array`.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let spell = |number| tiff::sample(&array.data_type).zip(pixel_type(number));
-    let (number, (sample, pixel_type)) = Number::spelled(array, FileFormat::OmeTif, spell)?;
+    let (number, (sample, pixel_type)) = Scalar::spelled(array, FileFormat::OmeTif, spell)?;
     let image = Image::of(array, FileFormat::OmeTif)?;
     let plane_shape = image.plane();
     let n_planes = image.n_planes().unwrap_or(u64::MAX);
@@ -56,19 +56,19 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 
 /// The `PixelType` of the OME model, which has no integers of 64 bits and no short floats. Truth
 /// values are numbers: `bit` would be packed.
-fn pixel_type(number: Number) -> Option<&'static str> {
+fn pixel_type(number: Scalar) -> Option<&'static str> {
     Some(match number {
-        Number::Bool | Number::UInt8 => "uint8",
-        Number::Int8 => "int8",
-        Number::UInt16 => "uint16",
-        Number::Int16 => "int16",
-        Number::UInt32 => "uint32",
-        Number::Int32 => "int32",
-        Number::Float32 => "float",
-        Number::Float64 => "double",
-        Number::Complex64 => "complex",
-        Number::Complex128 => "double-complex",
-        Number::Int64 | Number::UInt64 | Number::Float16 | Number::Time => return None,
+        Scalar::Bool | Scalar::UInt8 => "uint8",
+        Scalar::Int8 => "int8",
+        Scalar::UInt16 => "uint16",
+        Scalar::Int16 => "int16",
+        Scalar::UInt32 => "uint32",
+        Scalar::Int32 => "int32",
+        Scalar::Float32 => "float",
+        Scalar::Float64 => "double",
+        Scalar::Complex64 => "complex",
+        Scalar::Complex128 => "double-complex",
+        Scalar::Int64 | Scalar::UInt64 | Scalar::Float16 | Scalar::Time => return None,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::metadata::Json;
 
 /// A value of the type of an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value {
+pub(super) enum MissingValue {
     /// Of integers: one that the type holds.
     Integer(i128),
     /// Of floating point numbers.
@@ -18,7 +18,7 @@ pub(super) enum Value {
 
 /// The value that stands for missing data, as it is stored: `_FillValue`, `missing_value`, or a
 /// fill value that is meant so.
-pub(super) fn missing(array: &Array) -> Option<Value> {
+pub(super) fn missing(array: &Array) -> Option<MissingValue> {
     let named = ["_FillValue", "missing_value"];
     let attribute = named.iter().find_map(|name| array.attributes.get(name));
     match &array.data_type.element {
@@ -36,7 +36,7 @@ pub(super) fn missing(array: &Array) -> Option<Value> {
             };
             value
                 .filter(|&value| format.holds(value))
-                .map(Value::Integer)
+                .map(MissingValue::Integer)
         }
         Element::Float(format) => {
             let value = match attribute {
@@ -45,7 +45,7 @@ pub(super) fn missing(array: &Array) -> Option<Value> {
                 None => Some(format.value(format.bits(array.fill_value.bytes())))
                     .filter(|_| is_missing(array)),
             };
-            value.map(Value::Float)
+            value.map(MissingValue::Float)
         }
         _ => None,
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::dtype::FillValue;
 
-    fn of(typestr: &str, json: &str) -> Option<Value> {
+    fn of(typestr: &str, json: &str) -> Option<MissingValue> {
         let mut array = array("t", &format!("\"{typestr}\""), &[1]);
         array.attributes = attributes(json);
         missing(&array)
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_missing_value_is_of_the_type() {
-        let integer = |value| Some(Value::Integer(value));
+        let integer = |value| Some(MissingValue::Integer(value));
         for (typestr, json, value) in [
             ("<i2", r#"{"_FillValue": -32768}"#, integer(-32768)),
             ("<i2", r#"{"missing_value": -1.0}"#, integer(-1)),
@@ -115,16 +115,20 @@ mod tests {
                 r#"{"_FillValue": 18446744073709551615}"#,
                 integer((1 << 64) - 1),
             ),
-            ("<f4", r#"{"_FillValue": 1e20}"#, Some(Value::Float(1e20))),
+            (
+                "<f4",
+                r#"{"_FillValue": 1e20}"#,
+                Some(MissingValue::Float(1e20)),
+            ),
             (
                 "<f4",
                 r#"{"_FillValue": "AAAAAAAA8D8="}"#,
-                Some(Value::Float(1.0)),
+                Some(MissingValue::Float(1.0)),
             ),
             (
                 "<f4",
                 r#"{"_FillValue": "-Infinity"}"#,
-                Some(Value::Float(f64::NEG_INFINITY)),
+                Some(MissingValue::Float(f64::NEG_INFINITY)),
             ),
             ("|S1", r#"{"_FillValue": 0}"#, None),
             ("<i2", "{}", None),

@@ -16,18 +16,18 @@ pub const SIGN: char = '@';
 /// A box of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Selection {
-    entries: Vec<Entry>,
+    entries: Vec<SelectionEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Entry {
+struct SelectionEntry {
     /// The name of a dimension; else the entry's place says which.
     dimension: Option<String>,
-    range: Range,
+    range: IndexRange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Range {
+enum IndexRange {
     /// One index, and its dimension goes.
     Index(i64),
     /// From the first on, up to the second.
@@ -48,7 +48,10 @@ pub struct Selected {
 impl Selection {
     /// Reads what follows the sign; `None` when it is no selection.
     pub fn parse(text: &str) -> Option<Selection> {
-        let entries: Vec<Entry> = text.split(',').map(Entry::parse).collect::<Option<_>>()?;
+        let entries: Vec<SelectionEntry> = text
+            .split(',')
+            .map(SelectionEntry::parse)
+            .collect::<Option<_>>()?;
         let named = entries.iter().filter(|entry| entry.dimension.is_some());
         let count = named.count();
         (count == 0 || count == entries.len()).then_some(Selection { entries })
@@ -84,7 +87,7 @@ impl Selection {
             })?;
             selected.start[axis] = start;
             selected.shape[axis] = end - start;
-            if matches!(entry.range, Range::Index(_)) {
+            if matches!(entry.range, IndexRange::Index(_)) {
                 selected.kept.retain(|&kept| kept != axis);
             }
         }
@@ -117,8 +120,8 @@ impl Selected {
     }
 }
 
-impl Entry {
-    fn parse(text: &str) -> Option<Entry> {
+impl SelectionEntry {
+    fn parse(text: &str) -> Option<SelectionEntry> {
         let (dimension, range) = match text.rsplit_once('=') {
             Some((name, range)) if !name.is_empty() => (Some(name.to_owned()), range),
             Some(_) => return None,
@@ -131,10 +134,10 @@ impl Entry {
             text.parse().ok().map(Some)
         };
         let range = match range.split_once(':') {
-            Some((start, end)) => Range::Part(bound(start)?, bound(end)?),
-            None => Range::Index(range.parse().ok()?),
+            Some((start, end)) => IndexRange::Part(bound(start)?, bound(end)?),
+            None => IndexRange::Index(range.parse().ok()?),
         };
-        Some(Entry { dimension, range })
+        Some(SelectionEntry { dimension, range })
     }
 }
 
@@ -152,7 +155,7 @@ impl std::fmt::Display for Selection {
     }
 }
 
-impl Range {
+impl IndexRange {
     /// First index and one past the last; `None` when the range is not within `length`.
     fn within(self, length: u64) -> Option<(u64, u64)> {
         let place = |index: i64| {
@@ -163,11 +166,11 @@ impl Range {
             }
         };
         let (start, end) = match self {
-            Range::Index(index) => {
+            IndexRange::Index(index) => {
                 let start = place(index)?;
                 (start, start.checked_add(1)?)
             }
-            Range::Part(start, end) => (
+            IndexRange::Part(start, end) => (
                 start.map_or(Some(0), place)?,
                 end.map_or(Some(length), place)?,
             ),
@@ -176,12 +179,12 @@ impl Range {
     }
 }
 
-impl std::fmt::Display for Range {
+impl std::fmt::Display for IndexRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bound = |bound: Option<i64>| bound.map_or_else(String::new, |bound| bound.to_string());
         match self {
-            Range::Index(index) => write!(f, "{index}"),
-            Range::Part(start, end) => write!(f, "{}:{}", bound(*start), bound(*end)),
+            IndexRange::Index(index) => write!(f, "{index}"),
+            IndexRange::Part(start, end) => write!(f, "{}:{}", bound(*start), bound(*end)),
         }
     }
 }

@@ -77,7 +77,7 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
         ),
         ("axes", Json::List(array.axes.iter().map(axis).collect())),
     ]);
-    let mut out = pretty::Document::new();
+    let mut out = pretty::PrettyObject::new();
     for (name, value) in &members {
         out.member(name, value);
     }

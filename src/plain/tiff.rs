@@ -7,7 +7,7 @@
 //!
 //! TIFF 6.0, section 2 "TIFF Structure"; <https://www.awaresystems.be/imaging/tiff/bigtiff.html>.
 
-use super::number::Number;
+use super::number::Scalar;
 use crate::dtype::DataType;
 
 /// What entries are called.
@@ -31,7 +31,7 @@ pub(super) mod tag {
 
 /// The type of the values of an entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum FieldType {
     /// Text with NUL behind it.
     Ascii = 2,
     /// 16 bits.
@@ -46,21 +46,21 @@ pub(super) enum Kind {
 
 /// An entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     /// What it says.
     pub(super) tag: u16,
     /// The type of its values.
-    pub(super) kind: Kind,
+    pub(super) kind: FieldType,
     /// How many values there are.
     pub(super) count: u64,
     /// The one value, or where in the file they are.
     pub(super) value: u64,
 }
 
-impl Entry {
+impl DirectoryEntry {
     /// One number.
-    pub(super) fn one(tag: u16, kind: Kind, value: u64) -> Entry {
-        Entry {
+    pub(super) fn one(tag: u16, kind: FieldType, value: u64) -> DirectoryEntry {
+        DirectoryEntry {
             tag,
             kind,
             count: 1,
@@ -97,10 +97,10 @@ pub(super) fn entries(
     sample: Sample,
     description: Option<(u64, u64)>,
     strip: (u64, u64),
-    wide: Kind,
-) -> Vec<Entry> {
-    let short = |tag, value: u16| Entry::one(tag, Kind::Short, value.into());
-    let long = |tag, value| Entry::one(tag, Kind::Long, value);
+    wide: FieldType,
+) -> Vec<DirectoryEntry> {
+    let short = |tag, value: u16| DirectoryEntry::one(tag, FieldType::Short, value.into());
+    let long = |tag, value| DirectoryEntry::one(tag, FieldType::Long, value);
     let mut entries = vec![
         long(tag::NEW_SUBFILE_TYPE, 0),
         long(tag::IMAGE_WIDTH, width),
@@ -109,17 +109,17 @@ pub(super) fn entries(
         short(tag::COMPRESSION, 1),
         short(tag::PHOTOMETRIC, 1),
     ];
-    entries.extend(description.map(|(count, value)| Entry {
+    entries.extend(description.map(|(count, value)| DirectoryEntry {
         tag: tag::IMAGE_DESCRIPTION,
-        kind: Kind::Ascii,
+        kind: FieldType::Ascii,
         count,
         value,
     }));
     entries.extend([
-        Entry::one(tag::STRIP_OFFSETS, wide, strip.0),
+        DirectoryEntry::one(tag::STRIP_OFFSETS, wide, strip.0),
         short(tag::SAMPLES_PER_PIXEL, 1),
         long(tag::ROWS_PER_STRIP, height),
-        Entry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
+        DirectoryEntry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
         short(tag::SAMPLE_FORMAT, sample.format),
     ]);
     entries
@@ -136,12 +136,12 @@ pub(super) struct Sample {
 
 /// The samples that elements of `data_type` are. Truth values are numbers of 8 bits.
 pub(super) fn sample(data_type: &DataType) -> Option<Sample> {
-    let format = match Number::of(data_type)? {
-        Number::Bool | Number::UInt8 | Number::UInt16 | Number::UInt32 | Number::UInt64 => 1,
-        Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64 => 2,
-        Number::Float16 | Number::Float32 | Number::Float64 => 3,
-        Number::Complex64 | Number::Complex128 => 6,
-        Number::Time => return None,
+    let format = match Scalar::of(data_type)? {
+        Scalar::Bool | Scalar::UInt8 | Scalar::UInt16 | Scalar::UInt32 | Scalar::UInt64 => 1,
+        Scalar::Int8 | Scalar::Int16 | Scalar::Int32 | Scalar::Int64 => 2,
+        Scalar::Float16 | Scalar::Float32 | Scalar::Float64 => 3,
+        Scalar::Complex64 | Scalar::Complex128 => 6,
+        Scalar::Time => return None,
     };
     let bits = u16::try_from(8 * data_type.item_size).ok()?;
     Some(Sample { bits, format })
@@ -154,13 +154,13 @@ mod tests {
 
     #[test]
     fn numbers_are_at_the_front_of_their_field() {
-        let entry = Entry::one(tag::BITS_PER_SAMPLE, Kind::Short, 16);
+        let entry = DirectoryEntry::one(tag::BITS_PER_SAMPLE, FieldType::Short, 16);
         let classic = [2, 1, 3, 0, 1, 0, 0, 0, 16, 0, 0, 0];
         assert_eq!(entry.classic(), Some(classic));
         let big = [2, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(entry.big(), big);
         assert_eq!(
-            Entry::one(tag::STRIP_OFFSETS, Kind::Long, 1 << 32).classic(),
+            DirectoryEntry::one(tag::STRIP_OFFSETS, FieldType::Long, 1 << 32).classic(),
             None
         );
     }

@@ -21,7 +21,7 @@
 //!
 //! Source: "VTK File Formats", section "XML File Formats".
 
-use super::number::Number;
+use super::number::Scalar;
 use super::{Array, Axis, AxisKind, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 
@@ -33,8 +33,8 @@ const MOST_ARRAYS: u64 = 4096;
 const ALIGN: usize = 4096;
 
 /// An array as VTK sees it.
-struct Image<'a> {
-    number: Number,
+struct VtkImage<'a> {
+    number: Scalar,
     type_name: &'static str,
     /// Lengths, z, y, x or fewer.
     shape: &'a [u64],
@@ -66,8 +66,8 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     builder.finish()
 }
 
-fn image(array: &Array) -> Result<Image<'_>, FormatError> {
-    let (number, type_name) = Number::spelled(array, FileFormat::Vti, type_name)?;
+fn image(array: &Array) -> Result<VtkImage<'_>, FormatError> {
+    let (number, type_name) = Scalar::spelled(array, FileFormat::Vti, type_name)?;
     let unfit = || FileFormat::Vti.refused_shape(array);
     // Extents are 32-bit numbers.
     let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
@@ -103,7 +103,7 @@ fn image(array: &Array) -> Result<Image<'_>, FormatError> {
         None => vec![array.name.clone()],
         Some(n) => (0..n).map(|i| format!("{}_{i}", array.name)).collect(),
     };
-    Ok(Image {
+    Ok(VtkImage {
         number,
         type_name,
         shape,
@@ -113,19 +113,19 @@ fn image(array: &Array) -> Result<Image<'_>, FormatError> {
     })
 }
 
-fn type_name(number: Number) -> Option<&'static str> {
+fn type_name(number: Scalar) -> Option<&'static str> {
     Some(match number {
-        Number::Int8 => "Int8",
-        Number::Bool | Number::UInt8 => "UInt8",
-        Number::Int16 => "Int16",
-        Number::UInt16 => "UInt16",
-        Number::Int32 => "Int32",
-        Number::UInt32 => "UInt32",
-        Number::Int64 => "Int64",
-        Number::UInt64 => "UInt64",
-        Number::Float32 | Number::Complex64 => "Float32",
-        Number::Float64 | Number::Complex128 => "Float64",
-        Number::Float16 | Number::Time => return None,
+        Scalar::Int8 => "Int8",
+        Scalar::Bool | Scalar::UInt8 => "UInt8",
+        Scalar::Int16 => "Int16",
+        Scalar::UInt16 => "UInt16",
+        Scalar::Int32 => "Int32",
+        Scalar::UInt32 => "UInt32",
+        Scalar::Int64 => "Int64",
+        Scalar::UInt64 => "UInt64",
+        Scalar::Float32 | Scalar::Complex64 => "Float32",
+        Scalar::Float64 | Scalar::Complex128 => "Float64",
+        Scalar::Float16 | Scalar::Time => return None,
     })
 }
 

@@ -41,17 +41,17 @@ pub(in crate::plain) struct Attribute {
     /// Its name as it is stored, which no other of the object has.
     pub(in crate::plain) name: String,
     /// Its value.
-    pub(in crate::plain) value: Value,
+    pub(in crate::plain) value: CfValue,
 }
 
 /// The value of an attribute. A lone number is a list of one.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::plain) enum Value {
+pub(in crate::plain) enum CfValue {
     /// UTF-8 without NUL.
     Text(String),
     /// Whole numbers.
     Integers(Vec<i64>),
-    /// Whole numbers, not all of which fit [`Value::Integers`].
+    /// Whole numbers, not all of which fit [`CfValue::Integers`].
     Unsigned(Vec<u64>),
     /// Floating point numbers.
     Floats(Vec<f64>),
@@ -79,7 +79,7 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
                 set_text(&mut list, "calendar", "proleptic_gregorian");
             }
         }
-        set(&mut list, FILL_VALUE, Value::Own(own::not_a_time()));
+        set(&mut list, FILL_VALUE, CfValue::Own(own::not_a_time()));
     } else if array.fill_is_missing
         && array.fill_value.is_defined()
         && array.attributes.get(FILL_VALUE).is_none()
@@ -88,7 +88,7 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
             Element::Bool | Element::Integer(_) | Element::Float(_)
         )
     {
-        let fill = Value::Own(array.fill_value.bytes().to_vec());
+        let fill = CfValue::Own(array.fill_value.bytes().to_vec());
         set(&mut list, FILL_VALUE, fill);
     }
     list
@@ -108,7 +108,7 @@ pub(in crate::plain) fn of_group(group: &Group, omitted: &[Omitted]) -> Vec<Attr
 }
 
 /// Sets the attribute `name`, in place of one that is there.
-fn set(list: &mut Vec<Attribute>, name: &str, value: Value) {
+fn set(list: &mut Vec<Attribute>, name: &str, value: CfValue) {
     match list.iter_mut().find(|attribute| attribute.name == name) {
         Some(attribute) => attribute.value = value,
         None => list.push(Attribute {
@@ -120,7 +120,7 @@ fn set(list: &mut Vec<Attribute>, name: &str, value: Value) {
 
 /// Sets the attribute `name` to `text`.
 pub(in crate::plain) fn set_text(list: &mut Vec<Attribute>, name: &str, text: &str) {
-    set(list, name, Value::Text(text.to_owned()));
+    set(list, name, CfValue::Text(text.to_owned()));
 }
 
 /// Whether readers keep the attribute `name` for themselves, or it is said in another way.
@@ -134,7 +134,7 @@ fn is_reserved(name: &str) -> bool {
 
 fn typed(
     attributes: &Attributes,
-    value_of: impl Fn(&str, &Json) -> Option<Value>,
+    value_of: impl Fn(&str, &Json) -> Option<CfValue>,
 ) -> Vec<Attribute> {
     attributes
         .iter()
@@ -155,27 +155,27 @@ fn items(value: &Json) -> &[Json] {
         .unwrap_or_else(|| std::slice::from_ref(value))
 }
 
-fn own_value(element: &Element, name: &str, value: &Json) -> Option<Value> {
+fn own_value(element: &Element, name: &str, value: &Json) -> Option<CfValue> {
     let values = items(value);
     if values.is_empty() || (name == FILL_VALUE && values.len() != 1) {
         return None;
     }
     let elements = values.iter().map(|item| own::element_of(element, item));
-    Some(Value::Own(elements.collect::<Option<Vec<_>>>()?.concat()))
+    Some(CfValue::Own(elements.collect::<Option<Vec<_>>>()?.concat()))
 }
 
-fn generic(value: &Json) -> Option<Value> {
+fn generic(value: &Json) -> Option<CfValue> {
     Some(match value {
         Json::Null => return None,
-        Json::Text(text) if !text.contains('\0') => Value::Text(text.clone()),
-        Json::Text(_) | Json::Bool(_) | Json::Object(_) => Value::Text(value.to_string()),
+        Json::Text(text) if !text.contains('\0') => CfValue::Text(text.clone()),
+        Json::Text(_) | Json::Bool(_) | Json::Object(_) => CfValue::Text(value.to_string()),
         Json::Integer(_) | Json::Float(_) | Json::List(_) => {
-            numbers(items(value)).unwrap_or_else(|| Value::Text(value.to_string()))
+            numbers(items(value)).unwrap_or_else(|| CfValue::Text(value.to_string()))
         }
     })
 }
 
-fn numbers(values: &[Json]) -> Option<Value> {
+fn numbers(values: &[Json]) -> Option<CfValue> {
     let integers = |value: &Json| match value {
         Json::Integer(value) => Some(*value),
         _ => None,
@@ -183,23 +183,23 @@ fn numbers(values: &[Json]) -> Option<Value> {
     if let Some(values) = values.iter().map(integers).collect::<Option<Vec<i128>>>() {
         let signed = values.iter().map(|&value| i64::try_from(value).ok());
         if let Some(signed) = signed.collect() {
-            return Some(Value::Integers(signed));
+            return Some(CfValue::Integers(signed));
         }
         let unsigned = values.iter().map(|&value| u64::try_from(value).ok());
         if let Some(unsigned) = unsigned.collect() {
-            return Some(Value::Unsigned(unsigned));
+            return Some(CfValue::Unsigned(unsigned));
         }
     }
     floats(values)
 }
 
-fn floats(values: &[Json]) -> Option<Value> {
+fn floats(values: &[Json]) -> Option<CfValue> {
     let values = values.iter().map(|value| match *value {
         Json::Float(value) => Some(value),
         Json::Integer(value) => exact(value),
         _ => None,
     });
-    Some(Value::Floats(values.collect::<Option<_>>()?))
+    Some(CfValue::Floats(values.collect::<Option<_>>()?))
 }
 
 /// `values` in 32 bits, if all of them fit.

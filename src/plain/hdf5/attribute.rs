@@ -1,13 +1,13 @@
 //! Attributes of objects, in the types that the `NetCDF` library writes: text as one string of
 //! its length, numbers as a list, nothing as the null dataspace.
 
-use super::block::Block;
+use super::block::FileBlock;
 use super::datatype;
 use super::header::{Datatype, ObjectHeader};
 use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{bytes_of, narrow};
-use crate::plain::cf::{Attribute, Names, Value};
+use crate::plain::cf::{Attribute, CfValue, Names};
 use crate::plain::{FileFormat, Transform, too_large};
 
 /// Most attributes of one object: readers look at all of them for each. A few more are ours.
@@ -73,33 +73,33 @@ pub(super) fn add_all(
 pub(super) fn add(
     header: &mut ObjectHeader,
     name: &str,
-    value: &Value,
+    value: &CfValue,
     own: Option<&Own<'_>>,
 ) -> Result<(), FormatError> {
     let integer =
         |size, signed| datatype::integer(size, signed, ByteOrder::Little).map(Datatype::Inline);
     let ieee = |size| datatype::ieee(size, ByteOrder::Little).map(Datatype::Inline);
     let (datatype, size, bytes): (_, u64, Vec<u8>) = match value {
-        Value::Text(text) => {
+        CfValue::Text(text) => {
             let datatype = Datatype::Inline(datatype::text((text.len() as u64).max(1))?);
             let space = (!text.is_empty()).then_some(&[][..]);
-            let value = Block::of(text.as_bytes());
+            let value = FileBlock::of(text.as_bytes());
             return header.attribute(name, &datatype, space, &value);
         }
-        Value::Own(elements) => {
+        CfValue::Own(elements) => {
             let own = own.ok_or_else(|| FileFormat::H5.refused("attribute", name))?;
             own.spelled(elements)?
         }
-        Value::Integers(values) => match narrow(values) {
+        CfValue::Integers(values) => match narrow(values) {
             Some(values) => (integer(4, true)?, 4, bytes_of(&values, i32::to_le_bytes)),
             None => (integer(8, true)?, 8, bytes_of(values, i64::to_le_bytes)),
         },
-        Value::Unsigned(values) => (integer(8, false)?, 8, bytes_of(values, u64::to_le_bytes)),
-        Value::Floats(values) => (ieee(8)?, 8, bytes_of(values, f64::to_le_bytes)),
+        CfValue::Unsigned(values) => (integer(8, false)?, 8, bytes_of(values, u64::to_le_bytes)),
+        CfValue::Floats(values) => (ieee(8)?, 8, bytes_of(values, f64::to_le_bytes)),
     };
     let space = [bytes.len() as u64 / size.max(1)];
     let space = (space != [0]).then_some(&space[..]);
-    header.attribute(name, &datatype, space, &Block::of(&bytes))
+    header.attribute(name, &datatype, space, &FileBlock::of(&bytes))
 }
 
 impl Own<'_> {
@@ -137,7 +137,7 @@ pub(super) fn add_c_string(
     name: &str,
     text: &str,
 ) -> Result<(), FormatError> {
-    let mut value = Block::of(text.as_bytes());
+    let mut value = FileBlock::of(text.as_bytes());
     value.push(&[0]);
     let datatype = Datatype::Inline(datatype::c_string(value.len() as u64)?);
     header.attribute(name, &datatype, Some(&[]), &value)

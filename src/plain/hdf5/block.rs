@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// What an address is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Target {
+pub(super) enum Pointee {
     /// The block of this number.
     Block(usize),
     /// The payload of this number.
@@ -29,15 +29,15 @@ pub(super) enum Target {
 
 /// Bytes with holes for addresses.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct FileBlock {
     bytes: Vec<u8>,
-    holes: Vec<(usize, Target)>,
+    holes: Vec<(usize, Pointee)>,
     has_checksum: bool,
 }
 
-impl Block {
-    pub(super) fn of(bytes: &[u8]) -> Block {
-        let mut block = Block::default();
+impl FileBlock {
+    pub(super) fn of(bytes: &[u8]) -> FileBlock {
+        let mut block = FileBlock::default();
         block.push(bytes);
         block
     }
@@ -46,23 +46,23 @@ impl Block {
         self.bytes.len()
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) -> &mut Block {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> &mut FileBlock {
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    pub(super) fn push_u64(&mut self, value: u64) -> &mut Block {
+    pub(super) fn push_u64(&mut self, value: u64) -> &mut FileBlock {
         self.push(&value.to_le_bytes())
     }
 
     /// Eight bytes for an address.
-    pub(super) fn push_address(&mut self, target: Target) -> &mut Block {
+    pub(super) fn push_address(&mut self, target: Pointee) -> &mut FileBlock {
         self.holes.push((self.bytes.len(), target));
         self.push_u64(UNDEFINED)
     }
 
     /// The bytes of another, holes and all.
-    pub(super) fn push_block(&mut self, other: &Block) -> &mut Block {
+    pub(super) fn push_block(&mut self, other: &FileBlock) -> &mut FileBlock {
         let start = self.bytes.len();
         let holes = other.holes.iter().map(|&(at, of)| (start + at, of));
         self.holes.extend(holes);
@@ -83,7 +83,7 @@ impl Block {
     }
 
     /// The bytes, given the addresses.
-    fn filled(mut self, addresses: &HashMap<Target, u64>) -> Vec<u8> {
+    fn filled(mut self, addresses: &HashMap<Pointee, u64>) -> Vec<u8> {
         for (at, target) in std::mem::take(&mut self.holes) {
             let address = addresses.get(&target).copied().unwrap_or(UNDEFINED);
             self.overwrite(at, &address.to_le_bytes());
@@ -99,40 +99,40 @@ impl Block {
 
 /// The blocks and payloads of a file, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    list: Vec<Block>,
+pub(super) struct FileBlocks {
+    list: Vec<FileBlock>,
     payloads: Vec<Elements>,
     bytes: u64,
 }
 
 /// Where everything is.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedBlocks {
     /// All blocks, from `start` on, with zeros between them.
     pub(super) bytes: Vec<u8>,
     /// The payloads and their addresses, in the order of these.
     pub(super) payloads: Vec<(u64, Elements)>,
     /// The address of each block.
-    pub(super) addresses: HashMap<Target, u64>,
+    pub(super) addresses: HashMap<Pointee, u64>,
     /// One past the last byte.
     pub(super) end: u64,
 }
 
-impl Blocks {
-    /// The number of a block that is yet to be [put](Blocks::put).
+impl FileBlocks {
+    /// The number of a block that is yet to be [put](FileBlocks::put).
     pub(super) fn reserve(&mut self) -> usize {
-        self.list.push(Block::default());
+        self.list.push(FileBlock::default());
         self.list.len() - 1
     }
 
-    /// Block `number`.
+    /// FileBlock `number`.
     ///
     /// # Errors
     ///
     /// When all blocks together would be too large to keep.
-    pub(super) fn put(&mut self, number: usize, block: Block) -> Result<(), FormatError> {
+    pub(super) fn put(&mut self, number: usize, block: FileBlock) -> Result<(), FormatError> {
         // Beside its bytes a block keeps where its holes are.
-        let holes = block.holes.len() * size_of::<(usize, Target)>();
+        let holes = block.holes.len() * size_of::<(usize, Pointee)>();
         self.count((block.len() + holes) as u64 + ALIGNMENT)?;
         if let Some(reserved) = self.list.get_mut(number) {
             *reserved = block;
@@ -144,7 +144,7 @@ impl Blocks {
     ///
     /// # Errors
     ///
-    /// As [`Blocks::put`].
+    /// As [`FileBlocks::put`].
     pub(super) fn count(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST_BYTES {
@@ -158,8 +158,8 @@ impl Blocks {
     ///
     /// # Errors
     ///
-    /// As [`Blocks::put`].
-    pub(super) fn add(&mut self, block: Block) -> Result<usize, FormatError> {
+    /// As [`FileBlocks::put`].
+    pub(super) fn add(&mut self, block: FileBlock) -> Result<usize, FormatError> {
         let number = self.reserve();
         self.put(number, block)?;
         Ok(number)
@@ -172,7 +172,7 @@ impl Blocks {
     }
 
     /// How often anything is referred to.
-    pub(super) fn uses(&self) -> HashMap<Target, u32> {
+    pub(super) fn uses(&self) -> HashMap<Pointee, u32> {
         let mut uses = HashMap::new();
         for (_, target) in self.list.iter().flat_map(|block| &block.holes) {
             *uses.entry(*target).or_insert(0) += 1;
@@ -186,12 +186,12 @@ impl Blocks {
     /// # Errors
     ///
     /// When a file cannot be so long.
-    pub(super) fn place(self, start: u64) -> Result<Placed, FormatError> {
+    pub(super) fn place(self, start: u64) -> Result<PlacedBlocks, FormatError> {
         let mut addresses = HashMap::new();
         let mut end = start;
         for (number, block) in self.list.iter().enumerate() {
             end = end.next_multiple_of(ALIGNMENT);
-            addresses.insert(Target::Block(number), end);
+            addresses.insert(Pointee::Block(number), end);
             end += block.len() as u64;
         }
 
@@ -210,7 +210,7 @@ impl Blocks {
             end = address
                 .checked_add(elements.len)
                 .ok_or_else(file_too_large)?;
-            addresses.insert(Target::Payload(number), address);
+            addresses.insert(Pointee::Payload(number), address);
             payloads.push((address, elements));
         }
         if i64::try_from(end).is_err() {
@@ -222,7 +222,7 @@ impl Blocks {
             bytes.resize(bytes.len().next_multiple_of(8), 0);
             bytes.extend(block.filled(&addresses));
         }
-        Ok(Placed {
+        Ok(PlacedBlocks {
             bytes,
             payloads,
             addresses,
@@ -249,14 +249,14 @@ mod tests {
 
     #[test]
     fn holes_are_filled_before_the_checksum_is_taken() {
-        let mut blocks = Blocks::default();
-        let mut block = Block::default();
+        let mut blocks = FileBlocks::default();
+        let mut block = FileBlock::default();
         block.push(b"abc");
-        block.push_address(Target::Block(1));
+        block.push_address(Pointee::Block(1));
         block.push_checksum();
         blocks.add(block).unwrap();
-        let mut other = Block::default();
-        other.push_address(Target::Payload(0));
+        let mut other = FileBlock::default();
+        other.push_address(Pointee::Payload(0));
         blocks.add(other).unwrap();
         blocks.add_payload(payload(3));
         let placed = blocks.place(48).unwrap();
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn large_payloads_begin_at_pages_and_small_ones_share() {
-        let mut blocks = Blocks::default();
+        let mut blocks = FileBlocks::default();
         for len in [5000, 3, 4096, 7] {
             blocks.add_payload(payload(len));
         }
@@ -287,14 +287,14 @@ mod tests {
 
     #[test]
     fn too_much_is_refused() {
-        let mut blocks = Blocks::default();
-        let mut block = Block::default();
+        let mut blocks = FileBlocks::default();
+        let mut block = FileBlock::default();
         block.push(&vec![0; 33 << 20]);
         blocks.add(block).unwrap();
-        let mut block = Block::default();
+        let mut block = FileBlock::default();
         block.push(&vec![0; 33 << 20]);
         assert!(blocks.add(block).is_err());
-        let mut blocks = Blocks::default();
+        let mut blocks = FileBlocks::default();
         blocks.add_payload(payload(1 << 62));
         blocks.add_payload(payload(1 << 62));
         assert!(blocks.place(48).is_err());

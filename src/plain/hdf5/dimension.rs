@@ -10,7 +10,7 @@
 //! "The `NetCDF`-4 Format", section "Dimensions".
 
 use super::attribute;
-use super::block::{Block, Blocks};
+use super::block::{FileBlock, FileBlocks};
 use super::datatype;
 use super::header::{Datatype, ObjectHeader};
 use super::heap::Heap;
@@ -38,14 +38,14 @@ impl Scale {
         let most = i32::MAX.unsigned_abs();
         let id = i32::try_from(self.id)
             .map_err(|_| too_large("the number of dimensions", &self.id, most))?;
-        let value = Block::of(&id.to_le_bytes());
+        let value = FileBlock::of(&id.to_le_bytes());
         let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
         // As the library writes it: one number, no list.
         header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)
     }
 
     /// The dataset of a dimension of `len` that has no variable.
-    pub(super) fn without_variable(&self, len: u64) -> Result<Block, FormatError> {
+    pub(super) fn without_variable(&self, len: u64) -> Result<FileBlock, FormatError> {
         let mut header = ObjectHeader::new();
         header
             .dataspace(Some(&[len]))?
@@ -64,9 +64,9 @@ pub(super) fn attach(
     dimensions: &[usize],
     scales: &[Scale],
     heap: &mut Heap,
-    blocks: &mut Blocks,
+    blocks: &mut FileBlocks,
 ) -> Result<(), FormatError> {
-    let mut value = Block::default();
+    let mut value = FileBlock::default();
     for &dimension in dimensions {
         if let Some(scale) = scales.get(dimension) {
             // Not shared, so that who edits a copy of the file can free each.

@@ -23,7 +23,7 @@
 //!
 //! Source: HDF5 File Format Specification 3.0, sections IV.A.1.b and IV.A.2.
 
-use super::block::{Block, Target, UNDEFINED};
+use super::block::{FileBlock, Pointee, UNDEFINED};
 use crate::error::FormatError;
 use crate::plain::too_large;
 
@@ -34,7 +34,7 @@ const MESSAGE_IS_CONSTANT: u8 = 1;
 const MESSAGE_IS_SHARED: u8 = 2;
 
 /// What a dataspace is: `None` for the null one, no length for a scalar.
-pub(super) type Space<'a> = Option<&'a [u64]>;
+pub(super) type Dataspace<'a> = Option<&'a [u64]>;
 
 /// The type of a dataset or an attribute.
 #[derive(Debug, Clone)]
@@ -46,11 +46,11 @@ pub(super) enum Datatype {
 }
 
 impl Datatype {
-    fn body(&self) -> Block {
-        let mut body = Block::default();
+    fn body(&self) -> FileBlock {
+        let mut body = FileBlock::default();
         match self {
             Datatype::Inline(bytes) => body.push(bytes),
-            Datatype::Committed(block) => body.push(&[3, 2]).push_address(Target::Block(*block)),
+            Datatype::Committed(block) => body.push(&[3, 2]).push_address(Pointee::Block(*block)),
         };
         body
     }
@@ -66,7 +66,7 @@ impl Datatype {
 /// The header of an object, to which messages are added.
 #[derive(Debug)]
 pub(super) struct ObjectHeader {
-    block: Block,
+    block: FileBlock,
     attributes: u16,
 }
 
@@ -76,7 +76,7 @@ const PREFIX: usize = 10;
 
 impl ObjectHeader {
     pub(super) fn new() -> ObjectHeader {
-        let mut block = Block::default();
+        let mut block = FileBlock::default();
         block.push(b"OHDR").push(&[2, 0x06, 0, 0, 0, 0]);
         ObjectHeader {
             block,
@@ -84,7 +84,7 @@ impl ObjectHeader {
         }
     }
 
-    fn message(&mut self, kind: u8, flags: u8, body: &Block) -> Result<&mut Self, FormatError> {
+    fn message(&mut self, kind: u8, flags: u8, body: &FileBlock) -> Result<&mut Self, FormatError> {
         self.numbered(kind, flags, 0, body)
     }
 
@@ -93,7 +93,7 @@ impl ObjectHeader {
         kind: u8,
         flags: u8,
         number: u16,
-        body: &Block,
+        body: &FileBlock,
     ) -> Result<&mut Self, FormatError> {
         let length = u16::try_from(body.len()).map_err(|_| too_long(body.len()))?;
         self.block.push(&[kind]).push(&length.to_le_bytes());
@@ -107,20 +107,20 @@ impl ObjectHeader {
         self.message(0x03, flags, &datatype.body())
     }
 
-    pub(super) fn dataspace(&mut self, space: Space) -> Result<&mut Self, FormatError> {
+    pub(super) fn dataspace(&mut self, space: Dataspace) -> Result<&mut Self, FormatError> {
         self.message(0x01, 0, &dataspace(space))
     }
 
     /// The fill value as it is in the file; without one, zeros.
     pub(super) fn fill_value(&mut self, value: Option<&[u8]>) -> Result<&mut Self, FormatError> {
-        // Space is allocated early, the fill value written if it is set.
+        // Dataspace is allocated early, the fill value written if it is set.
         const FLAGS: u8 = 0x09;
         const IS_GIVEN: u8 = 0x20;
         let Some(value) = value else {
-            return self.message(0x05, 0, Block::default().push(&[3, FLAGS]));
+            return self.message(0x05, 0, FileBlock::default().push(&[3, FLAGS]));
         };
         let length = u32::try_from(value.len()).map_err(|_| too_long(value.len()))?;
-        let mut body = Block::default();
+        let mut body = FileBlock::default();
         body.push(&[3, FLAGS | IS_GIVEN]);
         self.message(0x05, 0, body.push(&length.to_le_bytes()).push(value))
     }
@@ -128,10 +128,10 @@ impl ObjectHeader {
     /// Where `len` bytes of elements are; nowhere, if there are none or it is not said.
     pub(super) fn layout(
         &mut self,
-        at: Option<Target>,
+        at: Option<Pointee>,
         len: u64,
     ) -> Result<&mut Self, FormatError> {
-        let mut body = Block::default();
+        let mut body = FileBlock::default();
         body.push(&[3, 1]);
         match at {
             Some(target) => body.push_address(target),
@@ -142,10 +142,10 @@ impl ObjectHeader {
 
     /// Makes it a group of so many links.
     pub(super) fn group(&mut self, n_links: usize) -> Result<&mut Self, FormatError> {
-        let mut body = Block::default();
+        let mut body = FileBlock::default();
         body.push(&[0, 1]).push_u64(n_links as u64);
         self.message(0x02, 0, body.push_u64(UNDEFINED).push_u64(UNDEFINED))?;
-        self.message(0x0a, 0, Block::default().push(&[0, 0]))
+        self.message(0x0a, 0, FileBlock::default().push(&[0, 0]))
     }
 
     /// The link `number` of a group, in the order of their creation.
@@ -156,16 +156,16 @@ impl ObjectHeader {
         block: usize,
     ) -> Result<&mut Self, FormatError> {
         let length = u16::try_from(name.len()).map_err(|_| too_long(name.len()))?;
-        let mut body = Block::default();
+        let mut body = FileBlock::default();
         body.push(&[1, 0x15]).push_u64(number as u64);
         body.push(&[1]).push(&length.to_le_bytes());
         body.push(name.as_bytes());
-        self.message(0x06, 0, body.push_address(Target::Block(block)))
+        self.message(0x06, 0, body.push_address(Pointee::Block(block)))
     }
 
     /// How many links and messages refer to the object, where that is not one link.
     pub(super) fn references(&mut self, count: u32) -> Result<&mut Self, FormatError> {
-        let mut body = Block::default();
+        let mut body = FileBlock::default();
         self.message(0x16, 0, body.push(&[0]).push(&count.to_le_bytes()))
     }
 
@@ -178,8 +178,8 @@ impl ObjectHeader {
         &mut self,
         name: &str,
         datatype: &Datatype,
-        space: Space,
-        value: &Block,
+        space: Dataspace,
+        value: &FileBlock,
     ) -> Result<(), FormatError> {
         if self.attributes == MOST_ATTRIBUTES {
             let what = "the number of attributes";
@@ -187,7 +187,7 @@ impl ObjectHeader {
         }
         let type_body = datatype.body();
         let space = dataspace(space);
-        let mut body = Block::default();
+        let mut body = FileBlock::default();
         body.push(&[3, u8::from(datatype.flag() != 0)]);
         for length in [name.len() + 1, type_body.len(), space.len()] {
             let length = u16::try_from(length).map_err(|_| too_long(length))?;
@@ -206,9 +206,9 @@ impl ObjectHeader {
     /// # Errors
     ///
     /// When it is too long.
-    pub(super) fn finish(mut self) -> Result<Block, FormatError> {
+    pub(super) fn finish(mut self) -> Result<FileBlock, FormatError> {
         if self.attributes > 0 {
-            let mut body = Block::default();
+            let mut body = FileBlock::default();
             body.push(&[0, 1]).push(&self.attributes.to_le_bytes());
             self.message(0x15, 0, body.push_u64(UNDEFINED).push_u64(UNDEFINED))?;
         }
@@ -220,8 +220,8 @@ impl ObjectHeader {
     }
 }
 
-fn dataspace(space: Space) -> Block {
-    let mut body = Block::default();
+fn dataspace(space: Dataspace) -> FileBlock {
+    let mut body = FileBlock::default();
     let lengths = space.unwrap_or_default();
     let kind = match space {
         None => 2,

@@ -8,7 +8,7 @@
 //!
 //! Source: HDF5 File Format Specification 3.0, section III.E.
 
-use super::block::{Block, Blocks, Target};
+use super::block::{FileBlock, FileBlocks, Pointee};
 use crate::error::FormatError;
 
 /// Objects of one heap; indices have two bytes, and a reader takes a whole heap at once.
@@ -34,9 +34,9 @@ impl Heap {
     /// When the file's headers become too large.
     pub(super) fn push_list(
         &mut self,
-        value: &mut Block,
+        value: &mut FileBlock,
         object: usize,
-        blocks: &mut Blocks,
+        blocks: &mut FileBlocks,
     ) -> Result<(), FormatError> {
         if self.objects.len() == MOST_OBJECTS {
             self.finish(blocks)?;
@@ -48,7 +48,7 @@ impl Heap {
         // No more than MOST_OBJECTS.
         let index = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
         value.push(&1_u32.to_le_bytes());
-        value.push_address(Target::Block(self.block));
+        value.push_address(Pointee::Block(self.block));
         value.push(&index.to_le_bytes());
         Ok(())
     }
@@ -58,21 +58,21 @@ impl Heap {
     /// # Errors
     ///
     /// As [`Heap::push_list`].
-    pub(super) fn finish(&mut self, blocks: &mut Blocks) -> Result<(), FormatError> {
+    pub(super) fn finish(&mut self, blocks: &mut FileBlocks) -> Result<(), FormatError> {
         let objects = std::mem::take(&mut self.objects);
         if objects.is_empty() {
             return Ok(());
         }
         let used = PREFIX + OBJECT * objects.len();
         let size = used.max(LEAST);
-        let mut block = Block::default();
+        let mut block = FileBlock::default();
         block
             .push(b"GCOL")
             .push(&[1, 0, 0, 0])
             .push_u64(size as u64);
         for (index, object) in (1_u16..).zip(objects) {
             block.push(&index.to_le_bytes()).push(&[0; 6]).push_u64(8);
-            block.push_address(Target::Block(object));
+            block.push_address(Pointee::Block(object));
         }
         let free = size - used;
         if free >= PREFIX {

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 
 use super::attribute::{self, Own};
-use super::block::{Blocks, Target};
+use super::block::{FileBlocks, Pointee};
 use super::dataset;
 use super::datatype;
 use super::dimension::{self, Scale};
 use super::header::ObjectHeader;
 use super::heap::Heap;
-use super::types::Types;
+use super::types::NamedTypes;
 use crate::error::FormatError;
 use crate::plain::cf::attributes::set_text;
-use crate::plain::cf::{self, Attribute, Dimensions, Names, Value};
+use crate::plain::cf::{self, Attribute, CfValue, Dimensions, Names};
 use crate::plain::{Array, Elements, Group, Omitted};
 
 /// Longest `zarr_omitted`.
@@ -30,8 +30,8 @@ type Links = Vec<(String, usize)>;
 /// # Errors
 ///
 /// When the headers are too large to keep.
-pub(super) fn of(group: &Group) -> Result<(Blocks, usize, Vec<Omitted>), FormatError> {
-    let mut tree = Tree::default();
+pub(super) fn of(group: &Group) -> Result<(FileBlocks, usize, Vec<Omitted>), FormatError> {
+    let mut tree = ObjectTree::default();
     let root = tree.blocks.reserve();
     let mut pending = VecDeque::new();
     let (mut names, root_links) = tree.members(group, "", &mut pending)?;
@@ -45,13 +45,13 @@ pub(super) fn of(group: &Group) -> Result<(Blocks, usize, Vec<Omitted>), FormatE
         tree.finish_group(header, child.block, &links)?;
     }
 
-    // Types are read before what is of them.
+    // NamedTypes are read before what is of them.
     let mut links: Links = tree.types.links(&mut names);
     links.extend(root_links);
     let attributes = cf::attributes::of_group(group, &[]);
     let mut header = tree.group(&attributes, "");
     if !tree.omitted.is_empty() {
-        let value = Value::Text(lines(&tree.omitted));
+        let value = CfValue::Text(lines(&tree.omitted));
         attribute::add(&mut header, attribute::OMITTED, &value, None)?;
     }
     tree.finish_group(header, root, &links)?;
@@ -61,16 +61,16 @@ pub(super) fn of(group: &Group) -> Result<(Blocks, usize, Vec<Omitted>), FormatE
 }
 
 #[derive(Debug, Default)]
-struct Tree {
-    blocks: Blocks,
+struct ObjectTree {
+    blocks: FileBlocks,
     heap: Heap,
-    types: Types,
+    types: NamedTypes,
     n_dimensions: i64,
     omitted: Vec<Omitted>,
 }
 
 /// An array that HDF5 can hold.
-struct Member<'a> {
+struct ArrayObject<'a> {
     array: &'a Array,
     elements: Elements,
     /// Its dimensions, as numbers of scales.
@@ -80,7 +80,7 @@ struct Member<'a> {
 }
 
 /// A group in another, whose header is yet to be written.
-struct Child<'a> {
+struct GroupObject<'a> {
     group: &'a Group,
     /// Its path below the group of the file, and a slash.
     path: String,
@@ -88,13 +88,13 @@ struct Child<'a> {
     block: usize,
 }
 
-impl Tree {
+impl ObjectTree {
     /// Writes what is in `group` except the groups, which become `pending`.
     fn members<'a>(
         &mut self,
         group: &'a Group,
         path: &str,
-        pending: &mut VecDeque<Child<'a>>,
+        pending: &mut VecDeque<GroupObject<'a>>,
     ) -> Result<(Names, Links), FormatError> {
         for omitted in &group.omitted {
             self.omit(format!("{path}{}", omitted.name), omitted.reason.clone());
@@ -106,7 +106,7 @@ impl Tree {
             let block = self.blocks.reserve();
             let name = names.take(&child.name);
             groups.push((name.clone(), block));
-            pending.push_back(Child {
+            pending.push_back(GroupObject {
                 group: child,
                 path: format!("{path}{}/", child.name),
                 name,
@@ -136,11 +136,16 @@ impl Tree {
     }
 
     /// The arrays of `group` that HDF5 can hold, coordinates first.
-    fn arrays<'a>(&mut self, group: &'a Group, path: &str, names: &mut Names) -> Vec<Member<'a>> {
+    fn arrays<'a>(
+        &mut self,
+        group: &'a Group,
+        path: &str,
+        names: &mut Names,
+    ) -> Vec<ArrayObject<'a>> {
         let mut members = Vec::new();
         for array in cf::coordinates_first(group) {
             match dataset::elements(array) {
-                Ok(elements) => members.push(Member {
+                Ok(elements) => members.push(ArrayObject {
                     array,
                     elements,
                     dimensions: Vec::new(),
@@ -157,7 +162,7 @@ impl Tree {
     fn scales(
         &mut self,
         dimensions: &Dimensions,
-        members: &[Member<'_>],
+        members: &[ArrayObject<'_>],
         names: &mut Names,
         links: &mut Links,
     ) -> Result<Vec<Scale>, FormatError> {
@@ -192,7 +197,7 @@ impl Tree {
     /// Writes the header of an array.
     fn array(
         &mut self,
-        member: &Member<'_>,
+        member: &ArrayObject<'_>,
         scales: &[Scale],
         path: &str,
     ) -> Result<(), FormatError> {
@@ -203,7 +208,7 @@ impl Tree {
         let len = member.elements.len;
         let transform = member.elements.transform;
         let elements = member.elements.clone();
-        let payload = (len > 0).then(|| Target::Payload(self.blocks.add_payload(elements)));
+        let payload = (len > 0).then(|| Pointee::Payload(self.blocks.add_payload(elements)));
 
         let mut header = ObjectHeader::new();
         header

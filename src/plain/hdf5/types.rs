@@ -1,4 +1,4 @@
-//! Types with names. The `NetCDF` library skips datasets of compound types unless these are objects
+//! NamedTypes with names. The `NetCDF` library skips datasets of compound types unless these are objects
 //! of their own, so the root group has one of each that all readers know; HDF5 needs none of them.
 //! Truth values and opaque bytes have none: with a named type of either, h5netcdf or xarray above
 //! it cannot open the file. The library reads the former as bytes since 4.10; others are skipped.
@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use super::block::{Blocks, Target};
+use super::block::{FileBlocks, Pointee};
 use super::datatype;
 use super::header::{Datatype, ObjectHeader};
 use crate::dtype::Element;
@@ -22,20 +22,20 @@ use crate::plain::cf::Names;
 
 /// The types that have names.
 #[derive(Debug, Default)]
-pub(super) struct Types {
+pub(super) struct NamedTypes {
     found: HashMap<Vec<u8>, usize>,
     /// Those that others are made of first.
-    list: Vec<Type>,
+    list: Vec<NamedType>,
 }
 
 #[derive(Debug)]
-struct Type {
+struct NamedType {
     wanted_name: String,
     spelled: Vec<u8>,
     block: usize,
 }
 
-impl Types {
+impl NamedTypes {
     /// The type of `element`, which is spelled `spelled`.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Types {
         &mut self,
         element: &Element,
         spelled: Vec<u8>,
-        blocks: &mut Blocks,
+        blocks: &mut FileBlocks,
     ) -> Result<Datatype, FormatError> {
         if has_name(element) && is_readable(element) {
             let block = self.commit(element, spelled, blocks)?;
@@ -56,7 +56,7 @@ impl Types {
 
     /// The links to all of them, by free `names`.
     pub(super) fn links(&self, names: &mut Names) -> Vec<(String, usize)> {
-        let link = |of: &Type| (names.take(&of.wanted_name), of.block);
+        let link = |of: &NamedType| (names.take(&of.wanted_name), of.block);
         self.list.iter().map(link).collect()
     }
 
@@ -64,13 +64,13 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// As [`Types::get`].
-    pub(super) fn finish(&mut self, blocks: &mut Blocks) -> Result<(), FormatError> {
+    /// As [`NamedTypes::get`].
+    pub(super) fn finish(&mut self, blocks: &mut FileBlocks) -> Result<(), FormatError> {
         let uses = blocks.uses();
         for of in std::mem::take(&mut self.list) {
             let mut header = ObjectHeader::new();
             header.datatype(&Datatype::Inline(of.spelled))?;
-            let count = uses.get(&Target::Block(of.block)).copied().unwrap_or(0);
+            let count = uses.get(&Pointee::Block(of.block)).copied().unwrap_or(0);
             if count > 1 {
                 header.references(count)?;
             }
@@ -83,7 +83,7 @@ impl Types {
         &mut self,
         element: &Element,
         spelled: Vec<u8>,
-        blocks: &mut Blocks,
+        blocks: &mut FileBlocks,
     ) -> Result<usize, FormatError> {
         if let Some(&block) = self.found.get(&spelled) {
             return Ok(block);
@@ -100,7 +100,7 @@ impl Types {
         blocks.count(2 * spelled.len() as u64)?;
         let block = blocks.reserve();
         self.found.insert(spelled.clone(), block);
-        self.list.push(Type {
+        self.list.push(NamedType {
             wanted_name: name_of(element),
             spelled,
             block,

@@ -2,7 +2,7 @@
 //! unit; time in seconds; the place of the origin in pixels.
 
 use super::super::axes::{Axis, units::Unit};
-use super::super::image::{Image, Role};
+use super::super::image::{Image, ImageAxis};
 
 /// Units by the names that `ImageJ` has for them.
 const UNITS: [(&str, i32); 6] = [
@@ -36,7 +36,7 @@ impl Calibration {
     /// What the axes of `image` say.
     pub(super) fn of(image: &Image<'_>) -> Calibration {
         let [y, x] = image.plane_axes();
-        let z = image.axis(Role::Z);
+        let z = image.axis(ImageAxis::Z);
         let length = |axis: &Axis| axis.unit.as_deref().and_then(Unit::length);
         // The unit of x is that of all.
         let word = x.and_then(|x| x.unit.as_deref());
@@ -56,7 +56,7 @@ impl Calibration {
         };
         let pixel = size(x).zip(size(y)).map(|(x, y)| [x, y]);
         let pixel = pixel.filter(|sizes| sizes.iter().all(|size| rational(1.0 / size).is_some()));
-        let t = image.axis(Role::T);
+        let t = image.axis(ImageAxis::T);
         let frame = t.and_then(|t| {
             let unit = Unit::time(t.unit.as_deref()?)?;
             unit.convert(t.spacing?, Unit::power(0))

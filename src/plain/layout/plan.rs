@@ -33,12 +33,12 @@ pub struct PlannedRun {
     /// Bytes, whole elements.
     pub len: usize,
     /// Which bytes of it are wanted, where it is an element that the range cuts.
-    cut: Option<Cut>,
+    cut: Option<CutElement>,
 }
 
 /// Bytes of an element, and where they go.
 #[derive(Debug)]
-struct Cut {
+struct CutElement {
     skip: usize,
     to: usize,
     len: usize,
@@ -192,7 +192,7 @@ impl Plan {
                     from: from - before as u64,
                     at: self.room,
                     len: unit,
-                    cut: Some(Cut {
+                    cut: Some(CutElement {
                         skip: before,
                         to: at,
                         len,

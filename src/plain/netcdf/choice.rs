@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::variable::{Key, Type, Variable};
+use super::variable::{DimKey, NcType, NcVariable};
 use super::{Cdf, omission};
 use crate::error::FormatError;
 use crate::plain::cf::is_coordinate;
@@ -30,12 +30,12 @@ const MOST_CDF2_LEN: u64 = (1 << 31) - 1;
 pub(super) struct Choice<'a> {
     pub(super) cdf: Cdf,
     /// What makes the record dimension, if there is one.
-    pub(super) record: Option<Key<'a>>,
+    pub(super) record: Option<DimKey<'a>>,
 }
 
 /// Chooses for `variables`: takes out those that it cannot hold, and puts the rest in order.
 pub(super) fn choose<'a>(
-    variables: &mut Vec<Variable<'a>>,
+    variables: &mut Vec<NcVariable<'a>>,
     least: Cdf,
     options: &Options,
     omitted: &mut Vec<Omitted>,
@@ -71,8 +71,8 @@ pub(super) fn choose<'a>(
 
 /// What makes the dimension `name`: of the coordinate variable if there is one, else of the first
 /// variable that has it in front. `None` when none has, as in a group that does not know it.
-fn asked_for<'a>(name: &str, variables: &[Variable<'a>]) -> Option<Key<'a>> {
-    let named = |variable: &&Variable<'a>| {
+fn asked_for<'a>(name: &str, variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
+    let named = |variable: &&NcVariable<'a>| {
         let key = variable.first_key();
         key.is_some_and(|key| key.name == Some(name))
     };
@@ -84,8 +84,8 @@ fn asked_for<'a>(name: &str, variables: &[Variable<'a>]) -> Option<Key<'a>> {
 }
 
 /// The dimension without length that lets the most variables without elements be held.
-fn without_length<'a>(variables: &[Variable<'a>]) -> Option<Key<'a>> {
-    let mut counts: HashMap<Key<'a>, (usize, Reverse<usize>)> = HashMap::new();
+fn without_length<'a>(variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
+    let mut counts: HashMap<DimKey<'a>, (usize, Reverse<usize>)> = HashMap::new();
     for (i, variable) in variables.iter().enumerate() {
         let key = variable.first_key().filter(|key| key.len == 0);
         if let Some(key) = key.filter(|&key| misfit(variable, Some(key)).is_none()) {
@@ -98,7 +98,7 @@ fn without_length<'a>(variables: &[Variable<'a>]) -> Option<Key<'a>> {
 }
 
 /// Why the variable cannot be in a file with that record dimension.
-fn misfit(variable: &Variable<'_>, record: Option<Key<'_>>) -> Option<FormatError> {
+fn misfit(variable: &NcVariable<'_>, record: Option<DimKey<'_>>) -> Option<FormatError> {
     let is_record = variable.is_along(record);
     let mut fixed = variable.keys().skip(usize::from(is_record));
     if fixed.any(|key| key.len == 0) {
@@ -108,17 +108,17 @@ fn misfit(variable: &Variable<'_>, record: Option<Key<'_>>) -> Option<FormatErro
 }
 
 /// Whether types and lengths are those of CDF-2; bytes are another matter.
-fn fits_cdf2(variable: &Variable<'_>) -> bool {
-    !matches!(variable.kind, Type::Int64 | Type::UInt64)
+fn fits_cdf2(variable: &NcVariable<'_>) -> bool {
+    !matches!(variable.kind, NcType::Int64 | NcType::UInt64)
         && variable.keys().all(|key| key.len <= MOST_CDF2_LEN)
 }
 
 /// Puts a too large variable last. Whether CDF-2 can hold all then.
 fn arrange<'a>(
-    variables: &mut Vec<Variable<'a>>,
-    record: Option<Key<'a>>,
+    variables: &mut Vec<NcVariable<'a>>,
+    record: Option<DimKey<'a>>,
 ) -> Result<bool, FormatError> {
-    let is_record = |variable: &Variable<'_>| variable.is_along(record);
+    let is_record = |variable: &NcVariable<'_>| variable.is_along(record);
     let mut large = Vec::new();
     for (i, variable) in variables.iter().enumerate() {
         if variable.slab(is_record(variable))? > MOST_CDF2_BYTES {
@@ -138,7 +138,7 @@ fn arrange<'a>(
 }
 
 /// What makes the first dimension of all variables that are too large, if they share it.
-fn shared_by_large<'a>(variables: &[Variable<'a>]) -> Result<Option<Key<'a>>, FormatError> {
+fn shared_by_large<'a>(variables: &[NcVariable<'a>]) -> Result<Option<DimKey<'a>>, FormatError> {
     let mut shared = None;
     for variable in variables {
         if variable.slab(false)? > MOST_CDF2_BYTES {

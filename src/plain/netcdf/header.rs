@@ -13,12 +13,12 @@
 
 use super::Cdf;
 use super::places::padded;
-use super::variable::{Type, Variable};
+use super::variable::{NcType, NcVariable};
 use crate::codec::swap;
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set_text};
-use crate::plain::cf::{Attribute, Dimension, Names, Value};
+use crate::plain::cf::{Attribute, CfValue, Dimension, Names};
 use crate::plain::too_large;
 
 /// The longest header, in bytes.
@@ -31,21 +31,21 @@ const ATTRIBUTE: u32 = 0x0c;
 
 /// A header, as far as it is written.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(super) struct NcHeader {
     cdf: Cdf,
     bytes: Vec<u8>,
     /// Where the begin of each variable goes.
     begins_at: Vec<usize>,
 }
 
-impl Header {
+impl NcHeader {
     /// The first four bytes.
-    pub(super) fn new(cdf: Cdf) -> Header {
+    pub(super) fn new(cdf: Cdf) -> NcHeader {
         let version = match cdf {
             Cdf::Two => 2,
             Cdf::Five => 5,
         };
-        Header {
+        NcHeader {
             cdf,
             bytes: vec![b'C', b'D', b'F', version],
             begins_at: Vec::new(),
@@ -100,7 +100,7 @@ impl Header {
     pub(super) fn variable(
         &mut self,
         name: &str,
-        variable: &Variable<'_>,
+        variable: &NcVariable<'_>,
         dimensions: &[usize],
         slab: u64,
     ) -> Result<(), FormatError> {
@@ -140,7 +140,7 @@ impl Header {
     pub(super) fn attributes(
         &mut self,
         attributes: &[Attribute],
-        own: Type,
+        own: NcType,
     ) -> Result<(), FormatError> {
         self.list(ATTRIBUTE, attributes.len())?;
         let mut names = Names::default();
@@ -151,25 +151,25 @@ impl Header {
         Ok(())
     }
 
-    fn value(&mut self, value: &Value, own: Type) -> Result<(), FormatError> {
+    fn value(&mut self, value: &CfValue, own: NcType) -> Result<(), FormatError> {
         if self.cdf == Cdf::Two
             && let Some(value) = without_64_bits(value)
         {
             return self.value(&value, own);
         }
         let (kind, bytes) = match value {
-            Value::Text(text) => (Type::Char, text.clone().into_bytes()),
-            Value::Floats(values) => (Type::Double, bytes_of(values, f64::to_be_bytes)),
-            Value::Own(elements) => {
+            CfValue::Text(text) => (NcType::Char, text.clone().into_bytes()),
+            CfValue::Floats(values) => (NcType::Double, bytes_of(values, f64::to_be_bytes)),
+            CfValue::Own(elements) => {
                 let mut bytes = elements.clone();
                 swap(own.size(), &mut bytes);
                 (own, bytes)
             }
-            Value::Integers(values) => match narrow(values) {
-                Some(values) => (Type::Int, bytes_of(&values, i32::to_be_bytes)),
-                None => (Type::Int64, bytes_of(values, i64::to_be_bytes)),
+            CfValue::Integers(values) => match narrow(values) {
+                Some(values) => (NcType::Int, bytes_of(&values, i32::to_be_bytes)),
+                None => (NcType::Int64, bytes_of(values, i64::to_be_bytes)),
             },
-            Value::Unsigned(values) => (Type::UInt64, bytes_of(values, u64::to_be_bytes)),
+            CfValue::Unsigned(values) => (NcType::UInt64, bytes_of(values, u64::to_be_bytes)),
         };
         let (code, _) = kind.code(self.cdf);
         self.push(&u32::from(code).to_be_bytes())?;
@@ -208,20 +208,20 @@ impl Header {
 
 /// What stands for integers of 64 bits, of which CDF-2 has none: floats if they are exact as such, else
 /// their JSON. `None` of other values.
-fn without_64_bits(value: &Value) -> Option<Value> {
+fn without_64_bits(value: &CfValue) -> Option<CfValue> {
     let integers: Vec<i128> = match value {
-        Value::Integers(values) if narrow(values).is_none() => {
+        CfValue::Integers(values) if narrow(values).is_none() => {
             values.iter().map(|&value| value.into()).collect()
         }
-        Value::Unsigned(values) => values.iter().map(|&value| value.into()).collect(),
+        CfValue::Unsigned(values) => values.iter().map(|&value| value.into()).collect(),
         _ => return None,
     };
     let floats = integers.iter().map(|&value| exact(value));
     if let Some(floats) = floats.collect() {
-        return Some(Value::Floats(floats));
+        return Some(CfValue::Floats(floats));
     }
     let texts: Vec<String> = integers.iter().map(ToString::to_string).collect();
-    Some(Value::Text(match texts.as_slice() {
+    Some(CfValue::Text(match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(",")),
     }))

@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 
 /// A variable.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct VariableSize {
     /// Bytes, or those of one record, without padding.
     pub(super) slab: u64,
     pub(super) is_record: bool,
@@ -24,7 +24,7 @@ pub(super) struct Slot {
 
 /// Where the variables of a file are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct VariableOffsets {
     /// Of each, where it (or its first record) begins.
     pub(super) begins: Vec<u64>,
     /// From a record to the next.
@@ -33,18 +33,18 @@ pub(super) struct Places {
     pub(super) end: u64,
 }
 
-impl Places {
+impl VariableOffsets {
     /// The places behind `header_len` bytes.
     pub(super) fn of(
         header_len: u64,
-        slots: &[Slot],
+        slots: &[VariableSize],
         n_records: u64,
-    ) -> Result<Places, FormatError> {
+    ) -> Result<VariableOffsets, FormatError> {
         places(header_len, slots, n_records).ok_or_else(file_too_large)
     }
 }
 
-fn places(header_len: u64, slots: &[Slot], n_records: u64) -> Option<Places> {
+fn places(header_len: u64, slots: &[VariableSize], n_records: u64) -> Option<VariableOffsets> {
     let mut begins = vec![0; slots.len()];
     let n_record_variables = slots.iter().filter(|slot| slot.is_record).count();
     let (mut end, mut record_len) = (header_len, 0_u64);
@@ -74,7 +74,7 @@ fn places(header_len: u64, slots: &[Slot], n_records: u64) -> Option<Places> {
         }
         end = first.checked_add(all)?;
     }
-    Some(Places {
+    Some(VariableOffsets {
         begins,
         record_len,
         end,
@@ -99,15 +99,15 @@ pub(super) fn padded(bytes: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn fixed(slab: u64) -> Slot {
-        Slot {
+    fn fixed(slab: u64) -> VariableSize {
+        VariableSize {
             slab,
             is_record: false,
         }
     }
 
-    fn record(slab: u64) -> Slot {
-        Slot {
+    fn record(slab: u64) -> VariableSize {
+        VariableSize {
             slab,
             is_record: true,
         }
@@ -116,22 +116,22 @@ mod tests {
     #[test]
     fn small_ones_are_packed_and_large_ones_alone() {
         let slots = [fixed(64), fixed(45), fixed(9000), fixed(10), fixed(4095)];
-        let places = Places::of(300, &slots, 0).unwrap();
+        let places = VariableOffsets::of(300, &slots, 0).unwrap();
         assert_eq!(places.begins, [4096, 4160, 8192, 20480, 20496]);
         assert_eq!(places.end, 20496 + 4096);
-        let empty = Places::of(300, &[], 0).unwrap();
+        let empty = VariableOffsets::of(300, &[], 0).unwrap();
         assert_eq!((empty.begins, empty.end), (vec![], 300));
     }
 
     #[test]
     fn records_are_padded_unless_there_is_one_variable() {
-        let one = Places::of(4096, &[fixed(1), record(21)], 7).unwrap();
+        let one = VariableOffsets::of(4096, &[fixed(1), record(21)], 7).unwrap();
         assert_eq!(one.begins, [4096, 4104]);
         assert_eq!((one.record_len, one.end), (21, 4104 + 7 * 21));
-        let two = Places::of(4096, &[record(21), fixed(1), record(2)], 300).unwrap();
+        let two = VariableOffsets::of(4096, &[record(21), fixed(1), record(2)], 300).unwrap();
         assert_eq!(two.begins, [8192, 4096, 8192 + 24]);
         assert_eq!((two.record_len, two.end), (28, 8192 + 300 * 28));
-        assert!(Places::of(4096, &[record(1 << 62), record(1 << 62)], 3).is_err());
-        assert!(Places::of(4096, &[fixed(u64::MAX)], 0).is_err());
+        assert!(VariableOffsets::of(4096, &[record(1 << 62), record(1 << 62)], 3).is_err());
+        assert!(VariableOffsets::of(4096, &[fixed(u64::MAX)], 0).is_err());
     }
 }

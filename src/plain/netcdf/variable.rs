@@ -5,7 +5,7 @@ use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::grid::product;
 use crate::plain::cf::time;
-use crate::plain::number::Number;
+use crate::plain::number::Scalar;
 use crate::plain::{Array, FileFormat, Transform};
 
 /// The widest text element, in bytes: one is transformed as a whole.
@@ -14,7 +14,7 @@ const MOST_TEXT_BYTES: u64 = 64 << 10;
 /// The types of the format, with their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Type {
+pub(super) enum NcType {
     Byte = 1,
     Char = 2,
     Short = 3,
@@ -29,14 +29,14 @@ pub(super) enum Type {
     UInt64 = 11,
 }
 
-impl Type {
+impl NcType {
     /// The code in `cdf`, and whether the same bits mean an unsigned number there by the
     /// attribute `_Unsigned`.
     pub(super) fn code(self, cdf: Cdf) -> (u8, bool) {
         match (cdf, self) {
-            (Cdf::Two, Type::UByte) => (Type::Byte as u8, true),
-            (Cdf::Two, Type::UShort) => (Type::Short as u8, true),
-            (Cdf::Two, Type::UInt) => (Type::Int as u8, true),
+            (Cdf::Two, NcType::UByte) => (NcType::Byte as u8, true),
+            (Cdf::Two, NcType::UShort) => (NcType::Short as u8, true),
+            (Cdf::Two, NcType::UInt) => (NcType::Int as u8, true),
             (_, other) => (other as u8, false),
         }
     }
@@ -44,49 +44,49 @@ impl Type {
     /// Bytes of one value.
     pub(super) fn size(self) -> usize {
         match self {
-            Type::Byte | Type::Char | Type::UByte => 1,
-            Type::Short | Type::UShort => 2,
-            Type::Int | Type::UInt | Type::Float => 4,
-            Type::Double | Type::Int64 | Type::UInt64 => 8,
+            NcType::Byte | NcType::Char | NcType::UByte => 1,
+            NcType::Short | NcType::UShort => 2,
+            NcType::Int | NcType::UInt | NcType::Float => 4,
+            NcType::Double | NcType::Int64 | NcType::UInt64 => 8,
         }
     }
 }
 
 /// What makes a dimension: its name as it is stored, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key<'a> {
+pub(super) struct DimKey<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) len: u64,
 }
 
 /// An array as a variable.
 #[derive(Debug, Clone)]
-pub(super) struct Variable<'a> {
+pub(super) struct NcVariable<'a> {
     pub(super) array: &'a Array,
-    pub(super) kind: Type,
+    pub(super) kind: NcType,
     pub(super) transform: Transform,
     /// The dimension behind those of the array, that each element has.
     inner: Option<(String, u64)>,
 }
 
-impl<'a> Variable<'a> {
+impl<'a> NcVariable<'a> {
     /// # Errors
     ///
     /// When no version of the format can hold the array.
-    pub(super) fn of(array: &'a Array) -> Result<Variable<'a>, FormatError> {
+    pub(super) fn of(array: &'a Array) -> Result<NcVariable<'a>, FormatError> {
         let element = &array.data_type.element;
         let size = array.data_type.item_size;
         let (kind, inner) = match element {
-            Element::Bytes { len: 1.. } => (Type::Char, Some(text(size))),
+            Element::Bytes { len: 1.. } => (NcType::Char, Some(text(size))),
             Element::Text { units: 1.. } if size <= MOST_TEXT_BYTES => {
-                (Type::Char, Some(text(size)))
+                (NcType::Char, Some(text(size)))
             }
             // A count that no word of CF stands for would be read as another time.
             Element::Time(format) if time::units(format).is_none() => {
                 return Err(FileFormat::Nc.refused_type(array));
             }
             _ => {
-                let (number, kind) = Number::spelled(array, FileFormat::Nc, type_of)?;
+                let (number, kind) = Scalar::spelled(array, FileFormat::Nc, type_of)?;
                 let parts = number.is_complex().then(|| ("ri".to_owned(), 2));
                 (kind, parts)
             }
@@ -99,14 +99,14 @@ impl<'a> Variable<'a> {
             (_, 1) => Transform::None,
             (_, unit) => Transform::Swap { unit },
         };
-        let variable = Variable {
+        let variable = NcVariable {
             array,
             kind,
             transform,
             inner,
         };
         array.n_bytes()?;
-        let long = |key: &Key<'_>| i64::try_from(key.len).is_err();
+        let long = |key: &DimKey<'_>| i64::try_from(key.len).is_err();
         if variable.keys().any(|key| long(&key)) || variable.keys().count() > MOST_DIMENSIONS {
             return Err(variable.refused_shape());
         }
@@ -114,9 +114,9 @@ impl<'a> Variable<'a> {
     }
 
     /// What makes its dimensions, in their order.
-    pub(super) fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = DimKey<'_>> {
         let outer = self.outer_keys();
-        let inner = self.inner.as_ref().map(|(name, len)| Key {
+        let inner = self.inner.as_ref().map(|(name, len)| DimKey {
             name: Some(name.as_str()),
             len: *len,
         });
@@ -124,23 +124,21 @@ impl<'a> Variable<'a> {
     }
 
     /// Those of the array itself.
-    fn outer_keys(&self) -> impl Iterator<Item = Key<'a>> + use<'a> {
-        let array = self.array;
-        (0..array.rank()).filter_map(|axis| {
-            Some(Key {
-                name: array.dimension_names.get(axis)?.as_deref(),
-                len: *array.shape.get(axis)?,
-            })
+    fn outer_keys(&self) -> impl Iterator<Item = DimKey<'a>> + use<'a> {
+        let axes = self.array.dimension_names.iter().zip(&self.array.shape);
+        axes.map(|(name, &len)| DimKey {
+            name: name.as_deref(),
+            len,
         })
     }
 
     /// What makes its first dimension.
-    pub(super) fn first_key(&self) -> Option<Key<'a>> {
+    pub(super) fn first_key(&self) -> Option<DimKey<'a>> {
         self.outer_keys().next()
     }
 
     /// Whether its first dimension is `record`, that of the records.
-    pub(super) fn is_along(&self, record: Option<Key<'_>>) -> bool {
+    pub(super) fn is_along(&self, record: Option<DimKey<'_>>) -> bool {
         record.is_some() && self.first_key() == record
     }
 
@@ -163,19 +161,19 @@ impl<'a> Variable<'a> {
 }
 
 /// The type of a number, or of the parts of a complex one.
-fn type_of(number: Number) -> Option<Type> {
+fn type_of(number: Scalar) -> Option<NcType> {
     Some(match number {
-        Number::Bool | Number::UInt8 => Type::UByte,
-        Number::Int8 => Type::Byte,
-        Number::Int16 => Type::Short,
-        Number::UInt16 => Type::UShort,
-        Number::Int32 => Type::Int,
-        Number::UInt32 => Type::UInt,
-        Number::Int64 | Number::Time => Type::Int64,
-        Number::UInt64 => Type::UInt64,
-        Number::Float32 | Number::Complex64 => Type::Float,
-        Number::Float64 | Number::Complex128 => Type::Double,
-        Number::Float16 => return None,
+        Scalar::Bool | Scalar::UInt8 => NcType::UByte,
+        Scalar::Int8 => NcType::Byte,
+        Scalar::Int16 => NcType::Short,
+        Scalar::UInt16 => NcType::UShort,
+        Scalar::Int32 => NcType::Int,
+        Scalar::UInt32 => NcType::UInt,
+        Scalar::Int64 | Scalar::Time => NcType::Int64,
+        Scalar::UInt64 => NcType::UInt64,
+        Scalar::Float32 | Scalar::Complex64 => NcType::Float,
+        Scalar::Float64 | Scalar::Complex128 => NcType::Double,
+        Scalar::Float16 => return None,
     })
 }
 

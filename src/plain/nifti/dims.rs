@@ -23,15 +23,15 @@ const MOST: usize = 7;
 
 /// The dimensions: for each the axis, where it has one, and whether it counts.
 #[derive(Debug)]
-pub(super) struct Dims {
+pub(super) struct NiftiDims {
     places: [Option<usize>; MOST],
     /// Lengths of those that count, 1 to 7.
     pub(super) lengths: Vec<u64>,
 }
 
-impl Dims {
+impl NiftiDims {
     /// Those of `array`.
-    pub(super) fn of(array: &Array) -> Result<Dims, FormatError> {
+    pub(super) fn of(array: &Array) -> Result<NiftiDims, FormatError> {
         let refused = |name: String| Err(FileFormat::Nii.refused("shape", name));
         if array.rank() == 0 || array.shape.contains(&0) {
             return refused("an array without a dimension or without elements".to_owned());
@@ -77,7 +77,7 @@ impl Dims {
                 .and_then(|axis| array.shape.get(axis).copied())
                 .unwrap_or(1)
         };
-        Ok(Dims {
+        Ok(NiftiDims {
             lengths: places.iter().take(n).map(length).collect(),
             places,
         })

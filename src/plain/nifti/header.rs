@@ -15,7 +15,7 @@
 //! | `srow_x`, `_y`, `_z` | 280 f32 x 12 | 400 f64 x 12 |
 //! | `xyzt_units` | 123 u8 | 500 i32 |
 
-use super::place::Place;
+use super::place::VoxelGeometry;
 
 /// Where elements begin.
 pub(super) const PAYLOAD: u64 = 4096;
@@ -24,42 +24,42 @@ const DESCRIPTION: usize = 80;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum NiftiVersion {
     /// `NIfTI`-1.
     One,
     /// `NIfTI`-2.
     Two,
 }
 
-impl Version {
+impl NiftiVersion {
     /// Whether it holds these numbers as they are.
     pub(super) fn holds(self, numbers: [f64; 2]) -> bool {
         match self {
-            Version::One => numbers
+            NiftiVersion::One => numbers
                 .iter()
                 .all(|&number| f64::from(short(number)).to_bits() == number.to_bits()),
-            Version::Two => true,
+            NiftiVersion::Two => true,
         }
     }
 }
 
 /// What a header says.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(super) struct NiftiHeader {
     pub(super) datatype: i16,
     pub(super) bitpix: i16,
     /// Lengths of dimensions, 1 to 7 of them.
     pub(super) lengths: Vec<u64>,
-    pub(super) place: Place,
+    pub(super) place: VoxelGeometry,
     /// Slope and intercept.
     pub(super) scaling: Option<[f64; 2]>,
     pub(super) description: String,
 }
 
-impl Header {
+impl NiftiHeader {
     /// The bytes, with those that say that there are no extensions.
-    pub(super) fn bytes(&self, version: Version) -> Vec<u8> {
-        let is_one = version == Version::One;
+    pub(super) fn bytes(&self, version: NiftiVersion) -> Vec<u8> {
+        let is_one = version == NiftiVersion::One;
         let mut bytes = vec![0; if is_one { 352 } else { 544 }];
         let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
         // Where a field is in either version.
@@ -78,11 +78,11 @@ impl Header {
         for (i, length) in self.dim().into_iter().enumerate() {
             match version {
                 // This version is for those that fit.
-                Version::One => {
+                NiftiVersion::One => {
                     let length = i16::try_from(length).unwrap_or(i16::MAX);
                     put(40 + 2 * i, &length.to_le_bytes());
                 }
-                Version::Two => put(16 + 8 * i, &length.to_le_bytes()),
+                NiftiVersion::Two => put(16 + 8 * i, &length.to_le_bytes()),
             }
         }
         put(at(70, 12), &self.datatype.to_le_bytes());
@@ -102,8 +102,8 @@ impl Header {
         let mut floats = |one: usize, two: usize, numbers: &[f64]| {
             for (i, &number) in numbers.iter().enumerate() {
                 match version {
-                    Version::One => put(one + 4 * i, &short(number).to_le_bytes()),
-                    Version::Two => put(two + 8 * i, &number.to_le_bytes()),
+                    NiftiVersion::One => put(one + 4 * i, &short(number).to_le_bytes()),
+                    NiftiVersion::Two => put(two + 8 * i, &number.to_le_bytes()),
                 }
             }
         };

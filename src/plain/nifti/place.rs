@@ -3,11 +3,11 @@
 
 use super::super::Array;
 use super::super::axes::{Axis, AxisKind, units::Unit};
-use super::dims::Dims;
+use super::dims::NiftiDims;
 
 /// Where voxels are.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Place {
+pub(super) struct VoxelGeometry {
     /// From one element to the next, in each of seven dimensions; 1 where it is not known.
     pub(super) spacings: [f64; 7],
     /// Of the first element in space.
@@ -20,12 +20,12 @@ pub(super) struct Place {
     is_lost: bool,
 }
 
-impl Place {
+impl VoxelGeometry {
     /// What is known of the axes of `array`.
-    pub(super) fn of(array: &Array, dims: &Dims) -> Place {
-        let mut place = Place {
+    pub(super) fn of(array: &Array, dims: &NiftiDims) -> VoxelGeometry {
+        let mut place = VoxelGeometry {
             spacings: [1.0; 7],
-            ..Place::default()
+            ..VoxelGeometry::default()
         };
         place.set_space([0, 1, 2].map(|index| dims.axis(array, index)));
         if let Some(time) = dims.axis(array, 3) {
@@ -48,12 +48,7 @@ impl Place {
             .collect();
         let length = |axis: &Axis| axis.unit.as_deref().and_then(Unit::length);
         let target = known.iter().find_map(|(_, axis)| length(axis));
-        let (code, target) = match target.map(Unit::magnitude) {
-            None => (0, None),
-            Some(0..) => (1, Some(Unit::power(0))),
-            Some(-3..0) => (2, Some(Unit::power(-3))),
-            Some(_) => (3, Some(Unit::power(-6))),
-        };
+        let (code, target) = target.map(step).unzip();
         let first = known.first().and_then(|(_, axis)| axis.unit.as_deref());
         let convert = |axis: &Axis, value: f64| match target {
             Some(target) => length(axis)?.convert(value, target),
@@ -76,7 +71,7 @@ impl Place {
         }
         self.spacings[..3].copy_from_slice(&spacings);
         self.origin = origin;
-        self.units |= code;
+        self.units |= code.unwrap_or(0);
     }
 
     fn set_time(&mut self, axis: &Axis) {
@@ -84,11 +79,7 @@ impl Place {
         let (Some(unit), Some(spacing), AxisKind::Time) = (unit, axis.spacing, axis.kind) else {
             return;
         };
-        let (code, target) = match unit.magnitude() {
-            0.. => (8, Unit::power(0)),
-            -3..0 => (16, Unit::power(-3)),
-            _ => (24, Unit::power(-6)),
-        };
+        let (code, target) = step(unit);
         let spacing = unit
             .convert(spacing, target)
             .filter(|value| is_sound(*value));
@@ -96,8 +87,18 @@ impl Place {
         if let (Some(spacing), Some(start)) = (spacing, start.filter(|start| fits(*start))) {
             self.spacings[3] = spacing;
             self.start = start;
-            self.units |= code;
+            self.units |= code << 3;
         }
+    }
+}
+
+/// The unit of `NIfTI` that values in `unit` are converted to, and its code; that of times is 8 times as
+/// much.
+fn step(unit: Unit) -> (i32, Unit) {
+    match unit.magnitude() {
+        0.. => (1, Unit::power(0)),
+        -3..0 => (2, Unit::power(-3)),
+        _ => (3, Unit::power(-6)),
     }
 }
 

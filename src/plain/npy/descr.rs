@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 use crate::plain::FileFormat;
-use crate::plain::number::Number;
+use crate::plain::number::Scalar;
 
 /// What `repr(numpy.lib.format.dtype_to_descr(dtype))` is.
 ///
@@ -45,7 +45,7 @@ fn element(element: &Element, order: ByteOrder) -> Result<String, Refused> {
         Element::Raw { len } => ('V', *len),
         Element::Text { units } => ('U', *units),
         number => {
-            Number::of_element(number).ok_or(Refused::Type)?;
+            Scalar::of_element(number).ok_or(Refused::Type)?;
             let kind = match number {
                 Element::Bool => 'b',
                 Element::Integer(format) if format.signed => 'i',

@@ -1,6 +1,6 @@
 //! The header and the directories of a `BigTIFF`, by arithmetic.
 
-use super::super::tiff::{self, Kind, Sample};
+use super::super::tiff::{self, FieldType, Sample};
 use super::ALIGNMENT;
 
 /// Bytes of the header.
@@ -70,7 +70,7 @@ impl Directories {
             self.sample,
             description,
             strip,
-            Kind::Long8,
+            FieldType::Long8,
         );
         let mut bytes = (entries.len() as u64).to_le_bytes().to_vec();
         for entry in entries {

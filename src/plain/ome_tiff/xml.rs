@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::super::Array;
 use super::super::axes::{Axis, units::Unit};
-use super::super::image::{Image, Role};
+use super::super::image::{Image, ImageAxis};
 use super::super::xml_text::escaped;
 use crate::metadata::Json;
 
@@ -56,7 +56,8 @@ pub(super) fn document(array: &Array, image: &Image<'_>, pixel_type: &str) -> St
 
 fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
     let [size_y, size_x] = image.plane();
-    let [size_z, size_c, size_t] = [Role::Z, Role::C, Role::T].map(|role| image.len(role));
+    let [size_z, size_c, size_t] =
+        [ImageAxis::Z, ImageAxis::C, ImageAxis::T].map(|role| image.len(role));
     let mut xml = format!(
         "<Pixels ID=\"Pixels:0\" DimensionOrder=\"{}\" Type=\"{pixel_type}\" BigEndian=\"false\" \
          SizeX=\"{size_x}\" SizeY=\"{size_y}\" SizeZ=\"{size_z}\" SizeC=\"{size_c}\" \
@@ -64,7 +65,7 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
         dimension_order(image)
     );
     let [y, x] = image.plane_axes();
-    let space = [("X", x), ("Y", y), ("Z", image.axis(Role::Z))];
+    let space = [("X", x), ("Y", y), ("Z", image.axis(ImageAxis::Z))];
     let mut position = String::new();
     for (name, axis) in space {
         let Some((axis, unit)) = axis.and_then(|axis| Some((axis, length_unit(axis)?))) else {
@@ -77,7 +78,7 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
             position.push_str(&quantity(&format!("Position{name}"), origin, &unit));
         }
     }
-    let time = image.axis(Role::T);
+    let time = image.axis(ImageAxis::T);
     if let Some((spacing, unit)) = time.and_then(|t| Some((t.spacing?, time_unit(t)?))) {
         xml.push_str(&quantity("TimeIncrement", spacing, &unit));
     }
@@ -106,16 +107,16 @@ fn quantity(name: &str, value: f64, unit: &str) -> String {
 
 /// The axes, fastest first; those that the array lacks last.
 fn dimension_order(image: &Image<'_>) -> String {
-    let mut order: Vec<Role> = image.roles().rev().collect();
-    for role in [Role::Z, Role::C, Role::T] {
+    let mut order: Vec<ImageAxis> = image.roles().rev().collect();
+    for role in [ImageAxis::Z, ImageAxis::C, ImageAxis::T] {
         if !order.contains(&role) {
             order.push(role);
         }
     }
     let letters = order.iter().map(|role| match role {
-        Role::T => 'T',
-        Role::C => 'C',
-        Role::Z => 'Z',
+        ImageAxis::T => 'T',
+        ImageAxis::C => 'C',
+        ImageAxis::Z => 'Z',
     });
     "XY".chars().chain(letters).collect()
 }

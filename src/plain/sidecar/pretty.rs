@@ -12,18 +12,18 @@ const WIDTH: usize = 80;
 /// The longest attributes that are indented, in bytes of compact JSON.
 pub const MOST_INDENTED: usize = 64 * 1024;
 
-/// Room for what mostly follows.
+/// ByteLimit for what mostly follows.
 const ROOM: usize = 4 << 10;
 
 /// An object that is being written.
-pub(super) struct Document {
+pub(super) struct PrettyObject {
     out: String,
 }
 
-impl Document {
+impl PrettyObject {
     /// One without members.
-    pub(super) fn new() -> Document {
-        Document {
+    pub(super) fn new() -> PrettyObject {
+        PrettyObject {
             out: "{".to_owned(),
         }
     }
@@ -37,7 +37,7 @@ impl Document {
     /// Adds attributes.
     pub(super) fn attributes(&mut self, name: &str, attributes: &Attributes) {
         self.name(name);
-        if write!(Room(MOST_INDENTED), "{attributes}").is_err() {
+        if write!(ByteLimit(MOST_INDENTED), "{attributes}").is_err() {
             // Writing to a string never fails.
             let _ = write!(self.out, "{attributes}");
         } else {
@@ -123,14 +123,14 @@ fn is_short(items: &[Json]) -> bool {
     if !items.iter().all(is_plain) {
         return false;
     }
-    let mut room = Room(WIDTH);
+    let mut room = ByteLimit(WIDTH);
     items.iter().all(|item| write!(room, "{item}, ").is_ok())
 }
 
 /// Takes so many bytes, and keeps none.
-struct Room(usize);
+struct ByteLimit(usize);
 
-impl Write for Room {
+impl Write for ByteLimit {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0 = self.0.checked_sub(text.len()).ok_or(std::fmt::Error)?;
         Ok(())
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn two_blanks_a_level() {
-        let mut document = Document::new();
+        let mut document = PrettyObject::new();
         document.member(
             "shape",
             &Json::List(vec![Json::Integer(1), Json::Integer(2)]),
@@ -176,7 +176,7 @@ mod tests {
     fn long_attributes_stay_on_one_line() {
         let items = vec!["[]"; 40_000].join(",");
         let long = attributes(&format!("{{\"a\":[{items}]}}"));
-        let mut document = Document::new();
+        let mut document = PrettyObject::new();
         document.attributes("attributes", &long);
         assert_eq!(
             document.finish().len(),

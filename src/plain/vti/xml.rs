@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Image;
+use super::VtkImage;
 use crate::plain::Axis;
 use crate::plain::xml_text::escaped;
 
@@ -11,7 +11,7 @@ pub(super) const TAIL: &str = "\n  </AppendedData>\n</VTKFile>\n";
 
 /// All up to the length of the first array of `len` bytes, whose elements then begin at a
 /// multiple of `align`.
-pub(super) fn head(image: &Image<'_>, len: u64, align: usize) -> Vec<u8> {
+pub(super) fn head(image: &VtkImage<'_>, len: u64, align: usize) -> Vec<u8> {
     let mut extent = String::new();
     let lengths = image.shape.iter().rev().chain(std::iter::repeat(&1));
     for length in lengths.take(3) {

@@ -6,8 +6,8 @@ use crate::error::FormatError;
 use crate::plain::testing::{array, attributes};
 
 #[expect(clippy::unnecessary_wraps, reason = "held against what may be absent")]
-fn text(value: &str) -> Option<Value> {
-    Some(Value::Text(value.to_owned()))
+fn text(value: &str) -> Option<CfValue> {
+    Some(CfValue::Text(value.to_owned()))
 }
 
 fn of(typestr: &str, json: &str) -> Vec<Attribute> {
@@ -16,7 +16,7 @@ fn of(typestr: &str, json: &str) -> Vec<Attribute> {
     of_array(&array)
 }
 
-fn value(list: &[Attribute], name: &str) -> Option<Value> {
+fn value(list: &[Attribute], name: &str) -> Option<CfValue> {
     let mut found = list.iter().filter(|attribute| attribute.name == name);
     let value = found.next().map(|attribute| attribute.value.clone());
     assert!(found.next().is_none(), "{name} twice");
@@ -39,25 +39,25 @@ fn json_becomes_typed() {
         ("s", text("é")),
         ("empty", text("")),
         ("nul", text(r#""a\u0000b""#)),
-        ("i", Some(Value::Integers(vec![3]))),
-        ("wide", Some(Value::Integers(vec![i64::MAX]))),
-        ("u", Some(Value::Unsigned(vec![1, 1 << 63]))),
-        ("huge", Some(Value::Floats(vec![f64::INFINITY]))),
-        ("f", Some(Value::Floats(vec![0.5]))),
-        ("mix", Some(Value::Floats(vec![1.0, 0.5]))),
+        ("i", Some(CfValue::Integers(vec![3]))),
+        ("wide", Some(CfValue::Integers(vec![i64::MAX]))),
+        ("u", Some(CfValue::Unsigned(vec![1, 1 << 63]))),
+        ("huge", Some(CfValue::Floats(vec![f64::INFINITY]))),
+        ("f", Some(CfValue::Floats(vec![0.5]))),
+        ("mix", Some(CfValue::Floats(vec![1.0, 0.5]))),
         ("loss", text("[9007199254740993,0.5]")),
-        ("both", Some(Value::Floats(vec![-1.0, 2_f64.powi(63)]))),
+        ("both", Some(CfValue::Floats(vec![-1.0, 2_f64.powi(63)]))),
         ("t", text("true")),
         ("n", None),
-        ("none", Some(Value::Integers(vec![]))),
+        ("none", Some(CfValue::Integers(vec![]))),
         ("strings", text(r#"["a","b"]"#)),
         ("bools", text("[true]")),
         ("deep", text("[[1]]")),
         ("o", text(r#"{"k":"NaN"}"#)),
         ("nan", text("NaN")),
-        ("over", Some(Value::Floats(vec![2_f64.powi(64)]))),
+        ("over", Some(CfValue::Floats(vec![2_f64.powi(64)]))),
         ("odd", text("18446744073709551617")),
-        ("scale_factor", Some(Value::Floats(vec![2.0]))),
+        ("scale_factor", Some(CfValue::Floats(vec![2.0]))),
         ("_ARRAY_DIMENSIONS", None),
         ("_NCProperties", None),
         ("_Netcdf4Dimid", None),
@@ -76,14 +76,14 @@ fn some_have_the_type_of_the_variable() {
         r#"{"_FillValue": -1, "valid_range": [0, 256], "flag_values": [1], "flag_masks": [],
             "missing_value": 40000, "valid_min": "low", "scale_factor": 0.1}"#,
     );
-    let own = |bytes: &[u8]| Some(Value::Own(bytes.to_vec()));
+    let own = |bytes: &[u8]| Some(CfValue::Own(bytes.to_vec()));
     assert_eq!(value(&list, "_FillValue"), own(&[255, 255]));
     assert_eq!(value(&list, "valid_range"), own(&[0, 0, 0, 1]));
     assert_eq!(value(&list, "flag_values"), own(&[1, 0]));
     assert_eq!(value(&list, "flag_masks"), None);
     assert_eq!(value(&list, "missing_value"), None);
     assert_eq!(value(&list, "valid_min"), None);
-    let scale = Some(Value::Floats(vec![0.1]));
+    let scale = Some(CfValue::Floats(vec![0.1]));
     assert_eq!(value(&list, "scale_factor"), scale);
     let two = of("\"<i2\"", r#"{"_FillValue": [1, 2]}"#);
     assert_eq!(value(&two, "_FillValue"), None);
@@ -96,9 +96,9 @@ fn a_fill_value_that_means_missing_is_said() {
     assert_eq!(of_array(&array), [], "null says nothing");
     array.fill_value = FillValue::new(vec![7, 0], true);
     let fill = |list: &[Attribute]| value(list, "_FillValue");
-    assert_eq!(fill(&of_array(&array)), Some(Value::Own(vec![7, 0])));
+    assert_eq!(fill(&of_array(&array)), Some(CfValue::Own(vec![7, 0])));
     array.attributes = attributes(r#"{"_FillValue": 8}"#);
-    assert_eq!(fill(&of_array(&array)), Some(Value::Own(vec![8, 0])));
+    assert_eq!(fill(&of_array(&array)), Some(CfValue::Own(vec![8, 0])));
     array.attributes = attributes(r#"{"_FillValue": "no number"}"#);
     assert_eq!(fill(&of_array(&array)), None);
     array.attributes = Attributes::default();
@@ -111,7 +111,7 @@ fn dates_say_their_units() {
     let list = of("\"<M8[s]\"", r#"{"units": "none", "_FillValue": 0}"#);
     assert_eq!(value(&list, "units"), text("seconds since 1970-01-01"));
     assert_eq!(value(&list, "calendar"), text("proleptic_gregorian"));
-    let nat = Some(Value::Own(vec![0, 0, 0, 0, 0, 0, 0, 0x80]));
+    let nat = Some(CfValue::Own(vec![0, 0, 0, 0, 0, 0, 0, 0x80]));
     assert_eq!(value(&list, "_FillValue"), nat);
     let list = of("\"<m8[ms]\"", "{}");
     assert_eq!(value(&list, "units"), text("milliseconds"));
@@ -131,7 +131,7 @@ fn a_group_says_what_is_left_out() {
     let list = of_group(&group, &[omitted.clone(), omitted]);
     assert_eq!(
         value(&list, "_FillValue"),
-        Some(Value::Integers(vec![1])),
+        Some(CfValue::Integers(vec![1])),
         "no variable, no type"
     );
     let line = "a?b: data type: `float16` cannot be expressed in NetCDF";
