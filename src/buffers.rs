@@ -129,13 +129,10 @@ impl Buffers {
     /// A free piece, one that kept its memory if there is one.
     fn recycled(&self, piece_len: usize) -> Option<Piece> {
         let mut free = self.lock();
-        let fitting = (piece_len, 0)..=(piece_len, usize::MAX);
+        let mut slabs = free.slabs.range((piece_len, 0)..=(piece_len, usize::MAX));
         let kept = |pieces: &Vec<FreePiece>| pieces.last().is_some_and(|piece| piece.is_kept);
-        let mut slabs = free.slabs.range(fitting.clone()).rev();
-        let key = *match slabs.find(|(_, pieces)| kept(pieces)) {
-            Some((key, _)) => key,
-            None => free.slabs.range(fitting).next_back()?.0,
-        };
+        let with_memory = slabs.clone().rfind(|(_, pieces)| kept(pieces));
+        let (&key, _) = with_memory.or_else(|| slabs.next_back())?;
         let pieces = free.slabs.get_mut(&key)?;
         let found = pieces.pop()?;
         if pieces.is_empty() {

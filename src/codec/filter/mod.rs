@@ -62,14 +62,11 @@ pub(crate) enum FilterKind {
 impl Filter {
     /// A filter from elements of `decoded` to elements of `encoded`.
     pub(crate) fn new(kind: FilterKind, decoded: &DataType, encoded: DataType) -> Filter {
-        let same_bytes = match &kind {
-            FilterKind::Elementwise {
-                operation,
-                decoded,
-                encoded,
-            } => operation.is_identity(*decoded, *encoded),
-            _ => false,
-        };
+        let same_bytes = matches!(
+            &kind,
+            FilterKind::Elementwise { operation, decoded, encoded }
+                if operation.is_identity(*decoded, *encoded)
+        );
         let numbers = |of: &DataType| (of.item_size, of.swap_unit());
         Filter {
             is_identity: same_bytes && numbers(decoded) == numbers(&encoded),

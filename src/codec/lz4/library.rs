@@ -1,9 +1,14 @@
 //! liblz4, which decodes blocks of `lz4` and of `blosc`, as numcodecs and C-Blosc do with it.
 //!
 //! On chunks of numbers it is 1.2 to 4 times as fast as `lz4_flex`, whose decoder is safe Rust; only
-//! a long run of one byte is slower (25 GB/s). It lets a match at distance 0 pass, which no encoder
+//! a long run of one byte is slower (25 GB/s). It accepts a match at distance 0, which no encoder
 //! makes, and leaves the bytes of that match as they were: so `out` is cleared, lest a damaged
 //! block show what its memory held before. That takes 2 to 5 % of decoding.
+//!
+//! Such a match decodes to zeros instead of an error, because the library has no check for it, and
+//! to look for it beforehand is to walk over all sequences of the block: measured on chunks of
+//! integers, floats, pixels and text, that takes another 45 to 93 % of the time of decoding. A
+//! search for two zero bytes, which such a match has, rules out none of these chunks.
 
 #![expect(unsafe_code, reason = "liblz4 has no safe interface")]
 
