@@ -1,23 +1,25 @@
-//! Memory: one budget in bytes that everything large is reserved from before it is allocated.
+//! The memory budget: a limit in bytes, from which every large allocation is reserved before it is
+//! made.
 //!
-//! A [`Reservation`] is held by what it was made for and gives the bytes back when that is
-//! dropped, so that an evicted entry that a reader still holds still counts. When the budget is
-//! full, [`Budget::reserve`] evicts through each [`Evict`] that was registered, in their order,
-//! then waits for others to finish.
+//! A [`Reservation`] is stored beside the memory that it accounts for, and gives its bytes back
+//! when it is dropped. So a cache entry that was evicted while a reader still holds it still
+//! counts. When the budget is full, [`Budget::reserve`] first evicts, through each registered
+//! [`Evict`] in the order of registration, and then waits until other reservations are released.
 //!
-//! A reservation is either at *work* or *kept*. Work ends by itself: a load lands in the cache or
-//! fails, a reader drops the block that it copied from. What is kept ([`Reservation::keep`]) stays
-//! for as long as someone has a file open, or while its owner asks for more: no wait frees it.
-//! So a caller waits only while others work, and the log and the error name what for.
+//! A reservation is either at *work* or *kept* (pinned). Work ends by itself: a load lands in the
+//! cache or fails, a reader drops the block that it copied from. Kept bytes ([`Reservation::keep`])
+//! stay for as long as a file is open, or while their owner asks for more, so no wait frees them. A
+//! caller therefore waits only while others are at work, and the log and the error name the purpose
+//! of that work.
 //!
-//! A load asks once, for all that it needs, so that waiting is rare. Four cases may pass the
-//! limit: what is larger than the whole budget (an oversize chunk), a load that already holds
-//! a part of the cache that it decodes from ([`Holding`]), one that finds nobody else at work,
-//! and one that waited for `FAIR_WAIT`, because those it waits for may be waiting for it.
+//! A load reserves all that it needs at once, so that waiting is rare. In four cases a reservation
+//! may exceed the limit: when it is larger than the whole budget (an oversize chunk), when the load
+//! already holds a cache entry that it decodes from ([`Holding`]), when nobody else is at work, and
+//! when it has waited for `FAIR_WAIT`, because those that it waits for may be waiting for it.
 //!
-//! One may pass at a time, at each depth of holding: who holds an oversize shard and decodes a
-//! chunk of it waits for others who do the same, never for itself. A wait leads downwards
-//! only, so that waits cannot form a ring.
+//! At each depth of holding only one reservation exceeds the limit at a time. A load that holds an
+//! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never
+//! for itself. Waits lead from a depth to greater depths only, so they cannot form a cycle.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,19 +28,20 @@ use smallvec::SmallVec;
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, wait_timeout};
 
-/// What can give memory back.
+/// A cache that can give memory back to the budget.
 pub trait Evict: Send + Sync {
-    /// Drops the entry used longest ago; `false` when there is none.
+    /// Drops the least recently used entry; `false` when there is none.
     fn evict_one(&self) -> bool;
 
-    /// As [`Evict::evict_one`], of entries that count as kept ([`Reservation::keep`]).
+    /// As [`Evict::evict_one`], for entries whose bytes are kept ([`Reservation::keep`]).
     fn evict_kept(&self) -> bool {
         false
     }
 }
 
-/// How many reservations the caller already holds, each taken while it held those before:
-/// the body of a shard, the body of a shard within that, and so on; and what the new one is for.
+/// What the caller already holds, and what the new reservation is for. The depth is the number of
+/// reservations held, each taken while the ones before it were held: the body of a shard, the body
+/// of a shard within that, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     depth: u32,
@@ -46,18 +49,19 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Nothing: it may wait for as long as others need.
+    /// No reservation: the caller may wait for as long as others need.
     pub const NOTHING: Holding = Holding {
         depth: 0,
         purpose: "a chunk",
     };
-    /// One, that it decodes from: others may wait for it in turn.
+    /// One reservation, for the bytes that the caller decodes from: others may wait for the caller
+    /// in turn.
     pub const SOURCE: Holding = Holding {
         depth: 1,
         purpose: "a part of a chunk",
     };
 
-    /// This, and one more.
+    /// The same with one more reservation.
     #[must_use]
     pub const fn and_one(self) -> Holding {
         Holding {
@@ -66,80 +70,81 @@ impl Holding {
         }
     }
 
-    /// The same, of memory that is for `purpose`, as those who wait for it are told.
+    /// The same for another `purpose`, which messages name to those who wait for the memory.
     #[must_use]
     pub fn to_hold(self, purpose: &'static str) -> Holding {
         Holding { purpose, ..self }
     }
 
-    /// The bit of those who hold so much; the deepest share one.
+    /// The bit of this depth; the greatest depths share one.
     fn bit(self) -> u32 {
         1 << self.depth.min(u32::BITS - 1)
     }
 }
 
-/// The budget was full for longer than a request may wait, or with what no wait frees.
+/// The budget was full for longer than a request may wait, or full of kept bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no memory within the budget for {needed} bytes for {purpose} after waiting {waited_seconds} s for {held_by}; --cache-size raises it"
 )]
 pub struct OutOfBudget {
-    /// Bytes asked for.
+    /// The number of bytes asked for.
     pub needed: u64,
-    /// The purpose that they were asked for.
+    /// What they were to be used for.
     pub purpose: &'static str,
-    /// How long it waited.
+    /// How long the caller waited.
     pub waited_seconds: u64,
-    /// The purpose that most of the memory in the way is held for.
+    /// What most of the reserved memory is used for.
     pub held_by: &'static str,
 }
 
-/// Longest wait for room, unless [`Budget::with_patience`] says otherwise: well under the minute
-/// after which the kernel complains.
+/// The longest wait for memory, unless [`Budget::with_patience`] sets another: well under the
+/// minute after which the kernel complains.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Wait after which one may pass the limit, to break a ring of those who wait for each other. Half
-/// of the longest wait where that is shorter.
+/// A reservation that has waited this long may exceed the limit, which breaks cycles of loads that
+/// wait for each other. It is half of the longest wait where that is shorter.
 const FAIR_WAIT: Duration = Duration::from_secs(2);
 
-/// How often one who waits looks again.
+/// How often a waiting caller tries again.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Bytes that may be kept beyond half of the budget, so that a small one has room for open files.
+/// The bytes that may be kept beyond half of the budget, so that a small budget has room for open
+/// files.
 const MOST_KEPT_BEYOND: u64 = 16 << 20;
 
-/// A number of bytes that must not be passed.
+/// A limit on the bytes in use.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
     patience: Duration,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     freed: Condvar,
     evict: Mutex<Vec<Weak<dyn Evict>>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     used: u64,
     peak: u64,
-    /// A bit for each [`Holding`] of which one passed the limit.
+    /// A bit for each depth of [`Holding`] at which a reservation exceeds the limit.
     overdrawn: u32,
     waits: u64,
     /// The kept part of `used`.
     kept: u64,
-    /// The rest of it, by what it is for.
+    /// The remainder of `used`, by purpose.
     work: BTreeMap<&'static str, u64>,
 }
 
-impl State {
-    /// Takes `bytes` off the work for `purpose`.
+impl BudgetState {
+    /// Subtracts `bytes` from the work for `purpose`.
     fn end(&mut self, purpose: &'static str, bytes: u64) {
         if let Some(work) = self.work.get_mut(purpose) {
             *work -= bytes;
         }
     }
 
-    /// The purpose that most of the memory at work serves; `None` where none is at work.
+    /// The purpose with the most bytes at work; `None` when nothing is at work.
     fn working(&self) -> Option<&'static str> {
         let busy = self.work.iter().filter(|(_, bytes)| **bytes > 0);
         busy.max_by_key(|(_, bytes)| **bytes)
@@ -153,7 +158,7 @@ impl Budget {
         Budget::with_patience(limit, PATIENCE)
     }
 
-    /// A budget of `limit` bytes, where nobody waits for room longer than `patience`.
+    /// A budget of `limit` bytes, where no caller waits for longer than `patience`.
     pub fn with_patience(limit: u64, patience: Duration) -> Arc<Budget> {
         Arc::new(Budget {
             limit,
@@ -164,15 +169,17 @@ impl Budget {
         })
     }
 
-    /// Says what to evict from, when those named before have nothing left.
+    /// Registers a cache to evict from when those registered before it have nothing left.
     pub fn evict_from(&self, evict: Weak<dyn Evict>) {
         let mut known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
         known.push(evict);
     }
 
-    /// Evicts by `evict` from the first that has something; `false` when none has.
+    /// Calls `evict` on each registered cache until one has evicted something; `false` when none
+    /// has.
     fn evict(&self, evict: impl Fn(&dyn Evict) -> bool) -> bool {
-        // Evicting takes locks of others, and gives memory back: not under this one's lock.
+        // Evicting takes the locks of caches and releases reservations, so no lock of the budget
+        // may be held meanwhile.
         let known: SmallVec<[_; 4]> = {
             let known = self.evict.lock().unwrap_or_else(PoisonError::into_inner);
             known.iter().filter_map(Weak::upgrade).collect()
@@ -185,7 +192,7 @@ impl Budget {
         self.limit
     }
 
-    /// Bytes reserved now, and at most so far.
+    /// The bytes reserved now, and the most that were ever reserved.
     pub fn used_and_peak(&self) -> (u64, u64) {
         let state = self.lock();
         (state.used, state.peak)
@@ -196,10 +203,10 @@ impl Budget {
         self.lock().waits
     }
 
-    /// Reserves `bytes`, evicting and then waiting as needed.
+    /// Reserves `bytes`; evicts and then waits as needed.
     ///
     /// # Errors
-    /// [`OutOfBudget`] when others held the memory for too long.
+    /// [`OutOfBudget`] when the memory was not released in time.
     pub fn reserve(
         self: &Arc<Self>,
         bytes: u64,
@@ -242,8 +249,9 @@ impl Budget {
             if left.is_zero() {
                 return Err(error);
             }
-            // A block that was evicted while someone read it frees memory when it is dropped;
-            // the cap covers a release between the attempt above and this lock.
+            // A block that was evicted while a reader held it releases its memory when the reader
+            // drops it. The upper limit of the wait covers a release between the attempt above and
+            // this lock.
             drop(wait_timeout(
                 &self.freed,
                 &self.state,
@@ -253,13 +261,13 @@ impl Budget {
         }
     }
 
-    /// Reserves `bytes` for what stays while a file is open, so that no wait frees it. All that is
-    /// kept in this way takes half of the budget at most, and `MOST_KEPT_BEYOND` more. The budget
-    /// is passed only where nothing is left to evict.
+    /// Reserves `bytes` that are kept from the start, for what stays in memory while a file is
+    /// open. All kept bytes together take at most half of the budget and `MOST_KEPT_BEYOND` more.
+    /// The limit is exceeded only when nothing is left to evict.
     ///
     /// # Errors
-    /// [`OutOfBudget`], at once, where others keep too much beside it: no wait makes them give that
-    /// back.
+    /// [`OutOfBudget`] without a wait, when too many bytes are kept already: no wait would free
+    /// them.
     pub fn reserve_kept(
         self: &Arc<Self>,
         bytes: u64,
@@ -297,7 +305,8 @@ impl Budget {
         (used <= self.limit).then(|| self.grant(&mut state, bytes, holding, 0))
     }
 
-    /// Only when nothing is left to evict: one of those who hold as much passes the limit.
+    /// Exceeds the limit, unless another reservation of this depth already does. Only for when
+    /// nothing is left to evict.
     fn try_overdraw(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         let mut state = self.lock();
         (state.overdrawn & holding.bit() == 0).then(|| {
@@ -308,12 +317,12 @@ impl Budget {
 
     fn grant(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut BudgetState,
         bytes: u64,
         holding: Holding,
         overdraft: u32,
     ) -> Reservation {
-        // What cannot be counted is not reserved: it could not be given back.
+        // The counters must not wrap: a reservation counts only the bytes that they have room for.
         let bytes = bytes.min(u64::MAX - state.used);
         state.used += bytes;
         state.peak = state.peak.max(state.used);
@@ -326,31 +335,32 @@ impl Budget {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bytes taken from a budget until this is dropped.
+/// Bytes that are reserved until this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
-    /// The purpose of the work; `None` once the bytes are kept.
+    /// The purpose of the work; `None` for kept bytes.
     purpose: Option<&'static str>,
-    /// The bit of those among whom it passed the limit; 0 when it did not.
+    /// The bit of [`BudgetState::overdrawn`] that this reservation holds; 0 when it does not exceed
+    /// the limit.
     overdraft: u32,
 }
 
 impl Reservation {
-    /// Gives back all but `bytes`, when the rest is not needed any more.
+    /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         if bytes < self.bytes {
             self.release(self.bytes - bytes);
         }
     }
 
-    /// Gives `bytes` back.
+    /// Releases `bytes` of it.
     fn release(&mut self, bytes: u64) {
         self.bytes -= bytes;
         let mut state = self.budget.lock();
@@ -359,7 +369,7 @@ impl Reservation {
             Some(purpose) => state.end(purpose, bytes),
             None => state.kept -= bytes,
         }
-        // What shrank until all fits does not pass the limit any more.
+        // Once everything fits, this reservation no longer exceeds the limit.
         if self.bytes == 0 || state.used <= self.budget.limit {
             state.overdrawn &= !std::mem::take(&mut self.overdraft);
         }
@@ -367,8 +377,9 @@ impl Reservation {
         self.budget.freed.notify_all();
     }
 
-    /// Says that no wait frees these bytes: they stay for as long as something else does, or
-    /// their owner asks for more before it gives them back.
+    /// Turns the reservation from work into kept bytes: they stay for as long as something else
+    /// does (an open file), or their owner asks for more before it releases them, so others do not
+    /// wait for them.
     pub fn keep(&mut self) {
         let Some(purpose) = self.purpose.take() else {
             return;
@@ -376,7 +387,7 @@ impl Reservation {
         let mut state = self.budget.lock();
         state.end(purpose, self.bytes);
         state.kept += self.bytes;
-        // Others must not wait for it to end.
+        // Kept bytes may stay for long: others may exceed the limit meanwhile.
         state.overdrawn &= !std::mem::take(&mut self.overdraft);
         drop(state);
         self.budget.freed.notify_all();

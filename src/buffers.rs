@@ -1,21 +1,23 @@
-//! Buffers for decoded bytes: on huge pages where they fit, and used again.
+//! Buffers for decoded bytes, recycled and on huge pages where they fit.
 //!
-//! To touch fresh memory for the first time costs more than to decode into it (a fault for each
-//! page of 4 KiB: 0.65 ms a MiB on a virtual machine, against 0.3 ms for blosc). So what decoders
-//! write to comes from *slabs* of huge pages (0.05 ms a MiB), and goes back to them:
+//! The first access to fresh memory costs more than decoding into it (a page fault for each 4 KiB:
+//! 0.65 ms per MiB on a virtual machine, against 0.3 ms for blosc). So decoders write into *slabs*
+//! of huge pages (0.05 ms per MiB), which are recycled:
 //!
 //! ```text
 //! slab of 2 MiB    | piece 0 | piece 1 | piece 2 | … |     pieces of one length
 //! longer ones      | piece 0 ................... |         a slab each
 //! ```
 //!
-//! Free pieces keep their memory for whoever comes next, up to `KEPT_BYTES` in all; the others give
-//! it back to the system. What is short, or would waste much of a slab, is an ordinary `Vec`.
+//! Free pieces keep their memory for the next buffer, up to `KEPT_BYTES` in all; the memory of the
+//! others is returned to the system, but not their addresses. A buffer that is short, or would
+//! waste much of a slab, is an ordinary `Vec`.
 //!
-//! An allocator for the whole program could do the same in less code. Those below were measured in
-//! its place: first reads after a mount, of six stores of 128 MiB (plain, blosc, zstd, sharded,
-//! images, climate) as whole arrays and as chunk files, with a cache of 1 GiB and of 64 MiB. Speed
-//! is the geometric mean over these of the median over the rounds, with all builds in each round.
+//! Another allocator for the whole program would be less code. The ones below were measured instead
+//! of the slabs: first reads after a mount, of six stores of 128 MiB (plain, blosc, zstd, sharded,
+//! images, climate), as whole arrays and as chunk files, with a cache of 1 GiB and of 64 MiB. The
+//! speed is the geometric mean over these cases of the median over the rounds, with all builds in
+//! each round.
 //!
 //! | decoded bytes are in | speed | highest peak, cache of 64 MiB |
 //! |---|---|---|
@@ -25,7 +27,7 @@
 //! | `Vec`, mimalloc on huge pages | 0.89 | 231 MiB |
 //! | `Vec`, jemalloc on huge pages (0.55 without, at 1 GiB) | 0.86 | 389 MiB |
 //!
-//! The gain is in fresh memory: with pages of 4 KiB that is 0.6 ms a MiB, with the slabs 0.07.
+//! The gain is in fresh memory: 0.6 ms per MiB with pages of 4 KiB, 0.07 with slabs.
 
 mod slab;
 mod zeroed;
@@ -36,27 +38,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use zeroed::{NoMemory, with_room, zeroed};
 
-use slab::{HUGE_PAGE_BYTES, LARGEST_PAGE_BYTES, Piece, Slab};
+use slab::{HUGE_PAGE_BYTES, LARGEST_PAGE_BYTES, Slab, SlabPiece};
 
 /// Memory that free pieces keep.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// What is shorter is left to the allocator. Longer than this, its arenas grow by a system call for
-/// each block that is kept.
+/// Shorter buffers are left to the allocator. For longer ones its arenas grow by a system call for
+/// each block that stays in the cache.
 const SHORTEST: usize = 16 << 10;
 
-/// What is shorter, and not kept, the allocator reuses well.
+/// Scratch buffers shorter than this are left to the allocator, which recycles short-lived blocks
+/// well.
 const SHORTEST_SCRATCH: usize = 64 << 10;
 
-/// Makes buffers, and takes them back.
+/// Makes buffers and recycles them.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    free: Mutex<Free>,
+    free: Mutex<FreePieces>,
 }
 
 #[derive(Debug, Default)]
-struct Free {
-    /// Slabs that have free pieces, by the length of these and the address.
+struct FreePieces {
+    /// The free pieces of each slab that has any, by the length of its pieces and its address. In
+    /// each list the pieces that kept their memory are last, and are taken first.
     slabs: BTreeMap<(usize, usize), Vec<FreePiece>>,
     /// Memory that free pieces keep.
     kept_bytes: usize,
@@ -64,23 +68,24 @@ struct Free {
 
 #[derive(Debug)]
 struct FreePiece {
-    piece: Piece,
-    /// Whether it kept its memory.
+    piece: SlabPiece,
+    /// Whether its memory was not returned to the system.
     is_kept: bool,
 }
 
-/// So many bytes, to be written before they are read: they may be those of an earlier use.
+/// A buffer of a fixed length. It must be written before it is read: it may hold the bytes of an
+/// earlier use.
 #[derive(Debug)]
 pub struct Buffer {
-    /// Memory of the allocator; empty where it is that of a slab.
+    /// Memory of the allocator; empty when the memory is a piece of a slab.
     vec: Vec<u8>,
     loan: Option<Loan>,
 }
 
-/// A piece of a slab that goes back home.
+/// A piece of a slab, which is given back when the buffer is dropped.
 #[derive(Debug)]
 struct Loan {
-    piece: Piece,
+    piece: SlabPiece,
     len: usize,
     home: Arc<Buffers>,
 }
@@ -94,8 +99,8 @@ impl Buffers {
         self.take_of(len, division(len))
     }
 
-    /// As [`Buffers::take`], for a short while: of one of few lengths, so that the next one, of
-    /// perhaps another length, has the same memory.
+    /// As [`Buffers::take`], for short-lived buffers: pieces have one of few lengths, so that the
+    /// next scratch buffer, of perhaps another length, has the same memory.
     ///
     /// # Errors
     /// [`NoMemory`].
@@ -121,13 +126,14 @@ impl Buffers {
                     home: Arc::clone(self),
                 }),
             }),
-            // Also when the system has no mapping to give: the allocator may have free memory.
+            // Either the buffer is short, or the system has no mapping to give; the allocator may
+            // have free memory.
             None => zeroed(len).map(Buffer::from),
         }
     }
 
-    /// A free piece, one that kept its memory if there is one.
-    fn recycled(&self, piece_len: usize) -> Option<Piece> {
+    /// A free piece, preferably one that kept its memory.
+    fn recycled(&self, piece_len: usize) -> Option<SlabPiece> {
         let mut free = self.lock();
         let mut slabs = free.slabs.range((piece_len, 0)..=(piece_len, usize::MAX));
         let kept = |pieces: &Vec<FreePiece>| pieces.last().is_some_and(|piece| piece.is_kept);
@@ -144,8 +150,8 @@ impl Buffers {
         Some(found.piece)
     }
 
-    /// The first piece of a new slab; the others are free.
-    fn fresh(&self, piece_len: usize, n_pieces: usize) -> Option<Piece> {
+    /// The first piece of a new slab; the others become free pieces.
+    fn fresh(&self, piece_len: usize, n_pieces: usize) -> Option<SlabPiece> {
         self.make_room((n_pieces - 1) * piece_len);
         let mut pieces = Slab::pieces(n_pieces, piece_len)?;
         let first = pieces.next()?;
@@ -159,11 +165,11 @@ impl Buffers {
         Some(first)
     }
 
-    /// Makes free pieces keep so many bytes less than they may.
+    /// Returns memory of free pieces to the system until `bytes` more may be kept.
     fn make_room(&self, bytes: usize) {
         let mut emptied = Vec::new();
         let mut free = self.lock();
-        let Free { slabs, kept_bytes } = &mut *free;
+        let FreePieces { slabs, kept_bytes } = &mut *free;
         slabs.retain(|_, pieces| {
             if *kept_bytes + bytes <= KEPT_BYTES {
                 return true;
@@ -182,11 +188,11 @@ impl Buffers {
             is_used
         });
         drop(free);
-        // Slabs without users are unmapped: not under the lock.
+        // This unmaps slabs without users, which must not happen under the lock.
         drop(emptied);
     }
 
-    fn give_back(&self, mut piece: Piece) {
+    fn give_back(&self, mut piece: SlabPiece) {
         let capacity = piece.capacity();
         let key = (capacity, piece.slab_address());
         let mut free = self.lock();
@@ -194,11 +200,11 @@ impl Buffers {
         let others = free.slabs.get(&key).map_or(&[][..], Vec::as_slice);
         if others.len() + 1 == piece.siblings() {
             let n_kept = others.iter().filter(|other| other.is_kept).count();
-            // A slab of which little is kept is not worth its addresses.
+            // A slab of free pieces, few of which kept their memory, is not worth its addresses.
             if !is_kept || n_kept < others.len() / 2 {
                 let others = free.slabs.remove(&key).unwrap_or_default();
                 free.kept_bytes -= n_kept * capacity;
-                // A slab without users is unmapped: not under the lock.
+                // This unmaps the slab, which must not happen under the lock.
                 drop(free);
                 drop((others, piece));
                 return;
@@ -210,18 +216,18 @@ impl Buffers {
             piece.discard();
         }
         let pieces = free.slabs.entry(key).or_default();
-        // From the end they are taken: first those that kept their memory.
+        // The pieces that kept their memory stay at the end.
         let at = if is_kept { pieces.len() } else { 0 };
         pieces.insert(at, FreePiece { piece, is_kept });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Free> {
+    fn lock(&self) -> MutexGuard<'_, FreePieces> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long the pieces are that `len` bytes go into, and how many a slab has; `None` where an
-/// ordinary vector does better.
+/// The length of the pieces for buffers of `len` bytes, and the number of pieces in a slab; `None`
+/// where an ordinary vector does better.
 fn division(len: usize) -> Option<(usize, usize)> {
     if len < SHORTEST {
         return None;
@@ -229,7 +235,7 @@ fn division(len: usize) -> Option<(usize, usize)> {
     if len > HUGE_PAGE_BYTES {
         return Some((len.checked_next_multiple_of(LARGEST_PAGE_BYTES)?, 1));
     }
-    // What is given back to the system is whole pages.
+    // Pieces are whole pages, because memory is returned to the system in pages.
     let (piece_len, n_pieces) = if len < LARGEST_PAGE_BYTES {
         let piece_len = len.next_multiple_of(slab::page_bytes());
         (piece_len, HUGE_PAGE_BYTES / piece_len)
@@ -238,11 +244,11 @@ fn division(len: usize) -> Option<(usize, usize)> {
         let n_pages = HUGE_PAGE_BYTES / n_pieces / LARGEST_PAGE_BYTES;
         (n_pages * LARGEST_PAGE_BYTES, n_pieces)
     };
-    // What a piece is longer than asked for counts as used.
+    // The unused end of a piece counts as used memory, so it must be small.
     (piece_len.checked_sub(len)? <= len / 8).then_some((piece_len, n_pieces))
 }
 
-/// As [`division`]: a slab in two, four, eight … pieces, or as many slabs as it takes.
+/// As [`division`], but with pieces of a power of two or of whole slabs.
 fn scratch_division(len: usize) -> Option<(usize, usize)> {
     if len < SHORTEST_SCRATCH {
         return None;
@@ -255,7 +261,7 @@ fn scratch_division(len: usize) -> Option<(usize, usize)> {
 }
 
 impl Buffer {
-    /// Bytes of memory that it takes.
+    /// The bytes of memory that it takes.
     pub fn capacity(&self) -> usize {
         let loan = self.loan.as_ref();
         loan.map_or(self.vec.capacity(), |loan| loan.piece.capacity())

@@ -1,5 +1,5 @@
-//! Vectors of zeros whose making may fail: a plain `vec![0; len]` ends the process where the system
-//! has no memory to give (`ulimit -v`).
+//! Vectors of zeros whose allocation may fail: a plain `vec![0; len]` ends the process when the
+//! system has no memory to give (`ulimit -v`).
 
 #![expect(
     unsafe_code,
@@ -15,7 +15,7 @@ use std::ptr;
     "the system has no memory for {needed} bytes; raise its limit (ulimit -v) or lower --cache-size"
 )]
 pub struct NoMemory {
-    /// Bytes asked for.
+    /// The number of bytes asked for.
     pub needed: usize,
 }
 
@@ -40,7 +40,7 @@ pub fn zeroed(len: usize) -> Result<Vec<u8>, NoMemory> {
     Ok(bytes.into_vec())
 }
 
-/// No bytes yet, with room for `capacity`.
+/// An empty vector with room for `capacity` bytes.
 ///
 /// # Errors
 /// [`NoMemory`].

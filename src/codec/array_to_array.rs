@@ -11,11 +11,11 @@ use crate::{
 /// A codec from elements to elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArrayToArray {
-    /// Axes in another order.
+    /// The axes are in another order.
     Transpose(Transpose),
-    /// The same elements in C order, in a chunk of another shape.
+    /// The elements are the same in C order, in a chunk of another shape.
     Reshape(Reshape),
-    /// Other elements.
+    /// The elements are changed.
     Filter(Filter),
 }
 
@@ -32,18 +32,18 @@ pub struct Reshape {
     pub encoded_shape: Dims,
 }
 
-/// What an array-to-array codec sees.
+/// The shape and type of the array that a codec is given.
 #[derive(Debug, Clone)]
-pub(super) struct Stage {
+pub(super) struct IntermediateArray {
     pub(super) shape: Dims,
     pub(super) dtype: DataType,
 }
 
-impl Stage {
-    /// Zeros for all elements.
+impl IntermediateArray {
+    /// A buffer of zeros for all elements.
     ///
     /// # Errors
-    /// They do not fit, or there is no memory for them.
+    /// Too many elements, or no memory for them.
     pub(super) fn buffer(&self) -> Result<Vec<u8>, FormatError> {
         let elements = grid::product(&self.shape);
         let length = elements
@@ -54,7 +54,7 @@ impl Stage {
 }
 
 impl ArrayToArray {
-    /// Its name in a pipeline.
+    /// Its name in a codec list.
     pub fn name(&self) -> &'static str {
         match self {
             ArrayToArray::Transpose(_) => "transpose",
@@ -63,7 +63,8 @@ impl ArrayToArray {
         }
     }
 
-    /// Whether the chunk can be cut in pieces before this codec as well as after it.
+    /// Whether parts of the decoded chunk are parts of the encoded one, so that a shard behind this
+    /// codec can be read by inner chunks.
     pub fn can_be_split(&self) -> bool {
         match self {
             ArrayToArray::Transpose(_) => true,
@@ -72,7 +73,7 @@ impl ArrayToArray {
         }
     }
 
-    /// Shape and type that the next codec sees, of a chunk of `shape` of `dtype`.
+    /// The shape and type that the next codec is given, for a chunk of `shape` of `dtype`.
     pub(crate) fn encoded_as(&self, shape: &[u64], dtype: &DataType) -> (Dims, DataType) {
         match self {
             ArrayToArray::Transpose(transpose) => (transpose.encoded_shape(shape), dtype.clone()),
@@ -83,7 +84,7 @@ impl ArrayToArray {
         }
     }
 
-    /// Bytes of the encoded elements, from those of the decoded ones.
+    /// The number of bytes of the encoded elements, from that of the decoded ones.
     pub(super) fn encoded_len(&self, decoded_len: u64) -> u64 {
         match self {
             ArrayToArray::Transpose(_) | ArrayToArray::Reshape(_) => decoded_len,
@@ -91,13 +92,13 @@ impl ArrayToArray {
         }
     }
 
-    /// Decodes `encoded` to all of `out`, which is a chunk of `decoded`.
+    /// Decodes `encoded` to all of `out`, a chunk of the shape and type of `decoded`.
     ///
     /// # Errors
-    /// What the filter refuses, and lengths that do not fit.
+    /// Elements that the filter refuses, or lengths that do not fit.
     pub(super) fn decode(
         &self,
-        decoded: &Stage,
+        decoded: &IntermediateArray,
         encoded: &[u8],
         out: &mut [u8],
     ) -> Result<(), FormatError> {
@@ -116,10 +117,11 @@ impl ArrayToArray {
         Ok(())
     }
 
-    /// The fill value as the next codec sees it, provided that it comes back as it is.
+    /// The fill value as the next codec is given it.
     ///
     /// # Errors
-    /// It does not: an absent inner chunk would hold something else.
+    /// The encoded fill value does not decode to `fill`: absent inner chunks would hold another
+    /// value.
     pub(super) fn encode_fill(&self, fill: &FillValue) -> Result<FillValue, FormatError> {
         let ArrayToArray::Filter(filter) = self else {
             return Ok(fill.clone());

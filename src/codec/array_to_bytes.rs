@@ -1,4 +1,4 @@
-//! The array-to-bytes codecs, as a closed set.
+//! The array-to-bytes codecs.
 
 #[cfg(feature = "pcodec")]
 use super::Pcodec;
@@ -14,7 +14,8 @@ pub enum ArrayToBytes {
     Sharding(Box<ShardingCodec>),
     /// Some bits of each element.
     PackBits(PackBits),
-    /// Items with their lengths. Of a fixed-size type, too: zarr-python 3.0 wrote such.
+    /// Items with their lengths; also items of a fixed size, which zarr-python 3.0 wrote in this
+    /// way.
     VariableLength(VariableLength),
     /// Numbers compressed by pcodec.
     #[cfg(feature = "pcodec")]
@@ -22,7 +23,7 @@ pub enum ArrayToBytes {
 }
 
 impl ArrayToBytes {
-    /// Its name in a pipeline.
+    /// Its name in a codec list.
     pub fn name(&self) -> &'static str {
         match self {
             ArrayToBytes::Bytes(_) => "bytes",
@@ -34,8 +35,8 @@ impl ArrayToBytes {
         }
     }
 
-    /// The most bytes that the codec makes of `length` bytes of elements of `item_size`: exact
-    /// for `bytes`, generous for others.
+    /// The maximum encoded length of `length` bytes of elements of `item_size` bytes: exact for
+    /// `bytes`, an upper bound for others.
     pub(super) fn encoded_limit(&self, length: u64, item_size: u64) -> u64 {
         match self {
             ArrayToBytes::Bytes(_) => length,
@@ -50,7 +51,7 @@ impl ArrayToBytes {
         }
     }
 
-    /// An upper bound of what decoding `length` bytes takes beside input and output.
+    /// An upper bound of the memory that decoding to `length` bytes takes beside input and output.
     pub(super) fn state_bytes(&self, length: u64) -> u64 {
         match self {
             ArrayToBytes::Sharding(sharding) => sharding.scratch_bytes(length),
@@ -63,7 +64,7 @@ impl ArrayToBytes {
     /// Decodes all of `encoded` to all of `out`.
     ///
     /// # Errors
-    /// Encoded bytes that are not exactly such a chunk.
+    /// Encoded bytes that are not exactly one such chunk.
     pub(super) fn decode(
         &self,
         spec: &ChunkSpec<'_>,

@@ -1,4 +1,4 @@
-//! The `base64` codec: the standard alphabet, with padding, and nothing but it.
+//! The `base64` codec: the standard alphabet, with padding; no other characters are accepted.
 //!
 //! Spec: RFC 4648, section 4. Names: v2 `base64`.
 //!
@@ -8,10 +8,10 @@
 
 use ::base64::{DecodeSliceError, Engine, engine::general_purpose::STANDARD};
 
-use super::bytes_to_bytes::Undone;
+use super::bytes_to_bytes::Decoded;
 use crate::error::FormatError;
 
-/// Length of the encoded form of `length` bytes.
+/// The encoded length of `length` bytes.
 pub(super) fn encoded_len(length: u64) -> u64 {
     length.div_ceil(3).saturating_mul(4)
 }
@@ -20,10 +20,10 @@ pub(super) fn encoded_len(length: u64) -> u64 {
 ///
 /// # Errors
 /// Anything but whole groups of four digits, the last one padded.
-pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     match STANDARD.decode_slice(encoded, out) {
-        Ok(n) => Ok(Undone::Whole(n)),
-        Err(DecodeSliceError::OutputSliceTooSmall) => Ok(Undone::Overflow),
+        Ok(n) => Ok(Decoded::Whole(n)),
+        Err(DecodeSliceError::OutputSliceTooSmall) => Ok(Decoded::Overflow),
         Err(DecodeSliceError::DecodeError(error)) => Err(FormatError::encoded(
             "base64",
             error.to_string().to_lowercase(),

@@ -1,8 +1,8 @@
 //! The `blosc` codec: a buffer of C-Blosc 1, with any of its six compressors and shuffles.
 //!
-//! Format: <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>. Names: v3
-//! `blosc` and `numcodecs.blosc`, v2 and v1 `blosc`. The header rules; the configuration is
-//! for encoders.
+//! Format: <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>. Names: v3 `blosc`
+//! and `numcodecs.blosc`, v2 and v1 `blosc`. Decoding depends on the header alone; the
+//! configuration is for encoders.
 //!
 //! ```json
 //! { "name": "blosc", "configuration": { "cname": "zstd", "clevel": 5,
@@ -15,7 +15,7 @@
 //! .. blocks: one or `typesize` splits, each a length and so many bytes
 //! ```
 //!
-//! C-Blosc has no part in that but its decoder of `blosclz`, which says why.
+//! C-Blosc itself decodes nothing but splits of `blosclz`; the module `blosclz` says why.
 
 mod blocks;
 mod blosclz;
@@ -29,13 +29,13 @@ mod snappy;
 pub(crate) use library::{Encoding, compress};
 pub(crate) use parts::{BloscBlock, BloscBlocks, undo_block};
 
-use super::bytes_to_bytes::Undone;
+use super::bytes_to_bytes::Decoded;
 use crate::error::FormatError;
 
 const NAME: &str = "blosc";
 
-/// Upper bound of what decoding to `length` bytes takes: a block, which is no larger than all of
-/// it, and the state of the inner decoder.
+/// An upper bound of the memory that decoding to `length` bytes takes: a block, which is no longer
+/// than that, and the state of the inner decoder.
 pub(super) fn state_bytes(length: u64) -> u64 {
     const INNER: u64 = 512 << 10;
     length.saturating_add(INNER)
@@ -44,17 +44,17 @@ pub(super) fn state_bytes(length: u64) -> u64 {
 /// Decodes into the beginning of `out`.
 ///
 /// # Errors
-/// Not a whole and correct buffer.
-pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+/// The buffer is cut short or damaged.
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     let header = BloscLayout::read(encoded, encoded.len())?;
     let Some(out) = out.get_mut(..header.nbytes) else {
-        return Ok(Undone::Overflow);
+        return Ok(Decoded::Overflow);
     };
     let bytes = encoded
         .get(..header.cbytes)
         .ok_or_else(|| refused("cut short"))?;
     if header.nbytes == 0 {
-        // Nothing follows that would be read.
+        // An empty buffer has no blocks.
     } else if header.flags & FLAG_MEMCPY != 0 {
         let copied = bytes.get(HEADER_LEN..).unwrap_or_default();
         if copied.len() != out.len() {
@@ -64,10 +64,10 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
     } else {
         blocks::decode(header, bytes, out)?;
     }
-    Ok(Undone::Whole(out.len()))
+    Ok(Decoded::Whole(out.len()))
 }
 
-/// The 16 bytes that a buffer begins with.
+/// The header of a buffer: its first 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BloscLayout {
     inner_version: u8,
@@ -85,7 +85,7 @@ const FLAG_RESERVED: u8 = 1 << 3;
 const FLAG_NOT_SPLIT: u8 = 1 << 4;
 
 impl BloscLayout {
-    /// The header that `encoded` begins with, of which there are `encoded_len` bytes.
+    /// The header at the beginning of `encoded`, for a buffer in `encoded_len` bytes.
     fn read(encoded: &[u8], encoded_len: usize) -> Result<BloscLayout, FormatError> {
         let Some(
             &[
@@ -123,7 +123,7 @@ impl BloscLayout {
         Err(refused(problem))
     }
 
-    /// Splits of a block of `length` bytes, as `blosc_d` computes them.
+    /// The number of splits of a block of `length` bytes, computed as `blosc_d` does.
     fn splits(&self, length: usize) -> usize {
         const MAX_SPLITS: usize = 16;
         const MIN_BUFFERSIZE: usize = 128;

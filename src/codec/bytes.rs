@@ -17,7 +17,7 @@ pub struct BytesCodec {
 }
 
 impl BytesCodec {
-    /// Bytes per number that change places on decoding; 1 when none do.
+    /// The bytes of a number whose order is reversed by decoding; 1 when none is.
     pub(super) fn swap_unit(self, dtype: &DataType) -> usize {
         match self.endian {
             Some(ByteOrder::Big) => dtype.swap_unit(),
@@ -48,7 +48,7 @@ pub(super) fn copy_swapped(unit: usize, encoded: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Copies as many bytes as both have.
+/// Copies `from` to the beginning of `to`, or as much of it as fits.
 #[inline]
 pub(super) fn copy_start(from: &[u8], to: &mut [u8]) {
     for (to, from) in to.iter_mut().zip(from) {
@@ -72,7 +72,8 @@ pub(crate) fn swap(unit: usize, bytes: &mut [u8]) {
     }
 }
 
-// As words, many of which are reversed by one instruction; `[u8]::reverse` goes byte by byte.
+// Numbers are reversed as words, of which one instruction reverses many; `[u8]::reverse` goes byte
+// by byte.
 
 fn reversed_2(number: [u8; 2]) -> [u8; 2] {
     u16::from_ne_bytes(number).swap_bytes().to_ne_bytes()

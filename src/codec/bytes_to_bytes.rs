@@ -1,8 +1,8 @@
-//! The bytes-to-bytes codecs: compressors, checksums and filters of bytes, as a closed set.
+//! The bytes-to-bytes codecs: compressors, checksums and filters of bytes.
 //!
-//! A decoder writes into a buffer whose length the caller has checked, and stops when it is
-//! full. Where the decoded length is unknown, the buffer grows by doubling up to a limit, so
-//! that memory follows what the bytes really hold and not what they claim.
+//! A decoder writes into a buffer whose length the caller has checked, and stops when it is full.
+//! Where the decoded length is unknown, the buffer is doubled up to a limit, so that memory grows
+//! with the bytes that are decoded, not with the length that they claim.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub enum BytesToBytes {
     Gzip,
     /// Deflate in a zlib stream, RFC 1950.
     Zlib,
-    /// Either of them, under the name `gzip` that both have had.
+    /// Either of them: Zarr v1, v2 and drafts of v3 have used the name `gzip` for both.
     GzipOrZlib,
     /// Zstandard frames, RFC 8878.
     Zstd,
@@ -33,7 +33,7 @@ pub enum BytesToBytes {
     Lz4,
     /// Streams of bzip2.
     Bz2,
-    /// LZMA, in one wrapping or another.
+    /// LZMA in one of its containers.
     Lzma(Lzma),
     /// The first bytes of all elements, then all second bytes, and so on.
     Shuffle {
@@ -44,21 +44,21 @@ pub enum BytesToBytes {
     Base64,
     /// The bytes and a checksum of them.
     Checksum(Checksum),
-    /// Those of some codecs that each chunk says were applied.
+    /// A list of codecs; each chunk says which of them were applied to it.
     Conditional {
         /// In the order of encoding.
         codecs: Vec<BytesToBytes>,
-        /// Bytes before the others, with a bit for each codec.
+        /// The length of the header, which has a bit for each codec.
         header_bytes: u64,
     },
 }
 
-/// What a decoder made of all its input.
+/// The outcome of decoding a whole input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Undone {
-    /// All of it: the first so many bytes of the output.
+pub(super) enum Decoded {
+    /// It was decoded to the first so many bytes of the output.
     Whole(usize),
-    /// The output is too small. What it holds is of no use.
+    /// The output is too small; it holds anything.
     Overflow,
 }
 
@@ -69,7 +69,7 @@ impl BytesToBytes {
         location: ChecksumLocation::End,
     });
 
-    /// Name in documents, without prefix.
+    /// Its name in documents, without the prefix `numcodecs.`.
     pub fn name(&self) -> &'static str {
         match self {
             BytesToBytes::Gzip | BytesToBytes::GzipOrZlib => "gzip",
@@ -86,7 +86,7 @@ impl BytesToBytes {
         }
     }
 
-    /// Whether decoding only cuts bytes off, without a copy.
+    /// Whether decoding only removes bytes at the beginning or end, which needs no copy.
     pub(super) fn is_cut(&self) -> bool {
         matches!(self, BytesToBytes::Checksum(_))
     }
@@ -94,12 +94,12 @@ impl BytesToBytes {
     /// Decodes into all of `out`.
     ///
     /// # Errors
-    /// Wrong bytes, or fewer or more of them than `out` takes.
+    /// Damaged bytes, or fewer or more decoded bytes than `out` takes.
     pub(super) fn undo_exactly(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let expected = out.len();
         match self.undo(encoded, out)? {
-            Undone::Whole(n) => expect_length(self.name(), n, expected as u64),
-            Undone::Overflow => {
+            Decoded::Whole(n) => expect_length(self.name(), n, expected as u64),
+            Decoded::Overflow => {
                 let problem = format!("decodes to more than the {expected} bytes expected");
                 Err(FormatError::encoded(self.name(), problem))
             }
@@ -132,17 +132,17 @@ impl BytesToBytes {
         loop {
             let mut out = zeroed(room)?;
             match self.undo(encoded, &mut out)? {
-                Undone::Whole(n) => {
+                Decoded::Whole(n) => {
                     out.truncate(n);
                     return Ok(Some(out));
                 }
-                Undone::Overflow if room < most => room = room.saturating_mul(2).min(most),
-                Undone::Overflow => return Ok(None),
+                Decoded::Overflow if room < most => room = room.saturating_mul(2).min(most),
+                Decoded::Overflow => return Ok(None),
             }
         }
     }
 
-    /// Decodes; a checksum is a matter of cutting it off, without a copy.
+    /// Decodes at most `limit` bytes; a checksum is removed without a copy.
     ///
     /// # Errors
     /// As [`undo_within`](Self::undo_within).
@@ -157,8 +157,8 @@ impl BytesToBytes {
         }
     }
 
-    /// The longest encoded form of `length` bytes that is accepted: more than any encoder of
-    /// these formats adds to bytes that it cannot compress.
+    /// The maximum encoded length of `length` bytes that is accepted: more than any encoder of
+    /// these formats makes of bytes that it cannot compress.
     pub(super) fn encoded_limit(&self, length: u64) -> u64 {
         const HEADERS: u64 = 64 << 10;
         match self {
@@ -173,7 +173,7 @@ impl BytesToBytes {
         }
     }
 
-    /// An upper bound of what decoding `length` bytes takes beside input and output.
+    /// An upper bound of the memory that decoding to `length` bytes takes beside input and output.
     pub(super) fn state_bytes(&self, length: u64) -> u64 {
         match self {
             BytesToBytes::Gzip | BytesToBytes::Zlib | BytesToBytes::GzipOrZlib => {
@@ -192,7 +192,7 @@ impl BytesToBytes {
     ///
     /// # Errors
     /// Wrong bytes.
-    pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
         match self {
             BytesToBytes::Gzip => deflate::undo_gzip(encoded, out),
             BytesToBytes::Zlib => deflate::undo_zlib(encoded, out),
@@ -213,7 +213,7 @@ impl BytesToBytes {
     }
 }
 
-/// Every codec with the most bytes that it may decode to when the first one makes `length`.
+/// Each codec with the maximum length of its decoded bytes, when the first one decodes to `length`.
 pub(super) fn with_limits<'a>(
     codecs: impl IntoIterator<Item = &'a BytesToBytes>,
     length: u64,
@@ -226,16 +226,16 @@ pub(super) fn with_limits<'a>(
     })
 }
 
-/// Copies bytes that nothing is left to undo of to the beginning of `out`.
-pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Undone {
+/// Copies decoded bytes to the beginning of `out`.
+pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Decoded {
     let Some(out) = out.get_mut(..bytes.len()) else {
-        return Undone::Overflow;
+        return Decoded::Overflow;
     };
     out.copy_from_slice(bytes);
-    Undone::Whole(bytes.len())
+    Decoded::Whole(bytes.len())
 }
 
-/// Compares the length that `codec` has with the expected one.
+/// Checks that the length that `codec` was given is the expected one.
 ///
 /// # Errors
 /// They differ.

@@ -11,15 +11,16 @@
 use bzip2::{Decompress, Status};
 
 use super::{
-    bytes_to_bytes::Undone,
-    stream::{self, Decoder},
+    bytes_to_bytes::Decoded,
+    stream::{self, StreamDecoder},
 };
 use crate::error::FormatError;
 
-/// More than the largest block takes: 900 000 positions of four bytes each, and the tables.
+/// An upper bound of the decoder's memory: the largest block takes 900 000 positions of four bytes
+/// each, and the tables.
 pub(super) const STATE_BYTES: u64 = 4 << 20;
 
-impl Decoder for Decompress {
+impl StreamDecoder for Decompress {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
         match self.decompress(input, out) {
             Ok(Status::MemNeeded) => Err("out of memory".to_owned()),
@@ -37,8 +38,8 @@ impl Decoder for Decompress {
 ///
 /// # Errors
 /// Not a sequence of whole and correct streams.
-pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    /// Half the memory for half the speed: not here.
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
+    /// The library could take half the memory at half the speed.
     const SMALL: bool = false;
     stream::undo_each(encoded, out, |rest, free| {
         stream::undo("bz2", &mut Decompress::new(SMALL), rest, free)

@@ -1,17 +1,17 @@
-//! A chain of codecs, and how a chunk comes back through it.
+//! A chain of codecs, and how it decodes a chunk.
 //!
 //! ```text
 //! encoded --bytes-to-bytes, last first--> array bytes --array-to-bytes--> elements
 //!         --array-to-array, last first--> decoded
 //! ```
 //!
-//! Source: Zarr v3 core, section "Chunk encoding". The last step of each way writes into the
-//! caller's buffer; where all array-to-array codecs are transposes, they are one step. What has
-//! to be kept between the steps is bounded by the decoded length, which the metadata gives,
-//! never by what encoded bytes claim.
+//! Source: Zarr v3 core, section "Chunk encoding". The last step writes into the caller's buffer;
+//! if all array-to-array codecs are transposes, they are one step. The size of buffers between the
+//! steps is bounded by the decoded length, which the metadata gives, never by what encoded bytes
+//! claim.
 //!
-//! A chunk of elements that differ in length has no such length: [`variable`](super::variable)
-//! elements are decoded to at most a limit.
+//! Chunks of elements that differ in length ([`variable`](super::variable)) have no such length:
+//! they are decoded up to a limit.
 
 mod fill;
 mod in_place;
@@ -24,7 +24,7 @@ pub(crate) use parts::{Parts, PartsPlace};
 
 use super::{
     ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose,
-    array_to_array::Stage,
+    array_to_array::IntermediateArray,
     bytes,
     bytes_to_bytes::{self, with_limits},
 };
@@ -38,40 +38,40 @@ use crate::{
 /// Codecs in the order of encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecChain {
-    /// First, on elements.
+    /// From elements to elements, applied first.
     pub array_to_array: Vec<ArrayToArray>,
-    /// Then exactly one.
+    /// From elements to bytes.
     pub array_to_bytes: ArrayToBytes,
-    /// Last, on bytes.
+    /// From bytes to bytes, applied last.
     pub bytes_to_bytes: Vec<BytesToBytes>,
 }
 
-/// What a chunk must decode to.
+/// The array that a chunk must decode to.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkSpec<'a> {
     /// Shape of the full chunk, in the array's axes.
     pub shape: &'a [u64],
     /// Type of its elements.
     pub dtype: &'a DataType,
-    /// What inner chunks that do not exist are filled with.
+    /// The value of the elements of absent inner chunks.
     pub fill: &'a FillValue,
 }
 
 impl ChunkSpec<'_> {
-    /// Bytes of the decoded chunk; `None` when they do not fit.
+    /// The decoded length in bytes; `None` when it does not fit.
     pub fn decoded_len(&self) -> Option<u64> {
         grid::product(self.shape)?.checked_mul(self.dtype.item_size)
     }
 }
 
 impl CodecChain {
-    /// Upper bound of what decoding a chunk of `decoded_len` bytes allocates beside the
+    /// Upper bound of the memory that decoding a chunk of `decoded_len` bytes allocates, beside the
     /// encoded bytes and the output.
     pub fn scratch_bytes(&self, decoded_len: u64) -> u64 {
         let mut length = decoded_len;
         let mut steps: u64 = 0;
         if !self.is_transposed_only() {
-            // Input and output of a step, whichever takes most.
+            // The input and output of the step that takes most.
             for codec in &self.array_to_array {
                 let next = codec.encoded_len(length);
                 steps = steps.max(length.saturating_add(next));
@@ -86,8 +86,8 @@ impl CodecChain {
             .saturating_add(self.undo_scratch(self.array_bytes_limit(decoded_len), straight))
     }
 
-    /// What undoing the bytes-to-bytes codecs to at most `limit` bytes takes. `straight` says
-    /// that those are the output, or another buffer that is counted already.
+    /// The memory that undoing the bytes-to-bytes codecs to at most `limit` bytes takes. `straight`
+    /// says that the result goes to the output, or to a buffer that is counted elsewhere.
     pub(super) fn undo_scratch(&self, limit: u64, straight: bool) -> u64 {
         let mut scratch: u64 = 0;
         for (i, (codec, limit)) in with_limits(&self.bytes_to_bytes, limit).enumerate() {
@@ -103,7 +103,7 @@ impl CodecChain {
     /// filled completely: C order, full shape.
     ///
     /// # Errors
-    /// Encoded bytes that are not exactly such a chunk. `out` then holds anything.
+    /// Encoded bytes that are not exactly one such chunk. `out` then holds anything.
     pub fn decode(
         &self,
         spec: &ChunkSpec<'_>,
@@ -126,9 +126,9 @@ impl CodecChain {
         } else {
             &self.array_to_array
         };
-        let (stages, last) = stages(codecs, spec.shape, spec.dtype);
+        let (stages, last) = intermediate_arrays(codecs, spec.shape, spec.dtype);
         let mut elements = match self.array_to_bytes {
-            // The numbers are reversed where they end: they need not be copied before.
+            // Byte orders are reversed in `out`, so that uncompressed numbers need no copy before.
             ArrayToBytes::Bytes(_) if is_transposed_only => {
                 self.undo_to_length(encoded, out.len())?
             }
@@ -164,7 +164,7 @@ impl CodecChain {
         Ok(())
     }
 
-    /// Undoes all but the array-to-array codecs. `spec` is what they encode to.
+    /// Undoes all but the array-to-array codecs; `spec` is what those encode to.
     fn decode_elements(
         &self,
         spec: &ChunkSpec<'_>,
@@ -185,8 +185,9 @@ impl CodecChain {
         }
     }
 
-    /// Undoes only the bytes-to-bytes codecs: the elements' bytes, or a shard. `limit` is the
-    /// largest output accepted, such as [`array_bytes_limit`](Self::array_bytes_limit).
+    /// Undoes only the bytes-to-bytes codecs, which gives the bytes of the elements, or a shard.
+    /// `limit` is the largest output accepted, such as
+    /// [`array_bytes_limit`](Self::array_bytes_limit).
     ///
     /// # Errors
     /// Wrong bytes, or more of them than `limit`.
@@ -194,17 +195,17 @@ impl CodecChain {
         Ok(undo(&self.bytes_to_bytes, encoded, limit)?.into_owned())
     }
 
-    /// The most bytes that the array-to-bytes codec makes of a chunk of `decoded_len` bytes:
-    /// exact with `bytes`, generous with others.
+    /// The maximum length of what the array-to-bytes codec encodes a chunk of `decoded_len` bytes
+    /// to: exact for `bytes`, an upper bound for others.
     pub fn array_bytes_limit(&self, decoded_len: u64) -> u64 {
         let codecs = self.array_to_array.iter();
         let length = codecs.fold(decoded_len, |length, codec| codec.encoded_len(length));
-        // An item of one byte at least: the most lengths that there can be.
+        // Items of one byte each have the most lengths beside them.
         self.array_to_bytes.encoded_limit(length, 1)
     }
 
-    /// The transposes as one permutation p: encoded axis i is decoded axis p\[i\]. Of a chain
-    /// with a reshape it says nothing.
+    /// The transposes as one permutation p: encoded axis i is decoded axis p\[i\]. It is of no use
+    /// for a chain with a reshape.
     pub fn permutation(&self, rank: usize) -> Vec<usize> {
         match self.transpose().order() {
             [] => (0..rank).collect(),
@@ -212,7 +213,7 @@ impl CodecChain {
         }
     }
 
-    /// All transposes as one; of rank 0, hence the identity, when there are none.
+    /// All transposes as one; without any, that of rank 0, which is the identity.
     fn transpose(&self) -> Transpose {
         let mut transposes = self.array_to_array.iter().filter_map(|codec| match codec {
             ArrayToArray::Transpose(transpose) => Some(transpose),
@@ -223,7 +224,7 @@ impl CodecChain {
         transposes.fold(first, |done, next| done.then(next))
     }
 
-    /// Whether decoded elements are the encoded ones, in another order perhaps.
+    /// Whether the decoded elements are the encoded ones, perhaps in another order.
     fn is_transposed_only(&self) -> bool {
         self.array_to_array.iter().all(|codec| match codec {
             ArrayToArray::Transpose(_) => true,
@@ -232,7 +233,7 @@ impl CodecChain {
         })
     }
 
-    /// The sharding codec, when that is what turns elements into bytes.
+    /// The sharding codec, if that is the array-to-bytes codec.
     pub fn sharding(&self) -> Option<&ShardingCodec> {
         match &self.array_to_bytes {
             ArrayToBytes::Sharding(sharding) => Some(sharding),
@@ -240,15 +241,15 @@ impl CodecChain {
         }
     }
 
-    /// The codec that is undone last, and those before it, when it makes new bytes instead of
-    /// cutting a checksum off.
+    /// The first bytes-to-bytes codec, which is undone last, and the others; `None` when there is
+    /// none, or when it is a checksum, which makes no new bytes.
     fn compressor(&self) -> Option<(&BytesToBytes, &[BytesToBytes])> {
         let codecs = self.bytes_to_bytes.split_first();
         codecs.filter(|(first, _)| !first.is_cut())
     }
 
-    /// Undoes the bytes-to-bytes codecs to exactly `length` bytes, borrowed where they only
-    /// had to be cut out.
+    /// Undoes the bytes-to-bytes codecs to exactly `length` bytes, which are borrowed where
+    /// checksums only had to be removed.
     fn undo_to_length<'a>(
         &self,
         encoded: &'a [u8],
@@ -265,25 +266,28 @@ impl CodecChain {
     }
 }
 
-/// What each of `codecs` sees, and what is behind the last one.
-pub(super) fn stages(
+/// The arrays that each of `codecs` is given, and the array that the last one makes.
+pub(super) fn intermediate_arrays(
     codecs: &[ArrayToArray],
     shape: &[u64],
     dtype: &DataType,
-) -> (Vec<Stage>, Stage) {
+) -> (Vec<IntermediateArray>, IntermediateArray) {
     let mut stages = Vec::new();
-    let mut stage = Stage {
+    let mut stage = IntermediateArray {
         shape: shape.into(),
         dtype: dtype.clone(),
     };
     for codec in codecs {
         let (shape, dtype) = codec.encoded_as(&stage.shape, &stage.dtype);
-        stages.push(std::mem::replace(&mut stage, Stage { shape, dtype }));
+        stages.push(std::mem::replace(
+            &mut stage,
+            IntermediateArray { shape, dtype },
+        ));
     }
     (stages, stage)
 }
 
-/// Undoes bytes-to-bytes codecs straight into `out`, exactly.
+/// Undoes the first codec and the others straight into `out`, exactly.
 fn undo_into(
     (first, others): (&BytesToBytes, &[BytesToBytes]),
     encoded: &[u8],

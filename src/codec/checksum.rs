@@ -1,4 +1,5 @@
-//! The checksum codecs: four bytes in front of the bytes or behind them, in little endian.
+//! The checksum codecs: four bytes, little-endian, before or behind the bytes that they are
+//! computed of.
 //!
 //! Specs: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html> and RFC 3720
 //! for CRC-32C, RFC 1952 for CRC-32, RFC 1950 for Adler-32.
@@ -11,8 +12,7 @@
 //! | `fletcher32` | v2 `fletcher32`; v3 `numcodecs.fletcher32` | at the end |
 //! | `jenkins_lookup3` | v2 `jenkins_lookup3`; v3 `numcodecs.jenkins_lookup3` | at the end |
 //!
-//! The first three have a `location` in numcodecs, `start` or `end`, which is as above by
-//! default.
+//! The first three have a `location` in numcodecs, `start` or `end`; the table gives the default.
 //!
 //! ```json
 //! { "name": "crc32c" }
@@ -31,10 +31,10 @@ use crate::error::FormatError;
 
 pub(crate) use lookup3::lookup3;
 
-/// Bytes that a checksum adds.
+/// The length of a checksum.
 pub(super) const LEN: u64 = 4;
 
-/// A checksum beside the bytes that it is of.
+/// A checksum codec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checksum {
     /// How it is computed.
@@ -56,9 +56,9 @@ pub enum ChecksumKind {
     Fletcher32,
     /// Jenkins' hash `lookup3`.
     JenkinsLookup3 {
-        /// What the hash starts from.
+        /// The initial value of the hash.
         initval: u32,
-        /// Bytes hashed before the others, stored nowhere.
+        /// Bytes that are hashed before the chunk and stored nowhere.
         prefix: Vec<u8>,
     },
 }
@@ -84,7 +84,7 @@ impl Checksum {
         }
     }
 
-    /// The bytes beside the checksum.
+    /// The bytes without the checksum, which is verified.
     ///
     /// # Errors
     /// Too short, or the checksum differs.
@@ -98,10 +98,10 @@ impl Checksum {
         Ok(bytes)
     }
 
-    /// Compares the checksum of `bytes` with the one that was `stored` beside them.
+    /// Compares the checksum of `bytes` with the `stored` one.
     ///
     /// # Errors
-    /// Not a checksum, or it differs.
+    /// `stored` is not as long as a checksum, or it differs.
     pub(super) fn verify(&self, bytes: &[u8], stored: &[u8]) -> Result<(), FormatError> {
         let stored = <[u8; 4]>::try_from(stored).map_err(|_| self.too_short(stored))?;
         compare(self.name(), self.kind.of(bytes), stored)
@@ -112,7 +112,7 @@ impl Checksum {
         FormatError::encoded(self.name(), problem)
     }
 
-    /// The same, without a copy.
+    /// As [`verified`](Self::verified), without a copy of owned bytes.
     ///
     /// # Errors
     /// As [`verified`](Self::verified).

@@ -1,4 +1,5 @@
-//! The `conditional` codec: a chain of codecs, of which each chunk tells the ones applied to it.
+//! The `conditional` codec: a list of codecs; each chunk has a header that says which of them were
+//! applied to it.
 //!
 //! Spec: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs>. Names: v3
 //! `conditional`.
@@ -14,19 +15,19 @@
 
 use std::borrow::Cow;
 
-use super::bytes_to_bytes::{self, BytesToBytes, Undone, with_limits};
+use super::bytes_to_bytes::{self, BytesToBytes, Decoded, with_limits};
 use crate::error::FormatError;
 
 /// Decodes into the beginning of `out`.
 ///
 /// # Errors
-/// No header of so many bytes, bits of codecs that do not exist, or what a codec refuses.
+/// The header is cut short, it has bits of codecs that do not exist, or a codec refuses its bytes.
 pub(super) fn undo(
     codecs: &[BytesToBytes],
     header_bytes: u64,
     encoded: &[u8],
     out: &mut [u8],
-) -> Result<Undone, FormatError> {
+) -> Result<Decoded, FormatError> {
     let header = usize::try_from(header_bytes).ok();
     let Some((header, body)) = header.and_then(|length| encoded.split_at_checked(length)) else {
         let problem = format!("{} bytes, the header has {header_bytes}", encoded.len());
@@ -41,21 +42,21 @@ pub(super) fn undo(
     for (codec, limit) in others.iter().rev() {
         match codec.undo_growing(&bytes, *limit)? {
             Some(undone) => bytes = Cow::Owned(undone),
-            None => return Ok(Undone::Overflow),
+            None => return Ok(Decoded::Overflow),
         }
     }
     first.undo(&bytes, out)
 }
 
-/// The longest encoded form of `length` bytes: with all codecs applied.
+/// The maximum encoded length of `length` bytes, with all codecs applied.
 pub(super) fn encoded_limit(codecs: &[BytesToBytes], header_bytes: u64, length: u64) -> u64 {
     let all = codecs.iter();
     let applied = all.fold(length, |length, codec| codec.encoded_limit(length));
     applied.saturating_add(header_bytes)
 }
 
-/// Upper bound of what decoding to `length` bytes takes: the states of all codecs, and all that
-/// is decoded on the way.
+/// An upper bound of the memory that decoding to `length` bytes takes: the states of all codecs,
+/// and all buffers between them.
 pub(super) fn state_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
     let states = with_limits(codecs, length)
         .enumerate()

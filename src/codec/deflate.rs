@@ -1,4 +1,4 @@
-//! The `gzip` and `zlib` codecs: deflate streams in one wrapping or the other.
+//! The `gzip` and `zlib` codecs: deflate streams in one container or the other.
 //!
 //! Specs: RFC 1952 and RFC 1950. Names: v3 `gzip`, `numcodecs.gzip` and `numcodecs.zlib`; v2
 //! and v1 `gzip` and `zlib`.
@@ -7,28 +7,29 @@
 //! { "name": "gzip", "configuration": { "level": 6 } }
 //! ```
 //!
-//! A gzip value may have several members, decoded one after the other. Both wrappings carry a
-//! checksum, which is verified. In v1, in v2 and in drafts of v3, `gzip` was once another name
-//! for `zlib`, so that there the bytes tell which of them it is.
+//! A gzip value may have several members, decoded one after the other. Both containers have a
+//! checksum, which is verified. In v1, in v2 and in drafts of v3, `gzip` was once another name for
+//! `zlib`; there the first bytes tell which of them it is.
 //!
-//! A chunk is in memory as a whole, as is the room for it: libdeflate decodes it in one go. It
-//! passes over the checksum that a gzip header may have, so that flate2 decodes such members.
+//! The input and the room for the output are in memory as a whole, so libdeflate can decode a
+//! stream in one call. It does not verify the checksum that a gzip header may have, so members with
+//! one are decoded by flate2.
 
 mod library;
 
 use flate2::{Decompress, FlushDecompress, Status};
-use library::{Wrapping, inflate};
+use library::{Container, inflate};
 
 use super::{
-    bytes_to_bytes::Undone,
-    stream::{self, Decoder},
+    bytes_to_bytes::Decoded,
+    stream::{self, StreamDecoder},
 };
 use crate::error::FormatError;
 
-/// More than the state of a stream with its 32 KiB window takes.
+/// An upper bound of the state of a stream with its window of 32 KiB.
 pub(super) const STATE_BYTES: u64 = 128 << 10;
 
-impl Decoder for Decompress {
+impl StreamDecoder for Decompress {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
         let status = self.decompress(input, out, FlushDecompress::None);
         Ok(status.map_err(|error| error.to_string())? == Status::StreamEnd)
@@ -43,13 +44,14 @@ impl Decoder for Decompress {
 ///
 /// # Errors
 /// Not a sequence of whole and correct members.
-pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+pub(super) fn undo_gzip(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     const WINDOW_BITS: u8 = 15;
     stream::undo_each(encoded, out, |rest, free| {
         if has_header_checksum(rest) {
             return stream::undo("gzip", &mut Decompress::new_gzip(WINDOW_BITS), rest, free);
         }
-        inflate(Wrapping::Gzip, rest, free).map_err(|problem| FormatError::encoded("gzip", problem))
+        inflate(Container::Gzip, rest, free)
+            .map_err(|problem| FormatError::encoded("gzip", problem))
     })
 }
 
@@ -63,8 +65,8 @@ fn has_header_checksum(member: &[u8]) -> bool {
 ///
 /// # Errors
 /// Not one whole and correct stream, or bytes follow it.
-pub(super) fn undo_zlib(mut encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
-    let undone = inflate(Wrapping::Zlib, &mut encoded, out);
+pub(super) fn undo_zlib(mut encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
+    let undone = inflate(Container::Zlib, &mut encoded, out);
     let undone = undone.map_err(|problem| FormatError::encoded("zlib", problem))?;
     stream::expect_end("zlib", undone, encoded)
 }
@@ -72,8 +74,8 @@ pub(super) fn undo_zlib(mut encoded: &[u8], out: &mut [u8]) -> Result<Undone, Fo
 /// Decodes a gzip value or a zlib stream, whichever it is, into the beginning of `out`.
 ///
 /// # Errors
-/// Neither of them, or what that one refuses.
-pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+/// It begins as neither of them, or is not a correct one.
+pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     const DEFLATE: u8 = 8;
     match encoded.first_chunk() {
         Some([0x1f, 0x8b]) => undo_gzip(encoded, out),

@@ -12,28 +12,28 @@
 //! | length | block ...          length in little endian
 //! ```
 //!
-//! The LZ4 frame of the command `lz4` is another format, and refused by name.
+//! The LZ4 frame that the command `lz4` writes is another format, and refused by that name.
 
 mod library;
 
 pub(super) use library::undo_block;
 
-use super::bytes_to_bytes::Undone;
+use super::bytes_to_bytes::Decoded;
 use crate::error::FormatError;
 
 const NAME: &str = "lz4";
 
-/// The most that a block decodes to.
+/// The maximum decoded length of a block.
 const MAX_LENGTH: usize = 0x7E00_0000;
 
-/// The most bytes that one byte of a block stands for.
+/// The maximum number of bytes that one byte of a block decodes to.
 const MAX_RATIO: usize = 255;
 
 /// Decodes into the beginning of `out`.
 ///
 /// # Errors
-/// Not a length and a block of that length.
-pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+/// The bytes are not a length and a correct block of that decoded length.
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     const FRAME_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
     let Some((&header, block)) = encoded.split_first_chunk() else {
         let problem = format!("{} bytes, too short for a length", encoded.len());
@@ -48,10 +48,10 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
         return Err(refused(problem));
     }
     let Some(out) = out.get_mut(..length) else {
-        return Ok(Undone::Overflow);
+        return Ok(Decoded::Overflow);
     };
     undo_block(block, out).ok_or_else(|| refused(format!("no block of {length} bytes")))?;
-    Ok(Undone::Whole(length))
+    Ok(Decoded::Whole(length))
 }
 
 fn refused(problem: impl Into<String>) -> FormatError {
@@ -97,7 +97,7 @@ mod tests {
         let mut damaged = REPEATED.to_vec();
         damaged[7] = 0;
         let mut out = [0xee; 600];
-        assert!(matches!(undo(&damaged, &mut out), Ok(Undone::Whole(600))));
+        assert!(matches!(undo(&damaged, &mut out), Ok(Decoded::Whole(600))));
         assert!(!out.contains(&0xee), "a match at distance 0");
         let frame = b"\x04\x22\x4d\x18\x60\x40\x82\0\0\0\0";
         let error = decoded(&undo, frame, 100).unwrap_err().to_string();

@@ -8,40 +8,41 @@
 //! { "id": "lzma", "format": 1, "check": -1, "preset": null, "filters": null }
 //! ```
 //!
-//! XZ streams may follow each other, with padding between them; their checks are verified. The
-//! two others are one stream each, without a check.
+//! XZ streams may follow each other, with padding between them; their checks are verified. The two
+//! other formats are a single stream without a check.
 //!
-//! Stored bytes ask for a window of up to 4 GiB. No window needs to be larger than all that may
-//! be decoded, so the older format and bare LZMA get one of that size. The size in an XZ file
-//! cannot be changed: one over [`MEMORY_LIMIT`] is refused, and below it no more of the
-//! window's pages are touched than bytes are decoded.
+//! The stored header asks for a window of up to 4 GiB. A window longer than the decoded bytes is of
+//! no use, so the older format and bare LZMA get one of the length that may be decoded. The size in
+//! an XZ file cannot be changed: one over [`MEMORY_LIMIT`] is refused, and of a smaller window no
+//! more pages are touched than bytes are decoded.
 
 use liblzma::stream::{Action, CONCATENATED, Error, Filters, LzmaOptions, Status, Stream};
 
 use super::{
-    bytes_to_bytes::Undone,
-    stream::{self, Decoder},
+    bytes_to_bytes::Decoded,
+    stream::{self, StreamDecoder},
 };
 use crate::error::FormatError;
 
 const NAME: &str = "lzma";
 
-/// What an XZ file may ask for: the window of 64 MiB of the highest preset, and some more.
+/// The memory that an XZ file may ask for: the window of 64 MiB of the highest preset, and some
+/// more.
 const MEMORY_LIMIT: u64 = 66 << 20;
 
-/// How LZMA is wrapped.
+/// The container of LZMA, by its number in Python.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lzma {
-    /// An XZ file (format 1), which says all.
+    /// An XZ file (format 1), which holds all parameters.
     Xz,
-    /// The older `.lzma` file (format 2), which says all.
+    /// The older `.lzma` file (format 2), which holds all parameters.
     Alone,
-    /// Nothing but the stream (format 3), made by these filters in order.
+    /// The bare stream (format 3), made by these filters in order.
     Raw(Vec<LzmaFilter>),
 }
 
-/// A filter of bare LZMA, with those of its options that a decoder needs. Sizes of dictionaries
-/// and presets are not among them; all presets have the same `lc`, `lp` and `pb`.
+/// A filter of bare LZMA, with the options that a decoder needs. Sizes of dictionaries and presets
+/// are not among them; all presets have the same `lc`, `lp` and `pb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LzmaFilter {
     /// `FILTER_LZMA1` (0x4000000000000001).
@@ -60,16 +61,16 @@ pub enum LzmaFilter {
         /// Distance in bytes, 1 to 256; 1 by default.
         dist: u16,
     },
-    /// Branches and calls, turned from relative to absolute addresses.
+    /// Converts relative addresses of branches and calls to absolute ones.
     Branch {
-        /// Whose machine code it is.
+        /// The architecture of the machine code.
         architecture: LzmaArchitecture,
         /// Address of the first byte; 0 by default.
         start_offset: u32,
     },
 }
 
-/// Machine code that [`LzmaFilter::Branch`] knows.
+/// The architectures of machine code that [`LzmaFilter::Branch`] knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LzmaArchitecture {
     /// `FILTER_X86` (0x04).
@@ -86,7 +87,7 @@ pub enum LzmaArchitecture {
     Sparc,
 }
 
-impl Decoder for Stream {
+impl StreamDecoder for Stream {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
         let status = self.process(input, out, Action::Finish).map_err(message)?;
         Ok(status == Status::StreamEnd)
@@ -98,7 +99,8 @@ impl Decoder for Stream {
 }
 
 impl Lzma {
-    /// Upper bound of what decoding to `length` bytes takes: the window and the state.
+    /// An upper bound of the memory that decoding to `length` bytes takes: the window and the
+    /// state.
     pub(super) fn state_bytes(length: u64) -> u64 {
         const STATE: u64 = 256 << 10;
         length.saturating_add(STATE)
@@ -107,8 +109,8 @@ impl Lzma {
     /// Decodes into the beginning of `out`.
     ///
     /// # Errors
-    /// Not whole and correct, or filters that do not go together.
-    pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+    /// The stream is cut short or damaged, or the filters cannot be combined.
+    pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
         let window = window(out.len());
         let mut rest = encoded;
         let mut decoder = match self {
@@ -121,8 +123,8 @@ impl Lzma {
     }
 }
 
-/// Size of a window that reaches back over all of `length` bytes, and over the few that
-/// filters hold back.
+/// The size of a window that reaches back over all of `length` bytes, and over the few bytes that
+/// filters buffer.
 fn window(length: usize) -> u32 {
     const HELD_BACK: u32 = 4096;
     u32::try_from(length)
@@ -130,8 +132,8 @@ fn window(length: usize) -> u32 {
         .saturating_add(HELD_BACK)
 }
 
-/// A decoder that has read the header of the `.lzma` file in `rest` and taken it off, with
-/// `window` for its dictionary size.
+/// A decoder that has read the header of the `.lzma` file in `rest`, with `window` in place of its
+/// dictionary size. The header is removed from `rest`.
 ///
 /// ```text
 /// 0            1                 5                13
@@ -145,7 +147,7 @@ fn alone_decoder(window: u32, rest: &mut &[u8]) -> Result<Stream, FormatError> {
     let window = window.min(u32::from_le_bytes([s0, s1, s2, s3]));
     let header = [&[properties], &window.to_le_bytes()[..], length].concat();
     let mut decoder = Stream::new_lzma_decoder(u64::MAX).map_err(refused)?;
-    // Without room for output it would not read; the header gives none.
+    // Without room for output the decoder would not read; the header produces none.
     decoder
         .process(&header, &mut [0], Action::Run)
         .map_err(refused)?;

@@ -1,13 +1,15 @@
-//! From encoded bytes to decoded bytes, and where a shard's index and chunks lie.
+//! Decodes chunks: from encoded bytes to decoded bytes, and where a shard's index and inner chunks
+//! lie.
 //!
-//! Pure: no key, no I/O. Nothing is allocated from a number that was stored, only from the
-//! size that the chunk must have; an output is filled exactly, or the codec refuses.
+//! This module is pure: it knows no keys and does no I/O. Stored numbers never set the size of an
+//! allocation, only the size that the chunk must have does; an output is filled exactly, or
+//! decoding is an error.
 //!
-//! [`CodecChain::decode`] is the way in, and [`CodecChain::decode_variable`] for elements that
-//! differ in length: they undo the bytes-to-bytes codecs ([`BytesToBytes`]), then the one that
-//! turned elements into bytes ([`ArrayToBytes`]), then those before it ([`ArrayToArray`]).
-//! Single inner chunks of a shard are found through its [`IndexLayout`], without decoding the
-//! rest.
+//! [`CodecChain::decode`] is the entry point, and [`CodecChain::decode_variable`] for elements that
+//! differ in length. Both undo the bytes-to-bytes codecs ([`BytesToBytes`]), then the
+//! array-to-bytes codec ([`ArrayToBytes`]), then the array-to-array codecs ([`ArrayToArray`]).
+//! Single inner chunks of a shard are found through its [`IndexLayout`], without decoding the other
+//! ones.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

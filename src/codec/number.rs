@@ -1,8 +1,8 @@
-//! Single numbers: read from decoded bytes, cast, written again.
+//! Single numbers: read from bytes, cast, and written to bytes.
 //!
-//! Every float of up to eight bytes is an `f64`, and every integer an `i128`, so that filters
-//! compute on these two and round to the type that the format names. One operation in `f64`,
-//! rounded, is exactly that operation in a type of at most half as many bits.
+//! A number is held as an `f64` or an `i128`, whatever its type; filters compute on these two and
+//! round to the type. One operation in `f64`, rounded, is exactly that operation in a type of at
+//! most half as many bits.
 
 use super::bytes::copy_start;
 use crate::dtype::{DataType, Element, FloatFormat, IntegerFormat};
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// Whether this is the same number; all NaNs are one.
+    /// Whether both are the same number, of whichever type; all NaNs are the same.
     pub(crate) fn is_same(self, other: Value) -> bool {
         match (self, other) {
             (Value::Int(one), Value::Int(other)) => one == other,
@@ -50,7 +50,7 @@ impl Value {
     }
 }
 
-/// Two floats are one number, as two doubles of equal bits are one value.
+/// Values are equal when their types and bits are; that is stricter than [`Value::is_same`].
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         match (self, other) {
@@ -64,8 +64,8 @@ impl PartialEq for Value {
 impl Eq for Value {}
 
 impl Number {
-    /// The number that an element of `data_type` is; dates and durations are their counts.
-    /// `None` when it is no single number.
+    /// The type of number that an element of `data_type` is, with dates and durations as their
+    /// counts; `None` when it is not a single number.
     pub(crate) fn of(data_type: &DataType) -> Option<Number> {
         match data_type.element {
             Element::Bool => Some(Number::Bool),
@@ -76,7 +76,7 @@ impl Number {
         }
     }
 
-    /// As [`Number::of`], and either part of a complex number.
+    /// As [`Number::of`], and that of either part of a complex number.
     pub(crate) fn part_of(data_type: &DataType) -> Option<Number> {
         match data_type.element {
             Element::Complex(format) => Some(Number::Float(format)),
@@ -84,7 +84,7 @@ impl Number {
         }
     }
 
-    /// Bytes of one.
+    /// The number of bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Number::Bool => 1,
@@ -93,7 +93,7 @@ impl Number {
         }
     }
 
-    /// Bits that count: those of a narrow integer are the low ones.
+    /// The number of significant bits; in a narrow integer these are the low ones.
     pub(crate) fn bits(self) -> u32 {
         match self {
             Number::Bool => 1,
@@ -102,7 +102,7 @@ impl Number {
         }
     }
 
-    /// The number that `bytes`, little-endian, are.
+    /// The number in `bytes`, little-endian.
     pub(crate) fn read(self, bytes: &[u8]) -> Value {
         let mut word = [0; 8];
         copy_start(bytes, &mut word);
@@ -114,7 +114,7 @@ impl Number {
         }
     }
 
-    /// Writes a number that this type has, such as [`Number::cast`] gives.
+    /// Writes a number that this type has, such as a result of [`Number::cast`], little-endian.
     pub(crate) fn write(self, value: Value, out: &mut [u8]) {
         let word = match (self, value) {
             (Number::Float(format), value) => format.of_value(value.as_f64()).unwrap_or(0),
@@ -130,9 +130,9 @@ impl Number {
         copy_start(&word.to_le_bytes(), out);
     }
 
-    /// A C cast, as `numpy.ndarray.astype` does: integers wrap round, floats round half to
-    /// even, floats to integers are cut off. `None` where C leaves it undefined, and where the
-    /// type has no such number.
+    /// A C cast, as `numpy.ndarray.astype` does: integers wrap, floats are rounded half to even,
+    /// and floats are truncated to integers. `None` where C leaves the result undefined, or the
+    /// type does not have it.
     pub(crate) fn cast(self, value: Value) -> Option<Value> {
         match (self, value) {
             (Number::Bool, Value::Int(value)) => Some(Value::Int(i128::from(value != 0))),
@@ -148,7 +148,7 @@ impl Number {
                 #[expect(clippy::cast_precision_loss, reason = "rounds half to even")]
                 let nearest = match format.bytes {
                     8 => value as f64,
-                    // NumPy takes the way over float32 to the narrower types.
+                    // NumPy casts to float32 first for narrower types.
                     _ => f64::from(value as f32),
                 };
                 Number::rounded(format, nearest)
@@ -157,7 +157,7 @@ impl Number {
         }
     }
 
-    /// What an operation on numbers of this type gives, `exact` being its result in `f64`.
+    /// Rounds `exact`, the result of an operation in `f64`, to this type.
     pub(crate) fn rounded(format: FloatFormat, exact: f64) -> Option<Value> {
         if format.bytes == 8 {
             return Some(Value::Float(exact));
@@ -167,7 +167,7 @@ impl Number {
     }
 }
 
-/// The low bits of `value` as a number of `format`.
+/// The number of `format` that the low bits of `value` are.
 pub(super) fn wrapped(value: i128, format: IntegerFormat) -> i128 {
     let unused = 128 - format.bits;
     if format.signed {
@@ -177,15 +177,15 @@ pub(super) fn wrapped(value: i128, format: IntegerFormat) -> i128 {
     }
 }
 
-/// A float without a fraction as an integer; `None` when it is no number or far too large.
+/// A float without a fraction as an integer; `None` when it is NaN or far too large.
 pub(super) fn whole(value: f64) -> Option<i128> {
     const PAST: f64 = 1.0e38;
     #[expect(clippy::cast_possible_truncation, reason = "smaller than 2^127")]
     (value.abs() < PAST).then_some(value as i128)
 }
 
-/// Numbers of `encoded`, each through `undo`, to numbers of `out`.
-pub(super) fn each<E>(
+/// Decodes each number of `encoded` by `undo` to a number of `out`.
+pub(super) fn map_numbers<E>(
     (from, encoded): (Number, &[u8]),
     (to, out): (Number, &mut [u8]),
     mut undo: impl FnMut(Value) -> Result<Value, E>,

@@ -1,4 +1,4 @@
-//! The `packbits` codec: only the bits of each element that count, one after the other.
+//! The `packbits` codec: only the significant bits of each element, one after the other.
 //!
 //! Spec: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits>.
 //!
@@ -7,8 +7,8 @@
 //!                                          "first_bit": 0, "last_bit": 2 } }
 //! ```
 //!
-//! The first bit is the lowest of the first byte, as zarrs packs them. The filter of numcodecs
-//! that has the same name packs the other way round.
+//! The first bit is the lowest bit of the first byte, as in zarrs. The filter of numcodecs with the
+//! same name packs in the other direction.
 
 use super::{bytes::copy_start, bytes_to_bytes::expect_length, number::Number};
 use crate::dtype::DataType;
@@ -16,7 +16,7 @@ use crate::error::FormatError;
 
 const NAME: &str = "packbits";
 
-/// Where the number of unused bits of the last byte is said.
+/// Where the number of unused bits of the last byte is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaddingEncoding {
     /// Nowhere.
@@ -42,7 +42,7 @@ impl PackBits {
     /// The codec for numbers of `data_type`.
     ///
     /// # Errors
-    /// A type of no numbers, or bits that a number does not have.
+    /// The elements of the type are not numbers, or a number does not have these bits.
     pub fn new(
         data_type: &DataType,
         padding: PaddingEncoding,
@@ -72,7 +72,7 @@ impl PackBits {
         self.last_bit - self.first_bit + 1
     }
 
-    /// Bytes of a chunk of `decoded_len` bytes, the count of padding included.
+    /// The encoded length of `decoded_len` bytes, including the count of padding.
     pub(super) fn encoded_len(&self, decoded_len: u64) -> u64 {
         let numbers = u128::from(decoded_len) / self.number_bytes.max(1) as u128;
         let bytes = (numbers * u128::from(self.bits())).div_ceil(8);
@@ -103,7 +103,7 @@ impl PackBits {
             let problem = format!("{padding} bits of padding, expected {unused}");
             return Err(FormatError::encoded(NAME, problem));
         }
-        // Bits that are taken from the bytes, but not by a number yet.
+        // The bits that were read from bytes, and not yet used by a number.
         let (mut pending, mut n_pending) = (0_u128, 0);
         let mut bytes = packed.iter();
         for number in out.chunks_exact_mut(self.number_bytes) {

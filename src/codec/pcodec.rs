@@ -7,7 +7,7 @@
 //! { "name": "numcodecs.pcodec", "configuration": { "level": 8, "mode_spec": "auto" } }
 //! ```
 //!
-//! The file says the type of its numbers, which must be that of the array.
+//! The file stores the type of its numbers, which must be that of the array.
 
 use pco::standalone::simple_decompress_into;
 
@@ -17,10 +17,10 @@ use crate::error::FormatError;
 
 const NAME: &str = "numcodecs.pcodec";
 
-/// Tables of one chunk of a file, and the numbers that it looks back to.
+/// The memory for the tables of one chunk of a file, and for the numbers that it refers back to.
 const STATE_BYTES: u64 = 4 << 20;
 
-/// The type of the numbers in the file.
+/// The codec, by the type of the numbers in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pcodec {
     number: Number,
@@ -42,13 +42,14 @@ impl Pcodec {
         Ok(Pcodec { number })
     }
 
-    /// The longest file of `length` bytes that is accepted.
+    /// The maximum encoded length of `length` bytes that is accepted.
     pub(super) fn encoded_limit(length: u64) -> u64 {
         const HEADERS: u64 = 64 << 10;
         length.saturating_add(length / 8).saturating_add(HEADERS)
     }
 
-    /// An upper bound of what decoding `length` bytes takes: the numbers, before they are bytes.
+    /// An upper bound of the memory that decoding to `length` bytes takes: the numbers, before they
+    /// are bytes.
     pub(super) fn state_bytes(length: u64) -> u64 {
         length.saturating_add(STATE_BYTES)
     }
@@ -56,7 +57,7 @@ impl Pcodec {
     /// Decodes `encoded` to all of `out`.
     ///
     /// # Errors
-    /// Not a whole file of as many numbers of this type.
+    /// It is not a whole file of as many numbers of this type.
     pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         macro_rules! numbers {
             ($number:ty) => {{

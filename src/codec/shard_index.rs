@@ -13,8 +13,8 @@
 //!                         slot 0            slot 1
 //! ```
 //!
-//! Only codecs of fixed size are possible, so that the place of each word is known without
-//! decoding; a transpose moves the words, and may tear those of a slot apart.
+//! Only codecs of fixed size are accepted, so that the position of each word is known without
+//! decoding. A transpose moves the words, and may separate those of a slot.
 
 use super::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain, checksum};
 use crate::{
@@ -27,7 +27,7 @@ const NAME: &str = "sharding_indexed";
 const CRC32C: &str = "crc32c";
 const WORD: u64 = 8;
 
-/// Which end of the shard the index is at.
+/// The end of the shard that the index is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexLocation {
     /// Its first bytes.
@@ -36,10 +36,10 @@ pub enum IndexLocation {
     End,
 }
 
-/// Whether a slot has a chunk.
+/// What a slot of the index says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryState {
-    /// No chunk: all of it is the fill value.
+    /// There is no chunk: all elements have the fill value.
     Empty,
     /// An encoded chunk.
     Present(ShardEntry),
@@ -54,17 +54,17 @@ pub struct ShardEntry {
     pub nbytes: u64,
 }
 
-/// How the index is encoded: length, and place of every word.
+/// The encoding of an index: its length, and the position of every word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexLayout {
     chunks_per_shard: Dims,
-    /// Distances in words between neighbours along each axis, and of the two words of a slot.
+    /// The distance in words between adjacent slots along each axis.
     strides: Dims,
     nbytes_stride: u64,
     n_slots: u64,
     byte_order: ByteOrder,
     n_checksums: u64,
-    /// The layout to try where this one does not fit.
+    /// The layout to try when this one does not fit.
     otherwise: Option<Box<IndexLayout>>,
 }
 
@@ -123,8 +123,8 @@ impl IndexLayout {
         })
     }
 
-    /// The layout where no document says it, as early in 2023: little-endian, with a CRC-32C
-    /// behind it or without, which only the bytes of a shard tell.
+    /// The layout for documents that do not give one, as early in 2023: little-endian, with or
+    /// without a CRC-32C behind it, which only the bytes of a shard tell.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -145,7 +145,8 @@ impl IndexLayout {
         })
     }
 
-    /// The layouts that an index may have: the first that fits a shard is that shard's.
+    /// The layouts that an index may have; the first one that fits the index of a shard is used for
+    /// that shard.
     pub fn candidates(&self) -> impl Iterator<Item = &IndexLayout> {
         std::iter::successors(Some(self), |layout| layout.otherwise.as_deref())
     }
@@ -181,7 +182,7 @@ impl IndexLayout {
         })
     }
 
-    /// Where the words (offset, nbytes) of a slot begin, in bytes from the start of the
+    /// The positions of the words (offset, nbytes) of a slot, in bytes from the start of the
     /// encoded index. Slots are in C order over `chunks_per_shard`.
     ///
     /// # Panics
@@ -204,7 +205,8 @@ impl IndexLayout {
     /// What the two words of a slot mean in a shard of `shard_len` bytes.
     ///
     /// # Errors
-    /// Half empty, or past the end of the shard.
+    /// Only one of the words says that the slot is empty, or the chunk ends past the end of the
+    /// shard.
     pub fn entry(
         &self,
         offset: u64,
@@ -224,7 +226,7 @@ impl IndexLayout {
         Err(FormatError::encoded(NAME, problem))
     }
 
-    /// Begins to verify the encoded index of a shard of `shard_len` bytes.
+    /// A verifier for the encoded index of a shard of `shard_len` bytes.
     pub fn verifier(&self, shard_len: u64) -> IndexVerifier {
         IndexVerifier {
             layout: self.clone(),
@@ -237,8 +239,8 @@ impl IndexLayout {
     }
 }
 
-/// For each axis of `shape`, the distance in words between neighbours when the axes are stored
-/// in the order of `permutation`.
+/// For each axis of `shape`, the distance in words between adjacent elements when the axes are
+/// stored in the order of `permutation`.
 fn word_strides(shape: &[u64], permutation: &[usize]) -> Option<Dims> {
     let mut strides: Dims = shape.iter().map(|_| 0).collect();
     let mut stride = 1_u64;
@@ -249,15 +251,15 @@ fn word_strides(shape: &[u64], permutation: &[usize]) -> Option<Dims> {
     Some(strides)
 }
 
-/// Verifies an index that arrives in pieces: its length, its checksums, and its entries where
-/// their words are adjacent (others are checked when they are used).
+/// Verifies an index that is read in pieces: its length, its checksums, and its entries if their
+/// words are adjacent (others are checked when they are used).
 #[derive(Debug)]
 pub struct IndexVerifier {
     layout: IndexLayout,
     shard_len: u64,
     position: u64,
     checksum: u32,
-    /// The beginning of an entry or of a checksum that a piece ended in.
+    /// The beginning of an entry or a checksum whose end is in the next piece.
     pending: [u8; 16],
     n_pending: usize,
 }
@@ -318,18 +320,19 @@ impl IndexVerifier {
     }
 
     fn feed_checksums(&mut self, mut bytes: &[u8]) -> Result<(), FormatError> {
-        // Only with bytes at hand: before the words end, what is pending is an entry.
+        // An empty piece must not get here: until the words end, the pending bytes are those of an
+        // entry.
         while !bytes.is_empty() {
             if let Some(stored) = self.complete::<4>(&mut bytes) {
                 checksum::compare(CRC32C, self.checksum, stored)?;
-                // A further checksum covers this one, too.
+                // The next checksum covers this one, too.
                 self.checksum = crc32c::crc32c_append(self.checksum, &stored);
             }
         }
         Ok(())
     }
 
-    /// Moves bytes to the pending ones; gives them back when there are `N`.
+    /// Moves bytes to the pending ones; returns those, and clears them, when there are `N`.
     fn complete<const N: usize>(&mut self, bytes: &mut &[u8]) -> Option<[u8; N]> {
         let wanted = N.saturating_sub(self.n_pending).min(bytes.len());
         let (taken, rest) = bytes.split_at(wanted);

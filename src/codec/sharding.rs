@@ -11,12 +11,12 @@
 //!   "index_location": "end" } }
 //! ```
 //!
-//! This file decodes whole shards; single inner chunks are found through the
-//! [`IndexLayout`]. Inner chunks may lie anywhere, in any order, and share bytes.
+//! This file decodes whole shards; single inner chunks are found through the [`IndexLayout`]. Inner
+//! chunks may be anywhere in the shard, in any order, and share bytes.
 
 use super::{
     ChunkSpec, CodecChain, EntryState, IndexLayout, IndexLocation,
-    strided::{Axes, Axis, c_strides, walk},
+    strided::{StridedAxes, StridedAxis, c_strides, walk},
 };
 use crate::{
     dtype::FillValue,
@@ -29,7 +29,7 @@ const NAME: &str = "sharding_indexed";
 /// A shard's shape in inner chunks, and how they and the index are encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardingCodec {
-    /// Shape of an inner chunk, in the axes that the codec sees (after transposes).
+    /// The shape of an inner chunk, in the axes that the codec is given (after transposes).
     pub chunk_shape: Dims,
     /// Codecs of the inner chunks.
     pub codecs: CodecChain,
@@ -42,15 +42,15 @@ pub struct ShardingCodec {
 }
 
 impl ShardingCodec {
-    /// Upper bound of what [`decode`](Self::decode) takes beside its buffers, for a shard of
-    /// `decoded_len` bytes: one inner chunk, and what its codecs need.
+    /// An upper bound of the memory that [`decode`](Self::decode) takes beside its buffers, for a
+    /// shard of `decoded_len` bytes: one inner chunk, and the memory of its codecs.
     pub(super) fn scratch_bytes(&self, decoded_len: u64) -> u64 {
         let inner = self.inner_len(decoded_len);
         inner.saturating_add(self.codecs.scratch_bytes(inner))
     }
 
-    /// The longest encoded shard that is accepted where its length must be bounded: the index
-    /// and inner chunks that their codecs could not compress, and as much again for gaps.
+    /// The maximum encoded length of a shard that is accepted where the length must be bounded: the
+    /// index, inner chunks that their codecs could not compress, and as much again for gaps.
     pub(super) fn encoded_limit(&self, decoded_len: u64) -> u64 {
         const HEADERS: u64 = 256;
         let inner = self.inner_len(decoded_len);
@@ -64,13 +64,13 @@ impl ShardingCodec {
             .saturating_add(self.index.encoded_len())
     }
 
-    /// Bytes of a decoded inner chunk of a shard of `decoded_len` bytes.
+    /// The decoded length of an inner chunk of a shard of `decoded_len` bytes.
     fn inner_len(&self, decoded_len: u64) -> u64 {
         decoded_len / self.index.n_slots().max(1)
     }
 
-    /// Decodes all inner chunks to their places in `out`; empty slots become fill value.
-    /// `spec.shape` is that of the shard, in the axes that this codec sees.
+    /// Decodes all inner chunks to their places in `out`; empty slots become the fill value.
+    /// `spec.shape` is the shape of the shard, in the axes that this codec is given.
     ///
     /// # Errors
     /// A wrong index, or an inner chunk that its codecs refuse.
@@ -86,7 +86,7 @@ impl ShardingCodec {
             ..*spec
         };
         let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
-        let places = Places::new(self, spec.shape, item_size)
+        let places = InnerRuns::new(self, spec.shape, item_size)
             .ok_or_else(|| refused("inner chunks do not fit"))?;
         let mut scratch = Vec::new();
         for slot in 0..self.index.n_slots() {
@@ -111,7 +111,7 @@ impl ShardingCodec {
     pub(super) fn verified_index<'a>(
         &'a self,
         shard: &'a [u8],
-    ) -> Result<Entries<'a>, FormatError> {
+    ) -> Result<VerifiedIndex<'a>, FormatError> {
         let mut refusal = refused("no index");
         for layout in self.index.candidates() {
             match self.entries(layout, shard) {
@@ -122,12 +122,12 @@ impl ShardingCodec {
         Err(refusal)
     }
 
-    /// The index, if it is one of this layout.
+    /// The index, if it has this layout.
     fn entries<'a>(
         &self,
         layout: &'a IndexLayout,
         shard: &'a [u8],
-    ) -> Result<Entries<'a>, FormatError> {
+    ) -> Result<VerifiedIndex<'a>, FormatError> {
         let shard_len = shard.len() as u64;
         let start = layout.position(shard_len, self.location)?;
         let index =
@@ -135,7 +135,7 @@ impl ShardingCodec {
         let mut verifier = layout.verifier(shard_len);
         verifier.feed(index)?;
         verifier.finish()?;
-        Ok(Entries {
+        Ok(VerifiedIndex {
             layout,
             index,
             shard,
@@ -144,14 +144,14 @@ impl ShardingCodec {
 }
 
 /// The verified index of a shard in memory.
-pub(super) struct Entries<'a> {
+pub(super) struct VerifiedIndex<'a> {
     layout: &'a IndexLayout,
     index: &'a [u8],
     shard: &'a [u8],
 }
 
-impl<'a> Entries<'a> {
-    /// The encoded chunk of a slot; `None` when it is empty.
+impl<'a> VerifiedIndex<'a> {
+    /// The encoded chunk of a slot; `None` when the slot is empty.
     pub(super) fn entry(&self, slot: u64) -> Result<Option<&'a [u8]>, FormatError> {
         let (offset, nbytes) = self.layout.words(slot);
         let word = |position: u64| {
@@ -171,21 +171,21 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Where inner chunks lie in the decoded shard: runs of bytes, `run_len` each, the same for
-/// every slot but for where they start.
-pub(super) struct Places {
+/// The runs of bytes that inner chunks are in the decoded shard, each of `run_len` bytes; they are
+/// the same for every slot but for where they start.
+pub(super) struct InnerRuns {
     counts: Dims,
-    /// Bytes between the starts of neighbouring inner chunks, per axis.
+    /// The number of bytes between the starts of adjacent inner chunks, for each axis.
     steps: Vec<usize>,
-    /// From the inner chunk to the shard, in bytes.
-    axes: Axes,
+    /// The axes of runs, with strides in bytes: from the inner chunk to the shard.
+    axes: StridedAxes,
     run_len: usize,
     inner_len: usize,
 }
 
-impl Places {
+impl InnerRuns {
     /// `None` when the inner chunks do not make up the shard.
-    pub(super) fn new(codec: &ShardingCodec, shape: &[u64], item: usize) -> Option<Places> {
+    pub(super) fn new(codec: &ShardingCodec, shape: &[u64], item: usize) -> Option<InnerRuns> {
         let counts = &codec.chunks_per_shard;
         let rank = shape.len();
         let mut whole = shape.iter().zip(&codec.chunk_shape).zip(counts);
@@ -207,10 +207,10 @@ impl Places {
         let inner_len = lengths.try_fold(item, |n, &length| n.checked_mul(length))?;
 
         let axes = inner.iter().zip(from).zip(to);
-        let mut axes: Axes = axes
-            .map(|((&length, from), to)| Axis { length, from, to })
+        let mut axes: StridedAxes = axes
+            .map(|((&length, from), to)| StridedAxis { length, from, to })
             .collect();
-        // Inner axes are one run as long as the next one continues it on both sides.
+        // Innermost axes belong to the run as long as they are contiguous on both sides.
         let mut run_len = item;
         while let Some(&axis) = axes.last()
             && (axis.to == run_len || axis.length == 1)
@@ -218,7 +218,7 @@ impl Places {
             run_len *= axis.length;
             axes.pop();
         }
-        Some(Places {
+        Some(InnerRuns {
             counts: counts.clone(),
             steps,
             axes,
@@ -231,7 +231,7 @@ impl Places {
         self.run_len == self.inner_len
     }
 
-    /// First byte of an inner chunk in the decoded shard.
+    /// The first byte of an inner chunk in the decoded shard.
     pub(super) fn start(&self, slot: u64) -> Option<usize> {
         let indices = grid::indices_of(slot, &self.counts)?;
         let mut offsets = indices.iter().zip(&self.steps);

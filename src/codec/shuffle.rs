@@ -11,28 +11,28 @@
 //! 0a 0b  00 00  00 00  00 00  encoded: four planes of 2 bytes
 //! ```
 
-use super::{bytes_to_bytes::Undone, unshuffle::unshuffle_bytes};
+use super::{bytes_to_bytes::Decoded, unshuffle::unshuffle_bytes};
 use crate::error::FormatError;
 
 /// Decodes into the beginning of `out`. Elements of no more than one byte stay as they are.
 ///
 /// # Errors
-/// Not a whole number of elements.
+/// The length is not a whole number of elements.
 pub(super) fn undo(
     element_size: usize,
     encoded: &[u8],
     out: &mut [u8],
-) -> Result<Undone, FormatError> {
+) -> Result<Decoded, FormatError> {
     let length = encoded.len();
     let Some(out) = out.get_mut(..length) else {
-        return Ok(Undone::Overflow);
+        return Ok(Decoded::Overflow);
     };
     if element_size > 1 && !length.is_multiple_of(element_size) {
         let problem = format!("{length} bytes, expected a multiple of {element_size}");
         return Err(FormatError::encoded("shuffle", problem));
     }
     unshuffle_bytes(element_size, encoded, out);
-    Ok(Undone::Whole(length))
+    Ok(Decoded::Whole(length))
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
     fn unshuffled(element_size: usize, encoded: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; encoded.len() + 1];
         let undone = undo(element_size, encoded, &mut out).unwrap();
-        assert_eq!(undone, Undone::Whole(encoded.len()));
+        assert_eq!(undone, Decoded::Whole(encoded.len()));
         assert_eq!(out.pop(), Some(0xee), "the byte after");
         out
     }
@@ -83,6 +83,6 @@ mod tests {
     #[test]
     fn lengths_are_checked() {
         assert!(undo(4, &[0; 7], &mut [0; 8]).is_err());
-        assert_eq!(undo(4, &[0; 8], &mut [0; 7]).unwrap(), Undone::Overflow);
+        assert_eq!(undo(4, &[0; 8], &mut [0; 7]).unwrap(), Decoded::Overflow);
     }
 }

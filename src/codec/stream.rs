@@ -1,79 +1,80 @@
-//! Streams that end where they say: deflate, bzip2 and LZMA, decoded the same way.
+//! Streams that mark their own end: deflate, bzip2 and LZMA.
 //!
-//! A library's decoder takes what input it can and fills what output it is given
-//! ([`Decoder::step`]); everything else is here, so that truncation, output that is too small
-//! and members in a row mean the same for all of them.
+//! A library's decoder reads as much input and writes as much output as it can
+//! ([`StreamDecoder::step`]); the loops are here, so that truncation, an output that is too small
+//! and several members in a row have the same effect for all of them.
 
-use super::bytes_to_bytes::Undone;
+use super::bytes_to_bytes::Decoded;
 use crate::error::FormatError;
 
-/// A decoder of one stream, as the libraries have it.
-pub(super) trait Decoder {
-    /// Decodes what fits; whether the stream has ended.
+/// A library's decoder of one stream.
+pub(super) trait StreamDecoder {
+    /// Decodes what fits; returns whether the stream has ended.
     ///
     /// # Errors
-    /// What is wrong with the stream, in words.
+    /// A message that says what is wrong with the stream.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String>;
 
-    /// Bytes taken and bytes written by all steps so far.
+    /// The number of bytes that all steps so far have read, and that they have written.
     fn totals(&self) -> [u64; 2];
 }
 
-/// Decodes members one after the other into the beginning of `out`: `undo` decodes the first of
-/// them, and takes it off its input.
+/// Decodes members one after the other into the beginning of `out`. `undo` decodes the first member
+/// of its input, and removes it from the input.
 ///
 /// # Errors
 /// Not a sequence of whole and correct members.
 pub(super) fn undo_each(
     encoded: &[u8],
     out: &mut [u8],
-    mut undo: impl FnMut(&mut &[u8], &mut [u8]) -> Result<Undone, FormatError>,
-) -> Result<Undone, FormatError> {
+    mut undo: impl FnMut(&mut &[u8], &mut [u8]) -> Result<Decoded, FormatError>,
+) -> Result<Decoded, FormatError> {
     let mut rest = encoded;
     let mut written = 0;
     loop {
         let free = out.get_mut(written..).unwrap_or_default();
         match undo(&mut rest, free)? {
-            Undone::Overflow => return Ok(Undone::Overflow),
-            Undone::Whole(n) => written += n,
+            Decoded::Overflow => return Ok(Decoded::Overflow),
+            Decoded::Whole(n) => written += n,
         }
         if rest.is_empty() {
-            return Ok(Undone::Whole(written));
+            return Ok(Decoded::Whole(written));
         }
     }
 }
 
-/// Says what was `undone`, provided that the `rest` behind the only stream of `codec` is empty.
+/// Returns `undone`, the outcome of decoding the only stream of `codec`, if no bytes are left in
+/// `rest`.
 ///
 /// # Errors
 /// Bytes follow the stream.
 pub(super) fn expect_end(
     codec: &'static str,
-    undone: Undone,
+    undone: Decoded,
     rest: &[u8],
-) -> Result<Undone, FormatError> {
-    if undone == Undone::Overflow || rest.is_empty() {
+) -> Result<Decoded, FormatError> {
+    if undone == Decoded::Overflow || rest.is_empty() {
         return Ok(undone);
     }
     let problem = format!("{} bytes after the end", rest.len());
     Err(FormatError::encoded(codec, problem))
 }
 
-/// Decodes up to the end of a stream of `codec`, and takes it off `input`.
+/// Decodes one stream of `codec`, and removes it from `input`.
 ///
 /// # Errors
 /// Not a whole and correct stream.
 pub(super) fn undo(
     codec: &'static str,
-    decoder: &mut impl Decoder,
+    decoder: &mut impl StreamDecoder,
     input: &mut &[u8],
     out: &mut [u8],
-) -> Result<Undone, FormatError> {
+) -> Result<Decoded, FormatError> {
     let mut written = 0;
     loop {
         let free = out.get_mut(written..).unwrap_or_default();
-        // Without room, a byte of our own tells a stream that goes on from one that only has
-        // its checksum left.
+        // When `out` is full, the decoder gets one byte of room elsewhere: that distinguishes a
+        // stream that goes on from one that only has its checksum left.
         let full = free.is_empty();
         let mut probe = [0];
         let [read_before, written_before] = decoder.totals();
@@ -86,10 +87,10 @@ pub(super) fn undo(
         *input = input.get(read..).unwrap_or_default();
         written += n;
         if full && n > 0 {
-            return Ok(Undone::Overflow);
+            return Ok(Decoded::Overflow);
         }
         if ended {
-            return Ok(Undone::Whole(written));
+            return Ok(Decoded::Whole(written));
         }
         if read == 0 && n == 0 {
             return Err(FormatError::encoded(codec, "cut short"));
@@ -97,13 +98,13 @@ pub(super) fn undo(
     }
 }
 
-/// What every codec made of streams must do.
+/// Checks that the tests of every such codec share.
 #[cfg(test)]
 pub(super) mod conformance {
     use super::*;
 
     /// The function that decodes.
-    pub(crate) type Undo<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> Result<Undone, FormatError>;
+    pub(crate) type Undo<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> Result<Decoded, FormatError>;
 
     /// What `undo` makes of `encoded` in a buffer of `room` bytes; `None` when it is too small.
     pub(crate) fn decoded(
@@ -113,8 +114,8 @@ pub(super) mod conformance {
     ) -> Result<Option<Vec<u8>>, FormatError> {
         let mut out = vec![0xa5; room];
         Ok(match undo(encoded, &mut out)? {
-            Undone::Whole(n) => Some(out[..n].to_vec()),
-            Undone::Overflow => None,
+            Decoded::Whole(n) => Some(out[..n].to_vec()),
+            Decoded::Overflow => None,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Walks over an n-dimensional box that lies in two buffers with different strides.
+//! Iterates over an n-dimensional box that lies in two buffers with different strides.
 //!
 //! ```text
 //! box 2 x 3 in an array of rows of 7, from element 9:      in the box      in the array
@@ -11,18 +11,19 @@
 
 use smallvec::SmallVec;
 
-/// One dimension of a box. Strides are distances between neighbours.
+/// One dimension of a box. `from` and `to` are the strides in the two buffers: the distances
+/// between adjacent elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Axis {
+pub(super) struct StridedAxis {
     pub(super) length: usize,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-pub(super) type Axes = SmallVec<[Axis; 6]>;
+pub(super) type StridedAxes = SmallVec<[StridedAxis; 6]>;
 
-/// The strides of an array of `lengths` in C order, whose elements are `item` apart.
-/// `None` when the array's size does not fit.
+/// The strides of an array of `lengths` in C order, whose elements are `item` apart; `None` when
+/// the size of the array does not fit.
 pub(super) fn c_strides(lengths: &[usize], item: usize) -> Option<SmallVec<[usize; 6]>> {
     let mut strides: SmallVec<[usize; 6]> = lengths.iter().map(|_| 0).collect();
     let mut stride = item;
@@ -33,9 +34,12 @@ pub(super) fn c_strides(lengths: &[usize], item: usize) -> Option<SmallVec<[usiz
     Some(strides)
 }
 
-/// Positions (from, to) of all elements, the last axis fastest, the first one at `at`. The box must
-/// lie inside both buffers, so that no position overflows.
-pub(super) fn walk(axes: &[Axis], mut at: (usize, usize)) -> impl Iterator<Item = (usize, usize)> {
+/// The positions (from, to) of all elements, the last axis fastest, beginning with `at`. The box
+/// must lie inside both buffers, so that no position overflows.
+pub(super) fn walk(
+    axes: &[StridedAxis],
+    mut at: (usize, usize),
+) -> impl Iterator<Item = (usize, usize)> {
     let mut indices: SmallVec<[usize; 6]> = axes.iter().map(|_| 0).collect();
     let mut left: usize = axes.iter().map(|axis| axis.length).product();
     std::iter::from_fn(move || {
@@ -62,7 +66,8 @@ mod tests {
 
     #[test]
     fn the_drawing_is_walked() {
-        let axes = [(2, 3, 7), (3, 1, 1)].map(|(length, from, to)| Axis { length, from, to });
+        let axes =
+            [(2, 3, 7), (3, 1, 1)].map(|(length, from, to)| StridedAxis { length, from, to });
         let positions: Vec<_> = walk(&axes, (0, 9)).collect();
         assert_eq!(
             positions,

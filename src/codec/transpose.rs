@@ -15,10 +15,10 @@
 //!                              c f
 //! ```
 //!
-//! Decoding drops axes of length 1, joins axes that stay neighbours, and takes unchanged inner
-//! axes as one run. What is left is copied in squares, so that both sides stay in the cache.
+//! Decoding drops axes of length 1, joins axes that stay adjacent, and takes unchanged inner axes
+//! as one run. The remaining axes are copied in squares, so that both sides stay in the cache.
 
-use super::strided::{Axes, Axis, c_strides, walk};
+use super::strided::{StridedAxes, StridedAxis, c_strides, walk};
 use crate::{
     error::FormatError,
     grid::{self, Dims},
@@ -59,7 +59,7 @@ impl Transpose {
         }
     }
 
-    /// The two-step permutation: `self` encodes first, then `next`.
+    /// The permutation of both: `self` encodes first, then `next`.
     pub(super) fn then(&self, next: &Transpose) -> Transpose {
         let order = next.order.iter().filter_map(|&axis| self.order.get(axis));
         Transpose {
@@ -83,7 +83,7 @@ impl Transpose {
         lengths.copied().collect()
     }
 
-    /// Whether chunks of `shape` have as many axes as this.
+    /// Checks that chunks of `shape` have as many axes as this.
     ///
     /// # Errors
     /// They do not.
@@ -95,12 +95,12 @@ impl Transpose {
         Err(FormatError::encoded("transpose", problem))
     }
 
-    /// Puts encoded elements of `item_size` bytes back into their decoded order. Both buffers
-    /// are a full chunk of `decoded_shape`.
+    /// Puts encoded elements of `item_size` bytes back into their decoded order. Both buffers are a
+    /// full chunk of `decoded_shape`.
     ///
     /// # Panics
-    /// Not for any contents; a buffer of another length, or a shape of another rank, is a
-    /// mistake of the caller and panics.
+    /// If a buffer has another length, or the shape another rank, which is a mistake of the caller;
+    /// the contents never cause a panic.
     pub fn decode(&self, decoded_shape: &[u64], item_size: usize, encoded: &[u8], out: &mut [u8]) {
         let length = grid::product(decoded_shape)
             .and_then(|n| usize::try_from(n).ok())
@@ -127,15 +127,15 @@ impl Transpose {
         }
     }
 
-    /// The axes in decoded order, without those that need no move, and the elements in a run
-    /// that is the same on both sides. Strides count runs.
-    fn folded(&self, decoded_shape: &[u64]) -> (Axes, usize) {
+    /// The axes in decoded order, without those that need no move, and the number of elements in a
+    /// run that is the same on both sides. Strides are in runs.
+    fn folded(&self, decoded_shape: &[u64]) -> (StridedAxes, usize) {
         let length = |&n: &u64| usize::try_from(n).expect("no longer than the chunk in memory");
         let decoded: Vec<usize> = decoded_shape.iter().map(length).collect();
         let to = c_strides(&decoded, 1).expect("no larger than the chunk in memory");
         let axes = decoded.into_iter().zip(to);
-        let mut axes: Axes = axes
-            .map(|(length, to)| Axis {
+        let mut axes: StridedAxes = axes
+            .map(|(length, to)| StridedAxis {
                 length,
                 from: 1,
                 to,
@@ -148,7 +148,7 @@ impl Transpose {
                 stride *= axis.length;
             }
         }
-        let mut folded = Axes::new();
+        let mut folded = StridedAxes::new();
         for axis in axes.into_iter().filter(|axis| axis.length > 1) {
             match folded.last_mut() {
                 Some(last) if last.from == axis.from * axis.length => {
@@ -171,15 +171,14 @@ impl Transpose {
     }
 }
 
-/// Copies elements of `N` bytes, square by square over the two axes that are innermost on
-/// either side.
-fn copy_squares<const N: usize>(axes: &[Axis], encoded: &[u8], out: &mut [u8]) {
+/// Copies elements of `N` bytes, in squares over the innermost axes of the two sides.
+fn copy_squares<const N: usize>(axes: &[StridedAxis], encoded: &[u8], out: &mut [u8]) {
     const SIDE: usize = 32;
     let (from, _) = encoded.as_chunks::<N>();
     let (to, _) = out.as_chunks_mut::<N>();
-    // Innermost in the encoded chunk, and innermost in the decoded one: never the same axis,
-    // since that would have been folded into the run.
-    let mut outer: Axes = axes.into();
+    // The innermost axis of the encoded chunk is never that of the decoded one, since that axis
+    // would have been folded into the run.
+    let mut outer: StridedAxes = axes.into();
     let columns = outer.pop();
     let rows = outer.iter().position(|axis| axis.from == 1);
     let (Some(columns), Some(rows)) = (columns, rows) else {
@@ -206,7 +205,7 @@ fn copy_squares<const N: usize>(axes: &[Axis], encoded: &[u8], out: &mut [u8]) {
 }
 
 /// Copies runs of any length one by one.
-fn copy_runs(axes: &[Axis], run_bytes: usize, encoded: &[u8], out: &mut [u8]) {
+fn copy_runs(axes: &[StridedAxis], run_bytes: usize, encoded: &[u8], out: &mut [u8]) {
     let run = |at: usize| at * run_bytes..(at + 1) * run_bytes;
     for (from, to) in walk(axes, (0, 0)) {
         if let (Some(from), Some(to)) = (encoded.get(run(from)), out.get_mut(run(to))) {

@@ -1,30 +1,30 @@
-//! Elements out of the planes that a shuffle takes them apart to.
+//! Undoes shuffles: puts elements together from the planes of their bytes or bits.
 //!
 //! ```text
 //! elements    a0 a1  b0 b1  c0 c1 ..       two bytes each, or so many times eight bits
 //! shuffled    a0 b0 c0 ..  a1 b1 c1 ..     a plane of each byte, or of each bit
 //! ```
 //!
-//! Sizes that numbers have are woven sixteen at a time where the processor can (`woven`); the
-//! rest, and elements of any other size, go one by one.
+//! Elements of the sizes of numbers are interleaved sixteen at a time where the processor can
+//! (`interleave`); the remaining ones, and those of any other size, are put together one by one.
 
 #[cfg(target_arch = "x86_64")]
-mod woven;
+mod interleave;
 
-/// Where there is nothing to weave with, no element is done.
+/// On other processors all elements are put together one by one.
 #[cfg(not(target_arch = "x86_64"))]
-mod woven {
+mod interleave {
     pub(super) fn bytes(_: usize, _: &[u8], _: &mut [u8]) -> usize {
         0
     }
     pub(super) use bytes as bits;
 }
 
-/// Planes of bytes to elements of `size` bytes. Bytes that make up no element stay where they
-/// are. Both buffers are of one length, and all of `out` is written.
+/// Decodes planes of bytes to elements of `size` bytes. Bytes behind the last whole element are not
+/// shuffled. Both buffers have one length, and all of `out` is written.
 pub(super) fn unshuffle_bytes(size: usize, shuffled: &[u8], out: &mut [u8]) {
-    /// Bytes of elements that are made at a time: they stay in the processor's first cache
-    /// while every plane puts its bytes among them.
+    /// The number of bytes of elements that are put together at a time: they stay in the
+    /// processor's first-level cache while the bytes of every plane are put among them.
     const BLOCK: usize = 8 << 10;
     debug_assert_eq!(shuffled.len(), out.len(), "callers compare the lengths");
     let count = shuffled.len().checked_div(size).unwrap_or(0);
@@ -34,7 +34,7 @@ pub(super) fn unshuffle_bytes(size: usize, shuffled: &[u8], out: &mut [u8]) {
     let (planes, left_over) = shuffled.split_at(count * size);
     let (elements, end) = out.split_at_mut(count * size);
     end.copy_from_slice(left_over);
-    let done = woven::bytes(size, planes, elements);
+    let done = interleave::bytes(size, planes, elements);
     let elements = elements.get_mut(done * size..).unwrap_or_default();
     let block_count = (BLOCK / size).max(1);
     for (i, block) in elements.chunks_mut(block_count * size).enumerate() {
@@ -48,9 +48,9 @@ pub(super) fn unshuffle_bytes(size: usize, shuffled: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Planes of bits to elements of `size` bytes, lowest bit first, as bitshuffle has them. Unless
-/// the number of elements is a multiple of eight, they were not shuffled. Both buffers are of
-/// one length, and all of `out` is written.
+/// Decodes planes of bits, the lowest bit first, to elements of `size` bytes, as bitshuffle encodes
+/// them. Unless the number of elements is a multiple of eight, they are not shuffled. Both buffers
+/// have one length, and all of `out` is written.
 pub(super) fn unshuffle_bits(size: usize, shuffled: &[u8], out: &mut [u8]) {
     debug_assert_eq!(shuffled.len(), out.len(), "callers compare the lengths");
     let count = shuffled.len().checked_div(size).unwrap_or(0);
@@ -61,7 +61,7 @@ pub(super) fn unshuffle_bits(size: usize, shuffled: &[u8], out: &mut [u8]) {
     let (rows, left_over) = shuffled.split_at(count * size);
     let (elements, end) = out.split_at_mut(count * size);
     end.copy_from_slice(left_over);
-    let done = woven::bits(size, rows, elements);
+    let done = interleave::bits(size, rows, elements);
     for (i, eight) in elements.chunks_exact_mut(8 * size).enumerate().skip(done) {
         for (j, rows) in rows.chunks_exact(8 * row).enumerate() {
             let mut word = [0; 8];
@@ -77,7 +77,7 @@ pub(super) fn unshuffle_bits(size: usize, shuffled: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Bit i of byte j to bit j of byte i: squares of one, two and four bits change places.
+/// Moves bit i of byte j to bit j of byte i, by exchanging squares of one, two and four bits.
 fn transposed(word: u64) -> u64 {
     let exchange = |word: u64, shift: u32, mask: u64| {
         let differing = (word ^ (word >> shift)) & mask;

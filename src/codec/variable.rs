@@ -1,4 +1,4 @@
-//! Elements that differ in length: strings, bytes, and what object codecs make of others.
+//! Elements that differ in length: strings, bytes, and objects that object codecs encode.
 //!
 //! Names: `vlen-utf8` and `vlen-bytes` in v3, the same filters in v2, `numcodecs.vlen-array`,
 //! and object codecs of v2 whose bytes are kept as they are.
@@ -8,37 +8,38 @@
 //!               items      length, bytes ...                  numbers u32, little-endian
 //! ```
 //!
-//! Nothing is allocated from a count or a length before the bytes are known to be there.
+//! The size of an allocation never depends on a stored count or length before the bytes are known
+//! to be there.
 
 use crate::buffers::with_room;
 use crate::error::FormatError;
 
-/// Bytes of a count or of a length.
+/// The number of bytes of a count or a length.
 const WORD: usize = 4;
 
-/// How elements of any length become bytes.
+/// The encoding of elements that differ in length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableLength {
     /// `vlen-utf8`: strings.
     Text,
     /// `vlen-bytes`: bytes.
     Bytes,
-    /// `numcodecs.vlen-array`: arrays of numbers of so many bytes each.
+    /// `numcodecs.vlen-array`: arrays of numbers.
     Array {
         /// Bytes of a number.
         item_size: u64,
     },
-    /// `numcodecs.categorize` of objects: a code of so many bytes for each.
+    /// `numcodecs.categorize` of objects: a code for each.
     Categories {
         /// Bytes of a code.
         code_size: usize,
     },
-    /// An object codec, by its name, whose bytes are not looked into.
+    /// An object codec, by its name, whose bytes are not interpreted.
     Object(&'static str),
 }
 
 impl VariableLength {
-    /// Its name in a pipeline.
+    /// Its name in a codec list.
     pub fn name(self) -> &'static str {
         match self {
             VariableLength::Text => "vlen-utf8",
@@ -57,8 +58,8 @@ impl VariableLength {
         )
     }
 
-    /// The item of this number among those of a decoded chunk; `None` past their end, and of
-    /// bytes that are not looked into.
+    /// The item at position `number` of a decoded chunk; `None` past the last one, and when the
+    /// bytes are not interpreted.
     pub fn item(self, chunk: &[u8], number: u64) -> Option<&[u8]> {
         let number = usize::try_from(number).ok().filter(|_| self.has_items())?;
         let lengths =
@@ -66,7 +67,7 @@ impl VariableLength {
         item_at(chunk, lengths?)
     }
 
-    /// Calls `found` with the place of each of the `expected` items, length included.
+    /// Calls `found` with each of the `expected` items, and the position of its length.
     ///
     /// # Errors
     /// Another count, a length past the end, bytes behind the last item, or an item that the
@@ -109,7 +110,7 @@ impl VariableLength {
         )))
     }
 
-    /// Checks what can be checked of the bytes of `expected` elements.
+    /// Checks the bytes of `expected` elements, as far as their encoding allows it.
     ///
     /// # Errors
     /// Bytes that the codec cannot have written.
@@ -128,11 +129,11 @@ impl VariableLength {
         }
     }
 
-    /// Decodes to elements of a fixed size, with zeros behind shorter ones. `utf32` says that
-    /// they are characters of four bytes.
+    /// Decodes to elements of a fixed size, with zeros behind shorter items. `utf32` says that the
+    /// elements are characters of four bytes.
     ///
     /// # Errors
-    /// Wrong bytes, or an element that is too long.
+    /// Wrong bytes, or an item that is too long.
     pub(super) fn decode_padded(
         self,
         bytes: &[u8],
@@ -173,21 +174,21 @@ impl VariableLength {
     }
 }
 
-/// Items of a chunk, each somewhere in a pool of bytes.
+/// The items of a chunk, in a pool of bytes.
 #[derive(Debug)]
-pub(super) struct Items {
-    /// Lengths and bytes of items, and perhaps more.
+pub(super) struct VariableItems {
+    /// The lengths and bytes of the items, and perhaps unused bytes.
     pub(super) pool: Vec<u8>,
-    /// For each item in C order, the place of its length in the pool: eight bytes,
-    /// little-endian, so that what moves elements of eight bytes moves items.
-    pub(super) places: Vec<u8>,
+    /// The position in the pool of the length of each item, in C order: eight bytes each,
+    /// little-endian, so that code that moves elements of eight bytes can move items.
+    pub(super) positions: Vec<u8>,
 }
 
-/// Bytes of a place.
-pub(super) const PLACE: usize = 8;
+/// The number of bytes of a position.
+pub(super) const POSITION_BYTES: usize = 8;
 
-impl Items {
-    /// The items that `bytes` of `codec` have. `limit` bounds what they may take.
+impl VariableItems {
+    /// The `expected` items that `codec` encoded to `bytes`.
     ///
     /// # Errors
     /// As [`VariableLength::walk`].
@@ -195,17 +196,17 @@ impl Items {
         codec: VariableLength,
         bytes: Vec<u8>,
         expected: u64,
-    ) -> Result<Items, FormatError> {
-        // An item takes at least the bytes of its length, so that this is no wild number.
+    ) -> Result<VariableItems, FormatError> {
+        // Each item takes at least the bytes of its length, so the input bounds the allocation.
         let most = bytes.len() / WORD;
         let room = usize::try_from(expected).map_or(most, |n| n.min(most));
-        let mut places = with_room(room.saturating_mul(PLACE))?;
+        let mut positions = with_room(room.saturating_mul(POSITION_BYTES))?;
         codec.walk(&bytes, expected, |at, _| {
-            places.extend((at as u64).to_le_bytes());
+            positions.extend((at as u64).to_le_bytes());
         })?;
-        Ok(Items {
+        Ok(VariableItems {
             pool: bytes,
-            places,
+            positions,
         })
     }
 
@@ -214,15 +215,15 @@ impl Items {
     /// # Errors
     /// More bytes than that.
     pub(super) fn join(&self, codec: VariableLength, limit: u64) -> Result<Vec<u8>, FormatError> {
-        let (places, _) = self.places.as_chunks::<PLACE>();
+        let (positions, _) = self.positions.as_chunks::<POSITION_BYTES>();
         let items = || {
-            places.iter().filter_map(|place| {
-                let at = usize::try_from(u64::from_le_bytes(*place)).ok()?;
+            positions.iter().filter_map(|position| {
+                let at = usize::try_from(u64::from_le_bytes(*position)).ok()?;
                 let item = item_at(&self.pool, at)?;
                 self.pool.get(at..at + WORD + item.len())
             })
         };
-        let count = u32::try_from(places.len()).ok();
+        let count = u32::try_from(positions.len()).ok();
         let length = items().fold(WORD as u64, |sum, item| {
             sum.saturating_add(item.len() as u64)
         });
@@ -240,7 +241,7 @@ impl Items {
     }
 }
 
-/// An item as it is stored: its length, then its bytes.
+/// The encoded item: its length, then its bytes.
 pub(crate) fn framed(element: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(element.len()).ok()?;
     Some([&length.to_le_bytes(), element].concat())
@@ -251,7 +252,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// The item whose length is at `at`.
+/// The item whose length is at position `at`.
 fn item_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let length = usize::try_from(word(bytes, at)?).ok()?;
     bytes.get(at.checked_add(WORD)?..)?.get(..length)

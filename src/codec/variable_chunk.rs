@@ -1,29 +1,29 @@
 //! Chunks of elements that differ in length.
 //!
-//! What moves elements of a fixed size moves these, too: not themselves, but their places in a
-//! pool of bytes. So a transpose is undone, and inner chunks find their places in a shard.
+//! Transposes and shards move elements of a fixed size. For these elements they move positions in a
+//! pool of bytes instead of the elements themselves.
 //!
 //! ```text
-//! pool    02000000 | 01000000 61 | 02000000 6263         places  4 9  --transpose-->  9 4
+//! pool    02000000 | 01000000 61 | 02000000 6263         positions  4 9  --transpose-->  9 4
 //!         0          4             9
 //! ```
 
 use super::{
     ArrayToArray, ArrayToBytes, ChunkSpec, CodecChain, ShardingCodec, Transpose, VariableLength,
-    array_to_array::Stage,
-    chain::{stages, undo},
-    sharding::Places,
-    variable::{Items, PLACE, framed},
+    array_to_array::IntermediateArray,
+    chain::{intermediate_arrays, undo},
+    sharding::InnerRuns,
+    variable::{POSITION_BYTES, VariableItems, framed},
 };
 use crate::{buffers::zeroed, dtype::FillValue, error::FormatError, grid};
 
 impl CodecChain {
-    /// Decodes a chunk of elements that differ in length: a count, then each item behind its
+    /// Decodes a chunk of elements that differ in length to a count, and each item behind its
     /// length, in C order. The bytes of other object codecs stay as they are. `limit` is the
     /// largest output accepted.
     ///
     /// # Errors
-    /// Encoded bytes that are not exactly such a chunk, or more than `limit` decoded ones.
+    /// Encoded bytes that are not exactly one such chunk, or more than `limit` decoded ones.
     pub fn decode_variable(
         &self,
         spec: &ChunkSpec<'_>,
@@ -53,23 +53,23 @@ impl CodecChain {
         self.items(spec, encoded, limit)?.join(codec, limit)
     }
 
-    /// Upper bound of what [`decode_variable`](Self::decode_variable) allocates beside the
-    /// encoded bytes and `limit` bytes of output.
+    /// An upper bound of the memory that [`decode_variable`](Self::decode_variable) allocates
+    /// beside the encoded bytes and `limit` bytes of output.
     pub fn variable_scratch_bytes(&self, limit: u64) -> u64 {
-        // An item takes four bytes or more, and its place eight, before and after a transpose.
-        const PLACES: u64 = 4;
+        // An item takes four bytes or more; its position takes eight, before and after a transpose.
+        const POSITIONS: u64 = 4;
         let undone = self.undo_scratch(limit, true);
         match &self.array_to_bytes {
             ArrayToBytes::Sharding(sharding) => undone
-                .saturating_add(limit.saturating_mul(2 + PLACES))
+                .saturating_add(limit.saturating_mul(2 + POSITIONS))
                 .saturating_add(limit)
                 .saturating_add(sharding.codecs.variable_scratch_bytes(limit)),
             _ if self.moving_transpose().is_none() => undone,
-            _ => undone.saturating_add(limit.saturating_mul(1 + PLACES)),
+            _ => undone.saturating_add(limit.saturating_mul(1 + POSITIONS)),
         }
     }
 
-    /// How the innermost elements become bytes; `None` when they are of a fixed size.
+    /// The encoding of the elements of the innermost chunks; `None` when they have a fixed size.
     pub fn variable_length(&self) -> Option<VariableLength> {
         match &self.array_to_bytes {
             ArrayToBytes::VariableLength(codec) => Some(*codec),
@@ -78,7 +78,7 @@ impl CodecChain {
         }
     }
 
-    /// The transpose that moves elements, if any does.
+    /// The transpose that moves elements, if one does.
     fn moving_transpose(&self) -> Option<&Transpose> {
         self.array_to_array.iter().find_map(|codec| match codec {
             ArrayToArray::Transpose(transpose) if !transpose.is_identity() => Some(transpose),
@@ -92,8 +92,8 @@ impl CodecChain {
         spec: &ChunkSpec<'_>,
         encoded: &[u8],
         limit: u64,
-    ) -> Result<Items, FormatError> {
-        let (stages, last) = stages(&self.array_to_array, spec.shape, spec.dtype);
+    ) -> Result<VariableItems, FormatError> {
+        let (stages, last) = intermediate_arrays(&self.array_to_array, spec.shape, spec.dtype);
         let last = ChunkSpec {
             shape: &last.shape,
             ..*spec
@@ -107,17 +107,18 @@ impl CodecChain {
             }
             ArrayToBytes::VariableLength(codec) if codec.has_items() => {
                 let bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
-                Items::new(*codec, bytes.into_owned(), elements(last.shape)?)?
+                VariableItems::new(*codec, bytes.into_owned(), elements(last.shape)?)?
             }
             other => return Err(FormatError::encoded(other.name(), "no items with lengths")),
         };
-        for (codec, Stage { shape, .. }) in self.array_to_array.iter().zip(stages).rev() {
+        for (codec, IntermediateArray { shape, .. }) in self.array_to_array.iter().zip(stages).rev()
+        {
             match codec {
                 ArrayToArray::Transpose(transpose) => {
                     transpose.check_rank(&shape)?;
-                    let mut places = zeroed(items.places.len())?;
-                    transpose.decode(&shape, PLACE, &items.places, &mut places);
-                    items.places = places;
+                    let mut positions = zeroed(items.positions.len())?;
+                    transpose.decode(&shape, POSITION_BYTES, &items.positions, &mut positions);
+                    items.positions = positions;
                 }
                 ArrayToArray::Reshape(_) => {}
                 ArrayToArray::Filter(filter) => {
@@ -132,31 +133,31 @@ impl CodecChain {
     }
 }
 
-/// The items of all inner chunks; those of absent ones are the fill value.
+/// The items of all inner chunks; those of absent inner chunks are the fill value.
 fn items_of_shard(
     sharding: &ShardingCodec,
     spec: &ChunkSpec<'_>,
     shard: &[u8],
     limit: u64,
-) -> Result<Items, FormatError> {
+) -> Result<VariableItems, FormatError> {
     let refused = |problem| FormatError::encoded("sharding_indexed", problem);
     let entries = sharding.verified_index(shard)?;
     // Each item takes four bytes at least.
     let count = elements(spec.shape)?;
     let room = count
-        .checked_mul(PLACE as u64)
+        .checked_mul(POSITION_BYTES as u64)
         .filter(|room| room / 2 <= limit)
         .and_then(|room| usize::try_from(room).ok())
         .ok_or_else(|| refused("more elements than the bytes allowed have room for"))?;
-    let to = Places::new(sharding, spec.shape, PLACE)
+    let to = InnerRuns::new(sharding, spec.shape, POSITION_BYTES)
         .ok_or_else(|| refused("inner chunks do not fit"))?;
     let inner = ChunkSpec {
         shape: &sharding.chunk_shape,
         ..*spec
     };
-    let mut items = Items {
+    let mut items = VariableItems {
         pool: Vec::new(),
-        places: zeroed(room)?,
+        positions: zeroed(room)?,
     };
     let mut absent: Option<FillValue> = None;
     for slot in 0..sharding.index.n_slots() {
@@ -165,11 +166,11 @@ fn items_of_shard(
         if let Some(encoded) = entries.entry(slot)? {
             let left = limit.saturating_sub(end);
             let mut chunk = sharding.codecs.items(&inner, encoded, left)?;
-            for place in chunk.places.as_chunks_mut::<PLACE>().0 {
-                *place = (u64::from_le_bytes(*place) + end).to_le_bytes();
+            for position in chunk.positions.as_chunks_mut::<POSITION_BYTES>().0 {
+                *position = (u64::from_le_bytes(*position) + end).to_le_bytes();
             }
             items.pool.append(&mut chunk.pool);
-            to.scatter(&chunk.places, start, &mut items.places);
+            to.scatter(&chunk.positions, start, &mut items.positions);
             continue;
         }
         if absent.is_none() {
@@ -177,8 +178,9 @@ fn items_of_shard(
                 framed(spec.fill.bytes()).ok_or_else(|| refused("a fill value too long"))?;
             items.pool.extend(element);
         }
-        let place = absent.get_or_insert_with(|| FillValue::new(end.to_le_bytes().to_vec(), true));
-        to.fill(place, start, &mut items.places);
+        let position =
+            absent.get_or_insert_with(|| FillValue::new(end.to_le_bytes().to_vec(), true));
+        to.fill(position, start, &mut items.positions);
     }
     Ok(items)
 }

@@ -6,28 +6,28 @@
 //! { "name": "zstd", "configuration": { "level": 0, "checksum": false } }
 //! ```
 //!
-//! Frames may be skippable, and need not tell their content size; a frame's checksum is
-//! verified. Each frame is decoded in one go, straight into the output, so that no window is
-//! allocated, whatever size its header asks for. The formats older than 0.8, which the library
-//! may be built with, are refused before it sees them.
+//! Frames may be skippable, and need not store their content size; the checksum of a frame is
+//! verified. Each frame is decoded in one call straight into the output, so no window is allocated,
+//! whatever size its header asks for. Formats older than 0.8, which the library may be built with,
+//! are refused before it is called.
 
 use std::cell::RefCell;
 
 use zstd_safe::DCtx;
 
-use super::{bytes_to_bytes::Undone, stream};
+use super::{bytes_to_bytes::Decoded, stream};
 use crate::error::FormatError;
 
 const NAME: &str = "zstd";
 
-/// More than a decoding context takes (about 96 KiB).
+/// An upper bound of the memory of a decoding context (about 96 KiB).
 pub(super) const STATE_BYTES: u64 = 256 << 10;
 
 /// Decodes all frames into the beginning of `out`.
 ///
 /// # Errors
 /// Not a sequence of whole and correct frames.
-pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError> {
+pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     let undone = with_context(|context| {
         stream::undo_each(encoded, out, |rest, free| {
             let at = encoded.len() - rest.len();
@@ -35,11 +35,11 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Undone, FormatError
             let (frame, after) = split_frame(rest)?;
             *rest = after;
             if magic != DATA {
-                return Ok(Undone::Whole(0));
+                return Ok(Decoded::Whole(0));
             }
             match context.decompress(free, frame) {
-                Ok(n) => Ok(Undone::Whole(n)),
-                Err(code) if is_overflow(code) => Ok(Undone::Overflow),
+                Ok(n) => Ok(Decoded::Whole(n)),
+                Err(code) if is_overflow(code) => Ok(Decoded::Overflow),
                 Err(code) => Err(refused(zstd_safe::get_error_name(code))),
             }
         })
@@ -56,7 +56,7 @@ pub(super) fn undo_frame(frame: &[u8], out: &mut [u8]) -> Option<()> {
     (written == Ok(out.len())).then_some(())
 }
 
-/// Calls `decode` with the context of this thread; `None` without memory for one.
+/// Calls `decode` with the decoding context of this thread; `None` without memory for one.
 fn with_context<T>(decode: impl FnOnce(&mut DCtx<'static>) -> T) -> Option<T> {
     thread_local! {
         static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
@@ -69,17 +69,17 @@ fn with_context<T>(decode: impl FnOnce(&mut DCtx<'static>) -> T) -> Option<T> {
     })
 }
 
-/// The number that a frame of data begins with.
+/// The magic number of a frame of data.
 const DATA: u32 = 0xFD2F_B528;
 
-/// The number that the frame here begins with: [`DATA`], or that of a skippable frame; `None` for
-/// anything else, older formats included.
+/// The magic number of the frame at the beginning of `bytes`: [`DATA`] or that of a skippable
+/// frame; `None` for anything else, older formats included.
 fn magic_of(bytes: &[u8]) -> Option<u32> {
     let magic = u32::from_le_bytes(*bytes.first_chunk()?);
     matches!(magic, DATA | 0x184D_2A50..=0x184D_2A5F).then_some(magic)
 }
 
-/// The frame that `bytes` begin with, and what follows it.
+/// The frame at the beginning of `bytes`, and the bytes behind it.
 fn split_frame(bytes: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
     let length = zstd_safe::find_frame_compressed_size(bytes)
         .map_err(|code| refused(zstd_safe::get_error_name(code)))?;
@@ -89,8 +89,8 @@ fn split_frame(bytes: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
         .ok_or_else(|| refused("frame past the end"))
 }
 
-/// Whether the output was too small. The library returns the negated number of the error, and
-/// `zstd_errors.h` promises that this one stays what it is.
+/// Whether the error `code` means that the output was too small. The library returns the negated
+/// number of the error; `zstd_errors.h` promises that this number does not change.
 fn is_overflow(code: usize) -> bool {
     const DST_SIZE_TOO_SMALL: usize = 70;
     0_usize.wrapping_sub(code) == DST_SIZE_TOO_SMALL
@@ -121,8 +121,8 @@ mod tests {
     fn decoded(encoded: &[u8], room: usize) -> Result<Option<Vec<u8>>, FormatError> {
         let mut out = vec![0xa5; room];
         Ok(match undo(encoded, &mut out)? {
-            Undone::Whole(n) => Some(out[..n].to_vec()),
-            Undone::Overflow => None,
+            Decoded::Whole(n) => Some(out[..n].to_vec()),
+            Decoded::Overflow => None,
         })
     }
 

@@ -1,8 +1,8 @@
-//! Blocks of a buffer, decoded one after the other.
+//! Decodes the blocks of a buffer one after the other.
 //!
-//! What C-Blosc would do, with less: decoders that keep their state, one block of scratch
-//! for each thread instead of two new ones for each buffer, and shuffles undone by the widest
-//! instructions that there are. And where there is no memory for scratch, that is an error.
+//! This does what C-Blosc does, with less: the decoders keep their state, each thread has one block
+//! of scratch instead of two new ones for each buffer, and shuffles are undone with vector
+//! instructions. A lack of memory for scratch is an error.
 //!
 //! ```text
 //! split, split, ..  --blosclz, lz4, snappy, zlib, zstd-->  planes (scratch)  --unshuffle-->  block (output)
@@ -14,7 +14,7 @@ use super::{BloscLayout, HEADER_LEN, blosclz, length_of, refused, snappy};
 use crate::{
     buffers::zeroed,
     codec::{
-        bytes_to_bytes::Undone,
+        bytes_to_bytes::Decoded,
         deflate, lz4,
         unshuffle::{unshuffle_bits, unshuffle_bytes},
         zstd,
@@ -22,17 +22,17 @@ use crate::{
     error::FormatError,
 };
 
-/// Scratch that a thread keeps for the next buffer.
+/// The most scratch that a thread keeps for the next buffer.
 const KEPT_BYTES: usize = 512 << 10;
 
 /// Decodes a split to all of the output; `None` when it is not exactly that long.
 type UndoSplit = fn(&[u8], &mut [u8]) -> Option<()>;
 
-/// Puts the bytes of elements of so many bytes in order.
+/// Undoes the shuffle of elements of so many bytes.
 type Unshuffle = fn(usize, &[u8], &mut [u8]);
 
 impl BloscLayout {
-    /// The decoder of splits; `None` when the compressor is an unknown one.
+    /// The decoder of splits; `None` when the compressor is unknown.
     fn decoder(&self) -> Option<UndoSplit> {
         match (self.flags >> 5, self.inner_version) {
             (0, 1) => Some(blosclz::undo),
@@ -40,15 +40,15 @@ impl BloscLayout {
             (2, 1) => Some(snappy::undo),
             (3, 1) => Some(|split, out| {
                 let undone = deflate::undo_zlib(split, out);
-                (undone == Ok(Undone::Whole(out.len()))).then_some(())
+                (undone == Ok(Decoded::Whole(out.len()))).then_some(())
             }),
             (4, 1) => Some(zstd::undo_frame),
             _ => None,
         }
     }
 
-    /// What undoes the shuffle of a block of `length` bytes, as `blosc_d` has it; `None` when the
-    /// block is not shuffled.
+    /// The function that undoes the shuffle of a block of `length` bytes, chosen as `blosc_d` does;
+    /// `None` when the block is not shuffled.
     fn unshuffle(&self, length: usize) -> Option<Unshuffle> {
         const FLAG_SHUFFLE: u8 = 1;
         const FLAG_BITSHUFFLE: u8 = 1 << 2;
@@ -62,10 +62,10 @@ impl BloscLayout {
     }
 }
 
-/// Decodes all blocks of `bytes`, a whole buffer, to all of `out`.
+/// Decodes all blocks of the buffer `bytes` to all of `out`.
 ///
 /// # Errors
-/// An unknown compressor, a block that is not whole and correct, or no memory for scratch.
+/// An unknown compressor, a block that is cut short or damaged, or no memory for scratch.
 pub(super) fn decode(header: BloscLayout, bytes: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -98,7 +98,7 @@ pub(super) fn decode(header: BloscLayout, bytes: &[u8], out: &mut [u8]) -> Resul
     })
 }
 
-/// Decodes the block that `from` begins with to all of `out`; `None` when anything is wrong.
+/// Decodes the block at the beginning of `from` to all of `out`; `None` when it is damaged.
 fn decode_block(
     header: BloscLayout,
     undo_split: UndoSplit,
@@ -115,7 +115,8 @@ fn decode_block(
     Some(())
 }
 
-/// Decodes the splits that `rest` begins with, each of them behind its length.
+/// Decodes the splits at the beginning of `rest`, each of which follows its length, to all of
+/// `out`; `None` when one is damaged.
 fn decode_splits(
     header: BloscLayout,
     undo_split: UndoSplit,
@@ -123,18 +124,18 @@ fn decode_splits(
     out: &mut [u8],
 ) -> Option<()> {
     let splits = header.splits(out.len());
-    // A remainder would stay unwritten.
+    // Otherwise the end of `out` would stay unwritten.
     out.len().is_multiple_of(splits).then_some(())?;
     for out in out.chunks_exact_mut(out.len() / splits) {
         let (stored, after) = rest.split_first_chunk()?;
         let (split, after) = after.split_at_checked(length_of(*stored)?)?;
         rest = after;
         if split.len() == out.len() {
-            // As long as its decoded bytes: it is them.
+            // A split of the decoded length is not compressed.
             out.copy_from_slice(split);
         } else {
-            // No encoder makes a split longer than this (snappy comes nearest), and blocks may
-            // share their bytes: what is read is thus no more than about what is decoded.
+            // No encoder makes longer splits (snappy comes nearest). Blocks may share stored bytes,
+            // so this also bounds the bytes that are read by about those that are decoded.
             (split.len() <= out.len() + out.len() / 6 + 64).then_some(())?;
             undo_split(split, out)?;
         }

@@ -1,18 +1,18 @@
-//! The decoder of `BloscLZ` that C-Blosc has, for one split.
+//! The decoder of `BloscLZ` in C-Blosc, for one split.
 //!
-//! It is the only part of C-Blosc that decodes chunks. The calls that decode a whole buffer
-//! (`blosc_decompress_ctx`, `blosc_getitem`) write to the null page, which ends the process, where
+//! It is the only part of C-Blosc that decodes chunks. The functions that decode a whole buffer
+//! (`blosc_decompress_ctx`, `blosc_getitem`) write to a null pointer, which ends the process, when
 //! the system has no memory for their temporary blocks. This one allocates nothing.
 
 #![expect(unsafe_code, reason = "C-Blosc has no safe interface")]
 
 use std::ffi::{c_int, c_void};
 
-// For the library that it links.
+// This links the library.
 use blosc_src as _;
 
 unsafe extern "C" {
-    /// Of `blosclz.h`: bytes written, 0 for what is damaged.
+    /// Declared in `blosclz.h`. It returns the number of bytes written, 0 for damaged input.
     fn blosclz_decompress(
         input: *const c_void,
         length: c_int,
@@ -23,16 +23,16 @@ unsafe extern "C" {
 
 /// Decodes one split to all of `out`; `None` when it is not exactly that long.
 pub(super) fn undo(split: &[u8], out: &mut [u8]) -> Option<()> {
-    // The decoder adds the bytes 255 of a match length to an i32 and compares afterwards: more
-    // than 8,421,504 wrap it round and pass the comparison. No true match is longer than its
-    // output.
+    // The decoder adds up the bytes 255 of a match length in an i32, and compares the sum
+    // afterwards: more than 8,421,504 of them would overflow it and pass the comparison. No correct
+    // match is longer than its output.
     if longest_run_of_255(split) > out.len() / 255 + 64 {
         return None;
     }
     let (length, room) = (c_int::try_from(split.len()), c_int::try_from(out.len()));
     let (length, room) = (length.ok()?, room.ok()?);
-    // SAFETY: both slices are as long as said. The decoder compares every length that it reads
-    // with what is left of them, which no length wraps round, and keeps no state.
+    // SAFETY: the lengths are those of the slices. The decoder compares every length that it reads
+    // with what is left of them, which no length overflows, and keeps no state.
     let written =
         unsafe { blosclz_decompress(split.as_ptr().cast(), length, out.as_mut_ptr().cast(), room) };
     (written == room).then_some(())

@@ -1,11 +1,11 @@
-//! C-Blosc, which makes the buffers that are decoded in tests, and is compared with.
+//! C-Blosc, which encodes the buffers for tests, and whose results are compared with.
 
 #![expect(unsafe_code, reason = "C-Blosc has no safe interface")]
 
 use std::ffi::c_int;
 
-/// Decodes what [`compress`] made, to `out`; the number of bytes written, `None` when the library
-/// refuses.
+/// Decodes a buffer that [`compress`] made to `out`. Returns the number of bytes written, `None`
+/// when the library refuses the buffer.
 pub(crate) fn decompress(encoded: &[u8], out: &mut [u8]) -> Option<usize> {
     // SAFETY: reading stays inside `encoded`, since the library itself made it; writing stays
     // inside `out`. One thread means no state outside the call.
@@ -21,7 +21,7 @@ pub(crate) fn decompress(encoded: &[u8], out: &mut [u8]) -> Option<usize> {
     usize::try_from(written).ok()
 }
 
-/// How a test wants its buffer.
+/// The options of a buffer for a test.
 pub(crate) struct Encoding {
     pub(crate) compressor: &'static std::ffi::CStr,
     pub(crate) level: c_int,
@@ -33,7 +33,7 @@ pub(crate) struct Encoding {
 /// Encodes with the library's own encoder.
 pub(crate) fn compress(encoding: &Encoding, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0; bytes.len() + 16];
-    // SAFETY: both slices are as long as said, and the name ends with a NUL.
+    // SAFETY: the lengths are those of the slices, and the name ends with a NUL.
     let n = unsafe {
         blosc_src::blosc_compress_ctx(
             encoding.level,

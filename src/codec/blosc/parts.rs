@@ -1,6 +1,6 @@
-//! Single blocks of a buffer.
+//! Decodes single blocks of a buffer.
 //!
-//! A block with a header of its own is a buffer, which is checked and decoded as any other:
+//! A block behind a header of its own is a buffer, which is checked and decoded as any other:
 //!
 //! ```text
 //! 0 as that of the whole | 4 nbytes: of the block | 8 blocksize: the same | 12 cbytes: 20 + n
@@ -8,45 +8,45 @@
 //! 20 the n bytes of the block
 //! ```
 //!
-//! Where a block ends is written nowhere. Encoders let the next one begin there; what is too
-//! short then is left to who decodes the whole.
+//! The end of a block is stored nowhere. Encoders put the next block there; where that is not so,
+//! parts cannot be decoded, and decoding the whole buffer reports what is wrong.
 
 use super::{
     BloscLayout, FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, VERSION, length_of, state_bytes, undo,
 };
-use crate::codec::bytes_to_bytes::Undone;
+use crate::codec::bytes_to_bytes::Decoded;
 
-/// Bytes before the block in a buffer of one block.
+/// The number of bytes before the block in a buffer of one block.
 const PREFIX_LEN: usize = HEADER_LEN + 4;
 
-/// A buffer of which it is known where its blocks begin.
+/// A buffer, and where its blocks begin.
 #[derive(Debug)]
 pub(crate) struct BloscBlocks {
     header: BloscLayout,
     starts: Vec<u64>,
-    /// The same, in the order of the buffer.
+    /// The same numbers, sorted.
     sorted: Vec<u64>,
 }
 
 /// Where one block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BloscBlock {
-    /// First byte of it in the buffer.
+    /// Its first byte in the buffer.
     pub(crate) offset: u64,
-    /// Bytes of it in the buffer, and perhaps more.
+    /// Its length in the buffer; unused bytes may follow it within that.
     pub(crate) len: u64,
-    /// Bytes that it decodes to.
+    /// Its decoded length.
     pub(crate) decoded_len: u64,
-    /// What goes before it, to make a buffer that [`undo_block`] takes.
+    /// The bytes to put before it, to make a buffer that [`undo_block`] takes.
     pub(crate) prefix: [u8; PREFIX_LEN],
 }
 
 impl BloscLayout {
-    /// Bytes of the header.
+    /// The length of the header.
     pub(crate) const HEADER_LEN: usize = HEADER_LEN;
 
-    /// The layout of a buffer in `encoded_len` bytes that begin with `header`; `None` when it is
-    /// none that decodes to `decoded_len` bytes.
+    /// The layout of a buffer of `encoded_len` bytes that begins with `header`; `None` when that is
+    /// damaged, or does not decode to `decoded_len` bytes.
     pub(crate) fn parse(
         header: &[u8; HEADER_LEN],
         encoded_len: u64,
@@ -57,28 +57,29 @@ impl BloscLayout {
         decodes.then_some(header)
     }
 
-    /// Where the decoded bytes themselves begin, when the buffer holds them.
+    /// Where the decoded bytes begin, if the buffer holds them uncompressed.
     pub(crate) fn copied_at(&self) -> Option<u64> {
         let is_copied = self.flags & FLAG_MEMCPY != 0 && self.nbytes + HEADER_LEN == self.cbytes;
         is_copied.then_some(HEADER_LEN as u64)
     }
 
-    /// Blocks of the buffer.
+    /// The number of blocks.
     pub(crate) fn n_blocks(&self) -> u64 {
         self.nbytes.div_ceil(self.blocksize) as u64
     }
 
-    /// Bytes that a block decodes to; the last one may be shorter.
+    /// The decoded length of a block; the last one may be shorter.
     pub(crate) fn block_len(&self) -> u64 {
         self.blocksize as u64
     }
 
-    /// Bytes behind the header that say where blocks begin.
+    /// The length of the list, behind the header, of where blocks begin.
     pub(crate) fn starts_len(&self) -> u64 {
         self.n_blocks() * 4
     }
 
-    /// Upper bound of what decoding one block takes: it encoded and decoded, and scratch.
+    /// An upper bound of the memory that decoding one block takes: the encoded block, the decoded
+    /// one, and scratch.
     pub(crate) fn block_scratch(&self) -> u64 {
         let block = self.block_len();
         block
@@ -86,15 +87,15 @@ impl BloscLayout {
             .saturating_add(state_bytes(block))
     }
 
-    /// A true block is not longer.
+    /// The maximum length of a block behind its prefix, as encoders make it.
     fn most_encoded(&self) -> u64 {
         let splits = self.splits(self.blocksize) as u64;
         let block = self.block_len();
         PREFIX_LEN as u64 + block + block / 6 + splits * (4 + 64)
     }
 
-    /// The blocks, which begin where `starts` says; `None` when that is false, when there are
-    /// no blocks, or no memory for where they begin.
+    /// The blocks, which begin where `starts` says; `None` when they cannot begin there, when the
+    /// buffer has no blocks, or without memory for the list.
     pub(crate) fn blocks(self, starts: &[u8]) -> Option<BloscBlocks> {
         let (words, _) = starts.as_chunks::<4>();
         let first = HEADER_LEN.checked_add(starts.len())?;
@@ -122,7 +123,7 @@ impl BloscLayout {
 }
 
 impl BloscBlocks {
-    /// Where block `number` is; `None` when it is none that an encoder makes.
+    /// Where block `number` is; `None` when no encoder puts one there.
     pub(crate) fn block(&self, number: u64) -> Option<BloscBlock> {
         let header = &self.header;
         let number = usize::try_from(number).ok()?;
@@ -135,7 +136,7 @@ impl BloscBlocks {
         (len <= header.most_encoded()).then_some(())?;
         let mut flags = header.flags;
         if decoded_len < header.blocksize {
-            // The last one, if it is shorter, is never split.
+            // A shorter block, the last one, is never split.
             flags |= FLAG_NOT_SPLIT;
         }
         let typesize = u8::try_from(header.typesize).ok()?;
@@ -158,8 +159,8 @@ impl BloscBlocks {
     }
 }
 
-/// Decodes a block behind its prefix to `out`, exactly. `None` when it is not whole and correct;
-/// `out` then holds anything.
+/// Decodes a block behind its prefix to all of `out`. `None` when it is damaged; `out` then holds
+/// anything.
 pub(crate) fn undo_block(buffer: &[u8], out: &mut [u8]) -> Option<()> {
-    (undo(buffer, out) == Ok(Undone::Whole(out.len()))).then_some(())
+    (undo(buffer, out) == Ok(Decoded::Whole(out.len()))).then_some(())
 }

@@ -17,8 +17,8 @@ const NUMCODECS: &[u8] = b"\x02\x01\x31\x04\xa0\0\0\0\xa0\0\0\0\x50\0\0\0\x14\0\
 fn decoded(encoded: &[u8], room: usize) -> Result<Option<Vec<u8>>, FormatError> {
     let mut out = vec![0xee; room];
     Ok(match undo(encoded, &mut out)? {
-        Undone::Whole(n) => Some(out[..n].to_vec()),
-        Undone::Overflow => None,
+        Decoded::Whole(n) => Some(out[..n].to_vec()),
+        Decoded::Overflow => None,
     })
 }
 

@@ -1,5 +1,5 @@
-//! What filters make of the type of elements, and of the fill value: inner chunks of a shard
-//! that are absent are full of the encoded one.
+//! The type and the fill value of a chunk behind its filters: absent inner chunks of a shard have
+//! the encoded fill value.
 
 use super::{super::ArrayToArray, CodecChain};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl CodecChain {
-    /// The type of the elements that the array-to-bytes codec sees.
+    /// The type of the elements that the array-to-bytes codec is given.
     pub fn encoded_type(&self, dtype: &DataType) -> DataType {
         let mut encoded = dtype;
         for codec in &self.array_to_array {
@@ -19,15 +19,15 @@ impl CodecChain {
         encoded.clone()
     }
 
-    /// The fill value as the array-to-bytes codec sees it.
+    /// The fill value as the array-to-bytes codec is given it.
     ///
     /// # Errors
-    /// It would not come back as it is.
+    /// The encoded fill value does not decode to `fill`.
     pub fn encode_fill(&self, fill: &FillValue) -> Result<FillValue, FormatError> {
         encode_fill(&self.array_to_array, fill)
     }
 
-    /// Checks that inner chunks that are absent are full of `fill`, at every level of shards.
+    /// Checks that absent inner chunks decode to `fill`, at every level of shards.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] with the name of a codec that changes it.
@@ -42,7 +42,7 @@ impl CodecChain {
     }
 }
 
-/// The fill value behind all `codecs`.
+/// The fill value, encoded by all `codecs`.
 pub(super) fn encode_fill(
     codecs: &[ArrayToArray],
     fill: &FillValue,

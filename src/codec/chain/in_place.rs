@@ -1,5 +1,5 @@
-//! Chunks that are decoded where they lie: stored bytes are read straight to the place of the
-//! decoded ones, and only their byte order and a checksum are left.
+//! Chunks that are decoded in place: their stored bytes are read straight into the output, where
+//! only a checksum is verified and byte orders are reversed.
 //!
 //! ```text
 //! stored   | checksum | numbers, big-endian         |      or the checksum behind them
@@ -13,7 +13,7 @@ use crate::{
     error::FormatError,
 };
 
-/// What is left to do with numbers that were read to their place.
+/// The work that is left once the stored numbers are in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InPlace<'a> {
     swap_unit: usize,
@@ -21,8 +21,8 @@ pub(crate) struct InPlace<'a> {
 }
 
 impl InPlace<'_> {
-    /// Stored bytes before the numbers, and behind them. A chunk of another length than those
-    /// and its decoded bytes is wrong; [`CodecChain::decode`] says how.
+    /// The number of stored bytes before the numbers, and of those behind them. A chunk of another
+    /// length than these and its decoded length is wrong; [`CodecChain::decode`] reports it.
     pub(crate) fn around(&self) -> (u64, u64) {
         match self.checksum.map(|checksum| checksum.location) {
             None => (0, 0),
@@ -31,8 +31,8 @@ impl InPlace<'_> {
         }
     }
 
-    /// Turns stored numbers into decoded ones. `around` is what lies before and behind them:
-    /// the checksum, or nothing.
+    /// Turns stored numbers into decoded ones. `around` holds the bytes before and behind them: the
+    /// checksum, or nothing.
     ///
     /// # Errors
     /// The checksum differs. `numbers` then holds anything.
@@ -46,8 +46,8 @@ impl InPlace<'_> {
 }
 
 impl CodecChain {
-    /// Whether encoded bytes of elements of `dtype` are the decoded bytes, so that nothing is
-    /// left to do but to compare the length.
+    /// Whether the encoded bytes of elements of `dtype` are the decoded ones, so that only the
+    /// length has to be compared.
     pub fn is_identity(&self, dtype: &DataType) -> bool {
         let nothing = InPlace {
             swap_unit: 1,
@@ -56,7 +56,7 @@ impl CodecChain {
         self.in_place(dtype) == Some(nothing)
     }
 
-    /// How chunks of `dtype` are decoded where they lie; `None` when they are not.
+    /// How chunks of `dtype` are decoded in place; `None` when they cannot be.
     pub(crate) fn in_place(&self, dtype: &DataType) -> Option<InPlace<'_>> {
         let ArrayToBytes::Bytes(codec) = self.array_to_bytes else {
             return None;

@@ -1,33 +1,32 @@
-//! Whether a part of a chunk can be decoded without the rest.
+//! Whether parts of a chunk can be decoded without the whole.
 
 use super::CodecChain;
 use crate::codec::{ArrayToBytes, BytesToBytes};
 use crate::dtype::DataType;
 
-/// How parts of the decoded bytes of a chunk are had from encoded ones.
+/// How parts of a chunk are decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parts {
     /// Where the bytes of the array are.
     pub(crate) place: PartsPlace,
-    /// Bytes of a number, which are reversed; 1 when nothing is.
+    /// The bytes of a number whose order is reversed; 1 when none is.
     pub(crate) swap_unit: usize,
-    /// Axis i of the encoded array is axis `order[i]` of the chunk; `None` when they are the
-    /// same.
+    /// Axis i of the encoded array is axis `order[i]` of the chunk; `None` when no axis moves.
     pub(crate) order: Option<Vec<usize>>,
 }
 
-/// Where the bytes of an encoded array are among those of the encoded chunk.
+/// Where the bytes of the encoded array are within those of the encoded chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartsPlace {
-    /// They are those.
+    /// They are the encoded chunk.
     Same,
     /// In blocks of a blosc buffer.
     Blosc,
 }
 
 impl CodecChain {
-    /// How parts of chunks of `dtype` are had; `None` when only the whole can be decoded: a
-    /// checksum is of all the bytes.
+    /// How parts of chunks of `dtype` are decoded; `None` when only the whole can be, such as with
+    /// a checksum, which covers all bytes.
     pub(crate) fn parts(&self, dtype: &DataType) -> Option<Parts> {
         let ArrayToBytes::Bytes(codec) = self.array_to_bytes else {
             return None;

@@ -1,10 +1,10 @@
 //! Fletcher's checksum as HDF5 computes it, which is not the textbook's.
 //!
-//! Source: `H5_checksum_fletcher32` of HDF5. Two sums over words of 16 bits in big endian, one
-//! of the words and one of the first sum, both modulo 65535, but by folding: 0 and 65535 stay
-//! apart.
+//! Source: `H5_checksum_fletcher32` of HDF5. There are two sums over big-endian words of 16 bits:
+//! one of the words, and one of the values of the first sum. Both are modulo 65535, but computed by
+//! folding, so that 0 and 65535 stay different.
 
-/// Words that can be added before a sum of 32 bits may overflow.
+/// The number of words that can be added before a sum of 32 bits may overflow.
 const WORDS: usize = 360;
 
 /// The checksum of `bytes`.

@@ -1,7 +1,7 @@
 //! Bob Jenkins' hash `lookup3`, function `hashlittle`.
 //!
-//! Source: <https://burtleburtle.net/bob/c/lookup3.c>. Three words of state take in 12 bytes at
-//! a time; all but the last of them are followed by [`mix`], the last by [`finish`].
+//! Source: <https://burtleburtle.net/bob/c/lookup3.c>. 12 bytes at a time are added to three words
+//! of state; [`mix`] follows each block but the last one, and [`finish`] the last one.
 
 use crate::codec::bytes::copy_start;
 
@@ -9,7 +9,8 @@ const BLOCK: usize = 12;
 
 /// The hash of `prefix` and `bytes`, starting from `initval`.
 pub(crate) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
-    // Blocks of the prefix, completed by bytes from behind it; then blocks of bytes alone.
+    // The blocks of the prefix come first, the last of them filled up with bytes from behind it;
+    // then come blocks of bytes alone.
     let borrowed = prefix.len().next_multiple_of(BLOCK) - prefix.len();
     let (borrowed, bytes) = bytes.split_at_checked(borrowed).unwrap_or((bytes, &[]));
     let head = [prefix, borrowed].concat();
@@ -35,7 +36,7 @@ pub(crate) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
     hash
 }
 
-/// Six steps, each of which has the words change their parts.
+/// Six steps that are equal but for their distance: each rotates the roles of the words.
 fn mix([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
     for distance in [4, 6, 8, 16, 19, 4] {
         a = a.wrapping_sub(c) ^ c.rotate_left(distance);
@@ -45,7 +46,8 @@ fn mix([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
     [a, b, c]
 }
 
-/// Seven steps, after which the words have changed places once more than twice round.
+/// Seven steps that are equal but for their distance: each rotates the roles of the words. The last
+/// one leaves the hash in `b`.
 fn finish([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
     for distance in [14, 11, 25, 16, 4, 14, 24] {
         c = (c ^ b).wrapping_sub(b.rotate_left(distance));

@@ -1,7 +1,7 @@
-//! libdeflate, which decodes a whole buffer at once, and nothing but that.
+//! libdeflate, which can only decode a stream as a whole.
 //!
-//! It is twice as fast as decoders that can stop anywhere. A decoder holds tables that are built
-//! anew for every block, so that one for each thread serves all streams.
+//! It is twice as fast as decoders that can pause anywhere. Its decoder holds tables that are
+//! rebuilt for every block, so one decoder for each thread serves all streams.
 
 #![expect(
     unsafe_code,
@@ -17,46 +17,47 @@ use libdeflate_sys::{
     libdeflate_zlib_decompress_ex,
 };
 
-use crate::codec::bytes_to_bytes::Undone;
+use crate::codec::bytes_to_bytes::Decoded;
 
-/// What a stream is wrapped in.
+/// The container of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wrapping {
+pub(super) enum Container {
     /// RFC 1952: one member.
     Gzip,
     /// RFC 1950.
     Zlib,
 }
 
-/// Decodes the stream that `encoded` begins with into the beginning of `out`, verifies its
-/// checksum, and takes it off `encoded`.
+/// Decodes the stream at the beginning of `encoded` into the beginning of `out`, verifies its
+/// checksum, and removes it from `encoded`.
 ///
 /// # Errors
-/// In words: cut short, not as its format has it, or no memory for the tables.
+/// A message: the stream is cut short or damaged, or there is no memory for the tables.
 pub(super) fn inflate(
-    wrapping: Wrapping,
+    container: Container,
     encoded: &mut &[u8],
     out: &mut [u8],
-) -> Result<Undone, &'static str> {
+) -> Result<Decoded, &'static str> {
     thread_local! {
-        static INFLATER: RefCell<Option<Inflater>> = const { RefCell::new(None) };
+        static TABLES: RefCell<Option<DeflateTables>> = const { RefCell::new(None) };
     }
-    INFLATER.with_borrow_mut(|inflater| {
-        if inflater.is_none() {
-            // SAFETY: takes nothing; null, which is out of memory, becomes `None`.
-            *inflater = NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Inflater);
+    TABLES.with_borrow_mut(|tables| {
+        if tables.is_none() {
+            // SAFETY: the function has no arguments; null, which means out of memory, becomes
+            // `None`.
+            *tables = NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(DeflateTables);
         }
-        let inflater = inflater.as_ref().ok_or("out of memory")?;
+        let tables = tables.as_ref().ok_or("out of memory")?;
         let (mut read, mut written) = (0, 0);
-        let decode = match wrapping {
-            Wrapping::Gzip => libdeflate_gzip_decompress_ex,
-            Wrapping::Zlib => libdeflate_zlib_decompress_ex,
+        let decode = match container {
+            Container::Gzip => libdeflate_gzip_decompress_ex,
+            Container::Zlib => libdeflate_zlib_decompress_ex,
         };
-        // SAFETY: the decoder is alive, and borrowed by this call alone. Both slices are as long
-        // as said; the library reads and writes within them, whatever the bytes are.
+        // SAFETY: the decoder is alive, and borrowed by this call alone. The lengths are those of
+        // the slices; the library reads and writes within them, whatever the bytes are.
         let verdict: libdeflate_result = unsafe {
             decode(
-                inflater.0.as_ptr(),
+                tables.0.as_ptr(),
                 encoded.as_ptr().cast(),
                 encoded.len(),
                 out.as_mut_ptr().cast(),
@@ -69,20 +70,20 @@ pub(super) fn inflate(
         match verdict {
             libdeflate_result_LIBDEFLATE_SUCCESS => {
                 *encoded = encoded.get(read..).unwrap_or_default();
-                Ok(Undone::Whole(written))
+                Ok(Decoded::Whole(written))
             }
-            libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Ok(Undone::Overflow),
+            libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Ok(Decoded::Overflow),
             _ => Err("damaged or cut short"),
         }
     })
 }
 
-/// The tables of a decoder.
-struct Inflater(NonNull<libdeflate_decompressor>);
+/// The decoder's tables.
+struct DeflateTables(NonNull<libdeflate_decompressor>);
 
-impl Drop for Inflater {
+impl Drop for DeflateTables {
     fn drop(&mut self) {
-        // SAFETY: `new` allocated it, and nothing else frees it.
+        // SAFETY: `inflate` allocated it, and nothing else frees it.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) }
     }
 }

@@ -1,4 +1,4 @@
-//! The `cast_value` codec: numbers as numbers of another type, by rules that it names.
+//! The `cast_value` codec: numbers are cast to another type, by rules that its configuration gives.
 //!
 //! Spec: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/cast_value>.
 //!
@@ -8,13 +8,14 @@
 //!   "scalar_map": { "encode": [["NaN", 0]], "decode": [[0, "NaN"]] } } }
 //! ```
 //!
-//! In this order: a number in the map, a number that both types have, a rounded and clamped or
-//! wrapped one, or an error. Both ways follow the same rules.
+//! The result is the first that exists of: what the map has for the number, the same number in the
+//! other type, the rounded and clamped or wrapped one. Otherwise it is an error. Encoding and
+//! decoding follow the same rules.
 
 use super::super::number::{Number, Value, whole, wrapped};
 use crate::dtype::{FloatFormat, IntegerFormat};
 
-/// Where a number goes that the type does not have.
+/// How a number that the type does not have is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// To the nearest, half to the even one.
@@ -29,14 +30,14 @@ pub(crate) enum Rounding {
     NearestAway,
 }
 
-/// What becomes of a number past the ends of the type.
+/// What becomes of a number outside the range of the type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutOfRange {
-    /// It is refused.
+    /// It is an error.
     Refuse,
-    /// The end, or infinity.
+    /// It becomes the nearest end of the range, or infinity.
     Clamp,
-    /// Its low bits.
+    /// It becomes the number that its low bits are.
     Wrap,
 }
 
@@ -45,16 +46,17 @@ pub(crate) enum OutOfRange {
 pub(crate) struct CastValue {
     /// How numbers are rounded.
     pub(crate) rounding: Rounding,
-    /// What becomes of those that are too large or too small.
+    /// What becomes of numbers outside the range of the type.
     pub(crate) out_of_range: OutOfRange,
-    /// Decoded numbers, and what they become.
+    /// The map for encoding: decoded numbers, and their encoded ones.
     pub(crate) encode: Vec<(Value, Value)>,
-    /// Encoded numbers, and what they become.
+    /// The map for decoding: encoded numbers, and their decoded ones.
     pub(crate) decode: Vec<(Value, Value)>,
 }
 
 impl CastValue {
-    /// What `value` becomes in the type `to`, with one of the maps; `None` when it is refused.
+    /// The number of type `to` that `value` becomes, with `map` first; `None` when that is an
+    /// error.
     pub(super) fn cast(&self, map: &[(Value, Value)], value: Value, to: Number) -> Option<Value> {
         let mapped = map.iter().find(|(from, _)| from.is_same(value));
         if let Some(&(_, value)) = mapped {
@@ -69,7 +71,7 @@ impl CastValue {
                 }
                 match self.out_of_range {
                     OutOfRange::Refuse => None,
-                    // A number so large is a multiple of every power of two in question.
+                    // The low bits of so large a float are zeros.
                     OutOfRange::Wrap => Some(Value::Int(0)),
                     OutOfRange::Clamp => {
                         self.in_range(if rounded < 0.0 { i128::MIN } else { i128::MAX }, format)
@@ -111,8 +113,8 @@ impl CastValue {
             let bits = format.of_value(given)?;
             return Some(Value::Float(format.value(bits)));
         }
-        // The least float not below the number, and the greatest not above it.
-        let (below, above) = neighbours(value, format);
+        // The two floats that the number lies between.
+        let (below, above) = enclosing_floats(value, format);
         let (toward, away) = if given < 0.0 {
             (above, below)
         } else {
@@ -155,8 +157,9 @@ fn nearest(value: Value, format: FloatFormat) -> Option<f64> {
     Some(format.value(bits))
 }
 
-/// The floats of `format` around `value`: the same one twice where it is one of them.
-fn neighbours(value: Value, format: FloatFormat) -> (Option<f64>, Option<f64>) {
+/// The greatest float of `format` that is not above `value`, and the least that is not below: the
+/// same when `value` is one of them.
+fn enclosing_floats(value: Value, format: FloatFormat) -> (Option<f64>, Option<f64>) {
     let Some(near) = nearest(value, format) else {
         return (None, None);
     };
@@ -178,7 +181,7 @@ fn compare(float: f64, value: Value) -> std::cmp::Ordering {
     }
 }
 
-/// Whether `value` is as far from one as from the other.
+/// Whether `value` is in the middle between the two.
 fn is_middle(value: Value, one: f64, other: f64) -> bool {
     match value {
         Value::Float(value) => (value - one)

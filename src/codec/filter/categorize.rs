@@ -7,8 +7,8 @@
 //!   "configuration": { "labels": ["female", "male"], "dtype": "<U6", "astype": "|u1" } }
 //! ```
 //!
-//! The code of a label is its place in the list, counted from 1. Zero, and any number that is
-//! no code, stands for the empty string.
+//! The code of a label is its position in the list, counted from 1. Zero, like any number that is
+//! not a code, stands for the empty string.
 
 use super::super::{
     bytes::copy_start,
@@ -17,7 +17,7 @@ use super::super::{
 
 pub(super) const NAME: &str = "numcodecs.categorize";
 
-/// Labels as decoded elements without their padding, and the type of their codes.
+/// The labels, as decoded elements without their padding, and the type of their codes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Categories {
     labels: Vec<Vec<u8>>,
@@ -25,7 +25,7 @@ pub(crate) struct Categories {
 }
 
 impl Categories {
-    /// Labels as they are at the start of a decoded element.
+    /// `labels` are the bytes at the beginning of a decoded element.
     pub(crate) fn new(labels: Vec<Vec<u8>>, code: Number) -> Categories {
         let labels = labels.into_iter().map(|label| trimmed(&label).to_vec());
         Categories {
@@ -34,7 +34,7 @@ impl Categories {
         }
     }
 
-    /// Labels of the codes in `encoded` to elements of `size` bytes.
+    /// Decodes codes to their labels, in elements of `size` bytes.
     pub(super) fn decode(&self, encoded: &[u8], size: usize, out: &mut [u8]) {
         let codes = encoded.chunks_exact(self.code.size());
         for (code, out) in codes.zip(out.chunks_exact_mut(size.max(1))) {
@@ -51,7 +51,7 @@ impl Categories {
     /// The code of one element.
     pub(super) fn encode(&self, element: &[u8], out: &mut [u8]) {
         let element = trimmed(element);
-        // Of labels that are given twice, the last one gets the code.
+        // A label that is listed twice has the code of its last position, as in numcodecs.
         let place = self.labels.iter().rposition(|label| label == element);
         let code = place.map_or(0, |place| place + 1);
         let code = i128::try_from(code).unwrap_or(0);
@@ -59,7 +59,7 @@ impl Categories {
     }
 }
 
-/// Without the zeros at the end.
+/// The element without the zeros at its end.
 fn trimmed(element: &[u8]) -> &[u8] {
     let used = element.iter().rposition(|&byte| byte != 0);
     element

@@ -1,4 +1,4 @@
-//! The `delta` filter: differences between neighbours.
+//! The `delta` filter: differences between successive elements.
 //!
 //! Name: `numcodecs.delta`; in v2 the filter `delta`.
 //!
@@ -6,24 +6,24 @@
 //! { "name": "numcodecs.delta", "configuration": { "dtype": "<i4", "astype": "<i2" } }
 //! ```
 //!
-//! Differences are stored as `astype`, sums are of `dtype`. As in `numpy.cumsum`, integers wrap
-//! round, and floats round after every sum, in the wider one of the two types.
+//! Differences are stored as `astype`, the decoded sums are of `dtype`. As in `numpy.cumsum`,
+//! integers wrap, and floats are rounded after every sum, in the wider one of the two types.
 
-use super::super::number::{Number, Value, each};
+use super::super::number::{Number, Value, map_numbers};
 use crate::dtype::{FLOAT32, FLOAT64};
 use crate::error::FormatError;
 
 pub(super) const NAME: &str = "numcodecs.delta";
 
-/// Sums `encoded` up.
+/// Decodes differences to their sums.
 pub(super) fn decode(
     (from, encoded): (Number, &[u8]),
     (to, out): (Number, &mut [u8]),
 ) -> Result<(), FormatError> {
     let common = common(from, to);
     let mut sum: Option<Value> = None;
-    each((from, encoded), (to, out), |difference| {
-        // Nothing is added to the first one: minus zero stays what it is.
+    map_numbers((from, encoded), (to, out), |difference| {
+        // The first element is not added to zero, so that minus zero stays what it is.
         sum = match sum {
             None => common.cast(difference),
             Some(sum) => add(common, sum, difference),
@@ -35,14 +35,14 @@ pub(super) fn decode(
     })
 }
 
-/// The type that sums are kept in: one that has all numbers of both.
+/// The type of the intermediate sums, which has all numbers of both types.
 fn common(difference: Number, sum: Number) -> Number {
     let Number::Float(format) = sum else {
         return sum;
     };
     let bytes = match difference {
         Number::Float(difference) => difference.bytes,
-        // An integer needs a mantissa as long.
+        // The mantissa must have all bits of the integer.
         Number::Integer(format) if format.bytes == 1 => 2,
         Number::Integer(format) if format.bytes == 2 => 4,
         Number::Bool | Number::Integer(_) => 8,

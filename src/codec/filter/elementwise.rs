@@ -1,4 +1,4 @@
-//! Filters that treat every element alike.
+//! Filters that apply the same operation to every element.
 //!
 //! | name | decoded from encoded `e` |
 //! |---|---|
@@ -20,7 +20,7 @@ use super::super::number::{Number, Value};
 use super::CastValue;
 use crate::error::FormatError;
 
-/// What is done to an element.
+/// The operation of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Elementwise {
     /// `numcodecs.fixedscaleoffset`.
@@ -37,7 +37,8 @@ pub(crate) enum Elementwise {
     },
     /// `bitround`.
     BitRound {
-        /// Bits kept, of the mantissa or from the highest bit set.
+        /// The number of bits kept: of the mantissa of a float, or from the highest bit set of an
+        /// integer.
         keepbits: u32,
     },
     /// `numcodecs.astype`.
@@ -65,7 +66,7 @@ impl Elementwise {
         }
     }
 
-    /// Whether decoding leaves bytes as they are.
+    /// Whether decoding leaves the bytes of an element as they are.
     pub(super) fn is_identity(&self, decoded: Number, encoded: Number) -> bool {
         match self {
             Elementwise::BitRound { .. } => true,
@@ -74,14 +75,14 @@ impl Elementwise {
         }
     }
 
-    /// `None` when the decoded type has no such number.
+    /// Decodes one number; `None` when the decoded type does not have the result.
     pub(super) fn decode(&self, value: Value, decoded: Number, encoded: Number) -> Option<Value> {
         match self {
             Elementwise::FixedScaleOffset { offset, scale } => {
                 let (offset, scale) = (offset.as_f64(), scale.as_f64());
                 let value = value.as_f64();
                 decoded.cast(match encoded {
-                    // Python's numbers are of the array's type before they are used.
+                    // NumPy casts scalars to the type of the array before it computes.
                     Number::Float(format) if format.bytes < 8 => {
                         let round = |exact| Number::rounded(format, exact).map(Value::as_f64);
                         let quotient = round(value / round(scale)?)?;
@@ -106,7 +107,7 @@ impl Elementwise {
         }
     }
 
-    /// `None` when the encoded type has no such number.
+    /// Encodes one number; `None` when the encoded type does not have the result.
     pub(super) fn encode(&self, value: Value, decoded: Number, encoded: Number) -> Option<Value> {
         match self {
             Elementwise::FixedScaleOffset { offset, scale } => {
@@ -142,7 +143,7 @@ impl Elementwise {
     }
 }
 
-/// One operation in the type of an array; `None` when that has no such number.
+/// One operation in the type of an array; `None` when that type does not have the result.
 fn exact(
     number: Number,
     one: Value,
@@ -158,7 +159,8 @@ fn exact(
         (Number::Float(format), one, other) => {
             let (one, other) = (one.as_f64(), other.as_f64());
             let result = Number::rounded(format, floats(one, other))?.as_f64();
-            // An infinity or NaN out of finite numbers stands for one that cannot be said.
+            // The type cannot represent a result that is infinite or NaN but comes from finite
+            // numbers.
             let sound = result.is_finite() || !one.is_finite() || !other.is_finite();
             sound.then_some(Value::Float(result))
         }
@@ -166,8 +168,8 @@ fn exact(
     }
 }
 
-/// `(value - offset) * scale`, rounded half to even, before its cast. A step of nothing but
-/// integers wraps round.
+/// `(value - offset) * scale`, rounded half to even, before the cast. A step wraps when both of its
+/// operands are integers.
 fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number) -> Option<Value> {
     let step = |one: Value,
                 other: Value,
@@ -192,14 +194,14 @@ fn fixed_scale_offset(value: Value, offset: Value, scale: Value, decoded: Number
     })
 }
 
-/// The power of two that numbers of `digits` decimal digits are rounded at.
+/// The power of two whose inverse numbers of `digits` decimal digits are rounded to multiples of.
 fn quantum(digits: i32) -> f64 {
     let exponent = 10_f64.powf(f64::from(-digits)).log10();
     let exponent = exponent.abs().ceil().copysign(exponent);
     10_f64.powf(-exponent).log2().ceil().exp2()
 }
 
-/// Rounds half to even at `keepbits` of the mantissa, or from the highest bit set.
+/// Rounds half to even, so that `keepbits` bits stay of the mantissa, or from the highest bit set.
 fn bit_round(value: Value, keepbits: u32, number: Number) -> Value {
     let mut bytes = [0; 8];
     number.write(value, bytes.get_mut(..number.size()).unwrap_or_default());

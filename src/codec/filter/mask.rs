@@ -1,7 +1,7 @@
 //! The `packbits` filter of numcodecs: eight booleans in a byte.
 //!
-//! Name: `numcodecs.packbits`; in v2 the filter `packbits`. Not the registered codec
-//! `packbits`, which has the bits of a byte in the other order.
+//! Name: `numcodecs.packbits`; in v2 the filter `packbits`. The registered codec `packbits` is
+//! another one, with the bits of a byte in the other order.
 //!
 //! ```text
 //! true false true true false      03 b0
@@ -13,12 +13,12 @@ use crate::error::FormatError;
 
 pub(super) const NAME: &str = "numcodecs.packbits";
 
-/// Bytes of `elements` booleans, the count of padding included.
+/// The encoded length of `elements` booleans, including the byte that counts the padding.
 pub(super) fn encoded_len(elements: u64) -> u64 {
     elements.div_ceil(8).saturating_add(1)
 }
 
-/// Unpacks to one byte each. The caller has compared the lengths.
+/// Unpacks each boolean to one byte. The caller has compared the lengths.
 pub(super) fn decode(encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
     let (&padding, packed) = encoded
         .split_first()

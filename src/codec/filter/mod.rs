@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Most of them are those of numcodecs, with its semantics; the others are registered in
-//! zarr-extensions. A filter sees elements in C order, little-endian, and never another
-//! filter. Only single elements are ever encoded here: the fill value, as the inner chunks of
-//! a shard that are absent have it ([`Filter::encode_element`]).
+//! zarr-extensions. A filter is given elements in C order, little-endian, and knows of no other
+//! filter. Only single elements are ever encoded here: the fill value, which absent inner chunks of
+//! a shard have ([`Filter::encode_element`]).
 
 mod cast_value;
 mod categorize;
@@ -20,12 +20,12 @@ pub(crate) use categorize::Categories;
 pub(crate) use elementwise::Elementwise;
 
 use super::bytes_to_bytes::expect_length;
-use super::number::{Number, each};
+use super::number::{Number, map_numbers};
 use crate::dtype::DataType;
 use crate::error::FormatError;
 use crate::grid::{self, Dims};
 
-/// A filter between two types.
+/// A filter from elements of one type to elements of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     kind: FilterKind,
@@ -37,7 +37,7 @@ pub struct Filter {
 /// What a filter does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FilterKind {
-    /// The same for every element, whatever its neighbours.
+    /// An operation on every element, which does not depend on other elements.
     Elementwise {
         /// What.
         operation: Elementwise,
@@ -46,14 +46,14 @@ pub(crate) enum FilterKind {
         /// The type of an encoded number.
         encoded: Number,
     },
-    /// Differences from the element before.
+    /// Each element is stored as the difference from the one before.
     Delta {
         /// The type of a decoded number, in which differences are summed.
         decoded: Number,
         /// The type of a difference.
         encoded: Number,
     },
-    /// Eight booleans in a byte, behind a byte that counts the bits left over.
+    /// Eight booleans in a byte, behind a byte that counts the bits of padding.
     Mask,
     /// Numbers that stand for strings.
     Categories(Categories),
@@ -76,7 +76,7 @@ impl Filter {
         }
     }
 
-    /// Its name in a pipeline.
+    /// Its name in a codec list.
     pub fn name(&self) -> &'static str {
         match &self.kind {
             FilterKind::Elementwise { operation, .. } => operation.name(),
@@ -91,7 +91,7 @@ impl Filter {
         &self.encoded
     }
 
-    /// Whether an encoded element depends on nothing but its decoded one.
+    /// Whether an encoded element depends on its decoded one alone.
     pub fn is_elementwise(&self) -> bool {
         matches!(
             self.kind,
@@ -99,7 +99,8 @@ impl Filter {
         )
     }
 
-    /// Whether decoding leaves bytes as they are, and what numbers they make up.
+    /// Whether decoding leaves the bytes as they are, and the size of the numbers that they make
+    /// up.
     pub(super) fn is_identity(&self) -> bool {
         self.is_identity
     }
@@ -115,7 +116,7 @@ impl Filter {
         }
     }
 
-    /// Bytes of the encoded elements, from those of the decoded ones.
+    /// The number of bytes of the encoded elements, from that of the decoded ones.
     pub(super) fn encoded_len(&self, decoded_len: u64) -> u64 {
         match self.kind {
             FilterKind::Mask => mask::encoded_len(decoded_len),
@@ -141,7 +142,7 @@ impl Filter {
                     out.copy_from_slice(encoded);
                     return Ok(());
                 }
-                each((*stored, encoded), (*decoded, out), |value| {
+                map_numbers((*stored, encoded), (*decoded, out), |value| {
                     operation
                         .decode(value, *decoded, *stored)
                         .ok_or_else(|| operation.refusal(value))
@@ -160,7 +161,7 @@ impl Filter {
         }
     }
 
-    /// Encodes one element; `None` when that is impossible, or depends on its neighbours.
+    /// Encodes one element; `None` when that is impossible, or depends on other elements.
     pub(crate) fn encode_element(&self, element: &[u8]) -> Option<Vec<u8>> {
         let mut out = vec![0; usize::try_from(self.encoded.item_size).ok()?];
         match &self.kind {
@@ -170,7 +171,7 @@ impl Filter {
                 encoded,
             } => {
                 let parts = (*decoded, element);
-                each(parts, (*encoded, out.as_mut_slice()), |value| {
+                map_numbers(parts, (*encoded, out.as_mut_slice()), |value| {
                     operation.encode(value, *decoded, *encoded).ok_or(())
                 })
                 .ok()?;

@@ -19,8 +19,8 @@ pub(in crate::codec) fn undo_block(block: &[u8], out: &mut [u8]) -> Option<()> {
     let (read, room) = (c_int::try_from(block.len()), c_int::try_from(out.len()));
     let (read, room) = (read.ok()?, room.ok()?);
     out.fill(0);
-    // SAFETY: both slices are as long as said; this variant is made for hostile bytes, reads and
-    // writes within them, and keeps no state.
+    // SAFETY: the lengths are those of the slices; this variant is made for hostile bytes, reads
+    // and writes within them, and keeps no state.
     let written = unsafe {
         lz4_sys::LZ4_decompress_safe(block.as_ptr().cast(), out.as_mut_ptr().cast(), read, room)
     };

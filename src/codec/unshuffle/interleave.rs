@@ -1,4 +1,4 @@
-//! Planes woven together, sixteen bytes of each at a time.
+//! Interleaves planes, sixteen bytes of each at a time.
 //!
 //! ```text
 //! planes      a0 b0 c0 d0 ..   a1 b1 ..   a2 b2 ..   a3 b3 ..
@@ -6,8 +6,8 @@
 //! the next    a0 a1 a2 a3 b0 b1 b2 b3 ..
 //! ```
 //!
-//! Planes of bits first become planes of bytes: in eight rows, one for each bit of a byte,
-//! squares of four, two and one bits change places until each has whole bytes.
+//! Planes of bits are first made planes of bytes: in eight rows, one for each bit of a byte,
+//! squares of four, two and one bits are exchanged until each row consists of whole bytes.
 
 #![expect(
     unsafe_code,
@@ -20,15 +20,16 @@ use std::arch::x86_64::{
     _mm_xor_si128,
 };
 
-/// Bytes that are woven at a time.
+/// The number of bytes of a plane that are interleaved at a time.
 const LANE: usize = 16;
 
-/// Lanes of each row of bits that are taken at a time: a line of the processor's cache, which
-/// rows a power of two apart would push out before its other lanes were taken.
+/// The number of lanes of each row of bits that are taken at a time. They are a line of the
+/// processor's cache; rows that are a power of two apart would evict it before its other lanes were
+/// taken.
 const LINE: usize = 4;
 
-/// Elements of `size` bytes out of planes of bytes; the number of them that are done, from the
-/// first one on.
+/// Puts elements of `size` bytes together from planes of bytes. Returns the number of elements
+/// done, from the first one on.
 pub(super) fn bytes(size: usize, planes: &[u8], elements: &mut [u8]) -> usize {
     // SAFETY: every processor of this architecture has SSE2.
     unsafe {
@@ -42,8 +43,8 @@ pub(super) fn bytes(size: usize, planes: &[u8], elements: &mut [u8]) -> usize {
     }
 }
 
-/// Elements of `size` bytes out of planes of bits; the number of eights of them that are done,
-/// from the first one on.
+/// Puts elements of `size` bytes together from planes of bits. Returns the number of groups of
+/// eight elements done, from the first one on.
 pub(super) fn bits(size: usize, rows: &[u8], elements: &mut [u8]) -> usize {
     // SAFETY: every processor of this architecture has SSE2.
     unsafe {
@@ -67,7 +68,7 @@ fn bytes_of<const N: usize>(planes: &[u8], elements: &mut [u8]) -> usize {
     }
     let (lanes, _) = elements.as_chunks_mut();
     for (i, out) in lanes.chunks_exact_mut(N).enumerate() {
-        weave_at(&lanes_of, i, out);
+        interleave_at(&lanes_of, i, out);
     }
     count / LANE * LANE
 }
@@ -86,7 +87,7 @@ fn bits_of<const N: usize>(rows: &[u8], elements: &mut [u8]) -> usize {
                     *lane = load(bytes.unwrap_or(&[0; LANE]));
                 }
                 join_bits(&mut lanes);
-                weave(&mut lanes);
+                interleave(&mut lanes);
                 for (to, lane) in plane.iter_mut().zip(lanes) {
                     *to = store(lane);
                 }
@@ -94,31 +95,32 @@ fn bits_of<const N: usize>(rows: &[u8], elements: &mut [u8]) -> usize {
         }
         let lanes_of = planes.each_ref().map(<[_; 8 * LINE]>::as_slice);
         for (i, out) in out.chunks_exact_mut(N).enumerate() {
-            weave_at(&lanes_of, i, out);
+            interleave_at(&lanes_of, i, out);
         }
         done += LINE * LANE;
     }
     done
 }
 
-/// Elements out of lane `i` of each plane.
+/// Puts elements together from lane `i` of each plane.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn weave_at<const N: usize>(planes: &[&[[u8; LANE]]; N], i: usize, out: &mut [[u8; LANE]]) {
+fn interleave_at<const N: usize>(planes: &[&[[u8; LANE]]; N], i: usize, out: &mut [[u8; LANE]]) {
     let mut lanes = [_mm_setzero_si128(); N];
     for (lane, plane) in lanes.iter_mut().zip(planes) {
         *lane = load(plane.get(i).unwrap_or(&[0; LANE]));
     }
-    weave(&mut lanes);
+    interleave(&mut lanes);
     for (to, lane) in out.iter_mut().zip(lanes) {
         *to = store(lane);
     }
 }
 
-/// First bytes of all lanes, then all second bytes, and so on. There are a power of two lanes.
+/// Gives the first bytes of all lanes, then all second bytes, and so on. The number of lanes is a
+/// power of two.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn weave<const N: usize>(lanes: &mut [__m128i; N]) {
+fn interleave<const N: usize>(lanes: &mut [__m128i; N]) {
     for _ in 0..N.ilog2() {
         let (first, second) = lanes.split_at(N / 2);
         let mut next = [_mm_setzero_si128(); N];
@@ -132,7 +134,8 @@ fn weave<const N: usize>(lanes: &mut [__m128i; N]) {
     }
 }
 
-/// Lane k of bits k to lane e of the bytes of every eighth element, from e on.
+/// Turns eight lanes, lane k of the bits k, into lanes of bytes: lane e has those of every eighth
+/// element, from e on.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn join_bits([b0, b1, b2, b3, b4, b5, b6, b7]: &mut [__m128i; 8]) {
@@ -147,7 +150,8 @@ fn join_bits([b0, b1, b2, b3, b4, b5, b6, b7]: &mut [__m128i; 8]) {
     }
 }
 
-/// Exchanges the high bits of `one` with the low bits of `other`, which `mask` has.
+/// Exchanges the bits `mask` of each byte of `other` with the bits of `one` that are `SHIFT` places
+/// higher.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn exchange<const SHIFT: i32>(one: &mut __m128i, other: &mut __m128i, mask: i8) {
@@ -157,7 +161,7 @@ fn exchange<const SHIFT: i32>(one: &mut __m128i, other: &mut __m128i, mask: i8) 
     *one = _mm_xor_si128(*one, _mm_slli_epi64::<SHIFT>(differing));
 }
 
-/// One instruction, as [`store`] is, without a pointer.
+/// This compiles to one instruction, as [`store`] does, and needs no pointer.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn load(bytes: &[u8; LANE]) -> __m128i {
