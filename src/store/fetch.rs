@@ -1,6 +1,5 @@
 //! An object and all its bytes, in one request where the store can.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::{Object, StoreError};
@@ -33,12 +32,6 @@ impl Room for Vec<u8> {
     }
 }
 
-impl fmt::Debug for dyn Room + '_ {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Room")
-    }
-}
-
 impl Fetched {
     /// Reads all of `object` into `room`, if it has at most `most_bytes` and there is room.
     ///
@@ -50,13 +43,15 @@ impl Fetched {
         room: &mut dyn Room,
     ) -> Result<Fetched, StoreError> {
         let size = object.meta().size();
-        let wanted = size <= most_bytes;
-        let Some(buf) = wanted.then(|| room.of_len(size)).flatten() else {
-            let is_read = false;
-            return Ok(Fetched { object, is_read });
+        let buf = if size <= most_bytes {
+            room.of_len(size)
+        } else {
+            None
         };
-        object.read_at(0, buf)?;
-        let is_read = true;
+        let is_read = buf.is_some();
+        if let Some(buf) = buf {
+            object.read_at(0, buf)?;
+        }
         Ok(Fetched { object, is_read })
     }
 }

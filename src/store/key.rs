@@ -114,14 +114,16 @@ impl Prefix {
     /// # Errors
     /// [`StoreError::InvalidKey`] as [`Key::parse`].
     pub fn key(&self, name: &[u8]) -> Result<Key, StoreError> {
+        Key::parse(&self.join(name))
+    }
+
+    /// `name` below this prefix, as bytes that need not be a key. With an empty name, what all keys
+    /// below this prefix begin with.
+    pub(super) fn join(&self, name: &[u8]) -> Vec<u8> {
         if self.is_root() {
-            return Key::parse(name);
+            return name.to_vec();
         }
-        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
-        bytes.extend_from_slice(&self.0);
-        bytes.push(b'/');
-        bytes.extend_from_slice(name);
-        Key::parse(&bytes)
+        [self.as_bytes(), b"/", name].concat()
     }
 
     /// This prefix and all that it lies in, the root last.

@@ -100,14 +100,9 @@ impl MemoryStore {
 impl Contents {
     fn put(&mut self, key: Key, bytes: Bytes, mtime: SystemTime) -> Option<Arc<MemoryObject>> {
         self.changes += 1;
-        let version = Version {
-            size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            mtime,
-            inode: self.changes,
-            tag: 0,
-        };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let object = MemoryObject {
-            meta: meta(version, 0o444),
+            meta: self.meta(size, mtime, 0o444),
             overwritten: AtomicBool::new(false),
             bytes,
             key,
@@ -123,21 +118,33 @@ impl Contents {
     }
 
     fn has_prefix(&self, prefix: &Prefix) -> bool {
-        let start = below(prefix, b"");
+        let first = self.first(Bound::Included(&prefix.join(b"")));
         prefix.is_root()
-            || self
-                .first(Bound::Included(&start))
-                .is_some_and(|object| object.bytes_of_key().starts_with(&start))
+            || first.is_some_and(|object| prefix.strip(object.key.as_bytes()).is_some())
     }
 
     fn prefix_meta(&self) -> ObjectMeta {
-        let version = Version {
-            size: 0,
-            mtime: default_time(),
-            inode: self.changes,
-            tag: 0,
-        };
-        meta(version, 0o555)
+        self.meta(0, default_time(), 0o555)
+    }
+
+    /// Attributes as of the last change.
+    fn meta(&self, size: u64, mtime: SystemTime, mode: u32) -> ObjectMeta {
+        ObjectMeta {
+            version: Version {
+                size,
+                mtime,
+                inode: self.changes,
+                tag: 0,
+            },
+            times: Times {
+                atime: mtime,
+                mtime,
+                ctime: mtime,
+            },
+            mode,
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+        }
     }
 
     /// The entries of one level after `after`, in the order of their keys. Subtrees are jumped
@@ -145,12 +152,12 @@ impl Contents {
     fn entries(&self, prefix: &Prefix, after: &Cursor) -> Vec<ListEntry> {
         let mut entries = Vec::new();
         let mut start = match after.as_bytes() {
-            b"" => Bound::Included(below(prefix, b"")),
+            b"" => Bound::Included(prefix.join(b"")),
             [name @ .., b'/'] => behind_all_below(prefix, name),
-            name => Bound::Excluded(below(prefix, name)),
+            name => Bound::Excluded(prefix.join(name)),
         };
         while let Some(object) = self.first(start.as_ref().map(Vec::as_slice)) {
-            let Some(rest) = prefix.strip(object.bytes_of_key()) else {
+            let Some(rest) = prefix.strip(object.key.as_bytes()) else {
                 break;
             };
             let mut segments = rest.splitn(2, |&byte| byte == b'/');
@@ -159,7 +166,7 @@ impl Contents {
                 start = behind_all_below(prefix, &name);
                 (EntryKind::Prefix, self.prefix_meta())
             } else {
-                start = Bound::Excluded(object.bytes_of_key().to_vec());
+                start = Bound::Excluded(object.key.as_bytes().to_vec());
                 (EntryKind::Object, object.meta)
             };
             entries.push(ListEntry {
@@ -170,12 +177,6 @@ impl Contents {
             });
         }
         entries
-    }
-}
-
-impl MemoryObject {
-    fn bytes_of_key(&self) -> &[u8] {
-        self.key.as_bytes()
     }
 }
 
@@ -203,10 +204,9 @@ impl Store for MemoryStore {
         let contents = self.read();
         match contents.objects.get(key.as_bytes()) {
             Some(object) => Ok(Some(Arc::clone(object) as Arc<dyn Object>)),
-            None if contents.has_prefix(&key.to_prefix()) => Err(StoreError::NotAnObject {
-                key: key.to_string(),
-                found: "a prefix",
-            }),
+            None if contents.has_prefix(&key.to_prefix()) => {
+                Err(StoreError::not_an_object(key, "a prefix"))
+            }
             None => Ok(None),
         }
     }
@@ -240,26 +240,16 @@ impl Object for MemoryObject {
 
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         self.verify()?;
-        let found = usize::try_from(offset_bytes)
-            .ok()
-            .and_then(|start| self.bytes.get(start..start.checked_add(buf.len())?));
-        let Some(found) = found else {
-            return Err(StoreError::Short {
-                key: self.key.to_string(),
-                offset: offset_bytes,
-                len: u64::try_from(buf.len()).unwrap_or(u64::MAX),
-                size: self.meta.size(),
-            });
-        };
-        buf.copy_from_slice(found);
+        self.meta.check_range(&self.key, offset_bytes, buf.len())?;
+        // What is in the range of an object in memory is in the range of addresses.
+        let start = usize::try_from(offset_bytes).unwrap_or(usize::MAX);
+        buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
         Ok(())
     }
 
     fn verify(&self) -> Result<(), StoreError> {
         if self.overwritten.load(Ordering::Acquire) {
-            return Err(StoreError::Changed {
-                key: self.key.to_string(),
-            });
+            return Err(StoreError::changed(&self.key));
         }
         Ok(())
     }
@@ -282,31 +272,9 @@ fn default_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + DEFAULT_TIME
 }
 
-fn meta(version: Version, mode: u32) -> ObjectMeta {
-    ObjectMeta {
-        version,
-        times: Times {
-            atime: version.mtime,
-            mtime: version.mtime,
-            ctime: version.mtime,
-        },
-        mode,
-        uid: geteuid().as_raw(),
-        gid: getegid().as_raw(),
-    }
-}
-
 /// Where the first key is that follows all keys below `name/`: `0` follows `/`.
 fn behind_all_below(prefix: &Prefix, name: &[u8]) -> Bound<Vec<u8>> {
-    Bound::Included(below(prefix, &[name, b"0"].concat()))
-}
-
-/// `name` below `prefix`, as bytes that need not be a key.
-fn below(prefix: &Prefix, name: &[u8]) -> Vec<u8> {
-    if prefix.is_root() {
-        return name.to_vec();
-    }
-    [prefix.as_bytes(), b"/", name].concat()
+    Bound::Included(prefix.join(&[name, b"0"].concat()))
 }
 
 #[cfg(test)]

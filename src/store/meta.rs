@@ -10,6 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
+use super::{Key, StoreError};
+
 /// How long after a modification a version may still change without showing it. File times
 /// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
 pub const GRAIN: Duration = Duration::from_millis(20);
@@ -33,6 +35,29 @@ impl ObjectMeta {
     /// Length of the object in bytes.
     pub fn size(&self) -> u64 {
         self.version.size
+    }
+
+    /// Checks that the object at `key` has `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// [`StoreError::Short`].
+    pub(super) fn check_range(&self, key: &Key, offset: u64, len: usize) -> Result<(), StoreError> {
+        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        let end = offset.checked_add(len);
+        match end.filter(|&end| end <= self.size()) {
+            Some(_) => Ok(()),
+            None => Err(self.short(key, offset, len)),
+        }
+    }
+
+    /// The object at `key` ends before the `len` bytes at `offset` do.
+    pub(super) fn short(&self, key: &Key, offset: u64, len: u64) -> StoreError {
+        StoreError::Short {
+            key: key.to_string(),
+            offset,
+            len,
+            size: self.size(),
+        }
     }
 
     /// How long to wait until the version can be trusted; `None` when it can be now. A time

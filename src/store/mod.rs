@@ -29,8 +29,10 @@ pub mod testing;
 mod zip;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+
+use rustix::fs::fstatvfs;
 
 pub use access::{Access, ReadRight, Readers};
 pub use cursor::Cursor;
@@ -241,6 +243,17 @@ pub struct Capacity {
     pub free_bytes: u64,
 }
 
+impl Capacity {
+    /// Of the file system that `file` lies on.
+    fn of_file_system(file: impl AsFd) -> Option<Capacity> {
+        let stat = fstatvfs(file).ok()?;
+        Some(Capacity {
+            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        })
+    }
+}
+
 /// Why bytes could not be had. Says the key; whoever knows more adds it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -313,6 +326,27 @@ impl StoreError {
             message: error.to_string(),
             errno: error.raw_os_error(),
         }
+    }
+
+    /// What is wrong at `key`, of which the system has no number.
+    pub(crate) fn problem(key: impl fmt::Display, message: impl Into<String>) -> Self {
+        StoreError::Io {
+            key: key.to_string(),
+            message: message.into(),
+            errno: None,
+        }
+    }
+
+    /// The version at `key` is gone.
+    pub(crate) fn changed(key: impl fmt::Display) -> Self {
+        let key = key.to_string();
+        StoreError::Changed { key }
+    }
+
+    /// There are no bytes at `key`, but `found`.
+    pub(crate) fn not_an_object(key: impl fmt::Display, found: &'static str) -> Self {
+        let key = key.to_string();
+        StoreError::NotAnObject { key, found }
     }
     /// The key asked for, or what stands for it.
     pub fn subject(&self) -> &str {

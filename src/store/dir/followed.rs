@@ -61,13 +61,6 @@ pub(super) struct FollowedRoot {
     started: Instant,
 }
 
-/// The directory that a request is to be answered from.
-struct Current {
-    root: Arc<Root>,
-    /// Whether this request noticed that it is another one.
-    is_new: bool,
-}
-
 impl FollowedRoot {
     /// Opens the directory at `path`, which may lead there by symbolic links.
     ///
@@ -113,7 +106,7 @@ impl FollowedRoot {
     /// [`StoreError::Io`] when the directory was deleted and nothing is there instead, or what must
     /// not take its place; [`StoreError::Denied`] when the path may not be examined any more.
     pub(super) fn now(&self) -> Result<Arc<Root>, StoreError> {
-        self.current().map(|current| current.root)
+        self.current().map(|(root, _)| root)
     }
 
     /// What `ask` finds of `key` in the directory that is at the path now; `None` where nothing
@@ -129,10 +122,7 @@ impl FollowedRoot {
         key: &dyn fmt::Display,
         ask: impl Fn(&Arc<Root>) -> Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let Current {
-            mut root,
-            mut is_new,
-        } = self.current()?;
+        let (mut root, mut is_new) = self.current()?;
         let mut answer = ask(&root);
         for _ in 0..ATTEMPTS {
             if matches!(answer, Ok(Some(_))) || !root.is_deleted() {
@@ -144,21 +134,20 @@ impl FollowedRoot {
         }
         match answer {
             Ok(None) if root.is_deleted() => Err(self.gone()),
-            Ok(None) if is_new => Err(StoreError::Changed {
-                key: key.to_string(),
-            }),
+            Ok(None) if is_new => Err(StoreError::changed(key)),
             answer => answer,
         }
     }
 
-    fn current(&self) -> Result<Current, StoreError> {
+    /// The directory that a request is to be answered from, and whether this request noticed that it is
+    /// another one.
+    fn current(&self) -> Result<(Arc<Root>, bool), StoreError> {
         let held = Arc::clone(&self.lock());
         let now = self.started.elapsed();
         let looked = Duration::from_nanos(self.looked.load(Ordering::Relaxed));
         if now.saturating_sub(looked) < self.pace {
             // A directory that was deleted meanwhile is noticed by what is absent in it.
-            let is_new = false;
-            return Ok(Current { root: held, is_new });
+            return Ok((held, false));
         }
         let is_new = match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Identity::of(&found) != held.identity(),
@@ -168,7 +157,7 @@ impl FollowedRoot {
         let root = if is_new { self.open_anew(&held)? } else { held };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         self.looked.store(now, Ordering::Relaxed);
-        Ok(Current { root, is_new })
+        Ok((root, is_new))
     }
 
     /// Opens the directory at the path in place of `held`, unless another request did.
@@ -212,24 +201,21 @@ impl FollowedRoot {
         }
     }
 
+    // Errors without a number, because one of the system would be about the name asked for.
+
     fn unlike(&self, what: &str) -> StoreError {
-        self.problem(format!(
+        let problem = format!(
             "what took the place of the directory of the store is {what}, and is not opened; \
              mount again to show it"
-        ))
+        );
+        StoreError::problem(self.path.display(), problem)
     }
 
     fn gone(&self) -> StoreError {
-        self.problem("the directory of the store was deleted".to_owned())
-    }
-
-    /// An error without a number, because one of the system would be about the name asked for.
-    fn problem(&self, message: String) -> StoreError {
-        StoreError::Io {
-            key: self.path.display().to_string(),
-            message,
-            errno: None,
-        }
+        StoreError::problem(
+            self.path.display(),
+            "the directory of the store was deleted",
+        )
     }
 
     fn lock(&self) -> RwLockReadGuard<'_, Arc<Root>> {

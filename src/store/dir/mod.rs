@@ -17,10 +17,11 @@ mod object;
 pub(super) mod rights;
 mod root;
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, OFlags, SeekFrom, fstat, fstatvfs, seek};
+use rustix::fs::{FileType, OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
 
 use super::{
@@ -124,59 +125,42 @@ impl Store for DirStore {
     }
 
     fn capacity(&self) -> Option<Capacity> {
-        let stat = fstatvfs(self.root.now().ok()?).ok()?;
-        Some(Capacity {
-            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
-            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-        })
+        Capacity::of_file_system(self.root.now().ok()?)
     }
+}
+
+/// Opens what is at `key` of the directory `root`, with `flags`.
+fn find(root: &Root, key: &Key, flags: OFlags) -> Result<Option<(OwnedFd, Stat)>, StoreError> {
+    let path = key.to_prefix();
+    let Some(resolved) = root.resolve(&path, flags)? else {
+        return Ok(None);
+    };
+    let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
+    let kind = kind_of(&stat).map_err(|found| StoreError::not_an_object(key, found))?;
+    let meta = root.meta(&resolved, &path, &stat);
+    Ok(Some((resolved.fd, Stat { kind, meta })))
 }
 
 /// The entry at `key` of the directory `root`.
 fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
     // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
-    let Some(resolved) = root.resolve(&key.to_prefix(), OFlags::PATH)? else {
-        return Ok(None);
-    };
-    let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
-    match kind_of(&stat) {
-        Ok(kind) => Ok(Some(Stat {
-            kind,
-            meta: root.meta(&resolved, &key.to_prefix(), &stat),
-        })),
-        Err(found) => Err(not_an_object(key, found)),
-    }
+    let found = find(root, key, OFlags::PATH)?;
+    Ok(found.map(|(_, stat)| stat))
 }
 
-/// Opens what is at `key` of the directory `root`.
+/// Opens the object at `key` of the directory `root`.
 fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
     // O_NONBLOCK: without it, a FIFO would wait here for a writer. Reads of a regular file
     // do not heed it.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let Some(resolved) = root.resolve(&key.to_prefix(), flags)? else {
+    let Some((fd, stat)) = find(root, key, flags)? else {
         return Ok(None);
     };
-    let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
-    match kind_of(&stat) {
-        Ok(StatKind::Object) => {
-            let meta = root.meta(&resolved, &key.to_prefix(), &stat);
-            Ok(Some(Arc::new(DirObject::new(
-                key.clone(),
-                resolved.fd,
-                root.generation(),
-                meta,
-            ))))
-        }
-        Ok(StatKind::Prefix) => Err(not_an_object(key, "a prefix")),
-        Err(found) => Err(not_an_object(key, found)),
+    if stat.kind == StatKind::Prefix {
+        return Err(StoreError::not_an_object(key, "a prefix"));
     }
-}
-
-fn not_an_object(key: &Key, found: &'static str) -> StoreError {
-    StoreError::NotAnObject {
-        key: key.to_string(),
-        found,
-    }
+    let object = DirObject::new(key.clone(), fd.into(), root.generation(), stat.meta);
+    Ok(Some(Arc::new(object)))
 }
 
 /// What a file that is neither regular nor a directory is called.

@@ -1,9 +1,12 @@
 //! An open file, pinned to the version that it had when it was opened.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 
 use rustix::fs::fstat;
-use rustix::io::{Errno, pread};
+use rustix::io::Errno;
 
 use super::attributes::object_meta_in;
 use super::root::refusal;
@@ -13,73 +16,46 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 #[derive(Debug)]
 pub(super) struct DirObject {
     key: Key,
-    fd: OwnedFd,
+    file: File,
     /// The generation of the directory that it was opened in.
     generation: u32,
     meta: ObjectMeta,
 }
 
 impl DirObject {
-    /// `meta` is what is told of `fd`, opened in a directory of `generation`.
-    pub(super) fn new(key: Key, fd: OwnedFd, generation: u32, meta: ObjectMeta) -> DirObject {
+    /// `meta` is what is told of `file`, opened in a directory of `generation`.
+    pub(super) fn new(key: Key, file: File, generation: u32, meta: ObjectMeta) -> DirObject {
         DirObject {
             key,
-            fd,
+            file,
             generation,
             meta,
         }
     }
 
-    fn changed(&self) -> StoreError {
-        StoreError::Changed {
-            key: self.key.to_string(),
-        }
-    }
-
-    fn failed(&self, errno: Errno) -> StoreError {
-        match errno {
+    fn failed(&self, error: &io::Error) -> StoreError {
+        match Errno::from_io_error(error) {
             // NFS: the file was deleted on the server.
-            Errno::STALE => self.changed(),
-            other => refusal(&self.key, other),
-        }
-    }
-
-    fn short(&self, offset_bytes: u64, buf: &[u8]) -> StoreError {
-        StoreError::Short {
-            key: self.key.to_string(),
-            offset: offset_bytes,
-            len: u64::try_from(buf.len()).unwrap_or(u64::MAX),
-            size: self.meta.size(),
+            Some(Errno::STALE) => StoreError::changed(&self.key),
+            Some(errno) => refusal(&self.key, errno),
+            None => StoreError::io(&self.key, error),
         }
     }
 
     /// Fills `buf`, of whichever version the file is by now.
     fn fill(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let end = u64::try_from(buf.len())
-            .ok()
-            .and_then(|len| offset_bytes.checked_add(len));
-        if end.is_none_or(|end| end > self.meta.size()) {
-            self.verify()?;
-            return Err(self.short(offset_bytes, buf));
-        }
-        let mut position = offset_bytes;
-        let mut rest = &mut *buf;
-        while !rest.is_empty() {
-            match pread(&self.fd, &mut *rest, position) {
-                // The file ends before its size: only truncation explains it.
-                Ok(0) => {
-                    self.verify()?;
-                    return Err(self.short(offset_bytes, buf));
-                }
-                Ok(count) => {
-                    position = position.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-                    rest = rest.get_mut(count..).unwrap_or_default();
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.failed(errno)),
+        let checked = self.meta.check_range(&self.key, offset_bytes, buf.len());
+        let read = checked.map(|()| self.file.read_exact_at(buf, offset_bytes));
+        match read {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) if error.kind() != ErrorKind::UnexpectedEof => {
+                return Err(self.failed(&error));
             }
+            // Where the file ends before its size, only truncation explains it.
+            _ => self.verify()?,
         }
-        Ok(())
+        let len = u64::try_from(buf.len()).unwrap_or(u64::MAX);
+        Err(self.meta.short(&self.key, offset_bytes, len))
     }
 }
 
@@ -101,15 +77,14 @@ impl Object for DirObject {
 
     /// Unlinking changes nothing that a version is, so that a replaced file goes on.
     fn verify(&self) -> Result<(), StoreError> {
-        let stat = fstat(&self.fd).map_err(|errno| self.failed(errno))?;
+        let stat = fstat(&self.file).map_err(|errno| self.failed(&errno.into()))?;
         if object_meta_in(self.generation, &stat).version == self.meta.version {
-            Ok(())
-        } else {
-            Err(self.changed())
+            return Ok(());
         }
+        Err(StoreError::changed(&self.key))
     }
 
     fn as_file(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.fd.as_fd())
+        Some(self.file.as_fd())
     }
 }

@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -44,7 +43,8 @@ const MOST_LINKS: usize = 40;
 
 /// `meta` of the open file `fd`, with the bits that are left under its list.
 pub(super) fn under_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMeta {
-    under(meta, |list| getxattr(path_of(fd), LIST, list))
+    let mode = left_under(meta.mode, || path_of(fd));
+    ObjectMeta { mode, ..meta }
 }
 
 /// As [`under_list`], of the entry `name` of the open directory `fd`.
@@ -53,32 +53,19 @@ pub(in crate::store) fn entry_under_list(
     name: &[u8],
     meta: ObjectMeta,
 ) -> ObjectMeta {
-    under(meta, |list| {
-        let mut path = path_of(fd).into_bytes();
-        path.push(b'/');
-        path.extend_from_slice(name);
-        getxattr(path, LIST, list)
-    })
+    let path = || [path_of(fd).as_bytes(), b"/", name].concat();
+    let mode = left_under(meta.mode, path);
+    ObjectMeta { mode, ..meta }
 }
 
-fn under(
-    meta: ObjectMeta,
-    read: impl FnOnce(&mut [u8; LIST_BYTES]) -> Result<usize, Errno>,
-) -> ObjectMeta {
-    ObjectMeta {
-        mode: left_under(meta.mode, read),
-        ..meta
-    }
-}
-
-/// The bits of `mode` that are left under the list that `read` gives.
-fn left_under(mode: u32, read: impl FnOnce(&mut [u8; LIST_BYTES]) -> Result<usize, Errno>) -> u32 {
+/// The bits of `mode` that are left under the list of the file at `path`.
+fn left_under<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) -> u32 {
     // The mask of a list is the group's bits: without any, no entry of the list grants anything.
     if mode | 0o700 == 0o700 {
         return mode;
     }
     let mut list = [0; LIST_BYTES];
-    let others = match read(&mut list) {
+    let others = match getxattr(path(), LIST, &mut list) {
         Err(Errno::NODATA | Errno::NOTSUP) => return mode,
         Ok(len) => list.get(..len).and_then(granted_to_all).unwrap_or(0),
         // Not known is not granted.
@@ -145,7 +132,7 @@ fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
         let metadata = fs::symlink_metadata(&directory).ok()?;
         let mode = metadata.mode() & 0o777;
         readers.add(ReadRight::of_directory(Access {
-            mode: left_under(mode, |list| getxattr(&directory, LIST, list)),
+            mode: left_under(mode, || &directory),
             uid: metadata.uid(),
             gid: metadata.gid(),
         }));
@@ -158,7 +145,9 @@ fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
 fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
     let mut here = root.to_owned();
     let mut through = Vec::new();
-    let mut rest: VecDeque<OsString> = names_in(path.as_bytes());
+    let names = path.as_bytes().split(|&byte| byte == b'/');
+    let names = names.filter(|name| !name.is_empty());
+    let mut rest: VecDeque<OsString> = names.map(|n| OsString::from_vec(n.to_vec())).collect();
     let mut n_links = 0;
     while let Some(name) = rest.pop_front() {
         if name == ".." {
@@ -196,20 +185,9 @@ fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
     Some(through)
 }
 
-fn names_in(path: &[u8]) -> VecDeque<OsString> {
-    let names = path.split(|&byte| byte == b'/');
-    let names = names.filter(|name| !name.is_empty());
-    names
-        .map(|name| OsString::from_vec(name.to_vec()))
-        .collect()
-}
-
 /// A name for an open file that may be open by its path alone.
 fn path_of(fd: BorrowedFd<'_>) -> String {
-    let mut path = String::with_capacity(32);
-    // Writing to a string does not fail.
-    let _ = write!(path, "/proc/self/fd/{}", fd.as_raw_fd());
-    path
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
 #[cfg(test)]

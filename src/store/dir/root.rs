@@ -137,24 +137,18 @@ impl Root {
 
     /// The attributes of the directory, as they are told to those who look.
     pub(super) fn own_meta(&self) -> Result<ObjectMeta, StoreError> {
-        let meta = object_meta_in(self.generation, &self.stat()?);
-        Ok(match self.sharing {
-            Sharing::Nobody => meta,
-            Sharing::Others => under_list(self.as_fd(), meta),
-        })
+        Ok(self.told(&self.stat()?, |meta| under_list(self.as_fd(), meta)))
     }
 
     /// The attributes of the entry that `path` led to, of which `stat` was just asked.
     pub(super) fn meta(&self, resolved: &Resolved, path: &Prefix, stat: &Stat) -> ObjectMeta {
-        let meta = object_meta_in(self.generation, stat);
-        if self.sharing == Sharing::Nobody {
-            return meta;
-        }
-        let meta = under_list(resolved.fd.as_fd(), meta);
-        match resolved.linked {
-            None => meta,
-            Some(_) => through_links(self.as_fd(), path, meta),
-        }
+        self.told(stat, |meta| {
+            let meta = under_list(resolved.fd.as_fd(), meta);
+            match resolved.linked {
+                None => meta,
+                Some(_) => through_links(self.as_fd(), path, meta),
+            }
+        })
     }
 
     /// The attributes of the entry `name` of an open directory, of which `stat` was just asked.
@@ -164,10 +158,17 @@ impl Root {
         name: &[u8],
         stat: &Stat,
     ) -> ObjectMeta {
+        self.told(stat, |meta| entry_under_list(directory, name, meta))
+    }
+
+    /// The attributes in `stat`, as they are told to those who look: where others do, with the bits that
+    /// `restrict` leaves.
+    fn told(&self, stat: &Stat, restrict: impl FnOnce(ObjectMeta) -> ObjectMeta) -> ObjectMeta {
         let meta = object_meta_in(self.generation, stat);
-        match self.sharing {
-            Sharing::Nobody => meta,
-            Sharing::Others => entry_under_list(directory, name, meta),
+        if self.is_shared() {
+            restrict(meta)
+        } else {
+            meta
         }
     }
 
@@ -221,7 +222,10 @@ impl Root {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => {
                     let within = parent.as_ref().map_or(self.as_fd(), OwnedFd::as_fd);
                     return match entry_type(within, &prefix) {
-                        Some(FileType::Symlink) => Err(dangling(path)),
+                        Some(FileType::Symlink) => Err(StoreError::problem(
+                            path,
+                            "a symbolic link that leads nowhere",
+                        )),
                         _ => Ok(None),
                     };
                 }
@@ -246,10 +250,9 @@ impl Root {
         flags: OFlags,
         resolve: ResolveFlags,
     ) -> Result<OwnedFd, Errno> {
-        let name: &[u8] = if path.is_root() {
-            b"."
-        } else {
-            path.as_bytes()
+        let name = match path.as_bytes() {
+            b"" => b".",
+            name => name,
         };
         // Links of /proc lead to open files, not to paths: never followed.
         let resolve = resolve
@@ -258,15 +261,8 @@ impl Root {
                 Symlinks::Inside => ResolveFlags::BENEATH,
                 Symlinks::Follow => ResolveFlags::empty(),
             };
-        let open = || {
-            openat2(
-                &self.fd,
-                name,
-                flags | OFlags::CLOEXEC,
-                Mode::empty(),
-                resolve,
-            )
-        };
+        let flags = flags | OFlags::CLOEXEC;
+        let open = || openat2(&self.fd, name, flags, Mode::empty(), resolve);
         // EAGAIN: a rename anywhere on the system, while a link went up by `..`.
         for _ in 0..RACE_RETRIES {
             match retry_on_intr(open) {
@@ -289,12 +285,8 @@ impl Identity {
 
 /// `a`, `a/b`, `a/b/c` for `a/b/c`; nothing for the root.
 fn ancestry(path: &Prefix) -> Vec<Prefix> {
-    let mut prefixes = Vec::new();
-    let mut next = path.to_key();
-    while let Some(key) = next {
-        next = key.parent().to_key();
-        prefixes.push(key.to_prefix());
-    }
+    let mut prefixes: Vec<Prefix> = path.on_the_way().collect();
+    prefixes.pop();
     prefixes.reverse();
     prefixes
 }
@@ -320,14 +312,6 @@ fn entry_type(directory: BorrowedFd<'_>, path: &Prefix) -> Option<FileType> {
     let key = path.to_key()?;
     let stat = statat(directory, key.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(stat.st_mode))
-}
-
-fn dangling(path: &Prefix) -> StoreError {
-    StoreError::Io {
-        key: path.to_string(),
-        message: "a symbolic link that leads nowhere".to_owned(),
-        errno: None,
-    }
 }
 
 /// The error for `errno`, where it does not mean absence.

@@ -1,7 +1,6 @@
 //! One version of the zip file: its central directory, and entries opened by it.
 
 use std::fmt;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,13 +8,12 @@ use rawzip::{
     CompressionMethod, ErrorKind, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ZipArchive, ZipEntry,
     ZipLocator,
 };
-use rustix::fs::fstatvfs;
 
 use super::file::{Place, ZipFile};
 use super::index::{Entry, Index, IndexBuilder};
 use super::names;
 use super::object::{Coding, Extent, ZipObject};
-use crate::store::{Capacity, Key, ObjectMeta, StoreError, Times, Version};
+use crate::store::{Key, ObjectMeta, StoreError, Times, Version};
 
 /// Most bytes that a deflated entry may have when it is inflated.
 const MAX_INFLATED_BYTES: u64 = 1 << 30;
@@ -42,27 +40,27 @@ impl Archive {
         let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
         let zip = ZipLocator::new()
             .locate_in_reader(Arc::new(file), &mut buffer, size)
-            .map_err(|(_, error)| refusal(&shown, &error))?;
+            .map_err(|(_, error)| refusal(shown, &error))?;
         let mut builder = IndexBuilder::default();
         let mut count: u64 = 0;
         let mut records = zip.entries(&mut buffer);
         while let Some(record) = records.next_entry().map_err(|error| {
-            let error = refusal(&shown, &error);
+            let error = refusal(shown, &error);
             within(error, "central directory")
         })? {
             let pushed = builder.push(&record);
-            pushed.map_err(|problem| damaged(&shown, &problem))?;
+            pushed.map_err(|problem| StoreError::problem(shown, problem))?;
             count += 1;
         }
         // Files without zip64 count modulo 65536.
         let expected = zip.entries_hint();
         if count & 0xffff != expected & 0xffff {
             let problem = format!("{count} entries in the central directory, {expected} expected");
-            return Err(damaged(&shown, &problem));
+            return Err(StoreError::problem(shown, problem));
         }
         let (index, renamed) = builder
             .finish()
-            .map_err(|problem| damaged(&shown, &problem))?;
+            .map_err(|problem| StoreError::problem(shown, problem))?;
         if let Some(sentence) = renamed {
             log::warn!("{shown}: {sentence}");
         }
@@ -151,16 +149,14 @@ impl Archive {
     pub(super) fn check_version(&self, key: &Key) -> Result<(), StoreError> {
         match self.file().is_unchanged() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(StoreError::Changed {
-                key: key.to_string(),
-            }),
+            Ok(false) => Err(StoreError::changed(key)),
             Err(error) => Err(StoreError::io(key, &error)),
         }
     }
 
     /// Where the bytes of `entry` are, everything checked that can be without reading them.
     fn extent(&self, entry: &Entry, key: &Key) -> Result<Extent, StoreError> {
-        let coding = coding(entry).map_err(|problem| damaged(key, &problem))?;
+        let coding = coding(entry).map_err(|problem| StoreError::problem(key, problem))?;
         let size = entry.wayfinder.uncompressed_size_hint();
         let stored = entry.wayfinder.compressed_size_hint();
         let problem = match coding {
@@ -176,7 +172,7 @@ impl Archive {
             Coding::Stored | Coding::Deflated => None,
         };
         if let Some(problem) = problem {
-            return Err(damaged(key, &problem));
+            return Err(StoreError::problem(key, problem));
         }
         let found = self
             .zip
@@ -186,7 +182,7 @@ impl Archive {
         let (start, end) = found.compressed_data_range();
         if end > self.zip.directory_offset() {
             let problem = format!("bytes {start}..{end} are not before the central directory");
-            return Err(damaged(key, &problem));
+            return Err(StoreError::problem(key, problem));
         }
         Ok(Extent {
             bytes: start..end,
@@ -222,16 +218,10 @@ impl Archive {
         if same_name && method == entry.method {
             return Ok(());
         }
-        Err(damaged(key, "the local header is that of another entry"))
-    }
-
-    /// Size and free space of the file system that the zip file is on.
-    pub(super) fn capacity(&self) -> Option<Capacity> {
-        let stat = fstatvfs(self.file().as_fd()).ok()?;
-        Some(Capacity {
-            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
-            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-        })
+        Err(StoreError::problem(
+            key,
+            "the local header is that of another entry",
+        ))
     }
 }
 
@@ -254,24 +244,15 @@ fn coding(entry: &Entry) -> Result<Coding, String> {
     }
 }
 
-/// What is wrong at `key`.
-fn damaged(key: &dyn fmt::Display, problem: &str) -> StoreError {
-    StoreError::Io {
-        key: key.to_string(),
-        message: problem.to_owned(),
-        errno: None,
-    }
-}
-
 /// The error for one of the parser, which may be one of the system.
-fn refusal(key: &dyn fmt::Display, error: &rawzip::Error) -> StoreError {
+fn refusal(key: impl fmt::Display, error: &rawzip::Error) -> StoreError {
     match error.kind() {
         ErrorKind::IO(error) if error.raw_os_error().is_some() => StoreError::io(key, error),
-        ErrorKind::MissingEndOfCentralDirectory => damaged(
+        ErrorKind::MissingEndOfCentralDirectory => StoreError::problem(
             key,
             "no end of a central directory; the zip file is cut short, or still being written",
         ),
-        _ => damaged(key, &error.to_string()),
+        _ => StoreError::problem(key, error.to_string()),
     }
 }
 

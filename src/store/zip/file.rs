@@ -79,8 +79,8 @@ impl Place {
     fn regular(&self, stat: &rustix::fs::Stat) -> Result<ObjectMeta, StoreError> {
         match kind_of(stat) {
             Ok(StatKind::Object) => Ok(self.told(object_meta(stat))),
-            Ok(StatKind::Prefix) => Err(self.not_a_file("a directory")),
-            Err(found) => Err(self.not_a_file(found)),
+            Ok(StatKind::Prefix) => Err(StoreError::not_an_object(&self.shown, "a directory")),
+            Err(found) => Err(StoreError::not_an_object(&self.shown, found)),
         }
     }
 
@@ -89,13 +89,6 @@ impl Place {
         match self.sharing {
             Sharing::Nobody => meta,
             Sharing::Others => entry_under_list(self.directory.as_fd(), self.name.as_bytes(), meta),
-        }
-    }
-
-    fn not_a_file(&self, found: &'static str) -> StoreError {
-        StoreError::NotAnObject {
-            key: self.shown.clone(),
-            found,
         }
     }
 }
@@ -142,11 +135,7 @@ fn refusal(shown: &str, errno: Errno) -> StoreError {
             reason: "no permission".to_owned(),
         },
         // Not absence of a key, which would mean the fill value.
-        Errno::NOENT | Errno::NOTDIR => StoreError::Io {
-            key: shown.to_owned(),
-            message: "the zip file is gone".to_owned(),
-            errno: None,
-        },
+        Errno::NOENT | Errno::NOTDIR => StoreError::problem(shown, "the zip file is gone"),
         other => StoreError::io(shown, &other.into()),
     }
 }

@@ -48,6 +48,7 @@ use super::{
 };
 use archive::Archive;
 use file::{Place, ZipFile};
+use index::Index;
 use listing::ZipListing;
 
 /// A file that keeps changing is not waited for longer than this.
@@ -71,6 +72,13 @@ struct Current {
     access: Access,
     /// Or what is wrong with it, so that a broken file is not read at every request.
     archive: Result<Arc<Archive>, StoreError>,
+}
+
+/// What a key names in the zip file.
+enum Found {
+    Entry(usize),
+    Prefix,
+    Nothing,
 }
 
 impl Current {
@@ -142,7 +150,7 @@ impl ZipStore {
             let archive = Archive::read(&self.place, file).map(Arc::new);
             if self.place.stat()?.version != version {
                 if Instant::now() > patience {
-                    return Err(self.changed());
+                    return Err(StoreError::changed(self.place.shown()));
                 }
                 continue;
             }
@@ -166,32 +174,27 @@ impl ZipStore {
                 return Ok(file);
             };
             if Instant::now() > patience {
-                return Err(self.changed());
+                return Err(StoreError::changed(self.place.shown()));
             }
             thread::sleep(wait);
         }
     }
 
-    fn changed(&self) -> StoreError {
-        StoreError::Changed {
-            key: self.place.shown().to_owned(),
-        }
-    }
-
-    /// The name of `key` in the zip file.
-    fn full_name(&self, key: &[u8]) -> Vec<u8> {
-        match self.root.as_bytes() {
-            b"" => key.to_vec(),
-            root => [root, b"/", key].concat(),
-        }
-    }
-
-    /// What the names of all keys below `prefix` begin with.
+    /// What the names of all keys below `prefix` begin with in the zip file.
     fn start_of(&self, prefix: &Prefix) -> Vec<u8> {
-        match (self.root.is_root(), prefix.is_root()) {
-            (true, true) => Vec::new(),
-            (_, true) => [self.root.as_bytes(), b"/"].concat(),
-            (_, false) => [&self.full_name(prefix.as_bytes()), b"/".as_slice()].concat(),
+        self.root.join(&prefix.join(b""))
+    }
+
+    /// The number of the entry with this key, or else whether it is a prefix of others.
+    fn find(&self, index: &Index, key: &Key) -> Found {
+        if let Some(at) = index.find(&self.root.join(key.as_bytes())) {
+            return Found::Entry(at);
+        }
+        let below = index.beginning_with(&self.start_of(&key.to_prefix()));
+        if below.is_empty() {
+            Found::Nothing
+        } else {
+            Found::Prefix
         }
     }
 }
@@ -199,19 +202,12 @@ impl ZipStore {
 impl Store for ZipStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let archive = self.archive()?;
-        let index = archive.index();
-        let object = index
-            .find(&self.full_name(key.as_bytes()))
-            .and_then(|at| archive.meta(at));
-        if let Some(meta) = object {
-            let kind = StatKind::Object;
-            return Ok(Some(Stat { kind, meta }));
-        }
-        let below = index.beginning_with(&self.start_of(&key.to_prefix()));
-        Ok((!below.is_empty()).then(|| Stat {
-            kind: StatKind::Prefix,
-            meta: archive.prefix_meta(),
-        }))
+        let (kind, meta) = match self.find(archive.index(), key) {
+            Found::Entry(at) => (StatKind::Object, archive.meta(at)),
+            Found::Prefix => (StatKind::Prefix, Some(archive.prefix_meta())),
+            Found::Nothing => return Ok(None),
+        };
+        Ok(meta.map(|meta| Stat { kind, meta }))
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
@@ -220,19 +216,14 @@ impl Store for ZipStore {
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let archive = self.archive()?;
-        let index = archive.index();
-        if let Some(at) = index.find(&self.full_name(key.as_bytes())) {
-            let object = archive.open(at, key)?;
-            return Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>));
+        match self.find(archive.index(), key) {
+            Found::Entry(at) => {
+                let object = archive.open(at, key)?;
+                Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>))
+            }
+            Found::Prefix => Err(StoreError::not_an_object(key, "a prefix")),
+            Found::Nothing => Ok(None),
         }
-        let below = index.beginning_with(&self.start_of(&key.to_prefix()));
-        if below.is_empty() {
-            return Ok(None);
-        }
-        Err(StoreError::NotAnObject {
-            key: key.to_string(),
-            found: "a prefix",
-        })
     }
 
     fn list(
@@ -256,6 +247,6 @@ impl Store for ZipStore {
     }
 
     fn capacity(&self) -> Option<Capacity> {
-        self.archive().ok()?.capacity()
+        Capacity::of_file_system(self.archive().ok()?.file())
     }
 }

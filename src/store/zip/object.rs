@@ -70,7 +70,7 @@ impl ZipObject {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         let file = self.archive.file();
-        let whole = offset == 0 && self.meta.size() == len_of(buf);
+        let whole = offset == 0 && u64::try_from(buf.len()) == Ok(self.meta.size());
         match self.extent.coding {
             _ if buf.is_empty() => Ok(()),
             Coding::Stored => {
@@ -114,16 +114,8 @@ impl ZipObject {
 
     /// Fills the buffer of `range`, of whichever version the file is by now.
     fn fill(&self, range: &mut ReadRange<'_>) -> Result<(), StoreError> {
-        let (offset, len) = (range.offset_bytes, len_of(range.buf));
-        let end = offset.checked_add(len);
-        if end.is_none_or(|end| end > self.meta.size()) {
-            return Err(StoreError::Short {
-                key: self.key.to_string(),
-                offset,
-                len,
-                size: self.meta.size(),
-            });
-        }
+        let offset = range.offset_bytes;
+        self.meta.check_range(&self.key, offset, range.buf.len())?;
         let read = self.read(offset, range.buf);
         read.map_err(|error| StoreError::io(&self.key, &error))
     }
@@ -170,8 +162,4 @@ impl fmt::Debug for ZipObject {
             .field("extent", &self.extent)
             .finish_non_exhaustive()
     }
-}
-
-fn len_of(buf: &[u8]) -> u64 {
-    u64::try_from(buf.len()).unwrap_or(u64::MAX)
 }
