@@ -164,7 +164,7 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
-    let session = Session::mount(filesystem, notify, mountpoint.path(), &config.session)
+    let session = Session::mount(filesystem, notify, &mountpoint.path, &config.session)
         .map_err(CliError::failed)?;
     Ok((session, mountpoint))
 }

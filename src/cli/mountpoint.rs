@@ -17,7 +17,8 @@ use crate::fuse::session_unmount::{Unmount, UnmountError, unmount};
 /// drop it after the unmount.
 #[derive(Debug)]
 pub(crate) struct Mountpoint {
-    path: PathBuf,
+    /// Absolute, free of links.
+    pub(crate) path: PathBuf,
     is_created: bool,
 }
 
@@ -52,11 +53,6 @@ impl Mountpoint {
             mountpoint.check_empty()?;
         }
         Ok(mountpoint)
-    }
-
-    /// Absolute, free of links.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     fn check_empty(&self) -> Result<(), CliError> {

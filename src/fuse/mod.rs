@@ -66,7 +66,6 @@ pub struct FsOptions {
 }
 
 /// A view as a file system.
-#[derive(Debug)]
 pub struct ZarrFs(Arc<Core>);
 
 /// What all requests share.
@@ -202,13 +201,5 @@ impl Core {
             return Err(Errno::NO_XATTR);
         }
         xattr::value(self.extended_attributes(ino)?, name).ok_or(Errno::NO_XATTR)
-    }
-}
-
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
     }
 }

@@ -99,18 +99,13 @@ impl Core {
             }
             Comparison::FirstOpen(leftovers) => {
                 Counters::add(&counters.opens_fresh);
-                Ok(self.drop_pages(ino, file, leftovers))
+                let flags = self.drop_leftovers(ino, leftovers);
+                if flags.contains(FopenFlags::FOPEN_KEEP_CACHE) {
+                    file.pages_dropped();
+                }
+                Ok(flags)
             }
         }
-    }
-
-    /// As [`Core::drop_leftovers`], and tells the file when no pages are left.
-    fn drop_pages(&self, ino: u64, file: &OpenFile, leftovers: Leftovers) -> FopenFlags {
-        let flags = self.drop_leftovers(ino, leftovers);
-        if flags.contains(FopenFlags::FOPEN_KEEP_CACHE) {
-            file.pages_dropped();
-        }
-        flags
     }
 
     /// Has the kernel drop what it may hold of another version. Where that fails, it drops the

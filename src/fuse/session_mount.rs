@@ -145,14 +145,11 @@ fn helper_options(options: &SessionOptions) -> OsString {
 
 /// `fusermount3` ends an option at a comma, unless a backslash precedes it.
 fn escaped(fsname: &OsStr) -> OsString {
-    let mut bytes = Vec::with_capacity(fsname.len());
-    for byte in fsname.as_bytes() {
-        if matches!(byte, b',' | b'\\') {
-            bytes.push(b'\\');
-        }
-        bytes.push(*byte);
-    }
-    OsString::from_vec(bytes)
+    let bytes = fsname.as_bytes().iter().flat_map(|&byte| {
+        let backslash = matches!(byte, b',' | b'\\').then_some(b'\\');
+        backslash.into_iter().chain([byte])
+    });
+    OsString::from_vec(bytes.collect())
 }
 
 /// One byte with one descriptor; `None` when the helper ends without.

@@ -24,7 +24,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, statat};
@@ -142,7 +142,7 @@ impl FollowedRoot {
     /// The directory that a request is to be answered from, and whether this request noticed that it is
     /// another one.
     fn current(&self) -> Result<(Arc<Root>, bool), StoreError> {
-        let held = Arc::clone(&self.lock());
+        let held = Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner));
         let now = self.started.elapsed();
         let looked = Duration::from_nanos(self.looked.load(Ordering::Relaxed));
         if now.saturating_sub(looked) < self.pace {
@@ -150,7 +150,7 @@ impl FollowedRoot {
             return Ok((held, false));
         }
         let is_new = match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => Identity::of(&found) != held.identity(),
+            Ok(found) => Identity::of(&found) != held.identity,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => held.is_deleted(),
             Err(errno) => return Err(self.refused(errno)),
         };
@@ -178,8 +178,7 @@ impl FollowedRoot {
             return Ok(Arc::clone(&current));
         }
         let opened = Arc::new(opened);
-        self.generation
-            .store(opened.generation(), Ordering::Release);
+        self.generation.store(opened.generation, Ordering::Release);
         let replaced = std::mem::replace(&mut *current, Arc::clone(&opened));
         drop(current);
         drop(replaced);
@@ -216,9 +215,5 @@ impl FollowedRoot {
             self.path.display(),
             "the directory of the store was deleted",
         )
-    }
-
-    fn lock(&self) -> RwLockReadGuard<'_, Arc<Root>> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

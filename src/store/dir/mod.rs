@@ -159,7 +159,7 @@ fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError
     if stat.kind == StatKind::Prefix {
         return Err(StoreError::not_an_object(key, "a prefix"));
     }
-    let object = DirObject::new(key.clone(), fd.into(), root.generation(), stat.meta);
+    let object = DirObject::new(key.clone(), fd.into(), root.generation, stat.meta);
     Ok(Some(Arc::new(object)))
 }
 

@@ -33,11 +33,11 @@ const RACE_RETRIES: usize = 32;
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
-    identity: Identity,
+    pub(super) identity: Identity,
     symlinks: Symlinks,
     sharing: Sharing,
     /// How many directories were at the path of the store before this one.
-    generation: u32,
+    pub(super) generation: u32,
     /// Whether the link count tells that the directory was deleted: some file systems count
     /// none, ever.
     counts_links: bool,
@@ -113,16 +113,6 @@ impl Root {
             generation,
             counts_links: stat.st_nlink > 0,
         })
-    }
-
-    /// Which directory it is.
-    pub(super) fn identity(&self) -> Identity {
-        self.identity
-    }
-
-    /// How many directories were at the path of the store before this one.
-    pub(super) fn generation(&self) -> u32 {
-        self.generation
     }
 
     /// Whether it was deleted: every name below it is absent then. A failure of the system is no

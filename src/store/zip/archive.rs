@@ -21,11 +21,14 @@ const MAX_INFLATED_BYTES: u64 = 1 << 30;
 /// No deflate stream holds more than this many bytes in one.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
+/// What messages about a local header begin with.
+const LOCAL_HEADER: &str = "local header: ";
+
 /// The zip file of one version, and what is in it.
 #[derive(Debug)]
 pub(super) struct Archive {
     zip: ZipArchive<Arc<ZipFile>>,
-    index: Index,
+    pub(super) index: Index,
 }
 
 impl Archive {
@@ -35,19 +38,17 @@ impl Archive {
     /// [`StoreError::Io`]: with a number of the system when it failed, without when the file is
     /// damaged or too large.
     pub(super) fn read(place: &Place, file: ZipFile) -> Result<Archive, StoreError> {
-        let shown = place.shown();
-        let size = file.meta().size();
+        let shown = &place.shown;
+        let size = file.meta.size();
         let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
         let zip = ZipLocator::new()
             .locate_in_reader(Arc::new(file), &mut buffer, size)
-            .map_err(|(_, error)| refusal(shown, &error))?;
+            .map_err(|(_, error)| refusal(shown, "", &error))?;
         let mut builder = IndexBuilder::default();
         let mut count: u64 = 0;
         let mut records = zip.entries(&mut buffer);
-        while let Some(record) = records.next_entry().map_err(|error| {
-            let error = refusal(shown, &error);
-            within(error, "central directory")
-        })? {
+        let unreadable = |error| refusal(shown, "central directory: ", &error);
+        while let Some(record) = records.next_entry().map_err(unreadable)? {
             let pushed = builder.push(&record);
             pushed.map_err(|problem| StoreError::problem(shown, problem))?;
             count += 1;
@@ -71,13 +72,9 @@ impl Archive {
         self.zip.get_ref()
     }
 
-    pub(super) fn index(&self) -> &Index {
-        &self.index
-    }
-
     /// Attributes of the zip file, as those of a directory.
     pub(super) fn prefix_meta(&self) -> ObjectMeta {
-        let file = *self.file().meta();
+        let file = self.file().meta;
         let readable = file.mode & 0o444;
         ObjectMeta {
             version: Version {
@@ -96,7 +93,7 @@ impl Archive {
     /// too young to be trusted makes its entries so.
     pub(super) fn meta(&self, at: usize) -> Option<ObjectMeta> {
         let entry = self.index.entry(at)?;
-        let file = *self.file().meta();
+        let file = self.file().meta;
         let mtime = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.seconds.into());
         Some(ObjectMeta {
             version: Version {
@@ -177,7 +174,7 @@ impl Archive {
         let found = self
             .zip
             .get_entry(entry.wayfinder)
-            .map_err(|error| within(refusal(key, &error), "local header"))?;
+            .map_err(|error| refusal(key, LOCAL_HEADER, &error))?;
         self.check_local_header(entry, key, &found)?;
         let (start, end) = found.compressed_data_range();
         if end > self.zip.directory_offset() {
@@ -209,7 +206,7 @@ impl Archive {
             larger = vec![0; required];
             header = found.local_header(&mut larger);
         }
-        let header = header.map_err(|error| within(refusal(key, &error), "local header"))?;
+        let header = header.map_err(|error| refusal(key, LOCAL_HEADER, &error))?;
         let method = header.compression_method().as_u16();
         let local = names::to_key(header.file_path().as_bytes());
         // The rest is what made the name free.
@@ -244,30 +241,24 @@ fn coding(entry: &Entry) -> Result<Coding, String> {
     }
 }
 
-/// The error for one of the parser, which may be one of the system.
-fn refusal(key: impl fmt::Display, error: &rawzip::Error) -> StoreError {
-    match error.kind() {
-        ErrorKind::IO(error) if error.raw_os_error().is_some() => StoreError::io(key, error),
-        ErrorKind::MissingEndOfCentralDirectory => StoreError::problem(
-            key,
-            "no end of a central directory; the zip file is cut short, or still being written",
-        ),
-        _ => StoreError::problem(key, error.to_string()),
-    }
-}
-
-/// `error`, with the part of the file that it is about.
-fn within(error: StoreError, part: &str) -> StoreError {
-    match error {
-        StoreError::Io {
-            key,
-            message,
-            errno,
-        } => StoreError::Io {
-            key,
-            message: format!("{part}: {message}"),
-            errno,
-        },
-        other => other,
+/// The error for one of the parser, which may be one of the system, with the part of the file that it
+/// is about.
+fn refusal(key: impl fmt::Display, part: &str, error: &rawzip::Error) -> StoreError {
+    let mut errno = None;
+    let message = match error.kind() {
+        ErrorKind::IO(error) if error.raw_os_error().is_some() => {
+            errno = error.raw_os_error();
+            error.to_string()
+        }
+        ErrorKind::MissingEndOfCentralDirectory => {
+            "no end of a central directory; the zip file is cut short, or still being written"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    };
+    StoreError::Io {
+        key: key.to_string(),
+        message: format!("{part}{message}"),
+        errno,
     }
 }

@@ -20,7 +20,8 @@ use crate::store::{ObjectMeta, Sharing, StatKind, StoreError};
 pub(super) struct Place {
     directory: OwnedFd,
     name: OsString,
-    shown: String,
+    /// The path, for messages.
+    pub(super) shown: String,
     sharing: Sharing,
 }
 
@@ -28,7 +29,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct ZipFile {
     fd: OwnedFd,
-    meta: ObjectMeta,
+    /// Attributes of this version.
+    pub(super) meta: ObjectMeta,
 }
 
 impl Place {
@@ -52,11 +54,6 @@ impl Place {
         })
     }
 
-    /// The path, for messages.
-    pub(super) fn shown(&self) -> &str {
-        &self.shown
-    }
-
     /// Attributes of the version that is there now.
     pub(super) fn stat(&self) -> Result<ObjectMeta, StoreError> {
         let stat = statat(&self.directory, &self.name, AtFlags::empty())
@@ -78,27 +75,22 @@ impl Place {
 
     fn regular(&self, stat: &rustix::fs::Stat) -> Result<ObjectMeta, StoreError> {
         match kind_of(stat) {
-            Ok(StatKind::Object) => Ok(self.told(object_meta(stat))),
+            Ok(StatKind::Object) => {
+                let meta = object_meta(stat);
+                Ok(match self.sharing {
+                    Sharing::Nobody => meta,
+                    Sharing::Others => {
+                        entry_under_list(self.directory.as_fd(), self.name.as_bytes(), meta)
+                    }
+                })
+            }
             Ok(StatKind::Prefix) => Err(StoreError::not_an_object(&self.shown, "a directory")),
             Err(found) => Err(StoreError::not_an_object(&self.shown, found)),
-        }
-    }
-
-    /// The attributes that are told of the file.
-    fn told(&self, meta: ObjectMeta) -> ObjectMeta {
-        match self.sharing {
-            Sharing::Nobody => meta,
-            Sharing::Others => entry_under_list(self.directory.as_fd(), self.name.as_bytes(), meta),
         }
     }
 }
 
 impl ZipFile {
-    /// Attributes of this version.
-    pub(super) fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
     /// Whether the descriptor still shows the version that was opened. Unlinking changes
     /// nothing, so that a replaced file goes on.
     pub(super) fn is_unchanged(&self) -> io::Result<bool> {
@@ -145,7 +137,7 @@ pub(super) fn looks_like_zip(file: ZipFile) -> io::Result<bool> {
     /// A local header, or the end of an empty file.
     const STARTS: [&[u8; 4]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
     let mut start = [0; 4];
-    let size = file.meta().size();
+    let size = file.meta.size();
     if size < 4 {
         return Ok(false);
     }

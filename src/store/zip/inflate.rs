@@ -17,7 +17,6 @@ pub(super) struct Inflater {
     /// What of `input` is not inflated yet.
     unread: Range<usize>,
     crc: Crc,
-    produced: u64,
     ended: bool,
 }
 
@@ -30,14 +29,13 @@ impl Inflater {
             input: vec![0; INPUT_BYTES],
             unread: 0..0,
             crc: Crc::new(),
-            produced: 0,
             ended: false,
         }
     }
 
     /// Bytes inflated so far.
     pub(super) fn produced(&self) -> u64 {
-        self.produced
+        self.state.total_out()
     }
 
     /// Fills `out` with the bytes that follow.
@@ -55,7 +53,6 @@ impl Inflater {
             written += self.step(file, room)?;
         }
         self.crc.update(out);
-        self.produced += u64::try_from(out.len()).unwrap_or(u64::MAX);
         Ok(())
     }
 

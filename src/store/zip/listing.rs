@@ -30,7 +30,7 @@ impl ZipListing {
             below
         } else {
             let seen = [&prefix, after.as_bytes()].concat();
-            archive.index().after(below, &seen)
+            archive.index.after(below, &seen)
         };
         ZipListing {
             archive,
@@ -44,7 +44,7 @@ impl ZipListing {
 impl Listing for ZipListing {
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
         let at = self.rest.start;
-        let index = self.archive.index();
+        let index = &self.archive.index;
         let entry = match index.entry(at) {
             Some(entry) if !self.rest.is_empty() => entry,
             _ => return Ok(None),

@@ -143,14 +143,14 @@ impl ZipStore {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
             let file = self.open_settled(patience)?;
-            let (version, access) = (file.meta().version, file.meta().access());
-            if let Some(current) = current.as_ref().filter(|c| c.is(file.meta())) {
+            let (version, access) = (file.meta.version, file.meta.access());
+            if let Some(current) = current.as_ref().filter(|c| c.is(&file.meta)) {
                 return current.archive.clone();
             }
             let archive = Archive::read(&self.place, file).map(Arc::new);
             if self.place.stat()?.version != version {
                 if Instant::now() > patience {
-                    return Err(StoreError::changed(self.place.shown()));
+                    return Err(StoreError::changed(&self.place.shown));
                 }
                 continue;
             }
@@ -170,11 +170,11 @@ impl ZipStore {
     fn open_settled(&self, patience: Instant) -> Result<ZipFile, StoreError> {
         loop {
             let file = self.place.open()?;
-            let Some(wait) = file.meta().settles_in(SystemTime::now()) else {
+            let Some(wait) = file.meta.settles_in(SystemTime::now()) else {
                 return Ok(file);
             };
             if Instant::now() > patience {
-                return Err(StoreError::changed(self.place.shown()));
+                return Err(StoreError::changed(&self.place.shown));
             }
             thread::sleep(wait);
         }
@@ -202,7 +202,7 @@ impl ZipStore {
 impl Store for ZipStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let archive = self.archive()?;
-        let (kind, meta) = match self.find(archive.index(), key) {
+        let (kind, meta) = match self.find(&archive.index, key) {
             Found::Entry(at) => (StatKind::Object, archive.meta(at)),
             Found::Prefix => (StatKind::Prefix, Some(archive.prefix_meta())),
             Found::Nothing => return Ok(None),
@@ -216,7 +216,7 @@ impl Store for ZipStore {
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let archive = self.archive()?;
-        match self.find(archive.index(), key) {
+        match self.find(&archive.index, key) {
             Found::Entry(at) => {
                 let object = archive.open(at, key)?;
                 Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>))
@@ -234,7 +234,7 @@ impl Store for ZipStore {
     ) -> Result<Option<Box<dyn Listing>>, StoreError> {
         let archive = self.archive()?;
         let start = self.start_of(prefix);
-        let below = archive.index().beginning_with(&start);
+        let below = archive.index.beginning_with(&start);
         if below.is_empty() && !prefix.is_root() {
             return Ok(None);
         }
