@@ -140,19 +140,15 @@ impl Verdict {
     /// The line that the daemon left.
     pub(crate) fn wait(mut self) -> Result<(), String> {
         let mut message = Vec::new();
-        let mut first = [0];
-        let read = self.pipe.read_exact(&mut first).and_then(|()| match first {
-            [0] => Ok(()),
-            _ => self.pipe.read_to_end(&mut message).map(|_| ()),
-        });
-        match read {
-            Ok(()) if first == [0] => Ok(()),
-            Ok(()) => {
+        let read = self.pipe.read_to_end(&mut message);
+        match (read, message.split_first()) {
+            (Ok(_), Some((0, _))) => Ok(()),
+            (Ok(_), Some((_, line))) => {
                 // When this process has ended, so has the other.
                 self.end_of_daemon();
-                Err(String::from_utf8_lossy(&message).into_owned())
+                Err(String::from_utf8_lossy(line).into_owned())
             }
-            Err(_) => Err(self.cause_of_death()),
+            _ => Err(self.cause_of_death()),
         }
     }
 

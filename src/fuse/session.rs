@@ -71,30 +71,15 @@ pub enum SessionError {
     /// Not privileged, and no helper that is.
     #[error("mounting needs root or fusermount3, and fusermount3 is not on PATH; install fuse3")]
     NoHelper,
-    /// The system refused.
-    #[error("cannot mount at {}: {problem}", mountpoint.display())]
-    Mount {
-        /// Where.
-        mountpoint: PathBuf,
-        /// The system's words.
-        problem: String,
-    },
-    /// Mounted, but unable to serve.
-    #[error("{} is mounted but does not answer: {problem}; it was unmounted again", mountpoint.display())]
-    Silent {
-        /// Where.
-        mountpoint: PathBuf,
-        /// What went wrong.
-        problem: String,
-    },
-    /// Serving ended with an error; the mount is gone.
-    #[error("serving {} ended: {problem}", mountpoint.display())]
-    Broken {
-        /// Where.
-        mountpoint: PathBuf,
-        /// What went wrong.
-        problem: String,
-    },
+    /// The system refused to mount at the path, in the words that follow.
+    #[error("cannot mount at {}: {}", .0.display(), .1)]
+    Mount(PathBuf, String),
+    /// Mounted at the path, but unable to serve, for the reason that follows.
+    #[error("{} is mounted but does not answer: {}; it was unmounted again", .0.display(), .1)]
+    Silent(PathBuf, io::Error),
+    /// Serving the path ended with an error; the mount is gone.
+    #[error("serving {} ended: {}", .0.display(), .1)]
+    Broken(PathBuf, io::Error),
 }
 
 /// A mount that answers.
@@ -138,9 +123,9 @@ impl Session {
         let (sender, events) = mpsc::channel();
         let (first, answers) = mpsc::channel();
         // From here on a signal waits until there is something to unmount.
-        listen_to_signals(sender.clone()).map_err(|error| SessionError::Mount {
-            mountpoint: mountpoint.to_owned(),
-            problem: format!("signals cannot be caught: {error}"),
+        listen_to_signals(sender.clone()).map_err(|error| {
+            let problem = format!("signals cannot be caught: {error}");
+            SessionError::Mount(mountpoint.to_owned(), problem)
         })?;
         let fuse_device = session_mount::mount(mountpoint, options)?;
         let answer = fuser::Session::from_fd(
@@ -171,10 +156,7 @@ impl Session {
                     Ok(Event::Ended(Err(cause))) => cause,
                     _ => error,
                 };
-                Err(SessionError::Silent {
-                    mountpoint: mountpoint.to_owned(),
-                    problem: cause.to_string(),
-                })
+                Err(SessionError::Silent(mountpoint.to_owned(), cause))
             }
         }
     }
@@ -251,10 +233,9 @@ impl Session {
         }
         log::info!("unmounted {}", self.mountpoint.display());
         match result {
-            Err(error) if !is_farewell(&error) => Err(SessionError::Broken {
-                mountpoint: self.mountpoint.clone(),
-                problem: error.to_string(),
-            }),
+            Err(error) if !is_farewell(&error) => {
+                Err(SessionError::Broken(self.mountpoint.clone(), error))
+            }
             _ => Ok(()),
         }
     }

@@ -46,10 +46,10 @@ pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<Owned
         Ok(device) => Ok(device),
         // No right to mount, or none to the device.
         Err(Errno::PERM | Errno::ACCESS) => mount_by_helper(mountpoint, options),
-        Err(errno) => Err(SessionError::Mount {
-            mountpoint: mountpoint.to_owned(),
-            problem: io::Error::from(errno).to_string(),
-        }),
+        Err(errno) => {
+            let problem = io::Error::from(errno).to_string();
+            Err(SessionError::Mount(mountpoint.to_owned(), problem))
+        }
     }
 }
 
@@ -98,10 +98,7 @@ fn mount_directly(mountpoint: &Path, options: &SessionOptions) -> rustix::io::Re
 /// Standard input serves as that socket: it is the one descriptor that a child inherits
 /// without more ado.
 fn mount_by_helper(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedFd, SessionError> {
-    let refused = |problem: String| SessionError::Mount {
-        mountpoint: mountpoint.to_owned(),
-        problem,
-    };
+    let refused = |problem| SessionError::Mount(mountpoint.to_owned(), problem);
     for helper in FUSERMOUNT {
         let (ours, theirs) = UnixStream::pair().map_err(|error| refused(error.to_string()))?;
         let mut command = Command::new(helper);
