@@ -11,8 +11,8 @@
 //! owner 1, group 5     owner 2, group 7      all three classes: what its others may do, at most
 //! ```
 //!
-//! The bits of a class are held against those of every class of the part that a user in it can
-//! be in. A mode such as 0604, which grants others more than the group, opens nothing therefore.
+//! A class is granted a bit only if every class of the part that one of its users can be in has the
+//! bit. So a mode such as 0604, which grants others more than the group, exposes nothing.
 
 use std::collections::BTreeSet;
 
@@ -78,17 +78,17 @@ impl ReadRight {
         ReadRight(directory.with_mode(listed))
     }
 
-    /// The read bits of those classes of a file with the owner and group of `shown` that surely
+    /// The read bits of those classes of a file with the owner and group of `shown` whose users all
     /// have this right.
     fn bits_for(self, shown: Access) -> u32 {
         let Access { mode, uid, gid } = self.0;
         let [owner, group, others] = [6, 3, 0].map(|shift| mode >> shift & 4);
         let is_owner = uid == shown.uid;
         let is_group = gid == shown.gid;
-        // Of those who are not its owner, some may be in its group.
+        // A user who does not own the part may be in its group.
         let others_or_group = if is_group { others } else { others & group };
         let group_or_others = if is_group { group } else { others & group };
-        // Of those who are not the owner of what is shown, one may be its owner.
+        // A user who does not own the shown file may own the part.
         let perhaps_owner = if is_owner { 4 } else { owner };
         let owner = if is_owner { owner } else { group & others };
         let group = group_or_others & perhaps_owner;
@@ -97,20 +97,20 @@ impl ReadRight {
     }
 }
 
-/// The users who have every one of some rights: those who may read what is made of several parts.
+/// The users who have all of a set of rights, and so may read a file that is made of several parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Readers {
-    /// Each once: most parts of a store have the same owner and bits.
+    /// A set, because most parts of a store have the same owner and bits.
     rights: BTreeSet<ReadRight>,
 }
 
 impl Readers {
-    /// Only those who have `right` too.
+    /// Requires `right` too.
     pub fn add(&mut self, right: ReadRight) {
         self.rights.insert(right);
     }
 
-    /// Only those who are among `others` too.
+    /// Requires all rights of `others` too.
     pub fn add_all(&mut self, others: &Readers) {
         self.rights.extend(&others.rights);
     }
@@ -122,8 +122,8 @@ impl Readers {
         bits.fold(shown.mode & READ, |all, each| all & each)
     }
 
-    /// Whether all who read a file that is shown as `shown`, and who are among `readers`, are
-    /// among these.
+    /// Whether every user of `readers` who may read a file with the access `shown` is one of these
+    /// users.
     pub fn include(&self, shown: Access, readers: &Readers) -> bool {
         let mut others = self.rights.difference(&readers.rights);
         others.all(|&right| shown.is_within(right))

@@ -1,11 +1,12 @@
-//! Where a listing goes on.
+//! The position at which a listing resumes.
 
 use std::fmt;
 
 use smallvec::SmallVec;
 
-/// A place in a listing: bytes that mean something to the store that gave them. A directory puts
-/// the 8 bytes of its offset in, an object store a name to start after, or a token of the server.
+/// A position in a listing: bytes that only the store that made them can interpret. Those of a
+/// directory are the 8 bytes of an offset, those of an object store a name to start after or a
+/// continuation token of the server.
 /// Short ones are held inline, so that no entry of a directory costs an allocation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Cursor(SmallVec<[u8; 16]>);
@@ -14,7 +15,7 @@ impl Cursor {
     /// Before the first entry.
     pub const START: Cursor = Cursor(SmallVec::new_const());
 
-    /// The place that a store calls `bytes`; no bytes are the start.
+    /// The position that a store encodes as `bytes`; no bytes are the start.
     pub fn new(bytes: &[u8]) -> Cursor {
         Cursor(SmallVec::from_slice(bytes))
     }

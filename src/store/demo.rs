@@ -101,7 +101,7 @@ const CHUNK_SHAPE: [u16; 3] = [2, 12, 24];
 /// An index entry of a chunk that the shard does not hold.
 const ABSENT: u64 = u64::MAX;
 
-/// The store.
+/// Builds the store.
 pub(super) fn demo_store() -> MemoryStore {
     let store = MemoryStore::new();
     insert(&store, "zarr.json", ROOT);

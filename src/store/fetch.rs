@@ -1,4 +1,4 @@
-//! An object and all its bytes, in one request where the store can.
+//! Opening an object and reading all of it, in one request where the store supports that.
 
 use std::sync::Arc;
 
@@ -7,18 +7,17 @@ use super::{Object, StoreError};
 /// What [`Store::fetch`](super::Store::fetch) found.
 #[derive(Debug)]
 pub struct Fetched {
-    /// The version that is there.
+    /// The current version.
     pub object: Arc<dyn Object>,
-    /// Whether all its bytes are in the room that was given. When not, they can be read from
-    /// `object`, and the room holds nothing of use.
+    /// Whether all its bytes were read into the buffer. If not, they can be read from `object`, and
+    /// the contents of the buffer are unspecified.
     pub is_read: bool,
 }
 
-/// Where the bytes of a fetched object go: the caller's own memory, which can be had once the length
-/// is known.
+/// The destination of a fetch: memory of the caller, which is allocated once the length is known.
 pub trait Room {
-    /// Memory for exactly `len` bytes, to be filled; `None` when there is none, and the object is
-    /// not to be read. Asked once for each try: what was given before is of no use then.
+    /// A buffer of exactly `len` bytes to fill; `None` when there is no memory for it, so that the
+    /// object is not read. Called once for each attempt, which discards the buffer of the one before.
     fn of_len(&mut self, len: u64) -> Option<&mut [u8]>;
 }
 
@@ -33,7 +32,7 @@ impl Room for Vec<u8> {
 }
 
 impl Fetched {
-    /// Reads all of `object` into `room`, if it has at most `most_bytes` and there is room.
+    /// Reads all of `object` into `room`, if it has at most `most_bytes` and there is memory for it.
     ///
     /// # Errors
     /// As [`Object::read_at`].

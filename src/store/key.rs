@@ -1,7 +1,7 @@
 //! Names within a store.
 //!
 //! A [`Key`] is bytes: relative, segments separated by `/`, no empty, `.` or `..` segment, no
-//! NUL. It is checked once, at the door, and passed on as this type. A [`Prefix`] is the root
+//! NUL. It is checked once, where it enters the crate, and passed on as this type. A [`Prefix`] is the root
 //! or a key that other keys lie below; it is written without the trailing `/`.
 
 use std::fmt;
@@ -47,12 +47,12 @@ impl Key {
         self.0.rsplit(|&b| b == b'/').next().unwrap_or(&self.0)
     }
 
-    /// The key as text for programs, without escapes. Bytes that are no UTF-8 are replaced.
+    /// The key as text for programs, without escapes. Bytes that are not UTF-8 are replaced.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 
-    /// What the key lies in.
+    /// The prefix that contains the key.
     pub fn parent(&self) -> Prefix {
         let end = self.0.iter().rposition(|&b| b == b'/').unwrap_or(0);
         Prefix(self.0.get(..end).unwrap_or_default().into())
@@ -70,7 +70,7 @@ impl Prefix {
         Prefix(Arc::from([].as_slice()))
     }
 
-    /// Checks `bytes`; slashes at either end are left out.
+    /// Checks `bytes`; slashes at either end are ignored.
     ///
     /// # Errors
     /// [`StoreError::InvalidKey`] for an empty, `.` or `..` segment.
@@ -126,7 +126,7 @@ impl Prefix {
         [self.as_bytes(), b"/", name].concat()
     }
 
-    /// This prefix and all that it lies in, the root last.
+    /// This prefix and its ancestors, the root last.
     pub fn on_the_way(&self) -> impl Iterator<Item = Prefix> {
         let above = |prefix: &Prefix| prefix.to_key().map(|key| key.parent());
         std::iter::successors(Some(self.clone()), above)
@@ -141,8 +141,8 @@ impl Prefix {
     }
 }
 
-/// As text that a terminal does not obey. Backslashes are doubled, so that a name with an escape in
-/// it reads differently from a name that is spelled like one.
+/// Writes a name with its control characters escaped, since a terminal would obey them. Backslashes are
+/// doubled, so that a name that contains an escape reads differently from a name that is spelled like one.
 fn write_lossy(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let name = String::from_utf8_lossy(bytes).replace('\\', r"\\");
     write!(f, "{}", Escaped(name))

@@ -1,10 +1,10 @@
-//! What STORE may be, as it is typed.
+//! The STORE argument: what it may name, and how that is opened.
 //!
-//! A directory, which may be a node inside a hierarchy, a zip file, or `demo:`. Everything else
-//! is refused by name, here, so that the message can say what to do instead.
+//! It names a directory, which may be a node inside a hierarchy, a zip file, or `demo:`. Everything
+//! else is refused here, so that the message can say what to do instead.
 //!
-//! A zip file is often made of a directory with its name: where nothing of Zarr is at its root,
-//! and in exactly one directory of the root, that directory is the store.
+//! A zip file often contains one directory with its own name. Where its root holds no Zarr metadata
+//! and exactly one directory in the root does, that directory is the root of the store.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,7 +19,7 @@ use super::{
 /// The built-in store, as it is typed.
 const DEMO: &str = "demo:";
 
-/// A hierarchy has one of these at its root, whatever its Zarr version.
+/// A hierarchy of any Zarr version has one of these keys at its root.
 const ROOT_KEYS: [&[u8]; 6] = [
     b"zarr.json",
     b".zgroup",
@@ -73,7 +73,7 @@ impl Location {
     }
 }
 
-/// Opens the store at `location`, for nobody but this user. `symlinks` matters to directories only.
+/// Opens the store at `location` for this user alone. `symlinks` applies to directories only.
 ///
 /// # Errors
 /// As [`DirStore::open`] and [`ZipStore::open`].
@@ -81,7 +81,7 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
     open_store_for(location, symlinks, Sharing::Nobody)
 }
 
-/// As [`open_store`], where `sharing` says who looks at what it tells.
+/// As [`open_store`]; `sharing` says which users the reported modes are for.
 ///
 /// # Errors
 /// As [`open_store`].
@@ -107,7 +107,7 @@ fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
     Ok(store.below(root))
 }
 
-/// The only directory of `store` that holds a hierarchy, where its root holds none.
+/// The prefix of the hierarchy: the root or, where the root holds none, the only directory that does.
 fn hierarchy_root(store: &dyn Store) -> Result<Prefix, StoreError> {
     let root = Prefix::root();
     if holds_hierarchy(store, &root)? {
@@ -139,7 +139,7 @@ fn holds_hierarchy(store: &dyn Store, prefix: &Prefix) -> Result<bool, StoreErro
 }
 
 impl fmt::Display for Location {
-    /// As it stands in the table of mounts: one line, bytes that are no text replaced.
+    /// As it is written to the mount table: one line; bytes that are not UTF-8 are replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Location::Directory(path) | Location::Zip(path) => {
@@ -156,7 +156,7 @@ fn one_line(text: &str) -> String {
         .collect()
 }
 
-/// Scheme and rest of `scheme://rest`; a path with a `/` before the `://` is none.
+/// Scheme and rest of `scheme://rest`; `None` for a path with a `/` before the `://`.
 fn split_url(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     (!scheme.is_empty() && !scheme.contains('/')).then_some((scheme, rest))

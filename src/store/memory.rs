@@ -21,17 +21,17 @@ use super::{
     StatKind, Store, StoreError, Times, Version,
 };
 
-/// 2026-01-01T00:00:00Z: the time of everything that is inserted without one.
+/// 2026-01-01T00:00:00Z: the time of objects that are inserted without one.
 const DEFAULT_TIME: Duration = Duration::from_secs(1_767_225_600);
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    contents: RwLock<Contents>,
+    contents: RwLock<MemoryContents>,
 }
 
 #[derive(Debug, Default)]
-struct Contents {
+struct MemoryContents {
     objects: BTreeMap<Vec<u8>, Arc<MemoryObject>>,
     /// Number of changes so far.
     changes: u64,
@@ -42,7 +42,7 @@ struct MemoryObject {
     key: Key,
     bytes: Bytes,
     meta: ObjectMeta,
-    /// Whether [`MemoryStore::overwrite`] took the bytes away from those who read them.
+    /// Set by [`MemoryStore::overwrite`]: readers of this version get [`StoreError::Changed`].
     overwritten: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl MemoryStore {
         }
     }
 
-    /// Takes away what is at `key`; tells whether there was anything.
+    /// Removes the object at `key`; returns whether there was one.
     pub fn remove(&self, key: &Key) -> bool {
         let mut contents = self.write();
         let removed = contents.objects.remove(key.as_bytes()).is_some();
@@ -85,19 +85,19 @@ impl MemoryStore {
         removed
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+    fn read(&self) -> RwLockReadGuard<'_, MemoryContents> {
         // Nothing panics halfway through a change.
         self.contents.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Contents> {
+    fn write(&self) -> RwLockWriteGuard<'_, MemoryContents> {
         self.contents
             .write()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Contents {
+impl MemoryContents {
     fn put(&mut self, key: Key, bytes: Bytes, mtime: SystemTime) -> Option<Arc<MemoryObject>> {
         self.changes += 1;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -147,8 +147,8 @@ impl Contents {
         }
     }
 
-    /// The entries of one level after `after`, in the order of their keys. Subtrees are jumped
-    /// over.
+    /// The entries of one level after `after`, in the order of their keys. Subtrees are
+    /// skipped.
     fn entries(&self, prefix: &Prefix, after: &Cursor) -> Vec<ListEntry> {
         let mut entries = Vec::new();
         let mut start = match after.as_bytes() {
@@ -241,7 +241,7 @@ impl Object for MemoryObject {
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         self.verify()?;
         self.meta.check_range(&self.key, offset_bytes, buf.len())?;
-        // What is in the range of an object in memory is in the range of addresses.
+        // The range is inside `bytes`, so its start fits a `usize`.
         let start = usize::try_from(offset_bytes).unwrap_or(usize::MAX);
         buf.copy_from_slice(&self.bytes[start..start + buf.len()]);
         Ok(())
@@ -272,7 +272,7 @@ fn default_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + DEFAULT_TIME
 }
 
-/// Where the first key is that follows all keys below `name/`: `0` follows `/`.
+/// The bound after all keys below `name/`: `0` is the byte that follows `/`.
 fn behind_all_below(prefix: &Prefix, name: &[u8]) -> Bound<Vec<u8>> {
     Bound::Included(prefix.join(&[name, b"0"].concat()))
 }

@@ -1,7 +1,7 @@
 //! Attributes and versions of objects.
 //!
-//! A [`Version`] stands for the bytes of an object: two equal versions of a settled object
-//! have the same bytes. It is made of what a store tells without reading: size, time of last
+//! A [`Version`] identifies the bytes of an object: two equal versions of a settled object
+//! have the same bytes. It consists of what a store reports without reading: size, time of last
 //! modification, inode number. A clock ticks every few milliseconds, so a version whose time
 //! is younger than `GRAIN` could still change without a trace: it is not *settled*, and
 //! readers wait for it before they trust it.
@@ -16,14 +16,14 @@ use super::{Key, StoreError};
 /// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
 pub const GRAIN: Duration = Duration::from_millis(20);
 
-/// What a store says of an object (or prefix) without reading it.
+/// What a store reports of an object or prefix without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectMeta {
-    /// Which bytes these are.
+    /// Identifies the bytes.
     pub version: Version,
     /// When they were accessed and changed.
     pub times: Times,
-    /// Permission bits (`0o777`), of the file type nothing.
+    /// Permission bits (`0o777`), without the file type.
     pub mode: u32,
     /// Owner.
     pub uid: u32,
@@ -61,7 +61,7 @@ impl ObjectMeta {
     }
 
     /// How long to wait until the version can be trusted; `None` when it can be now. A time
-    /// in the future was set by hand and says nothing about now: trusted. `ctime` counts too,
+    /// in the future was set by hand, and such a version is trusted at once. `ctime` counts too,
     /// because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         let age = now
@@ -89,14 +89,14 @@ pub struct Version {
     pub size: u64,
     /// Last change of the bytes.
     pub mtime: SystemTime,
-    /// Number of the file, or another number that a replacement changes.
+    /// Inode number, or another number that changes when the object is replaced.
     pub inode: u64,
     /// Device of the file, or a hash of an `ETag`.
     pub tag: u64,
 }
 
 impl Version {
-    /// 64 bits that stand for this version within this process.
+    /// A 64-bit hash that identifies this version within this process.
     pub fn fingerprint(&self) -> u64 {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         KEYS.hash_one(self)

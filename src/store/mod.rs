@@ -1,17 +1,17 @@
 //! A store: bytes by key, in one place with one address.
 //!
-//! The traits here are what the rest of the house knows of storage. They are made for a
-//! directory today and suit a zip file or an object store tomorrow:
+//! The traits here are all that the rest of the crate knows of storage. Directories, zip files and
+//! memory implement them, and they suit an object store as well:
 //!
 //! * An [`Object`] is one *version* of the bytes of a key. It is opened once, and everything
 //!   that must agree (a shard's index and its chunks) is read through it; when the version is
-//!   gone, reads fail with [`StoreError::Changed`] and never mix.
-//! * Listing streams, carries what the store knows anyway (sizes and times), and resumes at a
-//!   [`Cursor`], so that a directory of any size costs no memory.
+//!   gone, reads fail with [`StoreError::Changed`] and never mix two versions.
+//! * A listing is a stream. Its entries carry what the store knows anyway (sizes and times), and it
+//!   resumes at a [`Cursor`], so that a directory of any size costs no memory.
 //! * Nothing here knows Zarr.
 //!
-//! Absence is `Ok(None)`. Everything else that keeps bytes away is an error, because a Zarr
-//! reader takes absence for the fill value.
+//! Absence is `Ok(None)`. Any other reason for missing bytes is an error, because a Zarr reader
+//! takes absence for the fill value.
 
 mod access;
 mod cursor;
@@ -57,8 +57,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError::NotAnObject`] for a FIFO, socket or device, [`StoreError::Io`] otherwise.
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError>;
 
-    /// As [`Store::stat`] of each of `keys`, in their order. A store that is asked over a network
-    /// asks for many at once.
+    /// [`Store::stat`] of each of `keys`, in their order. A remote store sends the requests
+    /// concurrently.
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         keys.iter().map(|key| self.stat(key)).collect()
     }
@@ -75,8 +75,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// As [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
 
-    /// As [`Store::open`], and reads all of the object into `room` if it has at most `most_bytes`:
-    /// in one request where the store can.
+    /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of it
+    /// into `room`; in a single request where the store supports that.
     ///
     /// # Errors
     /// As [`Store::open`] and [`Object::read_at`].
@@ -104,16 +104,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError>;
 
-    /// What it costs to ask this store. No request to the store.
+    /// What a request to this store costs. Sends no request.
     fn profile(&self) -> Profile;
 
-    /// A number that changes when the store as a whole is found to be another one: what was learnt of
-    /// the one before says nothing about it. No request to the store.
+    /// A number that changes when the store as a whole was replaced, for example by another directory
+    /// at the same path: what was cached of the old one is invalid then. Sends no request.
     fn generation(&self) -> u64 {
         0
     }
 
-    /// Size and free space of what holds the store, if it can say.
+    /// Size and free space of the file system that holds the store, where there is one.
     fn capacity(&self) -> Option<Capacity> {
         None
     }
@@ -132,11 +132,11 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// passes the end, [`StoreError::Io`] otherwise.
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError>;
 
-    /// As [`Object::read_at`] of each of `ranges`, all of one version. The version may be checked
-    /// once for all of them, and a store that is asked over a network may ask once.
+    /// Reads each of `ranges` as [`Object::read_at`] does, all from one version. The version may be
+    /// checked once for all of them, and a remote store may send one request.
     ///
     /// # Errors
-    /// As [`Object::read_at`]; what the buffers hold is of no use then.
+    /// As [`Object::read_at`]; the contents of the buffers are unspecified then.
     fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
         let mut ranges = ranges.iter_mut();
         ranges.try_for_each(|range| self.read_at(range.offset_bytes, range.buf))
@@ -148,8 +148,8 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// [`StoreError::Changed`] when it is not, [`StoreError::Io`] when that cannot be found out.
     fn verify(&self) -> Result<(), StoreError>;
 
-    /// Whether a range costs as much as all bytes before it: a compressed object, which is
-    /// best read whole, and kept.
+    /// Whether reading a range costs as much as reading all bytes before it, as in a compressed
+    /// object. Such an object is best read whole and cached.
     fn is_sequential(&self) -> bool {
         false
     }
@@ -160,12 +160,12 @@ pub trait Object: Send + Sync + fmt::Debug {
     }
 }
 
-/// A range of an object, and where its bytes go.
+/// A range of an object, and the buffer for its bytes.
 #[derive(Debug)]
 pub struct ReadRange<'b> {
     /// The first byte.
     pub offset_bytes: u64,
-    /// Filled with the bytes from there: as many as it holds.
+    /// Receives the bytes; its length is the length of the range.
     pub buf: &'b mut [u8],
 }
 
@@ -178,8 +178,8 @@ pub trait Listing: Send {
     /// comes with [`EntryKind::Unreadable`].
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError>;
 
-    /// What the entries that follow are asked for, without losing the place: going back to a
-    /// cursor may pass over entries where others went away.
+    /// Changes the detail of the entries that follow. Unlike a new listing from a cursor, this cannot
+    /// skip entries when others were removed meanwhile.
     fn ask_for(&mut self, detail: Detail);
 }
 
@@ -219,7 +219,7 @@ pub struct ListEntry {
     pub kind: EntryKind,
     /// Attributes, when [`Detail::Attributes`] was asked for and they could be read.
     pub meta: Option<ObjectMeta>,
-    /// Where to go on after this entry.
+    /// Resumes the listing after this entry.
     pub cursor: Cursor,
 }
 
@@ -234,7 +234,7 @@ pub enum EntryKind {
     Unreadable,
 }
 
-/// What holds the store: in bytes, as `statvfs` tells them.
+/// Size of the file system that holds a store, as statvfs(3) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Total size.
@@ -254,7 +254,7 @@ impl Capacity {
     }
 }
 
-/// Why bytes could not be had. Says the key; whoever knows more adds it.
+/// Why bytes could not be read. Names the key; the layers above add the array and the chunk.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Not a key: absolute, empty, or with an empty, `.` or `..` segment.
@@ -265,7 +265,7 @@ pub enum StoreError {
     Denied {
         /// The key asked for.
         key: String,
-        /// What denied it.
+        /// Why access is denied.
         reason: String,
     },
     /// Not a sequence of bytes: a FIFO, a socket, a device, or a prefix.
@@ -308,9 +308,9 @@ pub enum StoreError {
     Io {
         /// The key asked for.
         key: String,
-        /// The system's words.
+        /// The message of the system.
         message: String,
-        /// The system's number, where there is one.
+        /// The errno, where there is one.
         errno: Option<i32>,
     },
     /// STORE names something that this build cannot open.
@@ -328,7 +328,7 @@ impl StoreError {
         }
     }
 
-    /// What is wrong at `key`, of which the system has no number.
+    /// An error at `key` that has no errno.
     pub(crate) fn problem(key: impl fmt::Display, message: impl Into<String>) -> Self {
         StoreError::Io {
             key: key.to_string(),
@@ -343,12 +343,12 @@ impl StoreError {
         StoreError::Changed { key }
     }
 
-    /// There are no bytes at `key`, but `found`.
+    /// `key` names `found` where an object was expected.
     pub(crate) fn not_an_object(key: impl fmt::Display, found: &'static str) -> Self {
         let key = key.to_string();
         StoreError::NotAnObject { key, found }
     }
-    /// The key asked for, or what stands for it.
+    /// The key that the error is about; the message where it names no key.
     pub fn subject(&self) -> &str {
         match self {
             StoreError::Denied { key, .. }

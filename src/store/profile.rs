@@ -1,4 +1,4 @@
-//! What a request to a store costs, and how many may be under way.
+//! What a request to a store costs, and how many may be in flight.
 
 use std::os::fd::AsFd;
 use std::sync::LazyLock;
@@ -6,20 +6,20 @@ use std::thread::available_parallelism;
 
 use rustix::fs::{FsWord, fstatfs};
 
-/// Most requests under way to a file system on another machine, or in another process.
+/// Most requests in flight to a file system that is served by another machine or process.
 const NETWORK_IN_FLIGHT: usize = 64;
 
-/// What such a file system reads in the time that one request takes: a millisecond or less, at some
+/// Bytes that such a file system reads in the time of one request: a millisecond or less, at some
 /// hundred megabytes a second.
 const NETWORK_REQUEST_BYTES: u64 = 256 << 10;
 
-/// What a disk or the page cache reads in the time that a system call takes.
+/// Bytes that a disk or the page cache reads in the time of a system call.
 const LOCAL_REQUEST_BYTES: u64 = 8 << 10;
 
-/// Requests of a core to a local file system: one computes while others wait for the disk.
+/// Concurrent requests per core to a local file system: one computes while others wait for the disk.
 const LOCAL_IN_FLIGHT_PER_CORE: usize = 4;
 
-/// File systems that ask another machine or another process, by what statfs(2) calls them.
+/// File systems that are served by another machine or process, by their magic numbers in statfs(2).
 const NETWORK_FILE_SYSTEMS: [(FsWord, &str); 13] = [
     (0x6969, "nfs"),
     (0xff53_4d42, "cifs"),
@@ -36,21 +36,21 @@ const NETWORK_FILE_SYSTEMS: [(FsWord, &str); 13] = [
     (0x1983_0326, "beegfs"),
 ];
 
-/// What it costs to ask a store. Stays the same while the store is open.
+/// What a request to a store costs. Constant while the store is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// Whether a request takes no longer than a system call does: a disk, memory. Asking again is
-    /// then cheaper than to remember, and nothing is won by asking early.
+    /// Whether a request takes no longer than a system call, as on a disk or in memory. Asking again
+    /// is cheaper than caching the answer then, and prefetching gains nothing.
     pub is_local: bool,
-    /// How many requests may be under way at once; more would be no faster, or refused.
+    /// How many requests may be in flight at once; more would be no faster, or refused.
     pub most_in_flight: usize,
-    /// How many bytes could be read in the time that one request takes, which is its cost: ranges
-    /// that are no farther apart are better read as one.
+    /// The cost of a request: how many bytes could be read in its time. Ranges that are no farther
+    /// apart are better read as one.
     pub request_bytes: u64,
 }
 
 impl Profile {
-    /// Of memory, or of a disk of this machine.
+    /// The profile of memory and of local disks.
     pub fn local() -> Profile {
         static CORES: LazyLock<usize> =
             LazyLock::new(|| available_parallelism().map_or(1, usize::from));
@@ -61,7 +61,7 @@ impl Profile {
         }
     }
 
-    /// Of the file system that `file` lies on. Local where the system does not say.
+    /// The profile of the file system that `file` is on; local where the system does not say.
     pub fn of_file_system(file: impl AsFd) -> Profile {
         fstatfs(file).map_or_else(|_| Profile::local(), |stat| Profile::of_type(stat.f_type))
     }

@@ -1,4 +1,4 @@
-//! What `stat(2)` tells, in the words of the store.
+//! Attributes from stat(2), as types of the store.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Stat};
 use super::special_file;
 use crate::store::{ObjectMeta, StatKind, Times, Version};
 
-/// Whether `stat` is of an object or a prefix; otherwise what it is of.
+/// Whether `stat` describes an object or a prefix; the name of its file type where it is neither.
 pub(in crate::store) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(StatKind::Object),

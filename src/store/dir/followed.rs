@@ -1,21 +1,21 @@
 //! The directory at the path of the store, whichever it is at the moment.
 //!
-//! A descriptor stays with the directory that it was opened for: after `rm -r` and `mkdir`, or after
-//! another directory was renamed into place, it shows what used to be there. So requests look
-//! whether the path still leads to the directory that is held (those that follow each other within
-//! [`PACE`] share a look), and open the path anew where it does not:
+//! A descriptor keeps referring to the directory that it was opened for, also after `rm -r` and
+//! `mkdir`, or after another directory was renamed into its place. So each request checks whether the
+//! path still leads to the open directory (requests within [`CHECK_INTERVAL`] of each other share a
+//! check), and opens the path again where it does not:
 //!
 //! ```text
-//! the path leads to      the directory that is held is
-//!                        still there                      deleted
-//! the same directory     it answers                       (cannot be)
-//! nothing                it answers: it was moved         an error until something is there
-//! another directory      the other one answers, if it may; else an error
+//! the path leads to      the open directory
+//!                        still exists                     was deleted
+//! the same directory     is used                          (impossible)
+//! nothing                is used: it was moved            error until something is there
+//! another directory      the other one is used, if it is allowed; else error
 //! ```
 //!
-//! A daemon of root must not be led elsewhere by those who may write to a directory above the store.
-//! So no symbolic link is followed, and the other directory must be of the same owner as the one
-//! that it replaces, and on the same device.
+//! A daemon that runs as root must not be redirected by users who may write to a directory above the
+//! store. So no symbolic link is followed, and the other directory must have the same owner as the
+//! one that it replaces, and be on the same device.
 //!
 //! The new directory may hold files with the inode numbers, sizes and times of old ones. Each
 //! [`Root`] has a generation, which is a part of the versions of its files, so that none of them
@@ -35,14 +35,13 @@ use super::rights::Sharing;
 use super::root::{Identity, Root, refusal};
 use crate::store::StoreError;
 
-/// How often a request begins again because its directory was deleted meanwhile, and another one
-/// was there at once.
+/// How often a request is repeated because its directory was deleted and replaced meanwhile.
 const ATTEMPTS: usize = 16;
 
-/// How long a look at the path is good for where requests follow each other closely: a listing with
-/// attributes, or many small chunks, ask a hundred thousand times a second, and a look costs a tenth of
-/// such a request. A request takes about as long to come here through the kernel.
-const PACE: Duration = Duration::from_micros(50);
+/// How long a check of the path stays valid in a mount. A listing with attributes, or reads of many
+/// small chunks, make a hundred thousand requests a second, and a check costs a tenth of such a
+/// request. A request takes about as long to get here through the kernel.
+const CHECK_INTERVAL: Duration = Duration::from_micros(50);
 
 /// The directory of the store, followed by its path.
 #[derive(Debug)]
@@ -52,12 +51,12 @@ pub(super) struct FollowedRoot {
     /// The file system of the first directory.
     device: u64,
     held: RwLock<Arc<Root>>,
-    /// The generation of the directory that is held.
+    /// The generation of the directory in `held`.
     generation: AtomicU32,
-    /// A request does not look at the path when another one did less than so long ago.
-    pace: Duration,
-    /// When a request last looked: nanoseconds since `started`, 0 before the first.
-    looked: AtomicU64,
+    /// A request does not check the path when another one did within this time.
+    check_interval: Duration,
+    /// When a request last checked the path: nanoseconds since `started`, 0 before the first.
+    last_check: AtomicU64,
     started: Instant,
 }
 
@@ -84,15 +83,18 @@ impl FollowedRoot {
             device: stat.st_dev,
             held: RwLock::new(Arc::new(root)),
             generation: AtomicU32::new(0),
-            pace: Duration::ZERO,
-            looked: AtomicU64::new(0),
+            check_interval: Duration::ZERO,
+            last_check: AtomicU64::new(0),
             started: Instant::now(),
         })
     }
 
-    /// The same, where requests that follow each other closely share a look at the path, see [`PACE`].
-    pub(super) fn paced(self) -> FollowedRoot {
-        FollowedRoot { pace: PACE, ..self }
+    /// The same directory, where requests within [`CHECK_INTERVAL`] share a check of the path.
+    pub(super) fn sharing_checks(self) -> FollowedRoot {
+        FollowedRoot {
+            check_interval: CHECK_INTERVAL,
+            ..self
+        }
     }
 
     /// How often another directory was found at the path.
@@ -109,14 +111,14 @@ impl FollowedRoot {
         self.current().map(|(root, _)| root)
     }
 
-    /// What `ask` finds of `key` in the directory that is at the path now; `None` where nothing
-    /// is. A directory that is deleted while it is asked has no answer: names below it seem to be
-    /// absent.
+    /// Runs `ask`, which looks for `key`, on the directory that is at the path now. If that directory
+    /// is deleted meanwhile, so that all names in it seem absent, the request is repeated on the
+    /// directory that replaced it.
     ///
     /// # Errors
-    /// Those of `ask` and of [`FollowedRoot::now`]. [`StoreError::Changed`] in place of absence
-    /// from the request that notices the other directory: whoever asks may know the key from the
-    /// old one, and would take its absence for a fill value.
+    /// Those of `ask` and of [`FollowedRoot::now`]. [`StoreError::Changed`] in place of absence if
+    /// this request found that the directory was replaced: the caller may know the key from the old
+    /// directory, and would take its absence for a fill value.
     pub(super) fn ask<T>(
         &self,
         key: &dyn fmt::Display,
@@ -139,14 +141,13 @@ impl FollowedRoot {
         }
     }
 
-    /// The directory that a request is to be answered from, and whether this request noticed that it is
-    /// another one.
+    /// The directory that a request uses, and whether this request found that it was replaced.
     fn current(&self) -> Result<(Arc<Root>, bool), StoreError> {
         let held = Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner));
         let now = self.started.elapsed();
-        let looked = Duration::from_nanos(self.looked.load(Ordering::Relaxed));
-        if now.saturating_sub(looked) < self.pace {
-            // A directory that was deleted meanwhile is noticed by what is absent in it.
+        let last_check = Duration::from_nanos(self.last_check.load(Ordering::Relaxed));
+        if now.saturating_sub(last_check) < self.check_interval {
+            // If the directory was deleted since, its names are absent, which `ask` notices.
             return Ok((held, false));
         }
         let is_new = match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -156,11 +157,11 @@ impl FollowedRoot {
         };
         let root = if is_new { self.open_anew(&held)? } else { held };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.looked.store(now, Ordering::Relaxed);
+        self.last_check.store(now, Ordering::Relaxed);
         Ok((root, is_new))
     }
 
-    /// Opens the directory at the path in place of `held`, unless another request did.
+    /// Opens the directory at the path in place of `held`, unless another request did so already.
     fn open_anew(&self, held: &Arc<Root>) -> Result<Arc<Root>, StoreError> {
         let opened = held
             .open_in_place(&self.path)
@@ -194,13 +195,13 @@ impl FollowedRoot {
         match errno {
             Errno::NOENT | Errno::STALE => self.gone(),
             Errno::NOTDIR => self.unlike("no directory"),
-            // Not the link's own error, which would be about the name that was asked for.
+            // Not `StoreError::Loop`, which would be about the key that was asked for.
             Errno::LOOP => self.unlike("a symbolic link, or behind one"),
             other => refusal(&self.path.display(), other),
         }
     }
 
-    // Errors without a number, because one of the system would be about the name asked for.
+    // These errors have no errno, because the caller would take it for one about the key.
 
     fn unlike(&self, what: &str) -> StoreError {
         let problem = format!(

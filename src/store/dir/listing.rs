@@ -1,7 +1,7 @@
 //! One directory, streamed.
 //!
 //! Names come from `getdents64(2)` through a buffer of fixed size, so that a directory of
-//! millions costs no more memory than one of ten. A [`Cursor`] is the kernel's own (`d_off`):
+//! millions of entries costs no more memory than one of ten. A [`Cursor`] is the kernel's own (`d_off`):
 //! it survives the descriptor, and names that come or go elsewhere in the directory.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::attributes::kind_of;
-use super::root::{Identity, Resolved, Root, refusal};
+use super::root::{Identity, ResolvedPath, Root, refusal};
 use crate::store::{
     Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StatKind, StoreError,
 };
@@ -25,8 +25,8 @@ pub(super) struct DirListing {
     prefix: Prefix,
     fd: OwnedFd,
     detail: Detail,
-    /// Directories from the root to this one: known where the path holds links, otherwise
-    /// looked for when the first link to a directory is met.
+    /// The directories from the root to this one: known if the path contains symbolic links, otherwise
+    /// found when the first link to a directory is listed.
     ancestors: Option<Vec<Identity>>,
     buffer: Vec<u8>,
     batch: VecDeque<RawEntry>,
@@ -37,7 +37,7 @@ struct RawEntry {
     name: Vec<u8>,
     file_type: FileType,
     inode: u64,
-    /// Where the kernel goes on after it.
+    /// The kernel's offset after it (`d_off`).
     offset: u64,
 }
 
@@ -45,7 +45,7 @@ impl DirListing {
     pub(super) fn new(
         root: Arc<Root>,
         prefix: Prefix,
-        resolved: Resolved,
+        resolved: ResolvedPath,
         detail: Detail,
     ) -> DirListing {
         DirListing {
@@ -59,7 +59,7 @@ impl DirListing {
         }
     }
 
-    /// Reads one buffer of entries; none are left when the batch stays empty.
+    /// Reads one buffer of entries; the directory has ended when the batch stays empty.
     fn refill(&mut self) -> Result<(), StoreError> {
         let mut entries = RawDir::new(&self.fd, self.buffer.spare_capacity_mut());
         while let Some(entry) = entries.next() {
@@ -86,7 +86,7 @@ impl DirListing {
         Ok(())
     }
 
-    /// Finds out what `raw` is; `None` when it is gone by now.
+    /// The entry for `raw`; `None` if it was deleted meanwhile.
     fn examine(&mut self, raw: RawEntry) -> Option<ListEntry> {
         let stat = match (raw.file_type, self.detail) {
             (FileType::Symlink, _) => self.stat_link(&raw.name),
@@ -116,7 +116,7 @@ impl DirListing {
         raw.entry(kind, meta.flatten())
     }
 
-    /// The attributes of an entry of which `stat` was just asked; `None` when they cannot be had.
+    /// The attributes to report for an entry with the result `stat`; `None` if they cannot be read.
     fn meta(&self, raw: &RawEntry, stat: &Stat) -> Option<ObjectMeta> {
         let is_link = !matches!(raw.file_type, FileType::RegularFile | FileType::Directory);
         if !self.root.is_shared() || !is_link {
@@ -128,7 +128,7 @@ impl DirListing {
         Some(self.root.meta(&resolved, &path, &stat))
     }
 
-    /// Attributes of an entry, which may turn out to be a link all the same.
+    /// Attributes of an entry. It may have been replaced by a symbolic link since it was listed.
     fn stat(&mut self, name: &[u8]) -> Result<Stat, Errno> {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
@@ -137,11 +137,11 @@ impl DirListing {
         Ok(stat)
     }
 
-    /// Attributes of what a link leads to. The way there is checked from the root: relative to
-    /// this directory, `..` would not be allowed even where it stays inside the store.
+    /// Attributes of the target of a link. The link is resolved from the root: relative to this
+    /// directory, a `..` that stays inside the store would be refused too.
     fn stat_link(&mut self, name: &[u8]) -> Result<Stat, Errno> {
         let key = self.prefix.key(name).map_err(|_| Errno::INVAL)?;
-        // Absence would hide the link; it is there and leads nowhere.
+        // A dangling link is an error, so that it is listed as unreadable and not hidden.
         let fd = self.root.follow(&key.to_prefix(), OFlags::PATH)?;
         let stat = fstat(&fd)?;
         if kind_of(&stat) == Ok(StatKind::Prefix) && self.ancestors.is_none() {
@@ -151,8 +151,8 @@ impl DirListing {
         Ok(stat)
     }
 
-    /// Whether a directory of this number could be one that the path came through. Without
-    /// links in the path, none can.
+    /// Whether a directory with this inode number could be an ancestor. Without links in the path,
+    /// none can.
     fn may_loop(&self, inode: u64) -> bool {
         let mut ancestors = self.ancestors.iter().flatten();
         ancestors.any(|known| known.inode == inode)
@@ -176,7 +176,7 @@ impl RawEntry {
     }
 }
 
-/// The offset that a cursor of such a listing holds; `None` of a cursor of another store.
+/// The offset in a cursor of such a listing; `None` for a cursor of another store.
 pub(super) fn offset_of(cursor: &Cursor) -> Option<u64> {
     cursor.as_bytes().try_into().ok().map(u64::from_ne_bytes)
 }

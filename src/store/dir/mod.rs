@@ -2,13 +2,14 @@
 //!
 //! Every name is resolved by the kernel relative to a descriptor of the directory ([`Root`],
 //! `openat2(2)`), so that no key and no symbolic link leads outside unless [`Symlinks::Follow`]
-//! allows it. The directory is followed by its path ([`FollowedRoot`]): one that replaces it
-//! answers from then on. One that is moved goes on until something is in its place; one that is
-//! deleted turns into an error, not into absence.
+//! allows it. The directory is found again by its path ([`FollowedRoot`]): a directory that replaces
+//! it is used from then on. A directory that was moved is used until another one takes its place; a
+//! deleted one is an error, not absence.
 //!
-//! A version is the size, mtime, inode and device *of the descriptor*, and which directory of the
-//! store it was opened in: a file replaced by rename(2) stays readable through the objects that
-//! were opened before, a file changed in place answers [`StoreError::Changed`].
+//! A version is the size, mtime, inode and device *of the descriptor*, and the generation of the
+//! directory that the file was opened in: a file replaced by rename(2) stays readable through the
+//! objects that were opened before; reads of a file changed in place return
+//! [`StoreError::Changed`].
 
 pub(super) mod attributes;
 mod followed;
@@ -52,7 +53,7 @@ pub struct DirStore {
 }
 
 impl DirStore {
-    /// Opens the directory at `path`, and follows it by the path that this resolves to.
+    /// Opens the directory at `path`, and keeps finding it by the path that this resolves to.
     ///
     /// # Errors
     /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
@@ -61,8 +62,8 @@ impl DirStore {
         DirStore::new(FollowedRoot::open(path, symlinks, Sharing::Nobody)?)
     }
 
-    /// The same directory, whose files are told with the modes that suit those who look, and for requests
-    /// that come through the kernel: those that follow each other closely share a look at the path.
+    /// As [`DirStore::open`], for a mount: files are reported with the modes that `sharing` asks for, and
+    /// requests that follow each other closely share one check of the path.
     ///
     /// # Errors
     /// As [`DirStore::open`].
@@ -71,11 +72,11 @@ impl DirStore {
         symlinks: Symlinks,
         sharing: Sharing,
     ) -> Result<DirStore, StoreError> {
-        DirStore::new(FollowedRoot::open(path, symlinks, sharing)?.paced())
+        DirStore::new(FollowedRoot::open(path, symlinks, sharing)?.sharing_checks())
     }
 
     fn new(root: FollowedRoot) -> Result<DirStore, StoreError> {
-        // A directory that takes its place later lies on the same file system.
+        // A directory that replaces it later is on the same file system, or refused.
         let profile = Profile::of_file_system(root.now()?);
         Ok(DirStore { root, profile })
     }
@@ -163,7 +164,7 @@ fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError
     Ok(Some(Arc::new(object)))
 }
 
-/// What a file that is neither regular nor a directory is called.
+/// The name of a file type that is neither a regular file nor a directory.
 fn special_file(file_type: FileType) -> &'static str {
     match file_type {
         FileType::Fifo => "a FIFO",

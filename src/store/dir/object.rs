@@ -23,7 +23,7 @@ pub(super) struct DirObject {
 }
 
 impl DirObject {
-    /// `meta` is what is told of `file`, opened in a directory of `generation`.
+    /// `meta` are the attributes to report for `file`, which was opened in a directory of `generation`.
     pub(super) fn new(key: Key, file: File, generation: u32, meta: ObjectMeta) -> DirObject {
         DirObject {
             key,
@@ -42,7 +42,7 @@ impl DirObject {
         }
     }
 
-    /// Fills `buf`, of whichever version the file is by now.
+    /// Fills `buf` without a check of the version.
     fn fill(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let checked = self.meta.check_range(&self.key, offset_bytes, buf.len());
         let read = checked.map(|()| self.file.read_exact_at(buf, offset_bytes));
@@ -51,7 +51,7 @@ impl DirObject {
             Ok(Err(error)) if error.kind() != ErrorKind::UnexpectedEof => {
                 return Err(self.failed(&error));
             }
-            // Where the file ends before its size, only truncation explains it.
+            // A file that ends before its size was truncated, which `verify` notices.
             _ => self.verify()?,
         }
         let len = u64::try_from(buf.len()).unwrap_or(u64::MAX);
@@ -75,7 +75,7 @@ impl Object for DirObject {
         self.verify()
     }
 
-    /// Unlinking changes nothing that a version is, so that a replaced file goes on.
+    /// Unlinking does not change the version, so that a replaced file stays readable.
     fn verify(&self) -> Result<(), StoreError> {
         let stat = fstat(&self.file).map_err(|errno| self.failed(&errno.into()))?;
         if object_meta_in(self.generation, &stat).version == self.meta.version {

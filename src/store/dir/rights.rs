@@ -1,15 +1,15 @@
-//! Rights that the mode of a file does not tell: those of access control lists, and of the
+//! Permissions that the mode of a file does not show: those of access control lists, and of the
 //! directories that symbolic links lead through.
 //!
-//! They matter where users other than the daemon's look at what is shown ([`Sharing::Others`]). The
-//! kernel then holds those against the mode alone. So the mode that is told grants no more than the
-//! file does:
+//! They matter where users other than the daemon's may use the mount ([`Sharing::Others`]): the kernel
+//! checks these users against the reported mode alone. So the reported mode grants no more than the
+//! file itself does:
 //!
-//! * With a list (`acl(5)`), the bits of the group are a mask, the most that any entry grants. They
-//!   count as none. Others have what is granted to them and to every named user and group, because
-//!   the named ones are among the others to the kernel.
-//! * Whoever follows a link must be able to search the directories that it leads through, which a
-//!   path of the mount does not have in it.
+//! * With an access control list (`acl(5)`), the group bits of the mode are a mask: the most that any
+//!   entry grants. The reported mode has no group bits. Its bits for others are those granted to
+//!   others and to every named user and group, because the kernel takes the named ones for others.
+//! * A symbolic link can be followed only by users who may search the directories that it leads
+//!   through, which are not on the path in the mount.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -24,42 +24,42 @@ use rustix::io::Errno;
 
 use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
 
-/// The users who look at what a store tells.
+/// The users whom the reported modes are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// The daemon's own user, who is given what the system gives to the daemon.
+    /// The daemon's own user alone: modes are reported as they are stored.
     Nobody,
-    /// Others too, who are held against the modes that are shown.
+    /// Other users too, whom the kernel checks against the reported modes.
     Others,
 }
 
 /// The extended attribute that holds the list.
 const LIST: &str = "system.posix_acl_access";
-/// Room for a list of about a hundred entries. The owner alone is sure to be granted what a longer
-/// one says.
+/// Size of a buffer for a list of about a hundred entries. With a longer list, only the owner's bits
+/// are reported.
 const LIST_BYTES: usize = 1024;
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 
-/// `meta` of the open file `fd`, with the bits that are left under its list.
-pub(super) fn under_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMeta {
-    let mode = left_under(meta.mode, || path_of(fd));
+/// `meta` of the open file `fd`, with its mode restricted by the access control list.
+pub(super) fn restrict_by_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMeta {
+    let mode = mode_under_list(meta.mode, || path_of(fd));
     ObjectMeta { mode, ..meta }
 }
 
-/// As [`under_list`], of the entry `name` of the open directory `fd`.
-pub(in crate::store) fn entry_under_list(
+/// As [`restrict_by_list`], of the entry `name` of the open directory `fd`.
+pub(in crate::store) fn restrict_entry_by_list(
     fd: BorrowedFd<'_>,
     name: &[u8],
     meta: ObjectMeta,
 ) -> ObjectMeta {
     let path = || [path_of(fd).as_bytes(), b"/", name].concat();
-    let mode = left_under(meta.mode, path);
+    let mode = mode_under_list(meta.mode, path);
     ObjectMeta { mode, ..meta }
 }
 
-/// The bits of `mode` that are left under the list of the file at `path`.
-fn left_under<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) -> u32 {
+/// The bits of `mode` that the access control list of the file at `path` leaves.
+fn mode_under_list<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) -> u32 {
     // The mask of a list is the group's bits: without any, no entry of the list grants anything.
     if mode | 0o700 == 0o700 {
         return mode;
@@ -68,14 +68,14 @@ fn left_under<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) -> u32 
     let others = match getxattr(path(), LIST, &mut list) {
         Err(Errno::NODATA | Errno::NOTSUP) => return mode,
         Ok(len) => list.get(..len).and_then(granted_to_all).unwrap_or(0),
-        // Not known is not granted.
+        // What is unknown is not granted.
         Err(_) => 0,
     };
     mode & (0o700 | others)
 }
 
-/// The bits that a list grants to everybody: others, and each that it names. `None` when it is no
-/// list.
+/// The bits that a list grants to everybody: to others, and to each user and group that it names.
+/// `None` when the bytes are no list.
 ///
 /// ```text
 /// 02 00 00 00                 version
@@ -109,30 +109,30 @@ fn granted_to_all(list: &[u8]) -> Option<u32> {
     Some(u32::from(masked & mask & others))
 }
 
-/// `meta` of what `path`, which has links in it, leads to in the directory that `root` is, with the
-/// bits of those who may go all the way.
+/// `meta` of the target of `path`, which contains symbolic links, below the directory `root`: with its
+/// mode restricted to the users who may search every directory on the way.
 pub(super) fn through_links(root: BorrowedFd<'_>, path: &Prefix, meta: ObjectMeta) -> ObjectMeta {
     let readers = fs::read_link(path_of(root))
         .ok()
         .and_then(|root| readers_through(&root, path));
     let shown = meta.access().with_mode(0o444);
-    // Not known is not granted, but to the owner.
+    // What is unknown is granted to the owner alone.
     let all = readers.map_or(0o400, |readers| readers.bits_for(shown));
     ObjectMeta {
-        // To go there is needed to read, and to list and search.
+        // Reading, listing and searching the target all require to search the way to it.
         mode: meta.mode & (all | all >> 1 | all >> 2),
         ..meta
     }
 }
 
-/// Those who may go from the directory `root` to `path`; `None` when that cannot be told.
+/// The users who may go from the directory `root` to `path`; `None` when that is unknown.
 fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
     let mut readers = Readers::default();
     for directory in directories_through(root, path)? {
         let metadata = fs::symlink_metadata(&directory).ok()?;
         let mode = metadata.mode() & 0o777;
         readers.add(ReadRight::of_directory(Access {
-            mode: left_under(mode, || &directory),
+            mode: mode_under_list(mode, || &directory),
             uid: metadata.uid(),
             gid: metadata.gid(),
         }));
@@ -140,8 +140,8 @@ fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
     Some(readers)
 }
 
-/// The directories that are gone through on the way from the directory `root` to `path`, links
-/// followed. `None` when something is not there any more.
+/// The directories on the way from the directory `root` to `path`, with links followed. `None` when one
+/// of them is gone.
 fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
     let mut here = root.to_owned();
     let mut through = Vec::new();
@@ -177,7 +177,7 @@ fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
             }
             here = next;
         }
-        // To be in what the path leads to in the end is no part of the way.
+        // The target itself is not part of the way.
         if !rest.is_empty() {
             through.push(here.clone());
         }
@@ -185,7 +185,7 @@ fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
     Some(through)
 }
 
-/// A name for an open file that may be open by its path alone.
+/// A path of an open file that also works for descriptors opened with `O_PATH`.
 fn path_of(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

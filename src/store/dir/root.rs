@@ -20,7 +20,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::Symlinks;
 use super::attributes::object_meta_in;
-use super::rights::{Sharing, entry_under_list, through_links, under_list};
+use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// No Linux file system has longer names.
@@ -38,8 +38,8 @@ pub(super) struct Root {
     sharing: Sharing,
     /// How many directories were at the path of the store before this one.
     pub(super) generation: u32,
-    /// Whether the link count tells that the directory was deleted: some file systems count
-    /// none, ever.
+    /// Whether the link count shows that the directory was deleted: on some file systems it is
+    /// always 0.
     counts_links: bool,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct Identity {
     pub(super) inode: u64,
 }
 
-/// What a path led to.
-pub(super) struct Resolved {
+/// The result of resolving a path.
+pub(super) struct ResolvedPath {
     pub(super) fd: OwnedFd,
-    /// Directories that the path went through, the root first and its own end last; `None` when
-    /// it held no symbolic link.
+    /// The directories on the path, the root first and its target last; `None` if it contains no
+    /// symbolic link.
     pub(super) linked: Option<Vec<Identity>>,
 }
 
@@ -115,8 +115,8 @@ impl Root {
         })
     }
 
-    /// Whether it was deleted: every name below it is absent then. A failure of the system is no
-    /// sign of that.
+    /// Whether the directory was deleted, so that every name in it is absent. Other errors do not count
+    /// as that.
     pub(super) fn is_deleted(&self) -> bool {
         match fstat(&self.fd) {
             Ok(stat) => self.counts_links && stat.st_nlink == 0,
@@ -125,15 +125,15 @@ impl Root {
         }
     }
 
-    /// The attributes of the directory, as they are told to those who look.
+    /// The attributes to report for the directory.
     pub(super) fn own_meta(&self) -> Result<ObjectMeta, StoreError> {
-        Ok(self.told(&self.stat()?, |meta| under_list(self.as_fd(), meta)))
+        Ok(self.reported(&self.stat()?, |meta| restrict_by_list(self.as_fd(), meta)))
     }
 
-    /// The attributes of the entry that `path` led to, of which `stat` was just asked.
-    pub(super) fn meta(&self, resolved: &Resolved, path: &Prefix, stat: &Stat) -> ObjectMeta {
-        self.told(stat, |meta| {
-            let meta = under_list(resolved.fd.as_fd(), meta);
+    /// The attributes to report for the target of `path`, which has the result `stat`.
+    pub(super) fn meta(&self, resolved: &ResolvedPath, path: &Prefix, stat: &Stat) -> ObjectMeta {
+        self.reported(stat, |meta| {
+            let meta = restrict_by_list(resolved.fd.as_fd(), meta);
             match resolved.linked {
                 None => meta,
                 Some(_) => through_links(self.as_fd(), path, meta),
@@ -141,19 +141,18 @@ impl Root {
         })
     }
 
-    /// The attributes of the entry `name` of an open directory, of which `stat` was just asked.
+    /// The attributes to report for the entry `name` of an open directory, which has the result `stat`.
     pub(super) fn entry_meta(
         &self,
         directory: BorrowedFd<'_>,
         name: &[u8],
         stat: &Stat,
     ) -> ObjectMeta {
-        self.told(stat, |meta| entry_under_list(directory, name, meta))
+        self.reported(stat, |meta| restrict_entry_by_list(directory, name, meta))
     }
 
-    /// The attributes in `stat`, as they are told to those who look: where others do, with the bits that
-    /// `restrict` leaves.
-    fn told(&self, stat: &Stat, restrict: impl FnOnce(ObjectMeta) -> ObjectMeta) -> ObjectMeta {
+    /// The attributes in `stat`, with the mode that `restrict` leaves where it is reported to other users.
+    fn reported(&self, stat: &Stat, restrict: impl FnOnce(ObjectMeta) -> ObjectMeta) -> ObjectMeta {
         let meta = object_meta_in(self.generation, stat);
         if self.is_shared() {
             restrict(meta)
@@ -162,7 +161,7 @@ impl Root {
         }
     }
 
-    /// Whether links are told with the modes of what they lead through.
+    /// Whether modes are reported to other users, and so restricted by lists and links.
     pub(super) fn is_shared(&self) -> bool {
         self.sharing == Sharing::Others
     }
@@ -172,15 +171,15 @@ impl Root {
         fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))
     }
 
-    /// Opens `path`, or `None` when nothing is there. Whether the directory itself is deleted is
-    /// not looked at.
+    /// Opens `path`, or `None` when nothing is there. Does not check whether the directory itself was
+    /// deleted.
     pub(super) fn resolve(
         &self,
         path: &Prefix,
         flags: OFlags,
-    ) -> Result<Option<Resolved>, StoreError> {
+    ) -> Result<Option<ResolvedPath>, StoreError> {
         let linked = match self.open_beneath(path, flags, ResolveFlags::NO_SYMLINKS) {
-            Ok(fd) => return Ok(Some(Resolved { fd, linked: None })),
+            Ok(fd) => return Ok(Some(ResolvedPath { fd, linked: None })),
             Err(Errno::LOOP) => match self.walk(path)? {
                 Some(identities) => identities,
                 None => return Ok(None),
@@ -188,7 +187,7 @@ impl Root {
             Err(errno) => return absent(path, errno),
         };
         match self.follow(path, flags) {
-            Ok(fd) => Ok(Some(Resolved {
+            Ok(fd) => Ok(Some(ResolvedPath {
                 fd,
                 linked: Some(linked),
             })),
@@ -196,7 +195,7 @@ impl Root {
         }
     }
 
-    /// Opens `path` through links, as far as they are allowed. Loops are not looked for.
+    /// Opens `path` through links, as far as they are allowed, without a check for loops.
     pub(super) fn follow(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.open_beneath(path, flags, ResolveFlags::empty())
     }
@@ -253,7 +252,7 @@ impl Root {
             };
         let flags = flags | OFlags::CLOEXEC;
         let open = || openat2(&self.fd, name, flags, Mode::empty(), resolve);
-        // EAGAIN: a rename anywhere on the system, while a link went up by `..`.
+        // EAGAIN: something was renamed while the kernel resolved a `..` of a link.
         for _ in 0..RACE_RETRIES {
             match retry_on_intr(open) {
                 Err(Errno::AGAIN) => std::thread::yield_now(),
@@ -285,7 +284,7 @@ fn ancestry(path: &Prefix) -> Vec<Prefix> {
 fn absent<T>(path: &Prefix, errno: Errno) -> Result<Option<T>, StoreError> {
     match errno {
         Errno::NOENT | Errno::NOTDIR => Ok(None),
-        // A path of short names can be too long too, and yet exist.
+        // A path whose names are short can be too long as a whole, and still exist.
         Errno::NAMETOOLONG if has_long_name(path) => Ok(None),
         other => Err(refusal(path, other)),
     }
@@ -297,7 +296,7 @@ fn has_long_name(path: &Prefix) -> bool {
         .any(|name| name.len() > NAME_MAX_BYTES)
 }
 
-/// Type of the entry itself, a link not followed; `None` when it cannot be had.
+/// Type of the entry itself, without following a link; `None` when it cannot be read.
 fn entry_type(directory: BorrowedFd<'_>, path: &Prefix) -> Option<FileType> {
     let key = path.to_key()?;
     let stat = statat(directory, key.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -317,7 +316,7 @@ pub(super) fn refusal(key: &dyn fmt::Display, errno: Errno) -> StoreError {
             reason: "no permission".to_owned(),
         },
         Errno::LOOP => StoreError::Loop { key },
-        // Sockets cannot be opened, devices without a driver neither.
+        // Neither sockets nor devices without a driver can be opened.
         Errno::NXIO | Errno::NODEV => StoreError::NotAnObject {
             key,
             found: "a socket or a device",

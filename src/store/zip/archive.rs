@@ -9,8 +9,8 @@ use rawzip::{
     ZipLocator,
 };
 
-use super::file::{Place, ZipFile};
-use super::index::{Entry, Index, IndexBuilder};
+use super::file::{ZipFile, ZipPath};
+use super::index::{Index, IndexBuilder, IndexEntry};
 use super::names;
 use super::object::{Coding, Extent, ZipObject};
 use crate::store::{Key, ObjectMeta, StoreError, Times, Version};
@@ -18,7 +18,7 @@ use crate::store::{Key, ObjectMeta, StoreError, Times, Version};
 /// Most bytes that a deflated entry may have when it is inflated.
 const MAX_INFLATED_BYTES: u64 = 1 << 30;
 
-/// No deflate stream holds more than this many bytes in one.
+/// A byte of a deflate stream expands to at most so many bytes.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
 /// What messages about a local header begin with.
@@ -37,7 +37,7 @@ impl Archive {
     /// # Errors
     /// [`StoreError::Io`]: with a number of the system when it failed, without when the file is
     /// damaged or too large.
-    pub(super) fn read(place: &Place, file: ZipFile) -> Result<Archive, StoreError> {
+    pub(super) fn read(place: &ZipPath, file: ZipFile) -> Result<Archive, StoreError> {
         let shown = &place.shown;
         let size = file.meta.size();
         let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
@@ -83,14 +83,14 @@ impl Archive {
                 inode: 0,
                 tag: file.version.fingerprint(),
             },
-            // Who may read may search.
+            // A class that may read the file may search its prefixes.
             mode: readable | (readable >> 2),
             ..file
         }
     }
 
-    /// Attributes of entry number `at`. Its change time is that of the zip file, so that a file
-    /// too young to be trusted makes its entries so.
+    /// Attributes of entry number `at`. Its change time is that of the zip file, so that entries of a
+    /// file that is too young to be trusted are not trusted either.
     pub(super) fn meta(&self, at: usize) -> Option<ObjectMeta> {
         let entry = self.index.entry(at)?;
         let file = self.file().meta;
@@ -112,8 +112,8 @@ impl Archive {
         })
     }
 
-    /// Opens entry number `at`, known as `key`: reads its local header, which tells where its
-    /// bytes are.
+    /// Opens entry number `at`, known as `key`: reads its local header, which says where its bytes
+    /// are.
     ///
     /// # Errors
     /// [`StoreError::Changed`], [`StoreError::Io`] when the entry is damaged or made in a way
@@ -132,7 +132,7 @@ impl Archive {
                 Ok(Some(ZipObject::new(archive, key.clone(), meta, extent)))
             }
             Err(error) => {
-                // What a writer is at work on looks damaged.
+                // A file that is being written looks damaged.
                 self.check_version(key)?;
                 Err(error)
             }
@@ -151,8 +151,8 @@ impl Archive {
         }
     }
 
-    /// Where the bytes of `entry` are, everything checked that can be without reading them.
-    fn extent(&self, entry: &Entry, key: &Key) -> Result<Extent, StoreError> {
+    /// Where the bytes of `entry` are. Checks all that can be checked without reading them.
+    fn extent(&self, entry: &IndexEntry, key: &Key) -> Result<Extent, StoreError> {
         let coding = coding(entry).map_err(|problem| StoreError::problem(key, problem))?;
         let size = entry.wayfinder.uncompressed_size_hint();
         let stored = entry.wayfinder.compressed_size_hint();
@@ -188,11 +188,11 @@ impl Archive {
         })
     }
 
-    /// The local header must be one of this entry: a wrong offset must not lead to the bytes of
+    /// Checks that the local header is one of this entry: a wrong offset must not lead to the bytes of
     /// another.
     fn check_local_header(
         &self,
-        entry: &Entry,
+        entry: &IndexEntry,
         key: &Key,
         found: &ZipEntry<'_, Arc<ZipFile>>,
     ) -> Result<(), StoreError> {
@@ -209,7 +209,7 @@ impl Archive {
         let header = header.map_err(|error| refusal(key, LOCAL_HEADER, &error))?;
         let method = header.compression_method().as_u16();
         let local = names::to_key(header.file_path().as_bytes());
-        // The rest is what made the name free.
+        // The remainder are the `~` that were appended to make the key unique.
         let rest = name.strip_prefix(&*local);
         let same_name = rest.is_some_and(|rest| rest.iter().all(|&byte| byte == b'~'));
         if same_name && method == entry.method {
@@ -222,8 +222,8 @@ impl Archive {
     }
 }
 
-/// How the bytes of `entry` are coded, or what is not supported.
-fn coding(entry: &Entry) -> Result<Coding, String> {
+/// How the bytes of `entry` are encoded, or why they are not supported.
+fn coding(entry: &IndexEntry) -> Result<Coding, String> {
     const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
     const PATCHED: u16 = 1 << 5;
     if entry.flags & ENCRYPTED != 0 {

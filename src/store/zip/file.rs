@@ -11,13 +11,13 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::store::dir::attributes::{kind_of, object_meta};
-use crate::store::dir::rights::entry_under_list;
+use crate::store::dir::rights::restrict_entry_by_list;
 use crate::store::{ObjectMeta, Sharing, StatKind, StoreError};
 
-/// A name in an open directory, so that nothing that is mounted over the path later, and no
-/// change of the current directory, leads elsewhere.
+/// The zip file, by its name in an open directory: neither a mount over the path nor a change of the
+/// current directory makes it another file.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ZipPath {
     directory: OwnedFd,
     name: OsString,
     /// The path, for messages.
@@ -33,8 +33,8 @@ pub(super) struct ZipFile {
     pub(super) meta: ObjectMeta,
 }
 
-impl Place {
-    pub(super) fn new(path: &Path, sharing: Sharing) -> Result<Place, StoreError> {
+impl ZipPath {
+    pub(super) fn new(path: &Path, sharing: Sharing) -> Result<ZipPath, StoreError> {
         let shown = path.display().to_string();
         let Some(name) = path.file_name() else {
             return Err(StoreError::Unsupported(format!("{shown}: not a file name")));
@@ -46,7 +46,7 @@ impl Place {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = retry_on_intr(|| openat(CWD, parent, flags, Mode::empty()))
             .map_err(|errno| refusal(&shown, errno))?;
-        Ok(Place {
+        Ok(ZipPath {
             directory,
             name: name.to_owned(),
             shown,
@@ -54,16 +54,16 @@ impl Place {
         })
     }
 
-    /// Attributes of the version that is there now.
+    /// Attributes of the current version.
     pub(super) fn stat(&self) -> Result<ObjectMeta, StoreError> {
         let stat = statat(&self.directory, &self.name, AtFlags::empty())
             .map_err(|errno| refusal(&self.shown, errno))?;
         self.regular(&stat)
     }
 
-    /// Opens the version that is there now.
+    /// Opens the current version.
     pub(super) fn open(&self) -> Result<ZipFile, StoreError> {
-        // O_NONBLOCK: a FIFO that took the place of the file must not be waited for.
+        // O_NONBLOCK: opening must not wait for a FIFO that replaced the file.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let refused = |errno| refusal(&self.shown, errno);
         let open = || openat(&self.directory, &self.name, flags, Mode::empty());
@@ -80,7 +80,7 @@ impl Place {
                 Ok(match self.sharing {
                     Sharing::Nobody => meta,
                     Sharing::Others => {
-                        entry_under_list(self.directory.as_fd(), self.name.as_bytes(), meta)
+                        restrict_entry_by_list(self.directory.as_fd(), self.name.as_bytes(), meta)
                     }
                 })
             }
@@ -91,8 +91,8 @@ impl Place {
 }
 
 impl ZipFile {
-    /// Whether the descriptor still shows the version that was opened. Unlinking changes
-    /// nothing, so that a replaced file goes on.
+    /// Whether the open file still has the version that was opened. Unlinking does not change that, so
+    /// that a replaced file stays readable.
     pub(super) fn is_unchanged(&self) -> io::Result<bool> {
         match fstat(&self.fd) {
             Ok(stat) => Ok(object_meta(&stat).version == self.meta.version),
@@ -111,7 +111,7 @@ impl AsFd for ZipFile {
 
 impl ReaderAt for ZipFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        // Offsets come from the file: one that no file has is past its end.
+        // Offsets come from the file, and may be larger than the system allows.
         if offset >= self.meta.size() {
             return Ok(0);
         }
@@ -119,7 +119,7 @@ impl ReaderAt for ZipFile {
     }
 }
 
-/// The error of the file as a whole.
+/// The error for `errno` of the zip file as a whole.
 fn refusal(shown: &str, errno: Errno) -> StoreError {
     match errno {
         Errno::ACCESS | Errno::PERM => StoreError::Denied {
@@ -132,7 +132,7 @@ fn refusal(shown: &str, errno: Errno) -> StoreError {
     }
 }
 
-/// Whether `file` begins as zip files do, or ends as one that something was put in front of.
+/// Whether `file` begins like a zip file, or ends like one that other data was prepended to.
 pub(super) fn looks_like_zip(file: ZipFile) -> io::Result<bool> {
     /// A local header, or the end of an empty file.
     const STARTS: [&[u8; 4]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];

@@ -1,15 +1,15 @@
 //! The central directory in memory: entries sorted by key, 48 bytes each and the key.
 //!
-//! Sorted by bytes, all keys below a prefix are neighbours: a level is listed by jumping from
-//! one name to the next with a binary search, whatever lies below the names.
+//! Sorted by bytes, all keys below a prefix are adjacent: one level is listed by a binary search
+//! from each name to the next, whatever the size of the subtrees.
 //!
-//! A zip file is not a tree. What cannot be shown as one is settled here:
+//! A zip file need not be a tree. Conflicts are resolved here:
 //!
 //! * of entries with one name, the last in the directory counts: that is how keys are
 //!   overwritten in a zip file;
-//! * a name that is no key is encoded as one ([`names`]);
-//! * an object whose key other keys lie below, or whose encoded key is taken, gets `~` appended,
-//!   as often as it takes.
+//! * a name that is not a valid key is percent-encoded ([`names`]);
+//! * an object whose key is a prefix of other keys, or whose encoded key is taken, gets `~` appended
+//!   until its key is unique.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -25,12 +25,12 @@ const MAX_ENTRIES: usize = 20_000_000;
 /// Most bytes that all keys may take together.
 const MAX_NAMES_BYTES: usize = 1 << 30;
 
-/// After so many `~` an entry is left out: only a file made for it needs more.
+/// An entry that needs more `~` is left out: only a malicious file has one.
 const MAX_TILDES: usize = 8;
 
 /// One entry of the central directory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     /// Where its bytes are, how many, and their checksum.
     pub(super) wayfinder: ZipArchiveEntryWayfinder,
     name_start: u32,
@@ -43,11 +43,11 @@ pub(super) struct Entry {
     pub(super) flags: u16,
 }
 
-/// All entries, sorted by key; no key twice, none that is a prefix of others.
+/// All entries, sorted by key. Keys are unique, and none is a prefix of another.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     names: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
 }
 
 /// Collects entries in the order of the central directory.
@@ -55,17 +55,17 @@ pub(super) struct Index {
 pub(super) struct IndexBuilder {
     index: Index,
     /// Entries whose names were encoded.
-    encoded: Vec<Entry>,
+    encoded: Vec<IndexEntry>,
 }
 
 impl Index {
     /// The entry number `at` in the order of keys.
-    pub(super) fn entry(&self, at: usize) -> Option<&Entry> {
+    pub(super) fn entry(&self, at: usize) -> Option<&IndexEntry> {
         self.entries.get(at)
     }
 
     /// The key of `entry`.
-    pub(super) fn name(&self, entry: &Entry) -> &[u8] {
+    pub(super) fn name(&self, entry: &IndexEntry) -> &[u8] {
         name(&self.names, entry)
     }
 
@@ -81,13 +81,15 @@ impl Index {
         first..self.end_of(first..self.entries.len(), start)
     }
 
-    /// Where in `range`, whose first keys begin with `start`, the first key is that does not.
+    /// The number of the first entry in `range` whose key does not begin with `start`; the entries
+    /// whose keys do come first.
     pub(super) fn end_of(&self, range: Range<usize>, start: &[u8]) -> usize {
         let entries = self.entries.get(range.clone()).unwrap_or_default();
         range.start + entries.partition_point(|e| self.name(e).starts_with(start))
     }
 
-    /// What of `range` follows the key `seen`, or all keys that begin with it where it ends in `/`.
+    /// The part of `range` after the key `seen` or, if `seen` ends in `/`, after all keys that begin
+    /// with it.
     pub(super) fn after(&self, range: Range<usize>, seen: &[u8]) -> Range<usize> {
         let entries = self.entries.get(range.clone()).unwrap_or_default();
         let is_seen = |key: &[u8]| key <= seen || seen.ends_with(b"/") && key.starts_with(seen);
@@ -95,7 +97,7 @@ impl Index {
         range.start + count..range.end
     }
 
-    /// Whether other keys lie below that of entry number `at`.
+    /// Whether the key of entry number `at` is a prefix of other keys.
     fn is_prefix_too(&self, at: usize) -> bool {
         let (Some(entry), Some(next)) = (self.entries.get(at), self.entries.get(at + 1)) else {
             return false;
@@ -123,13 +125,13 @@ impl Index {
 }
 
 impl IndexBuilder {
-    /// Takes what the central directory says of an entry.
+    /// Adds an entry of the central directory.
     ///
     /// # Errors
     /// There are more entries or longer names than a store may have.
     pub(super) fn push(&mut self, record: &ZipFileHeaderRecord<'_>) -> Result<(), String> {
         let name = record.file_path().as_bytes();
-        // An empty directory: a prefix is what keys lie below.
+        // A directory: prefixes follow from the keys below them.
         if name.ends_with(b"/") {
             return Ok(());
         }
@@ -138,7 +140,7 @@ impl IndexBuilder {
         }
         let key = names::to_key(name);
         let (name_start, name_len) = self.index.store_name(&key)?;
-        let entry = Entry {
+        let entry = IndexEntry {
             wayfinder: record.wayfinder(),
             name_start,
             name_len,
@@ -154,7 +156,7 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// The index, and a sentence about entries that are shown under other names, if any are.
+    /// The index, and a message about entries that are shown under other names, if there are any.
     ///
     /// # Errors
     /// As [`IndexBuilder::push`].
@@ -165,7 +167,7 @@ impl IndexBuilder {
         } = self;
         keep_last(&index.names, &mut index.entries);
         keep_last(&index.names, &mut encoded);
-        let mut renamed = Renamed::default();
+        let mut renamed = RenamedEntries::default();
         renamed.add_encoded(&mut index, encoded);
         renamed.move_prefixes(&mut index);
         renamed.place(&mut index)?;
@@ -175,20 +177,20 @@ impl IndexBuilder {
     }
 }
 
-fn name<'n>(names: &'n [u8], entry: &Entry) -> &'n [u8] {
+fn name<'n>(names: &'n [u8], entry: &IndexEntry) -> &'n [u8] {
     let start = entry.name_start as usize;
     let end = start + entry.name_len as usize;
     names.get(start..end).unwrap_or_default()
 }
 
-fn sort(names: &[u8], entries: &mut [Entry]) {
+fn sort(names: &[u8], entries: &mut [IndexEntry]) {
     // Entries of one name stay in the order in which they came.
-    let key = |e: &Entry| (name(names, e), e.name_start);
+    let key = |e: &IndexEntry| (name(names, e), e.name_start);
     entries.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
 }
 
 /// Sorts, and keeps the last of each name.
-fn keep_last(names: &[u8], entries: &mut Vec<Entry>) {
+fn keep_last(names: &[u8], entries: &mut Vec<IndexEntry>) {
     sort(names, entries);
     entries.dedup_by(|next, kept| {
         let same = name(names, next) == name(names, kept);
@@ -201,23 +203,23 @@ fn keep_last(names: &[u8], entries: &mut Vec<Entry>) {
 
 /// Entries that cannot keep their names.
 #[derive(Debug, Default)]
-struct Renamed {
-    /// Those that need another name.
-    homeless: Vec<Entry>,
+struct RenamedEntries {
+    /// Entries without a key so far.
+    without_key: Vec<IndexEntry>,
     encoded: usize,
     moved: usize,
     left_out: usize,
-    /// A key that one of them is shown under.
+    /// One of the keys that they are shown under, as an example.
     example: String,
 }
 
-impl Renamed {
-    /// Puts entries with encoded names into `index`, where that is free.
-    fn add_encoded(&mut self, index: &mut Index, encoded: Vec<Entry>) {
-        let (taken, mut free): (Vec<Entry>, Vec<Entry>) = encoded
+impl RenamedEntries {
+    /// Adds entries with encoded names to `index`, where the encoded name is free.
+    fn add_encoded(&mut self, index: &mut Index, encoded: Vec<IndexEntry>) {
+        let (taken, mut free): (Vec<IndexEntry>, Vec<IndexEntry>) = encoded
             .into_iter()
             .partition(|entry| index.find(index.name(entry)).is_some());
-        self.homeless = taken;
+        self.without_key = taken;
         if let Some(first) = free.first() {
             self.encoded = free.len();
             self.example = shown(index.name(first));
@@ -226,7 +228,7 @@ impl Renamed {
         }
     }
 
-    /// Takes entries out of `index` whose names other keys lie below.
+    /// Removes entries from `index` whose keys are prefixes of other keys.
     fn move_prefixes(&mut self, index: &mut Index) {
         let moving: HashSet<usize> = (0..index.entries.len())
             .filter(|&at| index.is_prefix_too(at))
@@ -238,18 +240,18 @@ impl Renamed {
         index.entries.retain(|entry| {
             let stays = !moving.contains(&at);
             if !stays {
-                self.homeless.push(*entry);
+                self.without_key.push(*entry);
             }
             at += 1;
             stays
         });
     }
 
-    /// Puts all entries that need another name back into `index`.
+    /// Adds the entries without a key to `index`, under keys that are free.
     fn place(&mut self, index: &mut Index) -> Result<(), String> {
         let mut taken: HashSet<Vec<u8>> = HashSet::new();
-        let mut placed = Vec::with_capacity(self.homeless.len());
-        for entry in std::mem::take(&mut self.homeless) {
+        let mut placed = Vec::with_capacity(self.without_key.len());
+        for entry in std::mem::take(&mut self.without_key) {
             let mut name = index.name(&entry).to_vec();
             let free = (0..MAX_TILDES).any(|_| {
                 name.push(b'~');
@@ -262,7 +264,7 @@ impl Renamed {
             self.moved += 1;
             self.example = shown(&name);
             let (name_start, name_len) = index.store_name(&name)?;
-            placed.push(Entry {
+            placed.push(IndexEntry {
                 name_start,
                 name_len,
                 ..entry
@@ -277,7 +279,7 @@ impl Renamed {
     }
 
     fn sentence(&self) -> Option<String> {
-        let Renamed {
+        let RenamedEntries {
             encoded,
             moved,
             left_out,

@@ -8,24 +8,24 @@ use rawzip::ReaderAt;
 
 const INPUT_BYTES: usize = 16 << 10;
 
-/// A place in a deflate stream. Takes about 60 KiB, however long the stream is.
-pub(super) struct Inflater {
+/// A position in a deflate stream. Takes about 60 KiB, however long the stream is.
+pub(super) struct EntryInflater {
     state: Decompress,
-    /// Where the compressed bytes are that were not read yet.
-    rest: Range<u64>,
+    /// The range of the file with the compressed bytes that were not read yet.
+    remaining: Range<u64>,
     input: Vec<u8>,
-    /// What of `input` is not inflated yet.
+    /// The part of `input` that is not inflated yet.
     unread: Range<usize>,
     crc: Crc,
     ended: bool,
 }
 
-impl Inflater {
+impl EntryInflater {
     /// At the start of the stream in `bytes` of the file.
-    pub(super) fn new(bytes: Range<u64>) -> Inflater {
-        Inflater {
+    pub(super) fn new(bytes: Range<u64>) -> EntryInflater {
+        EntryInflater {
             state: Decompress::new(false),
-            rest: bytes,
+            remaining: bytes,
             input: vec![0; INPUT_BYTES],
             unread: 0..0,
             crc: Crc::new(),
@@ -56,10 +56,10 @@ impl Inflater {
         Ok(())
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     ///
     /// # Errors
-    /// As [`Inflater::fill`].
+    /// As [`EntryInflater::fill`].
     pub(super) fn skip(&mut self, file: &impl ReaderAt, count: u64) -> io::Result<()> {
         let mut scratch = vec![0; INPUT_BYTES.min(usize::try_from(count).unwrap_or(INPUT_BYTES))];
         let mut left = count;
@@ -77,7 +77,7 @@ impl Inflater {
     /// Checks that the stream ends here, and that its bytes have the checksum `crc`.
     ///
     /// # Errors
-    /// They have not.
+    /// It does not, or they do not.
     pub(super) fn finish(mut self, file: &impl ReaderAt, crc: u32) -> io::Result<()> {
         while !self.ended {
             if self.step(file, &mut [0])? > 0 {
@@ -89,7 +89,7 @@ impl Inflater {
 
     /// Inflates what fits; returns the number of bytes.
     fn step(&mut self, file: &impl ReaderAt, out: &mut [u8]) -> io::Result<usize> {
-        if self.unread.is_empty() && !self.rest.is_empty() {
+        if self.unread.is_empty() && !self.remaining.is_empty() {
             self.refill(file)?;
         }
         let input = self.input.get(self.unread.clone()).unwrap_or_default();
@@ -112,11 +112,11 @@ impl Inflater {
     }
 
     fn refill(&mut self, file: &impl ReaderAt) -> io::Result<()> {
-        let left = self.rest.end - self.rest.start;
+        let left = self.remaining.end - self.remaining.start;
         let len = INPUT_BYTES.min(usize::try_from(left).unwrap_or(INPUT_BYTES));
         let input = self.input.get_mut(..len).unwrap_or_default();
-        file.read_exact_at(input, self.rest.start)?;
-        self.rest.start += u64::try_from(len).unwrap_or(left);
+        file.read_exact_at(input, self.remaining.start)?;
+        self.remaining.start += u64::try_from(len).unwrap_or(left);
         self.unread = 0..len;
         Ok(())
     }

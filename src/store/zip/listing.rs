@@ -1,4 +1,4 @@
-//! One level below a prefix, out of the sorted index.
+//! Lists one level below a prefix from the sorted index.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::archive::Archive;
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, StoreError};
 
-/// The names below a prefix, in the order of keys. A [`Cursor`] is the name that was seen last, so
-/// that it is the same place in another version of the zip file.
+/// The names below a prefix, in the order of keys. A [`Cursor`] is the last name that was listed, so
+/// that it is valid for another version of the zip file too.
 pub(super) struct ZipListing {
     archive: Arc<Archive>,
     /// With the `/` at its end; empty at the root.
     prefix: Vec<u8>,
-    /// Entries below the prefix that were not looked at yet.
-    rest: Range<usize>,
+    /// The entries below the prefix that were not listed yet.
+    remaining: Range<usize>,
     detail: Detail,
 }
 
@@ -26,7 +26,7 @@ impl ZipListing {
         after: &Cursor,
         detail: Detail,
     ) -> ZipListing {
-        let rest = if after.is_start() {
+        let remaining = if after.is_start() {
             below
         } else {
             let seen = [&prefix, after.as_bytes()].concat();
@@ -35,7 +35,7 @@ impl ZipListing {
         ZipListing {
             archive,
             prefix,
-            rest,
+            remaining,
             detail,
         }
     }
@@ -43,24 +43,24 @@ impl ZipListing {
 
 impl Listing for ZipListing {
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        let at = self.rest.start;
+        let at = self.remaining.start;
         let index = &self.archive.index;
         let entry = match index.entry(at) {
-            Some(entry) if !self.rest.is_empty() => entry,
+            Some(entry) if !self.remaining.is_empty() => entry,
             _ => return Ok(None),
         };
         let key = index.name(entry);
         let below = key.get(self.prefix.len()..).unwrap_or_default();
         let slash = below.iter().position(|&byte| byte == b'/');
         let (name, kind, meta) = if let Some(slash) = slash {
-            // All below the name at once.
+            // Skips all keys below the name.
             let end = self.prefix.len() + slash + 1;
             let start = key.get(..end).unwrap_or(key);
-            self.rest.start = index.end_of(self.rest.clone(), start);
+            self.remaining.start = index.end_of(self.remaining.clone(), start);
             let name = below.get(..slash).unwrap_or(below);
             (name, EntryKind::Prefix, Some(self.archive.prefix_meta()))
         } else {
-            self.rest.start += 1;
+            self.remaining.start += 1;
             (below, EntryKind::Object, self.archive.meta(at))
         };
         Ok(Some(ListEntry {

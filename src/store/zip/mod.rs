@@ -7,24 +7,25 @@
 //!
 //! # Names
 //!
-//! Names that are no keys are percent-encoded (`names`); an object whose key other keys lie
+//! Names that are not valid keys are percent-encoded (`names`); an object whose key other keys lie
 //! below gets `~` appended (`index`). The last of several entries with one name counts.
 //!
 //! # Versions
 //!
-//! A version of an entry is the version of the file (size, mtime, inode, device) and the place of
-//! the entry in it. Each [`Store::stat`], [`Store::open`] and [`Store::list`] looks whether the
-//! file is still the one that was read, and reads it anew when it is not. Objects keep their
-//! version: after the file was replaced by rename(2) they go on, after it was written into they
-//! answer [`StoreError::Changed`].
+//! A version of an entry is the version of the file (size, mtime, inode, device) and the number of
+//! the entry in it. Each [`Store::stat`], [`Store::open`] and [`Store::list`] checks whether the
+//! file is still the one that was read, and reads its directory again when it is not. Open objects
+//! keep their version: they stay readable after the file was replaced by rename(2), and return
+//! [`StoreError::Changed`] after it was changed in place.
 //!
-//! A file younger than the clock's grain is waited for, because a directory that was read too
-//! early would be trusted for ever after.
+//! A file that changed less than [`GRAIN`](super::GRAIN) ago is waited for: if it changed once more
+//! within that time, it would have the same version, and a directory that was read before would be
+//! trusted for ever.
 //!
 //! # Memory
 //!
 //! Nothing is allocated from numbers in the file: the directory grows entry by entry, up to a
-//! limit, and a name takes what it has.
+//! limit, and a name takes as much memory as it has bytes.
 
 mod archive;
 mod file;
@@ -47,7 +48,7 @@ use super::{
     Stat, StatKind, Store, StoreError, Version,
 };
 use archive::Archive;
-use file::{Place, ZipFile};
+use file::{ZipFile, ZipPath};
 use index::Index;
 use listing::ZipListing;
 
@@ -57,31 +58,31 @@ const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 /// A zip file as a store.
 #[derive(Debug)]
 pub struct ZipStore {
-    place: Place,
-    /// What the keys of the store lie below, in the zip file.
+    place: ZipPath,
+    /// The prefix in the zip file that is the root of the store.
     root: Prefix,
     profile: Profile,
-    current: RwLock<Option<Current>>,
+    current: RwLock<Option<CurrentArchive>>,
 }
 
 /// The version that was read last.
 #[derive(Debug)]
-struct Current {
+struct CurrentArchive {
     version: Version,
-    /// Entries are told with the mode of the file.
+    /// Owner and mode of the file, which its entries are reported with.
     access: Access,
-    /// Or what is wrong with it, so that a broken file is not read at every request.
+    /// The central directory, or the error, so that a broken file is not read at every request.
     archive: Result<Arc<Archive>, StoreError>,
 }
 
 /// What a key names in the zip file.
-enum Found {
+enum KeyMatch {
     Entry(usize),
     Prefix,
     Nothing,
 }
 
-impl Current {
+impl CurrentArchive {
     fn is(&self, found: &ObjectMeta) -> bool {
         self.version == found.version && self.access == found.access()
     }
@@ -97,13 +98,13 @@ impl ZipStore {
         ZipStore::shared(path, Sharing::Nobody)
     }
 
-    /// As [`ZipStore::open`], told with the mode that suits those who look.
+    /// As [`ZipStore::open`], reported with the mode that `sharing` asks for.
     ///
     /// # Errors
     /// As [`ZipStore::open`].
     pub fn shared(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
         let store = ZipStore {
-            place: Place::new(path, sharing)?,
+            place: ZipPath::new(path, sharing)?,
             root: Prefix::root(),
             profile: Profile::local(),
             current: RwLock::new(None),
@@ -112,7 +113,7 @@ impl ZipStore {
         Ok(ZipStore { profile, ..store })
     }
 
-    /// The same zip file, of which only what lies below `root` is the store.
+    /// The store whose root is the prefix `root` of this zip file.
     #[must_use]
     pub fn below(self, root: Prefix) -> ZipStore {
         ZipStore { root, ..self }
@@ -123,7 +124,7 @@ impl ZipStore {
     /// # Errors
     /// As [`ZipStore::open`], when it cannot be read.
     pub fn is_zip(path: &Path) -> Result<bool, StoreError> {
-        let file = Place::new(path, Sharing::Nobody)?.open()?;
+        let file = ZipPath::new(path, Sharing::Nobody)?.open()?;
         file::looks_like_zip(file).map_err(|error| StoreError::io(path.display(), &error))
     }
 
@@ -138,7 +139,7 @@ impl ZipStore {
             return current.archive.clone();
         }
         drop(current);
-        // Others wait here, and find what this one reads.
+        // Concurrent callers wait here, and use the archive that the first one reads.
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
@@ -154,9 +155,9 @@ impl ZipStore {
                 }
                 continue;
             }
-            // The system's failures may pass.
+            // An error of the system may be temporary, and is not remembered.
             if archive.is_ok() || matches!(archive, Err(StoreError::Io { errno: None, .. })) {
-                *current = Some(Current {
+                *current = Some(CurrentArchive {
                     version,
                     access,
                     archive: archive.clone(),
@@ -186,15 +187,15 @@ impl ZipStore {
     }
 
     /// The number of the entry with this key, or else whether it is a prefix of others.
-    fn find(&self, index: &Index, key: &Key) -> Found {
+    fn find(&self, index: &Index, key: &Key) -> KeyMatch {
         if let Some(at) = index.find(&self.root.join(key.as_bytes())) {
-            return Found::Entry(at);
+            return KeyMatch::Entry(at);
         }
         let below = index.beginning_with(&self.start_of(&key.to_prefix()));
         if below.is_empty() {
-            Found::Nothing
+            KeyMatch::Nothing
         } else {
-            Found::Prefix
+            KeyMatch::Prefix
         }
     }
 }
@@ -203,9 +204,9 @@ impl Store for ZipStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let archive = self.archive()?;
         let (kind, meta) = match self.find(&archive.index, key) {
-            Found::Entry(at) => (StatKind::Object, archive.meta(at)),
-            Found::Prefix => (StatKind::Prefix, Some(archive.prefix_meta())),
-            Found::Nothing => return Ok(None),
+            KeyMatch::Entry(at) => (StatKind::Object, archive.meta(at)),
+            KeyMatch::Prefix => (StatKind::Prefix, Some(archive.prefix_meta())),
+            KeyMatch::Nothing => return Ok(None),
         };
         Ok(meta.map(|meta| Stat { kind, meta }))
     }
@@ -217,12 +218,12 @@ impl Store for ZipStore {
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let archive = self.archive()?;
         match self.find(&archive.index, key) {
-            Found::Entry(at) => {
+            KeyMatch::Entry(at) => {
                 let object = archive.open(at, key)?;
                 Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>))
             }
-            Found::Prefix => Err(StoreError::not_an_object(key, "a prefix")),
-            Found::Nothing => Ok(None),
+            KeyMatch::Prefix => Err(StoreError::not_an_object(key, "a prefix")),
+            KeyMatch::Nothing => Ok(None),
         }
     }
 

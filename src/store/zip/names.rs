@@ -1,8 +1,8 @@
-//! Entry names that are no keys, as keys.
+//! Keys for entry names that are not valid keys.
 //!
-//! Names in a zip file are any bytes. One with a segment that no key has (empty, `.` or `..`, or
-//! with a NUL) is percent-encoded: so are that segment (an empty one is `%2F`), every NUL and,
-//! so that no two names become one, every `%` in it. Other names stay as they are.
+//! Names in a zip file are any bytes. A name with a segment that no key has (empty, `.` or `..`, or
+//! with a NUL) is percent-encoded: that segment (an empty one becomes `%2F`), every NUL and, so that
+//! no two names become the same key, every `%`. Other names stay as they are.
 //!
 //! ```text
 //! ../../etc/passwd   %2E%2E/%2E%2E/etc/passwd

@@ -5,7 +5,7 @@
 //!
 //! A *deflated* entry is inflated into the reader's buffer when it is read whole, and takes no
 //! memory of its own. A range of it is inflated from the start, or from the end of the range read
-//! before: reading in order costs one pass. Before the first range is handed out, one more pass
+//! before: reading in order costs one pass. Before the first range is returned, one more pass
 //! compares the checksum.
 
 use std::fmt;
@@ -17,10 +17,10 @@ use flate2::Crc;
 use rawzip::ReaderAt;
 
 use super::archive::Archive;
-use super::inflate::{Inflater, check_crc};
+use super::inflate::{EntryInflater, check_crc};
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
-/// Where the bytes of an entry are in the zip file, and what they are.
+/// Where the bytes of an entry are in the zip file, and how they are encoded.
 #[derive(Debug)]
 pub(super) struct Extent {
     pub(super) bytes: Range<u64>,
@@ -28,7 +28,7 @@ pub(super) struct Extent {
     pub(super) crc: u32,
 }
 
-/// How the bytes of an entry are coded.
+/// How the bytes of an entry are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Stored,
@@ -41,15 +41,15 @@ pub(super) struct ZipObject {
     key: Key,
     meta: ObjectMeta,
     extent: Extent,
-    progress: Mutex<Progress>,
+    progress: Mutex<InflateProgress>,
 }
 
-/// What is known of a deflated entry that is read in ranges.
+/// The state of a deflated entry that is read in ranges.
 #[derive(Default)]
-struct Progress {
+struct InflateProgress {
     verified: bool,
-    /// Where the range read last ended; boxed, because most entries are read whole.
-    at: Option<Box<Inflater>>,
+    /// The inflater at the end of the last range; boxed, because most entries are read whole.
+    at: Option<Box<EntryInflater>>,
 }
 
 impl ZipObject {
@@ -112,7 +112,7 @@ impl ZipObject {
         Ok(())
     }
 
-    /// Fills the buffer of `range`, of whichever version the file is by now.
+    /// Fills the buffer of `range` without a check of the version.
     fn fill(&self, range: &mut ReadRange<'_>) -> Result<(), StoreError> {
         let offset = range.offset_bytes;
         self.meta.check_range(&self.key, offset, range.buf.len())?;
@@ -120,12 +120,12 @@ impl ZipObject {
         read.map_err(|error| StoreError::io(&self.key, &error))
     }
 
-    fn start(&self) -> Inflater {
-        Inflater::new(self.extent.bytes.clone())
+    fn start(&self) -> EntryInflater {
+        EntryInflater::new(self.extent.bytes.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        // What is taken out is put back only when it is right.
+    fn lock(&self) -> MutexGuard<'_, InflateProgress> {
+        // A panic leaves it valid: an inflater is taken out, and put back only after it succeeded.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,7 +141,7 @@ impl Object for ZipObject {
 
     fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
         let filled = ranges.iter_mut().try_for_each(|range| self.fill(range));
-        // First, because bytes of another version look damaged.
+        // The version is checked first, because bytes of another version look damaged.
         self.verify()?;
         filled
     }
