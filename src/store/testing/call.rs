@@ -1,14 +1,14 @@
-//! What a store is asked.
+//! The calls to a store.
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::store::{Key, Prefix};
 
-/// The kinds of calls that take a request to a store over a network.
+/// The kinds of calls that are requests to a remote store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// What is at a key, or at the root.
+    /// The attributes of a key, or of the root.
     Stat,
     /// An object is opened.
     Open,
@@ -20,7 +20,7 @@ pub enum Kind {
     Read,
     /// An object is opened and read.
     Fetch,
-    /// Whether an object is still of its version.
+    /// An object is checked for another version.
     Verify,
 }
 
@@ -35,7 +35,7 @@ impl Kind {
         Kind::Verify,
     ];
 
-    /// The word for it.
+    /// Its name in a recording.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Stat => "stat",
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// The kind that this is the word for.
+    /// The kind with this name.
     pub fn of_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -57,16 +57,16 @@ impl Kind {
 /// One call. As text, it is a line such as `read a/c/0 0..4096`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What is asked.
+    /// The kind of the call.
     pub kind: Kind,
     /// The key, or the prefix that is listed.
     pub path: Prefix,
-    /// The bytes that are wanted, of a [`Kind::Read`] or [`Kind::Fetch`].
+    /// The ranges to read, of a [`Kind::Read`] or [`Kind::Fetch`].
     pub ranges: Vec<Range<u64>>,
 }
 
 impl Call {
-    /// A call that wants no bytes.
+    /// A call that reads no bytes.
     pub(super) fn new(kind: Kind, path: Prefix) -> Call {
         let ranges = Vec::new();
         Call { kind, path, ranges }
@@ -85,12 +85,12 @@ impl Call {
         }
     }
 
-    /// Whether a store over a network is asked: nobody need be for no bytes.
+    /// Whether it is a request to a remote store: reading no bytes is none.
     pub fn is_request(&self) -> bool {
         self.kind != Kind::Read || self.ranges.iter().any(|range| !range.is_empty())
     }
 
-    /// Whether bytes are wanted of an object that is no document of Zarr, going by its name.
+    /// Whether it reads bytes of an object that is not a metadata document, going by its name.
     pub fn is_for_chunk(&self) -> bool {
         let name = self.path.to_key();
         let name = name.as_ref().map_or(&b""[..], Key::name);

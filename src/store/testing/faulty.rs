@@ -8,7 +8,7 @@ use super::gate::Gate;
 use super::layer::Layer;
 use crate::store::StoreError;
 
-/// Does something wrong at the calls that it is told to.
+/// Makes chosen calls fail or hang.
 #[derive(Debug, Default)]
 pub struct Faulty {
     rules: Mutex<Vec<Rule>>,
@@ -21,7 +21,7 @@ pub enum Fault {
     Fails(Failure),
     /// It fails with this error.
     Error(StoreError),
-    /// It waits at the gate, and goes on.
+    /// It waits at the gate, and then continues.
     Hangs(Arc<Gate>),
 }
 
@@ -44,9 +44,9 @@ struct Rule {
 
 #[derive(Debug)]
 enum When {
-    /// At a call of this kind, before which so many go well.
+    /// At a call of this kind, after so many that succeed.
     After(Kind, usize),
-    /// Whenever bytes of a chunk are wanted.
+    /// At each call that reads bytes of a chunk.
     ForChunk,
     /// At no call any more.
     Never,
@@ -58,7 +58,7 @@ impl Faulty {
         self.add(When::After(kind, nth.saturating_sub(1)), fault);
     }
 
-    /// Whoever wants bytes of a chunk ([`Call::is_for_chunk`]) waits at `gate`.
+    /// Each call that reads bytes of a chunk ([`Call::is_for_chunk`]) waits at `gate`.
     pub fn hang_chunks(&self, gate: Arc<Gate>) {
         self.add(When::ForChunk, Fault::Hangs(gate));
     }
@@ -68,7 +68,7 @@ impl Faulty {
         rules.push(Rule { when, fault });
     }
 
-    /// What is to happen to `call`.
+    /// The fault to inject at `call`.
     fn due(&self, call: &Call) -> Vec<Fault> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let due = rules.iter_mut().filter_map(|rule| {
@@ -80,7 +80,7 @@ impl Faulty {
 }
 
 impl When {
-    /// Whether it is at `call`, which is counted.
+    /// Whether the fault is at `call`; counts the call.
     fn is_now(&mut self, call: &Call) -> bool {
         match self {
             When::After(kind, 0) if *kind == call.kind => {

@@ -1,11 +1,11 @@
-//! Something to wait at, until a test lets go.
+//! A gate at which calls wait until a test opens it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often those who wait look whether the file is gone.
+/// How often waiting threads check whether the file is gone.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Shut until it is opened, or while a file exists.
@@ -26,18 +26,18 @@ impl Gate {
         }
     }
 
-    /// Lets everyone through from now on.
+    /// Opens the gate for good.
     pub fn open(&self) {
         *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.opened.notify_all();
     }
 
-    /// How many wait at the moment.
+    /// How many threads wait at the moment.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Returns when it is open.
+    /// Waits until the gate is open.
     pub(super) fn pass(&self) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let mut is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);

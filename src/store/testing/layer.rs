@@ -1,4 +1,4 @@
-//! A store around another one, and what it does at each request.
+//! A store that intercepts each request to another one.
 
 use std::fmt;
 use std::iter::once;
@@ -12,12 +12,12 @@ use crate::store::{
     Profile, ReadRange, Room, Stat, Store, StoreError,
 };
 
-/// A server tells so many entries of a listing at once.
+/// Entries of a listing in one reply of a server.
 const PAGE_ENTRIES: usize = 1000;
 
-/// What is done around each call.
+/// Intercepts each call to a store.
 pub trait Layer: Send + Sync + fmt::Debug + 'static {
-    /// Does `call`, which `ask` passes on to the store within, or something else.
+    /// Answers `call`: by `ask`, which passes it on to the inner store, or in another way.
     ///
     /// # Errors
     /// Those of `ask`, and the layer's own.
@@ -27,7 +27,7 @@ pub trait Layer: Send + Sync + fmt::Debug + 'static {
         ask: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError>;
 
-    /// What it costs to ask, where it costs `within` to ask the store within.
+    /// The profile of the store, where `within` is that of the inner store.
     fn profile(&self, within: Profile) -> Profile {
         within
     }
@@ -51,13 +51,13 @@ struct LayeredListing<L> {
     within: Box<dyn Listing>,
     prefix: Prefix,
     layer: Arc<L>,
-    /// Entries that the page still has.
+    /// Entries that are left of the page.
     left: usize,
-    /// The first entry of a page that could not be had yet.
+    /// The first entry of a page whose request failed so far.
     held: Option<ListEntry>,
 }
 
-/// `store`, with `layer` around it. The layer can be asked later what it saw.
+/// `store`, with `layer` around it. The caller keeps the layer, for example to read its records.
 pub fn wrap<L: Layer>(store: Arc<dyn Store>, layer: &Arc<L>) -> Arc<dyn Store> {
     Arc::new(Layered {
         within: store,
@@ -81,7 +81,7 @@ impl<L: Layer> Store for Layered<L> {
         self.layer.around(&call, || self.within.stat(key))
     }
 
-    /// Many at once where the store is not local, as a store over a network does.
+    /// Concurrent where the store is not local, as in a remote store.
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         let profile = self.profile();
         if profile.is_local {
@@ -160,7 +160,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 }
 
-/// Never a file: the kernel would read it past the layer.
+/// Has no `as_file`: the kernel would read the file without the layer.
 impl<L: Layer> Object for LayeredObject<L> {
     fn meta(&self) -> &ObjectMeta {
         self.within.meta()
@@ -196,7 +196,7 @@ impl<L: Layer> Listing for LayeredListing<L> {
             None => self.within.next_entry()?,
         };
         if entry.is_some() && self.left == 0 {
-            // Not lost when the page cannot be had.
+            // Kept for the next attempt when the request of the page fails.
             self.held = entry;
             let call = Call::new(Kind::Next, self.prefix.clone());
             self.layer.around(&call, || Ok(()))?;

@@ -1,9 +1,9 @@
-//! Stores for tests, which do something around each request to another store: [`Recording`] says
-//! what was asked, [`Slow`] takes as long as a network does, [`Faulty`] fails or hangs.
+//! Stores for tests that intercept the requests to another store: [`Recording`] records them,
+//! [`Slow`] delays them as a network does, [`Faulty`] makes them fail or hang.
 //!
-//! Each is a [`Layer`], and [`wrap`] puts it around a store. What comes out is a store, so that layers
-//! lie around layers. They are in tests and debug builds only, where `--inject` puts them around the
-//! store that is mounted ([`Injection`]).
+//! Each is a [`Layer`], and [`wrap`] puts it around a store. The result is a store, so that layers can
+//! be nested. They exist in tests and debug builds only, where `--inject` puts them around the
+//! mounted store ([`Injection`]).
 
 mod call;
 mod faulty;

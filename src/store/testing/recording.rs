@@ -1,4 +1,4 @@
-//! What a store was asked.
+//! A recording of the calls to a store.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,16 +9,16 @@ use super::call::{Call, Kind};
 use super::layer::Layer;
 use crate::store::StoreError;
 
-/// Remembers calls in the order in which they began.
+/// Records calls in the order in which they began.
 #[derive(Debug, Default)]
 pub struct Recording {
     calls: Mutex<Vec<Call>>,
-    /// Where requests are written instead, a line each.
+    /// The file that requests are written to instead, one line each.
     file: Option<File>,
 }
 
 impl Recording {
-    /// Remembers nothing, and appends each request to the file at `path` as a line.
+    /// Records nothing in memory, and appends each request to the file at `path` as a line.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -40,7 +40,7 @@ impl Recording {
         self.lock().iter().filter(|call| call.kind == kind).count()
     }
 
-    /// How many of the calls a store over a network would have been asked.
+    /// How many of the calls are requests to a remote store.
     pub fn requests(&self) -> usize {
         self.lock().iter().filter(|call| call.is_request()).count()
     }
@@ -55,7 +55,7 @@ impl Recording {
             self.lock().push(call.clone());
             return;
         };
-        // In one write, so that lines of several threads do not mix.
+        // One write for each line, so that lines of several threads do not mix.
         let line = format!("{call}\n");
         if call.is_request()
             && let Err(error) = file.write_all(line.as_bytes())

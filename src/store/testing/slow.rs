@@ -1,4 +1,4 @@
-//! A store that takes as long as a network does.
+//! A store that is as slow as one over a network.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -8,27 +8,26 @@ use super::call::Call;
 use super::layer::Layer;
 use crate::store::{Profile, StoreError};
 
-/// What a network reads in the time that one request takes: 20 ms at 50 MB/s.
+/// Bytes that a network transfers in the time of one request: 20 ms at 50 MB/s.
 const REQUEST_BYTES: u64 = 1 << 20;
 
-/// Each request takes a while. The store tells that it is not local.
+/// Delays each request. The profile of the store says that it is not local.
 #[derive(Debug)]
 pub struct Slow {
     latency: Duration,
     jitter: Duration,
     most_in_flight: usize,
-    /// The state of the generator of delays.
+    /// The state of the random generator for delays.
     random: AtomicU64,
     in_flight: AtomicUsize,
     seen_in_flight: AtomicUsize,
 }
 
-/// A request under way.
-struct Flight<'s>(&'s Slow);
+/// A request in flight.
+struct InFlight<'s>(&'s Slow);
 
 impl Slow {
-    /// So many requests may be under way at once, going by [`Profile::most_in_flight`], where nothing
-    /// else is said.
+    /// The default of [`Profile::most_in_flight`].
     pub const MOST_IN_FLIGHT: usize = 64;
 
     /// Each request takes `latency`.
@@ -43,7 +42,7 @@ impl Slow {
         }
     }
 
-    /// The same, and up to `jitter` more, the same each time that `seed` is.
+    /// Adds up to `jitter` to each delay; the same delays for the same `seed`.
     #[must_use]
     pub fn with_jitter(self, jitter: Duration, seed: u64) -> Slow {
         Slow {
@@ -53,20 +52,20 @@ impl Slow {
         }
     }
 
-    /// The most requests that were ever under way at once.
+    /// The most requests that were ever in flight at once.
     pub fn most_in_flight(&self) -> usize {
         self.seen_in_flight.load(Ordering::Relaxed)
     }
 
-    fn take_off(&self) -> Flight<'_> {
+    fn begin_request(&self) -> InFlight<'_> {
         let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.seen_in_flight.fetch_max(now, Ordering::Relaxed);
-        Flight(self)
+        InFlight(self)
     }
 
-    /// How long the next request takes.
+    /// The delay of the next request.
     fn delay(&self) -> Duration {
-        // SplitMix64: each state is the one before and a constant, so that threads share it.
+        // SplitMix64: each state is the previous one plus a constant, so that an atomic add suffices.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.random.fetch_add(STEP, Ordering::Relaxed);
         let mut mixed = state.wrapping_add(STEP);
@@ -78,7 +77,7 @@ impl Slow {
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -93,7 +92,7 @@ impl Layer for Slow {
         if !call.is_request() {
             return ask();
         }
-        let _flight = self.take_off();
+        let _flight = self.begin_request();
         thread::sleep(self.delay());
         ask()
     }

@@ -1,15 +1,15 @@
-//! What `--inject` says.
+//! The values of `--inject`.
 //!
 //! ```text
 //! slow=50ms[,jitter=10ms][,in-flight=64]   each request takes so long
 //! record=FILE                              a line for each request: read a/c/0 0..4096
 //! fail=KIND:N:HOW                          call number N of KIND (stat, open, read, …) fails:
 //!                                          io, short or changed
-//! hang=FILE                                bytes of chunks do not come while FILE exists
+//! hang=FILE                                reads of chunks hang while FILE exists
 //! ```
 //!
-//! Of several, a later one lies around the earlier ones. What it answers itself does not reach those,
-//! nor is it counted there.
+//! A later layer wraps the earlier ones. A call that it answers itself does not reach those, nor is it
+//! counted there.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,27 +20,27 @@ use std::time::Duration;
 use super::{Failure, Fault, Faulty, Gate, Kind, Recording, Slow, wrap};
 use crate::store::Store;
 
-/// One layer to put around the store that is mounted.
+/// A layer to put around the mounted store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Injection {
     /// [`Slow`].
     Slow {
-        /// What each request takes,
+        /// The delay of each request.
         latency: Duration,
-        /// and up to so much more.
+        /// The most that is added to it at random.
         jitter: Duration,
-        /// How many requests may be under way.
+        /// How many requests may be in flight.
         most_in_flight: usize,
     },
     /// [`Recording::to_file`].
     Record(PathBuf),
     /// [`Faulty::at`].
     Fail {
-        /// The kind of call that fails,
+        /// The kind of call that fails.
         kind: Kind,
-        /// which of them, from 1,
+        /// The number of the call among those of its kind, from 1.
         nth: usize,
-        /// and how.
+        /// How it fails.
         failure: Failure,
     },
     /// [`Faulty::hang_chunks`] while this file exists.
