@@ -1,8 +1,8 @@
-//! A process whose addresses are limited (`ulimit -v`): what takes many of them and holds little.
+//! Running within a limit of address space (`ulimit -v`).
 //!
-//! The allocator reserves 64 MiB for each thread that asks it for memory, up to eight times as many
-//! as cores, and fuser a buffer of 16 MiB for each thread that reads requests. Both are of no
-//! account until there is a limit.
+//! The allocator reserves 64 MiB of addresses for each thread that allocates memory, for up to eight
+//! threads a core, and fuser a buffer of 16 MiB for each thread that reads requests. Neither matters
+//! without a limit.
 
 #![cfg_attr(
     target_env = "gnu",
@@ -11,25 +11,25 @@
 
 use crate::store::address_limit;
 
-/// Address space of a thread that reads requests: its buffer, its stack of 2 MiB, and some change.
+/// Address space of a thread that reads requests: its buffer, its stack of 2 MiB, and 1 MiB for the rest.
 const BYTES_PER_READER: u64 = 19 << 20;
 
-/// The part of the addresses that these threads may take.
+/// These threads may take the address space divided by this.
 const READERS_PART: u64 = 8;
 
-/// With fewer, one request that waits for a disk would hold up all others.
+/// Least number of these threads: with one, a request that waits for a disk would block all others.
 const LEAST_READERS: usize = 2;
 
-/// Address space of the process beside the cache.
+/// Address space of the process without the cache.
 const BESIDE_CACHE_BYTES: u64 = 64 << 20;
 
-/// With fewer addresses not even these threads and the smallest cache have room.
+/// Least address space: with less, not even these threads and the smallest cache fit.
 const LEAST_BYTES: u64 = 128 << 20;
 
-/// Whether the addresses suffice for a mount.
+/// Checks that the address space suffices for a mount.
 ///
 /// # Errors
-/// The advice where they do not.
+/// A message with advice, where it does not.
 pub(crate) fn check() -> Result<(), String> {
     match address_limit() {
         Some(limit) if limit < LEAST_BYTES => Err(format!(
@@ -41,12 +41,12 @@ pub(crate) fn check() -> Result<(), String> {
     }
 }
 
-/// Threads that read requests: `wanted`, or as many as have room.
-pub(crate) fn readers(wanted: usize) -> usize {
-    readers_within(address_limit(), wanted)
+/// How many threads read requests: `wanted`, or as many as fit the address space.
+pub(crate) fn reader_threads(wanted: usize) -> usize {
+    reader_threads_within(address_limit(), wanted)
 }
 
-fn readers_within(limit: Option<u64>, wanted: usize) -> usize {
+fn reader_threads_within(limit: Option<u64>, wanted: usize) -> usize {
     let Some(limit) = limit else {
         return wanted;
     };
@@ -55,21 +55,21 @@ fn readers_within(limit: Option<u64>, wanted: usize) -> usize {
     wanted.min(most.max(LEAST_READERS))
 }
 
-/// Bytes that the cache may have: `wanted`, or as many as leave room for the rest of the process. What
-/// the cache is denied it waits for; what others are denied may end the process.
-pub(crate) fn cache(wanted: u64) -> u64 {
-    cache_within(address_limit(), wanted)
+/// Bytes that the cache may have: `wanted`, or as many as leave room for the rest of the process. A
+/// load waits when the cache is full, but an allocation that fails elsewhere may end the process.
+pub(crate) fn cache_bytes(wanted: u64) -> u64 {
+    cache_bytes_within(address_limit(), wanted)
 }
 
-fn cache_within(limit: Option<u64>, wanted: u64) -> u64 {
+fn cache_bytes_within(limit: Option<u64>, wanted: u64) -> u64 {
     let most = limit.map_or(u64::MAX, |limit| {
         (limit / 4).max((limit / 2).saturating_sub(BESIDE_CACHE_BYTES))
     });
     wanted.min(most)
 }
 
-/// Has all threads share one arena of the allocator where addresses are limited. To be called before
-/// the first thread starts.
+/// Makes all threads share one arena of the allocator if address space is limited. Must be called
+/// before the first thread starts.
 pub(crate) fn share_arena() {
     #[cfg(target_env = "gnu")]
     if address_limit().is_some() {
@@ -93,7 +93,7 @@ mod tests {
             (Some(128 * MIB), 4096 * MIB, 32 * MIB),
             (Some(0), 1, 0),
         ] {
-            assert_eq!(cache_within(limit, wanted), expected, "{limit:?}");
+            assert_eq!(cache_bytes_within(limit, wanted), expected, "{limit:?}");
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
             (Some(LEAST_BYTES), 8, 2),
             (Some(0), 8, 2),
         ] {
-            assert_eq!(readers_within(limit, wanted), expected, "{limit:?}");
+            assert_eq!(reader_threads_within(limit, wanted), expected, "{limit:?}");
         }
     }
 }

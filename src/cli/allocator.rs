@@ -1,24 +1,24 @@
-//! How the C library's allocator gives memory back.
+//! How the C library's allocator returns memory to the system.
 //!
-//! It maps long blocks by themselves, so that they go back to the system when they are freed. But
-//! with each that is freed it raises the length that counts as long, up to 32 MiB; what is shorter
-//! stays in the heap of the thread that asked for it. A dozen threads that each read a document
-//! of 4 MiB once kept 130 MiB in this way. A limit that is set does not rise.
+//! It maps each long block separately, so that the block is returned to the system when it is freed.
+//! But with each such block it raises the threshold for long blocks, up to 32 MiB; shorter blocks
+//! stay in the heap of the thread that allocated them. A dozen threads that each read a document of
+//! 4 MiB once kept 130 MiB in this way. A threshold that is set explicitly is not raised.
 
 #![expect(unsafe_code, reason = "mallopt(3) has no safe form")]
 
-/// Blocks of so many bytes and more are mapped by themselves. Chunks as long as that are decoded into
+/// Blocks of this length and more are mapped separately. Chunks of such a length are decoded into
 /// slabs ([`crate::buffers`]).
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES: i32 = 2 << 20;
 
-/// Free bytes at the end of a heap that stay there. Long blocks of blosc take scratch of up to a few
-/// megabytes each time: a heap that gave that back would have its pages cleared again each time.
-/// The allocator's own rule is twice the length that is mapped, where that is not set.
+/// Free bytes at the end of a heap that are not returned. For each long block, blosc allocates scratch
+/// memory of up to a few megabytes: if the heap returned it, the kernel would clear its pages again
+/// each time. Twice the threshold is also the allocator's own rule, while the threshold is not set.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: i32 = 2 * MAPPED_BYTES;
 
-/// Keeps long blocks out of the heaps of threads. To be called before there are threads.
+/// Keeps long blocks out of the heaps of threads. Must be called before there are other threads.
 pub(crate) fn map_long_blocks() {
     #[cfg(target_env = "gnu")]
     // SAFETY: both change numbers of the allocator, under the allocator's own lock.

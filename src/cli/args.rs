@@ -86,7 +86,7 @@ pub(crate) struct Args {
     /// Most decoded bytes that are loaded before a reader asks for them; 0: none. auto is chosen by
     /// how the array is stored and read
     #[arg(long, value_name = "SIZE", value_parser = readahead, default_value = "auto")]
-    pub(crate) readahead: Readahead,
+    pub(crate) readahead: ReadaheadLimit,
 
     /// Decode so many chunks at once, 1 to 1024 [default: as many as cores that this process may
     /// use, by its CPU affinity and the CPU quota of its control group]
@@ -227,7 +227,7 @@ impl Args {
     }
 }
 
-/// One of a few words, each with what it stands for.
+/// Parses one of a few words into the value that it stands for.
 fn one_of<T: Copy + Send + Sync + 'static>(
     known: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -281,19 +281,19 @@ fn size_bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "more than 64 bits hold".to_owned())
 }
 
-/// Most bytes that are loaded ahead of a reader; `None` for `auto`.
+/// The value of `--readahead`: most bytes to load ahead of a reader; `None` for `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Readahead(pub(crate) Option<u64>);
+pub(crate) struct ReadaheadLimit(pub(crate) Option<u64>);
 
-fn readahead(text: &str) -> Result<Readahead, String> {
+fn readahead(text: &str) -> Result<ReadaheadLimit, String> {
     if text == "auto" {
-        return Ok(Readahead(None));
+        return Ok(ReadaheadLimit(None));
     }
     let bytes = size_bytes(text).map_err(|problem| format!("{problem}; or auto"))?;
-    Ok(Readahead(Some(bytes)))
+    Ok(ReadaheadLimit(Some(bytes)))
 }
 
-/// The indices of an element, as `--at` has them.
+/// The value of `--at`: the indices of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Indices(pub(crate) Vec<u64>);
 

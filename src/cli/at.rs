@@ -20,7 +20,7 @@ use crate::view::View;
 ///
 /// # Errors
 /// PATH is no array, the indices do not fit it, or the chunk cannot be read.
-pub(super) fn tell(
+pub(super) fn describe_element(
     store: Arc<dyn Store>,
     path: &Prefix,
     indices: &[u64],
@@ -48,23 +48,24 @@ pub(super) fn tell(
             list(shape, ", ")
         )));
     }
-    // It starts no thread: nothing is left to others here.
+    // The view starts no thread here: the chunk is loaded by this one.
     let view = View::new(store, options).map_err(CliError::failed)?;
     let found = find(&node, view.loader(), indices).map_err(CliError::failed)?;
     Ok(if config.json {
         Text::new().json(&found.as_json(path, indices))
     } else {
-        found.for_people(path, indices)
+        found.as_text(path, indices)
     })
 }
 
-/// Where an element is.
-struct Found {
+/// Where an element is stored, and its value.
+struct ElementLocation {
     /// The innermost chunk.
     chunk: Dims,
-    /// What it covers, cut at the array's end: first and one past the last, for each dimension.
+    /// The indices within the array that the chunk covers, for each dimension: the first, and one past
+    /// the last.
     covers: Vec<(u64, u64)>,
-    /// The number of the element in its chunk, C order.
+    /// The position of the element in its chunk, in C order.
     number: u64,
     /// The indices of the shard, where there are shards.
     shard: Option<Dims>,
@@ -76,7 +77,11 @@ struct Found {
     value: String,
 }
 
-fn find(node: &Arc<ArrayNode>, loader: &Arc<Loader>, indices: &[u64]) -> Result<Found, Error> {
+fn find(
+    node: &Arc<ArrayNode>,
+    loader: &Arc<Loader>,
+    indices: &[u64],
+) -> Result<ElementLocation, Error> {
     let in_document = |error| Error::Metadata {
         key: node.document.key.to_string(),
         error,
@@ -104,7 +109,7 @@ fn find(node: &Arc<ArrayNode>, loader: &Arc<Loader>, indices: &[u64]) -> Result<
     } else {
         element_text(layout.data_type(), layout.fill_value().bytes())
     };
-    Ok(Found {
+    Ok(ElementLocation {
         covers: covers.collect(),
         number,
         shard: layout.is_sharded().then(|| layout.stored_indices(&chunk)),
@@ -138,7 +143,7 @@ fn element_of(array: &ChunkedArray, chunk: &[u8], number: u64) -> Result<String,
     Ok(element_text(data_type, item))
 }
 
-impl Found {
+impl ElementLocation {
     fn as_json(&self, path: &Prefix, indices: &[u64]) -> Value {
         let mut facts = json!({
             "path": path.to_text(),
@@ -164,7 +169,7 @@ impl Found {
         facts
     }
 
-    fn for_people(&self, path: &Prefix, indices: &[u64]) -> Text {
+    fn as_text(&self, path: &Prefix, indices: &[u64]) -> Text {
         let region = self.covers.iter().map(|(from, to)| format!("{from}:{to}"));
         let region = region.collect::<Vec<_>>().join(", ");
         let chunk = list(&self.chunk, ", ");

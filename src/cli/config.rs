@@ -1,4 +1,4 @@
-//! The command line as meant: plain data, checked, with absolute paths and defaults filled in.
+//! The configuration that a command line means: checked, with absolute paths and defaults filled in.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -28,13 +28,13 @@ pub enum Passthrough {
     /// Also where files may change: right for writers that replace files, as all Zarr libraries
     /// do, and wrong for those that write into them.
     Always,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 
 /// What the command was asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Task {
+pub(crate) enum CliTask {
     /// `zarr-mount STORE MOUNTPOINT`
     Mount(Box<MountConfig>),
     /// `zarr-mount --unmount MOUNTPOINT`
@@ -43,7 +43,7 @@ pub(crate) enum Task {
     Info(Box<InfoConfig>),
 }
 
-/// Everything about one mount.
+/// The configuration of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountConfig {
     /// What to mount.
@@ -62,16 +62,16 @@ pub struct MountConfig {
     pub nonempty: bool,
     /// How to mount.
     pub session: SessionOptions,
-    /// Whether to stay in front.
+    /// Whether to stay in the foreground.
     pub foreground: bool,
     /// What to log, and where.
     pub log: LogConfig,
-    /// What to put around the store, for tests.
+    /// Test layers that wrap the store, from `--inject`.
     #[cfg(debug_assertions)]
     pub injections: Vec<Injection>,
 }
 
-/// What to print without mounting.
+/// The configuration of `--info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InfoConfig {
     /// The store to describe.
@@ -80,23 +80,23 @@ pub struct InfoConfig {
     pub symlinks: Symlinks,
     /// The node to describe, as typed; `None` is the root.
     pub path: Option<OsString>,
-    /// The element to find, in place of a description.
+    /// The indices of an element to locate, instead of describing nodes.
     pub at: Option<Vec<u64>>,
-    /// The version that arrays are to be expressed in.
+    /// The Zarr version that arrays are checked against.
     pub shown_as: Option<Target>,
-    /// The formats that are to hold arrays.
+    /// The file formats that arrays are checked against.
     pub arrays: Option<ArrayOptions>,
     /// Whether to add up stored sizes.
     pub sizes: bool,
     /// Whether to print JSON.
     pub json: bool,
-    /// The time that one look at the store may take.
+    /// The time that a request to the store may take.
     pub timeout: Duration,
     /// What to log, to standard error unless a file is named.
     pub log: LogConfig,
 }
 
-/// STORE, independent of the working directory.
+/// The STORE argument, independent of the working directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreArgument {
     /// Something in the file system: absolute, free of links, present.
@@ -114,14 +114,14 @@ pub struct LogConfig {
     pub file: Option<PathBuf>,
 }
 
-impl Task {
-    /// Decides what was meant.
+impl CliTask {
+    /// Checks the arguments, and decides which task they mean.
     ///
     /// # Errors
-    /// When an argument is missing, or STORE is.
+    /// When an argument is missing or wrong, or STORE does not exist.
     pub(crate) fn new(args: Args, options: MountOptions) -> Result<Self, CliError> {
         if let Some(mountpoint) = &args.unmount {
-            return Ok(Task::Unmount(absolute(mountpoint)?));
+            return Ok(CliTask::Unmount(absolute(mountpoint)?));
         }
         let Some(store) = &args.store else {
             let and_mountpoint = if args.info { "" } else { " and MOUNTPOINT" };
@@ -138,7 +138,7 @@ impl Task {
         if args.info {
             let store = StoreArgument::resolve(store)?;
             let arrays = array_options(&args, &store, others_look)?;
-            return Ok(Task::Info(Box::new(InfoConfig {
+            return Ok(CliTask::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
                 symlinks,
@@ -160,7 +160,7 @@ impl Task {
         let store = StoreArgument::resolve(store)?;
         let arrays = array_options(&args, &store, others_look)?;
         let view = view_options(&args, arrays);
-        Ok(Task::Mount(Box::new(MountConfig {
+        Ok(CliTask::Mount(Box::new(MountConfig {
             symlinks,
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
@@ -224,7 +224,9 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         umask: args.umask.unwrap_or(0),
         ttl: args.ttl,
         immutable: args.immutable,
-        cache_budget_bytes: addresses::cache(args.cache_size.unwrap_or_else(default_cache_bytes)),
+        cache_budget_bytes: addresses::cache_bytes(
+            args.cache_size.unwrap_or_else(default_cache_bytes),
+        ),
         max_chunk_bytes: args.max_chunk,
         readahead: args.readahead.0,
         decode_threads: args.threads.unwrap_or_else(cores),
@@ -232,7 +234,7 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
     }
 }
 
-/// What the arrays view is to show.
+/// The options of the arrays view.
 fn array_options(
     args: &Args,
     store: &StoreArgument,
@@ -272,7 +274,7 @@ fn array_options(
     })
 }
 
-/// What the root is called where it needs a name: the name of the store, without `.zarr`.
+/// The name of files that are made of the root: that of the store, without `.zarr`.
 fn root_name(store: &StoreArgument) -> String {
     let name = store.as_os_str().to_string_lossy();
     let name = name.trim_end_matches('/').rsplit('/').next();
@@ -296,8 +298,8 @@ fn session_options(
             .unwrap_or_else(|| store.as_os_str().to_owned()),
         access: options.access,
         execution: options.execution,
-        // More than decode: one that waits for a disk must not hold up those that need none.
-        n_threads: addresses::readers(decode_threads.max(4) * 2),
+        // More than decode: a thread that waits for a disk must not block requests that need none.
+        n_threads: addresses::reader_threads(decode_threads.max(4) * 2),
     }
 }
 
@@ -321,15 +323,15 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
 mod tests {
     use super::*;
 
-    fn task(words: &[&str]) -> Result<Task, CliError> {
+    fn task(words: &[&str]) -> Result<CliTask, CliError> {
         let words = ["zarr-mount"].iter().chain(words).map(OsString::from);
         let (args, options) = Args::parse_from(&words.collect::<Vec<_>>())?;
-        Task::new(args, options)
+        CliTask::new(args, options)
     }
 
     fn mount(words: &[&str]) -> MountConfig {
         match task(words).unwrap() {
-            Task::Mount(config) => *config,
+            CliTask::Mount(config) => *config,
             other => panic!("{other:?}"),
         }
     }
@@ -365,7 +367,7 @@ mod tests {
 
     #[test]
     fn threads_that_answer_are_more_than_those_that_decode() {
-        let most = |n| addresses::readers(n);
+        let most = |n| addresses::reader_threads(n);
         for (words, decode, answer) in [("1", 1, 8), ("4", 4, 8), ("64", 64, 128)] {
             let config = mount(&["demo:", "m", "--threads", words]);
             assert_eq!(config.view.decode_threads, decode);
@@ -392,9 +394,11 @@ mod tests {
 
     #[test]
     fn the_other_tasks() {
-        assert!(matches!(task(&["--unmount", "m"]), Ok(Task::Unmount(path)) if path.is_absolute()));
+        assert!(
+            matches!(task(&["--unmount", "m"]), Ok(CliTask::Unmount(path)) if path.is_absolute())
+        );
         let info = task(&["--info", "https://host/a.zarr", "b", "--json"]);
-        let Ok(Task::Info(info)) = info else {
+        let Ok(CliTask::Info(info)) = info else {
             panic!("{info:?}");
         };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Going into the background.
+//! Moving to the background.
 //!
 //! The process forks while it has one thread. The child becomes the daemon; the parent waits at
 //! a pipe for one of three things and ends with it:
@@ -6,12 +6,12 @@
 //! ```text
 //! 0                  the mount answers: status 0
 //! 1, then a line     it failed: the line goes to our standard error, status 1
-//! end of file        the daemon died without a word: status 1
+//! end of file        the daemon died without a message: status 1
 //! ```
 //!
-//! The daemon keeps nothing of its parent's: not the terminal (`setsid`), not the descriptors
-//! (whoever waits for the end of a pipe, as `$(zarr-mount …)` does, would wait for the unmount),
-//! not the working directory (it would keep that file system busy).
+//! The daemon gives up the terminal of its parent (`setsid`), its descriptors (a process that reads a
+//! pipe to its end, as `$(zarr-mount …)` does, would wait for the unmount) and its working directory
+//! (which would keep that file system busy).
 
 #![expect(unsafe_code, reason = "fork(2) and close_range(2) have no safe form")]
 
@@ -24,27 +24,27 @@ use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus};
 /// Which of the two processes this is.
 #[derive(Debug)]
 pub(crate) enum Forked {
-    /// The one that was started, and that someone waits for.
-    Parent(Verdict),
+    /// The process that was started, which waits for the daemon to mount.
+    Parent(StartupResult),
     /// The daemon.
-    Daemon(Report),
+    Daemon(StartupReport),
 }
 
 /// The parent's end of the pipe.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct StartupResult {
     pipe: File,
     daemon: Pid,
 }
 
-/// Where the outcome of mounting is told.
+/// The daemon's end of the pipe, which gets the outcome of mounting.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct StartupReport {
     /// `None` in the foreground, where nobody waits.
     pipe: Option<File>,
 }
 
-/// Forks. To be called before anything is opened and before any thread exists.
+/// Forks. Must be called before anything is opened and before any thread exists.
 ///
 /// # Errors
 /// When the system has no process, pipe or session left.
@@ -57,14 +57,14 @@ pub(crate) fn fork() -> io::Result<Forked> {
     let pid = unsafe { libc::fork() };
     match Pid::from_raw(pid) {
         _ if pid < 0 => Err(io::Error::last_os_error()),
-        Some(daemon) => Ok(Forked::Parent(Verdict {
+        Some(daemon) => Ok(Forked::Parent(StartupResult {
             pipe: File::from(reader),
             daemon,
         })),
         None => {
             drop(reader);
             leave_the_terminal(&null)?;
-            Ok(Forked::Daemon(Report {
+            Ok(Forked::Daemon(StartupReport {
                 pipe: Some(File::from(writer)),
             }))
         }
@@ -104,10 +104,10 @@ fn close_inherited() -> io::Result<()> {
 /// With fewer descriptors, what the daemon itself holds leaves none for requests.
 const LEAST_DESCRIPTORS: u64 = 16;
 
-/// Whether as many descriptors can be had as a mount needs.
+/// Checks that the limit of open files suffices for a mount.
 ///
 /// # Errors
-/// The advice where they cannot.
+/// A message with advice, where it does not.
 pub(crate) fn check_descriptor_limit() -> Result<(), String> {
     match rustix::process::getrlimit(Resource::Nofile).maximum {
         Some(most) if most < LEAST_DESCRIPTORS => Err(format!(
@@ -118,7 +118,7 @@ pub(crate) fn check_descriptor_limit() -> Result<(), String> {
     }
 }
 
-/// Allows as many descriptors as the system lets us: each open file of the mount may need one.
+/// Raises the limit of open files to its maximum: each open file of the mount may need a descriptor.
 pub(crate) fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -133,18 +133,18 @@ pub(crate) fn raise_descriptor_limit() {
     }
 }
 
-impl Verdict {
+impl StartupResult {
     /// Waits until the mount answers.
     ///
     /// # Errors
-    /// The line that the daemon left.
+    /// The message of the daemon, or how it died.
     pub(crate) fn wait(mut self) -> Result<(), String> {
         let mut message = Vec::new();
         let read = self.pipe.read_to_end(&mut message);
         match (read, message.split_first()) {
             (Ok(_), Some((0, _))) => Ok(()),
             (Ok(_), Some((_, line))) => {
-                // When this process has ended, so has the other.
+                // So that the daemon has ended too when this process ends.
                 self.end_of_daemon();
                 Err(String::from_utf8_lossy(line).into_owned())
             }
@@ -166,27 +166,27 @@ impl Verdict {
     }
 }
 
-impl Report {
+impl StartupReport {
     /// For the foreground: nobody waits.
     pub(crate) fn to_nobody() -> Self {
-        Report { pipe: None }
+        StartupReport { pipe: None }
     }
 
-    /// Says that the mount answers.
+    /// Reports that the mount answers.
     ///
     /// # Errors
     /// When the parent is gone: interrupted, it is not to leave a mount behind.
     pub(crate) fn ready(self) -> io::Result<()> {
-        self.tell(&[0])
+        self.send(&[0])
     }
 
-    /// Says what went wrong.
+    /// Reports what went wrong.
     pub(crate) fn failed(self, line: &str) {
-        // With the parent gone there is nobody to tell.
-        self.tell(&[&[1], line.as_bytes()].concat()).ok();
+        // If the parent is gone, the message is lost.
+        self.send(&[&[1], line.as_bytes()].concat()).ok();
     }
 
-    fn tell(self, message: &[u8]) -> io::Result<()> {
+    fn send(self, message: &[u8]) -> io::Result<()> {
         match self.pipe {
             Some(mut pipe) => pipe.write_all(message),
             None => Ok(()),
@@ -198,12 +198,12 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn told(tell: impl FnOnce(Report)) -> Result<(), String> {
+    fn told(tell: impl FnOnce(StartupReport)) -> Result<(), String> {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        tell(Report {
+        tell(StartupReport {
             pipe: Some(File::from(writer)),
         });
-        let verdict = Verdict {
+        let verdict = StartupResult {
             pipe: File::from(reader),
             daemon: Pid::INIT, // nobody's child here
         };

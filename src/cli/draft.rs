@@ -1,4 +1,4 @@
-//! STORE inside a draft's hierarchy, of which no part makes sense by itself.
+//! Detects a STORE inside a hierarchy of the v3 draft, which cannot be mounted in parts.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::metadata::draft::parse_entry;
 
-/// More than any entry document has.
+/// Most bytes of an entry document that are read.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// The root of the v3 draft's hierarchy whose `meta` or `data` the directory `store` lies in.
+/// The root of the v3 draft's hierarchy that contains the directory `store` in its `meta` or `data`.
 pub(super) fn root_around(store: &Path) -> Option<PathBuf> {
     let store = store.canonicalize().ok()?;
     let inside = store.ancestors().find(|directory| {

@@ -1,4 +1,4 @@
-//! What the command says when it fails: one line, and a status.
+//! Errors of the command: each is one line and an exit status.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! `--info STORE [PATH]`: the hierarchy and what each array is, without a mount.
 //!
 //! One line a node for people, one JSON document for programs (`--json`). `--sizes` walks the
-//! stored chunks as well, and says on standard error how far it got.
+//! stored chunks as well, and shows its progress on standard error.
 
 mod facts;
 mod line;
@@ -25,12 +25,12 @@ use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
 use crate::view::{View, ViewKind, ViewOptions};
 use facts::{FileFacts, facts_of_array, facts_of_group, insert_files};
 use line::line;
-use progress::Progress;
+use progress::ProgressLine;
 
-/// Memory for documents; nothing is cached.
+/// Memory budget for documents; no chunks are loaded.
 const BUDGET_BYTES: u64 = 64 << 20;
 
-/// Writes what is at and below `start` to `out`. `true` when there was a node.
+/// Writes the nodes at and below `start` to `out`. Returns whether there were any.
 ///
 /// # Errors
 /// [`io::Error`] of `out`; [`Error`] of the store, wrapped.
@@ -52,12 +52,12 @@ pub(super) fn report(
         };
         View::new(Arc::clone(&store), options).map_err(io::Error::other)
     });
-    let mut report = Report {
+    let mut report = InfoReport {
         arrays: arrays.transpose()?,
         hierarchy: Hierarchy::new(Arc::clone(&store), budget, Recheck::Never),
         store,
         config,
-        progress: Progress::new(),
+        progress: ProgressLine::new(),
         found: Vec::new(),
         any: false,
     };
@@ -69,44 +69,44 @@ pub(super) fn report(
     Ok(report.any)
 }
 
-struct Report<'c> {
+struct InfoReport<'c> {
     store: Arc<dyn Store>,
-    /// The files of arrays, where formats are asked for.
+    /// Makes the files of arrays, if formats are asked for.
     arrays: Option<View>,
     hierarchy: Hierarchy,
     config: &'c InfoConfig,
-    progress: Progress,
+    progress: ProgressLine,
     found: Vec<Value>,
     any: bool,
 }
 
-impl Report<'_> {
+impl InfoReport<'_> {
     fn visit(&mut self, start: &Prefix, out: &mut Output) -> io::Result<()> {
         // Depth first, names sorted within one prefix; deep trees cost no stack.
         let mut pending = vec![start.clone()];
         while let Some(prefix) = pending.pop() {
             let found = match self.hierarchy.tree_node(&prefix) {
                 Ok(found) => found,
-                // The others are still to be told of.
+                // The other nodes are still reported.
                 Err(error) => {
-                    self.tell_error(&prefix, &error, out)?;
+                    self.write_error(&prefix, &error, out)?;
                     continue;
                 }
             };
-            self.tell(&prefix, &found.node, out)?;
+            self.write_node(&prefix, &found.node, out)?;
             if matches!(found.node, Node::Array(_)) {
                 continue;
             }
             match self.children(&prefix, &found.place) {
                 Ok(children) => pending.extend(children.into_iter().rev()),
-                Err(error) => self.tell_error(&prefix, &error, out)?,
+                Err(error) => self.write_error(&prefix, &error, out)?,
             }
         }
         Ok(())
     }
 
-    /// A node that cannot be read.
-    fn tell_error(&mut self, prefix: &Prefix, error: &Error, out: &mut Output) -> io::Result<()> {
+    /// Writes a node that cannot be read.
+    fn write_error(&mut self, prefix: &Prefix, error: &Error, out: &mut Output) -> io::Result<()> {
         let facts = json!({ "node_type": "unknown", "error": error.to_string() });
         self.any = true;
         self.write(prefix, facts, out)
@@ -137,7 +137,7 @@ impl Report<'_> {
         Ok(children)
     }
 
-    fn tell(&mut self, prefix: &Prefix, node: &Node, out: &mut Output) -> io::Result<()> {
+    fn write_node(&mut self, prefix: &Prefix, node: &Node, out: &mut Output) -> io::Result<()> {
         let mut facts = match node {
             Node::Implicit => return Ok(()),
             Node::Group(group) => facts_of_group(group.format),
@@ -194,7 +194,7 @@ impl Report<'_> {
         out.print(&Text::new().line(line(prefix, &facts)))
     }
 
-    /// By view, why `target` cannot express an array.
+    /// Why `target` cannot express an array, by view.
     fn inexpressible(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
         let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
         let source = documents.source();
@@ -210,7 +210,8 @@ impl Report<'_> {
         Ok(reasons)
     }
 
-    /// Objects below an array that are chunks or shards of its grid, and their bytes.
+    /// The number of objects below an array that are chunks or shards of its grid, and their total size
+    /// in bytes.
     fn stored(&mut self, array: &ArrayNode) -> Result<(u64, u64), Error> {
         let rank = array.metadata.shape.len();
         let (mut objects, mut bytes) = (0_u64, 0_u64);

@@ -1,7 +1,7 @@
-//! The log: to a file when one is named, else to standard error when someone sees it.
+//! The log: written to a file if one is named, else to standard error in the foreground.
 //!
-//! Every record is one line without control characters ([`Escaped`]): what it says of a store may
-//! be the words of a stranger.
+//! Every record is one line without control characters ([`Escaped`]), because it may contain text from
+//! a store that is not trusted.
 
 use std::fs::{File, FileType};
 use std::io::{self, Write};
@@ -14,32 +14,32 @@ use log::LevelFilter;
 use super::config::LogConfig;
 use crate::escape::Escaped;
 
-/// Who reads standard error.
+/// Where standard error of this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audience {
-    /// The terminal of a command in front.
+pub(crate) enum StandardError {
+    /// To the terminal of a command in the foreground.
     Terminal,
-    /// Nobody: standard error of a daemon is `/dev/null`.
-    Nobody,
+    /// To `/dev/null`, as in a daemon.
+    Null,
 }
 
-/// Starts to log. Without a file and an audience nothing is logged, and nothing is spent on it.
-/// Once a process, before its first thread.
+/// Starts the log. Where there is neither a file nor a terminal, nothing is logged, at no cost. Must be
+/// called once in a process, before its first thread.
 ///
 /// # Errors
 /// When the file cannot be opened, or is no file.
-pub(crate) fn start(config: &LogConfig, audience: Audience) -> io::Result<()> {
+pub(crate) fn start(config: &LogConfig, stderr: StandardError) -> io::Result<()> {
     let mut builder = Builder::new();
-    match (&config.file, audience) {
+    match (&config.file, stderr) {
         (Some(path), _) => {
             let file = open(path)?;
-            // One write a record, so that several daemons can share the file.
+            // Each record is one write, so that several daemons can share the file.
             builder.target(Target::Pipe(Box::new(file)));
         }
-        (None, Audience::Terminal) => {
+        (None, StandardError::Terminal) => {
             builder.target(Target::Stderr);
         }
-        (None, Audience::Nobody) => return Ok(()),
+        (None, StandardError::Null) => return Ok(()),
     }
     builder.format(|line, record| {
         writeln!(
@@ -52,7 +52,7 @@ pub(crate) fn start(config: &LogConfig, audience: Audience) -> io::Result<()> {
         )
     });
     builder.filter_level(config.level);
-    // fuser tells every request at its debug level.
+    // fuser logs every request at level debug.
     let fuser_level = match config.level {
         LevelFilter::Trace => LevelFilter::Debug,
         level => level.min(LevelFilter::Warn),
@@ -64,9 +64,9 @@ pub(crate) fn start(config: &LogConfig, audience: Audience) -> io::Result<()> {
 }
 
 /// Opens the file at `path` to append to it. A FIFO is refused, because opening it waits for a reader,
-/// and so does every line when that one stops reading.
+/// and every write waits when that reader stops reading.
 fn open(path: &Path) -> io::Result<File> {
-    // A socket or a FIFO that nobody reads cannot even be opened without waiting.
+    // Checked before it is opened too: a socket or a FIFO that nobody reads cannot be opened.
     if let Ok(found) = path.metadata() {
         check_type(found.file_type())?;
     }
@@ -75,11 +75,11 @@ fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .append(true)
         .custom_flags(nonblock)
-        // It names keys, also those in directories that other users may not list.
+        // The log names keys, including those in directories that other users may not list.
         .mode(0o600)
         .open(path)?;
     check_type(file.metadata()?.file_type())?;
-    // Lines for a terminal that is slow are to wait, not to be lost.
+    // Writes to a slow terminal wait, so that no line is lost.
     let flags = rustix::fs::fcntl_getfl(&file)?;
     rustix::fs::fcntl_setfl(&file, flags - rustix::fs::OFlags::NONBLOCK)?;
     Ok(file)

@@ -1,8 +1,8 @@
-//! The command: flags to a checked configuration to a mount that answers.
+//! The command: from flags to a checked configuration to a mount that answers.
 //!
-//! 1. `args`, `options`: the command line as typed, `-o` included.
-//! 2. `config`: as meant, with absolute paths.
-//! 3. `daemon`: into the background, before anything is opened.
+//! 1. `args`, `options` parse the command line as typed, `-o` included.
+//! 2. `config` decides what it means, with absolute paths.
+//! 3. `daemon` moves to the background, before anything is opened.
 //! 4. `logging`, the file system itself, `mountpoint`, then
 //!    [`Session`]: any of them may fail, and the line that says
 //!    so reaches the user through `daemon`'s pipe.
@@ -30,11 +30,11 @@ use std::time::Duration;
 
 use self::args::Args;
 use self::config::{
-    ArrayOptions, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument, Task,
+    ArrayOptions, CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument,
 };
-use self::daemon::{Forked, Report};
+use self::daemon::{Forked, StartupReport};
 use self::error::CliError;
-use self::logging::Audience;
+use self::logging::StandardError;
 use self::mountpoint::Mountpoint;
 use self::output::Output;
 use crate::fuse::session::Session;
@@ -54,43 +54,43 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     match &error {
-        // Standard output may be closed, and then there is nobody to tell.
+        // Standard output may be closed, and then the text is lost.
         CliError::Print(text) => drop(text.print()),
-        _ => output::complain(&error),
+        _ => output::print_error(&error),
     }
     error.status()
 }
 
 fn execute(command_line: &[OsString]) -> Result<(), CliError> {
     let (args, options) = Args::parse_from(command_line)?;
-    match Task::new(args, options)? {
-        Task::Mount(config) => mount(&config),
-        Task::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
-        Task::Info(config) => tell(&config),
+    match CliTask::new(args, options)? {
+        CliTask::Mount(config) => mount(&config),
+        CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
+        CliTask::Info(config) => print_info(&config),
     }
 }
 
 /// `--info`.
-fn tell(config: &InfoConfig) -> Result<(), CliError> {
-    start_log(&config.log, Audience::Terminal)?;
+fn print_info(config: &InfoConfig) -> Result<(), CliError> {
+    start_log(&config.log, StandardError::Terminal)?;
     let sharing = sharing(config.arrays.as_ref());
     let store = open(&config.store, config.symlinks, sharing)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
-    let told = match &config.at {
+    let printed = match &config.at {
         Some(indices) => {
-            let text = at::tell(store, &start, indices, config)?;
+            let text = at::describe_element(store, &start, indices, config)?;
             out.print(&text).map(|()| true)
         }
         None => info::report(store, &start, config, out),
     };
-    match told {
+    match printed {
         Ok(true) => Ok(()),
         Ok(false) => Err(CliError::Failed(format!(
             "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?"
         ))),
-        // Whoever read us has seen enough: `zarr-mount --info … | head`.
+        // The reader closed the pipe, as in `zarr-mount --info … | head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(CliError::failed(error)),
     }
@@ -117,16 +117,16 @@ fn open(
 fn mount(config: &MountConfig) -> Result<(), CliError> {
     daemon::check_descriptor_limit().map_err(CliError::Failed)?;
     addresses::check().map_err(CliError::Failed)?;
-    let (report, audience) = if config.foreground {
-        (Report::to_nobody(), Audience::Terminal)
+    let (report, stderr) = if config.foreground {
+        (StartupReport::to_nobody(), StandardError::Terminal)
     } else {
         match daemon::fork().map_err(CliError::failed)? {
             Forked::Parent(verdict) => return verdict.wait().map_err(CliError::Failed),
-            Forked::Daemon(report) => (report, Audience::Nobody),
+            Forked::Daemon(report) => (report, StandardError::Null),
         }
     };
     allocator::map_long_blocks();
-    match start(config, audience) {
+    match start(config, stderr) {
         Ok((session, mountpoint)) => {
             let end = match report.ready() {
                 Ok(()) => session.wait(),
@@ -134,7 +134,7 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             };
             drop(mountpoint);
             end.map_err(|error| {
-                if audience == Audience::Nobody {
+                if stderr == StandardError::Null {
                     log::error!("{error}");
                 }
                 CliError::failed(error)
@@ -147,16 +147,16 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
     }
 }
 
-fn start_log(log: &LogConfig, audience: Audience) -> Result<(), CliError> {
-    logging::start(log, audience).map_err(|error| {
+fn start_log(log: &LogConfig, stderr: StandardError) -> Result<(), CliError> {
+    logging::start(log, stderr).map_err(|error| {
         let path = log.file.as_deref().unwrap_or("standard error".as_ref());
         CliError::Failed(format!("log file {}: {error}", path.display()))
     })
 }
 
-/// Everything up to a mount that answers.
-fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoint), CliError> {
-    start_log(&config.log, audience)?;
+/// Does everything up to a mount that answers.
+fn start(config: &MountConfig, stderr: StandardError) -> Result<(Session, Mountpoint), CliError> {
+    start_log(&config.log, stderr)?;
     addresses::share_arena();
     daemon::raise_descriptor_limit();
     let filesystem = build(config)?;
@@ -169,7 +169,7 @@ fn start(config: &MountConfig, audience: Audience) -> Result<(Session, Mountpoin
     Ok((session, mountpoint))
 }
 
-/// The users who look at the files of these options.
+/// The users whom the modes of the files are reported to.
 fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
     match arrays {
         Some(arrays) if arrays.others_look => Sharing::Others,
@@ -177,8 +177,8 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
     }
 }
 
-/// The file system of a store. Reads nothing but the attributes of its root and, so that a
-/// STORE without anything of Zarr in it is an error, what lives there.
+/// Builds the file system of a store. Reads only the attributes and the metadata of its root: a STORE
+/// that contains nothing is an error.
 fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     let sharing = sharing(Some(&config.view.arrays));
     let store = open(&config.store, config.symlinks, sharing)?;
@@ -215,5 +215,5 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     Ok(ZarrFs::new(Arc::new(view), options))
 }
 
-/// How long the kernel may believe what never changes.
+/// How long the kernel may cache what never changes.
 const UNCHANGING: Duration = Duration::from_secs(365 * 24 * 60 * 60);

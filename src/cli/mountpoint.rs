@@ -1,4 +1,4 @@
-//! The directory to mount at: found, checked, repaired or created before anything is mounted.
+//! The directory to mount at: it is checked, freed of dead mounts, or created before the mount.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ impl Mountpoint {
     /// Finds and checks the mountpoint of `config`, and creates it when it is missing.
     ///
     /// # Errors
-    /// It cannot be mounted at; nothing was created then.
+    /// When it cannot be mounted at; nothing was created then.
     pub(crate) fn prepare(config: &MountConfig) -> Result<Self, CliError> {
         let path = resolve(&config.mountpoint)?;
         make_way(&path)?;
@@ -106,7 +106,7 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
             "{shown} is busy; close the programs that use it (fuser -vm {shown} lists them), or \
              detach it with umount -l {shown}"
         )),
-        // It was there a moment ago; what fusermount3 does not find is another user's.
+        // It is mounted, but fusermount3 does not find the mounts of other users.
         Err(UnmountError::NotMounted) if is_mounted(&path) => failed(format!(
             "{shown} was mounted by another user; unmount it as that user, or as root"
         )),
@@ -115,7 +115,7 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
     }
 }
 
-/// A program that just ended may hold the mount for a moment more.
+/// Unmounts, and retries while it is busy: a program that just ended may use it for a moment more.
 fn unmount_when_idle(path: &Path) -> Result<(), UnmountError> {
     let patience = Instant::now() + Duration::from_secs(1);
     loop {
@@ -150,8 +150,8 @@ fn resolve(path: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Removes dead mounts of ours, one on the other if need be. Whoever killed the daemon wants
-/// them gone, and nothing can be mounted before.
+/// Removes dead mounts of zarr-mount, also several on top of each other: nothing can be mounted at the
+/// path before, and the user who killed the daemon wants them gone.
 fn make_way(path: &Path) -> Result<(), CliError> {
     let shown = path.display();
     loop {

@@ -12,7 +12,7 @@ use super::args::by_mount_option;
 use super::error::CliError;
 use crate::fuse::session::{Access, Execution};
 
-/// Everything that `-o` said.
+/// The parsed values of `-o`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountOptions {
     pub(crate) access: Access,
@@ -27,7 +27,7 @@ pub(crate) struct MountOptions {
     pub(crate) flags: Vec<OsString>,
 }
 
-/// Defaults, what only mount(8) itself needs, and what has no meaning where nothing is written.
+/// Ignored options: defaults, those for mount(8) itself, and those that only matter for writing.
 const IGNORED: &[&str] = &[
     "defaults",
     "ro",
@@ -130,7 +130,7 @@ fn flag(name: &str, value: Option<&OsStr>) -> OsString {
     flag
 }
 
-/// Splits at commas. A backslash makes the byte after it an ordinary one, and goes.
+/// Splits at commas. A backslash is removed, and makes the byte after it literal.
 fn split(text: &OsStr) -> Vec<Vec<u8>> {
     let mut options = vec![];
     let mut option = Vec::new();

@@ -33,20 +33,20 @@ fn standard_error() -> io::Stderr {
     io::stderr()
 }
 
-/// Says on standard error, in one line, why the command failed.
-pub(super) fn complain(error: &dyn Display) {
+/// Writes to standard error, in one line, why the command failed.
+pub(super) fn print_error(error: &dyn Display) {
     let line = Text::new().line(format_args!("zarr-mount: {error}"));
-    // Standard error may be closed, and then there is nobody to tell.
+    // Standard error may be closed, and then the message is lost.
     standard_error().write_all(line.as_bytes()).ok();
 }
 
-/// Whether someone sees what is written over on standard error.
-pub(super) fn is_watched() -> bool {
+/// Whether standard error is a terminal, on which a line can be overwritten.
+pub(super) fn is_terminal_on_stderr() -> bool {
     standard_error().is_terminal()
 }
 
-/// Writes `line` over the last line on standard error.
-pub(super) fn write_over(line: &str) {
+/// Overwrites the last line on standard error with `line`.
+pub(super) fn overwrite_line(line: &str) {
     // Progress that cannot be shown is not worth an error.
     let _ = write!(standard_error().lock(), "\r\x1b[K{}", Escaped(line));
 }

@@ -32,7 +32,7 @@ fn defaults() {
     assert_eq!(args.max_chunk, 1 << 30);
     assert_eq!(args.ttl, Duration::from_secs(1));
     assert_eq!(args.timeout, crate::budget::PATIENCE);
-    assert_eq!(args.readahead, Readahead(None));
+    assert_eq!(args.readahead, ReadaheadLimit(None));
     assert!(!args.foreground && !args.immutable && !args.info);
 }
 
@@ -127,15 +127,15 @@ fn sizes() {
 
 #[test]
 fn bytes_loaded_ahead() {
-    assert_eq!(readahead("auto"), Ok(Readahead(None)));
-    assert_eq!(readahead("0"), Ok(Readahead(Some(0))));
-    assert_eq!(readahead("16M"), Ok(Readahead(Some(16 << 20))));
+    assert_eq!(readahead("auto"), Ok(ReadaheadLimit(None)));
+    assert_eq!(readahead("0"), Ok(ReadaheadLimit(Some(0))));
+    assert_eq!(readahead("16M"), Ok(ReadaheadLimit(Some(16 << 20))));
     for wrong in ["", "none", "-1", "1.5M"] {
         let message = readahead(wrong).unwrap_err();
         assert!(message.ends_with("1000000; or auto"), "{wrong}: {message}");
     }
     let args = parsed(&["s", "m", "-o", "readahead=4MiB"]);
-    assert_eq!(args.readahead, Readahead(Some(4 << 20)));
+    assert_eq!(args.readahead, ReadaheadLimit(Some(4 << 20)));
 }
 
 #[test]

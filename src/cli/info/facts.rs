@@ -1,4 +1,4 @@
-//! What `--info` tells of a node, as JSON.
+//! What `--info` reports of a node, as JSON.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
 use crate::view::{FileFormat, GroupOutcome, Outcome, cache_for};
 
-/// The number of a version, or its name where it never had one of its own.
+/// The number of a Zarr version, or its name if it has no number of its own.
 fn version(format: ZarrFormat) -> Value {
     match format {
         ZarrFormat::PreV1 => "pre-v1".into(),
@@ -60,7 +60,7 @@ pub(super) fn facts_of_array(array: &ArrayNode) -> Value {
     facts
 }
 
-/// What became of a node in a format that was asked for.
+/// The file of a node in one of the formats that were asked for.
 pub(super) struct FileFacts {
     format: FileFormat,
     file: Option<String>,
@@ -101,7 +101,7 @@ impl FileFacts {
     }
 }
 
-/// Adds what became of a node in each format.
+/// Adds the files of a node in all formats that were asked for.
 pub(super) fn insert_files(facts: &mut Value, files: Vec<FileFacts>) {
     (facts["files"], facts["left_out"]) = (json!({}), json!({}));
     for FileFacts {

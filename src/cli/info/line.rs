@@ -1,10 +1,10 @@
-//! One node of `--info` for people.
+//! The line of `--info` about a node, for people.
 
 use serde_json::Value;
 
 use crate::store::Prefix;
 
-/// One node for people.
+/// The line about the node at `prefix`.
 pub(super) fn line(prefix: &Prefix, facts: &Value) -> String {
     let text = |name: &str| facts[name].as_str().unwrap_or_default();
     let list = |name: &str| {
@@ -36,7 +36,7 @@ pub(super) fn line(prefix: &Prefix, facts: &Value) -> String {
         };
         words.push(format!("{} stored in {objects}", human(bytes)));
     }
-    // What cannot be decoded cannot be shown otherwise; that is said once.
+    // An array that cannot be decoded cannot be shown in other ways either: one message suffices.
     if !facts["error"].is_null() {
         words.push(format!("cannot be decoded: {}", text("error")));
         return words.join("  ");

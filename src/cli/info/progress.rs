@@ -1,36 +1,40 @@
-//! Progress of long work, for whoever watches.
+//! The progress of long work, on a terminal.
 
 use std::time::{Duration, Instant};
 
 use super::super::output;
 
-/// Time between two lines of progress.
+/// Least time between two updates.
 const PROGRESS: Duration = Duration::from_millis(500);
 
-/// A line on standard error that is written over, when someone is there to see it.
-pub(super) struct Progress {
-    shown: Option<Instant>,
-    wanted: bool,
+/// A line on standard error that each update overwrites. Nothing is shown where that is no terminal.
+pub(super) struct ProgressLine {
+    last_update: Option<Instant>,
+    is_enabled: bool,
 }
 
-impl Progress {
-    pub(super) fn new() -> Progress {
-        Progress {
-            shown: None,
-            wanted: output::is_watched(),
+impl ProgressLine {
+    pub(super) fn new() -> ProgressLine {
+        ProgressLine {
+            last_update: None,
+            is_enabled: output::is_terminal_on_stderr(),
         }
     }
 
     pub(super) fn show(&mut self, text: impl FnOnce() -> String) {
-        if self.wanted && self.shown.is_none_or(|last| last.elapsed() > PROGRESS) {
-            output::write_over(&text());
-            self.shown = Some(Instant::now());
+        if self.is_enabled
+            && self
+                .last_update
+                .is_none_or(|last| last.elapsed() > PROGRESS)
+        {
+            output::overwrite_line(&text());
+            self.last_update = Some(Instant::now());
         }
     }
 
     pub(super) fn clear(&mut self) {
-        if self.shown.take().is_some() {
-            output::write_over("");
+        if self.last_update.take().is_some() {
+            output::overwrite_line("");
         }
     }
 }
