@@ -10,8 +10,8 @@
 //! A group is a directory. What is at a name is worked out from the name (`names`), so that a
 //! listing (`listing`) keeps nothing.
 
-mod around;
 mod audience;
+mod context;
 mod facts;
 mod file;
 mod groups;
@@ -35,7 +35,7 @@ use super::vnode::PlainName;
 use crate::budget::Evict;
 use crate::load::Block;
 use crate::store::Prefix;
-use around::GroupFacts;
+use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
 pub(super) use reading::PlainOpen;
@@ -56,12 +56,12 @@ const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 
 
 /// What the view remembers of whole-array files; each part is bounded.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct Arrays {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
     /// Files, for as long as someone has them open; those that take little memory stay.
     files: Mutex<LruCache<PlainName, (Weak<PlainFile>, Option<Arc<PlainFile>>)>>,
-    idle: Arc<Idle>,
+    idle: Arc<IdleFiles>,
     /// Long texts that are open, by the identity of their file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,
     snapshots: Mutex<Snapshots>,
@@ -73,12 +73,12 @@ pub(super) struct State {
 /// Files and facts that take more than a little memory, kept for the next request: the budget takes them
 /// back when it is full.
 #[derive(Debug)]
-struct Idle {
+struct IdleFiles {
     facts: Mutex<Option<Arc<ArrayFacts>>>,
     files: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
 }
 
-impl Evict for Idle {
+impl Evict for IdleFiles {
     fn evict_one(&self) -> bool {
         // They go outside of the locks.
         let facts = lock(&self.facts).take();
@@ -94,21 +94,21 @@ impl Evict for Idle {
     }
 }
 
-impl State {
+impl Arrays {
     /// The files and facts that the budget takes back when it is full.
     pub(super) fn idle(&self) -> Weak<dyn Evict> {
         Arc::downgrade(&(Arc::clone(&self.idle) as Arc<dyn Evict>))
     }
 }
 
-impl Default for State {
+impl Default for Arrays {
     fn default() -> Self {
-        State {
+        Arrays {
             facts: Mutex::new(LruCache::new(KEPT_FACTS)),
             groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
             texts: Mutex::default(),
-            idle: Arc::new(Idle {
+            idle: Arc::new(IdleFiles {
                 facts: Mutex::default(),
                 files: Mutex::new(LruCache::new(KEPT_LARGE)),
             }),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::View;
 use super::options::ViewKind;
-use super::shown::{Form, Shown, ShownArray};
+use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::statistics;
 use super::vnode::{Attributes, Vnode, VnodeKind};
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl View {
         view: ViewKind,
         path: &Prefix,
     ) -> Result<Option<(Attributes, Vec<u8>)>, Error> {
-        let Shown::Unusable(unusable) = self.shown(view, path)? else {
+        let ShownNode::Unusable(unusable) = self.shown(view, path)? else {
             return Ok(None);
         };
         let note = unusable.note(view);
@@ -94,7 +94,7 @@ impl View {
             found => found,
         };
         let Some(meta) = meta else { return Ok(None) };
-        if array.is_in_its_place() {
+        if array.is_at_stored_path() {
             return Ok(Some(self.directory(&meta)));
         }
         let meta = self.directory_shown_apart(&meta, &stored)?;
@@ -117,7 +117,7 @@ impl View {
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
         let is_sharded = chunked.layout().is_sharded();
-        if !is_sharded && array.form != Form::Decoded {
+        if !is_sharded && array.form != FileForm::Decoded {
             return Ok(Some(self.object(&shown)));
         }
         if !is_sharded && let Some(len) = array.decoded_len() {
@@ -137,7 +137,7 @@ impl View {
         }
         let len = match locator.locate(indices)? {
             None => array.absent_len,
-            Some(chunk) if array.form != Form::Decoded => Some(chunk.encoded.len()),
+            Some(chunk) if array.form != FileForm::Decoded => Some(chunk.encoded.len()),
             Some(_) => Some(array.decoded_len_of(&self.loader, &object, indices)?),
         };
         Ok(len.map(|len| self.part(&shown, len)))
@@ -155,7 +155,7 @@ impl View {
             return Ok(None);
         };
         let document = &array.node.document;
-        let meta = if array.is_in_its_place() {
+        let meta = if array.is_at_stored_path() {
             document.meta
         } else {
             self.shown_apart(&document.meta, &document.key.parent())?

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::shown::{Form, ShownArray};
+use super::shown_node::{FileForm, ShownArray};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::load::tuning::LONG_READ_BYTES;
@@ -54,7 +54,7 @@ impl ChunkFile {
         // not read them one after the other.
         let is_long = |whole: u64| len as u64 >= whole.min(LONG_READ_BYTES);
         let is_read =
-            self.array.form == Form::Decoded && self.array.decoded_len().is_some_and(is_long);
+            self.array.form == FileForm::Decoded && self.array.decoded_len().is_some_and(is_long);
         if is_read && !self.is_begun.swap(true, Ordering::Relaxed) {
             let array = &self.array;
             array.readers.visit(loader, &array.chunked, &self.indices);
@@ -86,7 +86,7 @@ impl ChunkFile {
         offset: u64,
         out: &mut [u8],
     ) -> Result<bool, Error> {
-        if self.is_sequential(offset, out.len()) || self.array.form != Form::Decoded {
+        if self.is_sequential(offset, out.len()) || self.array.form != FileForm::Decoded {
             return Ok(false);
         }
         let array = &self.array.chunked;
@@ -105,8 +105,8 @@ impl ChunkFile {
     /// Calls `done` with all of the chunk, of which `len` bytes are read.
     pub(super) fn load(self: &Arc<Self>, loader: &Arc<Loader>, len: usize, done: Done) {
         let form = match self.array.form {
-            Form::Decoded => load::Form::Decoded,
-            Form::Encoded | Form::Stored => load::Form::Encoded,
+            FileForm::Decoded => load::Form::Decoded,
+            FileForm::Encoded | FileForm::Stored => load::Form::Encoded,
         };
         let request = Request {
             array: Arc::clone(&self.array.chunked),
@@ -129,8 +129,8 @@ impl ChunkFile {
         let version = self.object.meta().version;
         let array = &self.array.chunked;
         match self.array.form {
-            Form::Decoded => array.block_key(version, &self.indices),
-            Form::Encoded | Form::Stored => array.encoded_key(version, &self.indices),
+            FileForm::Decoded => array.block_key(version, &self.indices),
+            FileForm::Encoded | FileForm::Stored => array.encoded_key(version, &self.indices),
         }
     }
 

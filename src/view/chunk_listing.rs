@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use super::View;
-use super::listing::{Item, NameStream, Position, Segment};
-use super::names::Name;
+use super::listing::{NameStream, Position, Segment, SegmentItem};
+use super::names::ChunkName;
 use super::odometer::Odometer;
-use super::shown::{Form, ShownArray};
-use super::unread_shards::{MOST_UNKNOWN, has_sound_shard, sound_shard};
+use super::shown_node::{FileForm, ShownArray};
+use super::unreadable_shards::{MOST_UNKNOWN, has_sound_shard, sound_shard};
 use crate::error::Error;
 use crate::grid::{Dims, rank_of};
 use crate::load::{Loader, Locator};
@@ -38,12 +38,12 @@ struct StoredChunk {
     places: Odometer,
     after: Cursor,
     meta: Option<ObjectMeta>,
-    contents: Contents,
+    contents: StoredContents,
     /// How many of its places were found to hold nobody knows what.
     unknown: u64,
 }
 
-enum Contents {
+enum StoredContents {
     /// A stored directory, of these stored indices, that stands for shown ones.
     Directory(Dims),
     /// One chunk.
@@ -111,13 +111,13 @@ impl Segment for StoredChunks {
 
     fn rest(&mut self) {
         if let Some(current) = &mut self.current
-            && let Contents::Shard(locator) = &mut current.contents
+            && let StoredContents::Shard(locator) = &mut current.contents
         {
             locator.rest();
         }
     }
 
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let mut deadline = None;
         loop {
             if self.current.is_none() && !self.advance(view)? {
@@ -153,18 +153,18 @@ impl StoredChunk {
         array: &ShownArray,
         indices: Dims,
         detail: Detail,
-    ) -> Result<Option<Item>, Error> {
+    ) -> Result<Option<SegmentItem>, Error> {
         let asked = detail == Detail::Attributes;
         let chunk = |meta: &ObjectMeta, encoded_len| {
             let meta = view.chunk_meta(array, &indices, meta).ok()?;
             let len = match array.form {
-                Form::Decoded => array.decoded_len()?,
-                Form::Encoded | Form::Stored => encoded_len,
+                FileForm::Decoded => array.decoded_len()?,
+                FileForm::Encoded | FileForm::Stored => encoded_len,
             };
             Some(view.part(&meta, len))
         };
         let attributes = match (&mut self.contents, self.meta) {
-            (Contents::Shard(locator), _) => match locator.locate(&indices) {
+            (StoredContents::Shard(locator), _) => match locator.locate(&indices) {
                 Ok(None) => return Ok(None),
                 Ok(Some(found)) if asked => chunk(locator.meta(), found.encoded.len()),
                 Ok(Some(_)) => None,
@@ -177,14 +177,17 @@ impl StoredChunk {
                     None
                 }
             },
-            (Contents::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
-            (Contents::Directory(_), Some(meta)) if asked && array.is_in_its_place() => {
+            (StoredContents::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
+            (StoredContents::Directory(_), Some(meta)) if asked && array.is_at_stored_path() => {
                 Some(view.directory(&meta))
             }
-            (Contents::Directory(_), Some(_)) if asked => {
+            (StoredContents::Directory(_), Some(_)) if asked => {
                 view.chunk_directory(array, &indices).ok().flatten()
             }
-            (Contents::Unknown(_) | Contents::Chunk | Contents::Directory(_), _) => None,
+            (
+                StoredContents::Unknown(_) | StoredContents::Chunk | StoredContents::Directory(_),
+                _,
+            ) => None,
         };
         let (name, vnode) = array.entry(indices);
         Ok(Some((name, vnode, attributes)))
@@ -200,9 +203,9 @@ impl StoredChunk {
             return Ok(true);
         }
         match &self.contents {
-            Contents::Unknown(error) => Err(error.clone()),
-            Contents::Directory(stored) => has_sound_shard(view, array, stored.clone()),
-            Contents::Chunk | Contents::Shard(_) => Ok(true),
+            StoredContents::Unknown(error) => Err(error.clone()),
+            StoredContents::Directory(stored) => has_sound_shard(view, array, stored.clone()),
+            StoredContents::Chunk | StoredContents::Shard(_) => Ok(true),
         }
     }
 }
@@ -217,9 +220,9 @@ fn stored_chunk(
 ) -> Option<StoredChunk> {
     let layout = array.chunked.layout();
     let (stored, is_directory) = match array.stored.in_directory(first, &entry.name) {
-        Name::Directory(indices) => (indices, true),
-        Name::Chunk(indices) => (indices, false),
-        Name::Other => return None,
+        ChunkName::Directory(indices) => (indices, true),
+        ChunkName::Chunk(indices) => (indices, false),
+        ChunkName::Other => return None,
     };
     // Where the grid is empty in any axis, what is stored is left over from a resize.
     let has_chunks = array.has_directory(first);
@@ -245,13 +248,13 @@ fn stored_chunk(
     Some(StoredChunk {
         rank: rank_of(lower.get(own..)?, counts.get(own..stored.len())?)?,
         contents: if is_directory {
-            Contents::Directory(stored)
+            StoredContents::Directory(stored)
         } else if !layout.is_sharded() {
-            Contents::Chunk
+            StoredContents::Chunk
         } else {
             match sound_shard(loader, array, &lower) {
-                Ok(locator) => Contents::Shard(Box::new(locator?)),
-                Err(error) => Contents::Unknown(error),
+                Ok(locator) => StoredContents::Shard(Box::new(locator?)),
+                Err(error) => StoredContents::Unknown(error),
             }
         },
         unknown: 0,

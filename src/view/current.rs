@@ -10,7 +10,7 @@
 use std::sync::atomic::Ordering;
 
 use super::View;
-use super::shown::ShownArray;
+use super::shown_node::ShownArray;
 use crate::error::Error;
 use crate::hierarchy::ArrayNode;
 use crate::store::{Prefix, Version};

@@ -12,8 +12,8 @@ use std::time::Duration;
 use super::View;
 use super::attributes::hash;
 use super::options::ViewKind;
-use super::rights::is_closed;
-use super::shown::{Form, Shown, ShownArray};
+use super::rights::is_inaccessible;
+use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::Vnode;
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
@@ -172,7 +172,7 @@ impl View {
             // Beside its files is no document to agree with.
             _ if array.view == ViewKind::Arrays => Ok(()),
             // What can be decoded can be edited, but not in the oldest versions.
-            (Form::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
+            (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
             _ => self
                 .array_document(array, DocumentName::ZarrJson)
                 .map(|_| ()),
@@ -197,8 +197,8 @@ impl View {
                 Err(Error::Metadata { key, error }) => {
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
-                Err(Error::Store(error)) if is_closed(&error) => {
-                    self.say_once(&(&group, path, "copy"), || {
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                    self.warn_once(&(&group, path, "copy"), || {
                         format!("{}: the copy of {path} is left out: {error}", document.key)
                     });
                 }
@@ -225,9 +225,9 @@ impl View {
     /// The document of `array` (or a copy of it) as its view shows it.
     fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
         let shown = match array.form {
-            Form::Stored => render::Shown::Stored,
-            Form::Encoded => render::Shown::Expanded,
-            Form::Decoded => render::Shown::Decoded(self.options.shards),
+            FileForm::Stored => render::Shown::Stored,
+            FileForm::Encoded => render::Shown::Expanded,
+            FileForm::Decoded => render::Shown::Decoded(self.options.shards),
         };
         render::array(text, &array.node.metadata, shown)
             .map_err(|error| in_document(&array.node.document.key, error))
@@ -253,12 +253,12 @@ impl View {
             return Ok(EntryEdit::Remove);
         }
         let array = match self.shown(view, &prefix)? {
-            Shown::Array(array) => array,
+            ShownNode::Array(array) => array,
             // The keys view shows such keys as they are, and so the copy.
-            Shown::Plain if view == ViewKind::Keys => return Ok(EntryEdit::Keep),
-            Shown::Plain | Shown::Unusable(_) => return Ok(EntryEdit::Remove),
+            ShownNode::Plain if view == ViewKind::Keys => return Ok(EntryEdit::Keep),
+            ShownNode::Plain | ShownNode::Unusable(_) => return Ok(EntryEdit::Remove),
         };
-        if array.form == Form::Stored {
+        if array.form == FileForm::Stored {
             return Ok(EntryEdit::Keep);
         }
         if array.node.metadata.zarr_format != format {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 use super::View;
 use super::arrays::PlainOpen;
 use super::chunk_file::ChunkFile;
-use super::room::Room;
-use super::shown::{Form, ShownArray};
+use super::read_buffer::ReadBuffer;
+use super::shown_node::{FileForm, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::error::Error;
 use crate::load::{Block, Done, Pages, Patience, Slice};
@@ -33,11 +33,11 @@ pub struct Opened {
 pub struct OpenFile {
     view: Arc<View>,
     len: u64,
-    content: Content,
+    content: FileContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum FileContent {
     /// Bytes of a stored object, as they are.
     Stored(Slice),
     /// The same, of a store where each request takes its time.
@@ -89,7 +89,7 @@ impl View {
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 Ok(self.document_of(vnode)?.map(|(meta, text)| {
                     let attributes = self.document(&meta, &text);
-                    let content = Content::Document {
+                    let content = FileContent::Document {
                         vnode: vnode.clone(),
                         fingerprint: attributes.fingerprint,
                         text: Arc::downgrade(&text),
@@ -100,11 +100,11 @@ impl View {
             Vnode::Plain(name) => self.open_plain(name),
             Vnode::ErrorNote { view, path } => Ok(self
                 .note(*view, path)?
-                .map(|(attributes, text)| self.opened(attributes, Content::Generated(text)))),
+                .map(|(attributes, text)| self.opened(attributes, FileContent::Generated(text)))),
             Vnode::Statistics => {
                 let attributes = self.attributes_of(vnode)?;
                 let text = self.statistics();
-                Ok(attributes.map(|found| self.opened(found, Content::Statistics(text))))
+                Ok(attributes.map(|found| self.opened(found, FileContent::Statistics(text))))
             }
             Vnode::Chunk(place) => {
                 let array = self.array_of(place)?;
@@ -126,18 +126,18 @@ impl View {
     ) -> Result<Option<Opened>, Error> {
         let chunked = &array.chunked;
         let absent = |attributes: Option<Attributes>| {
-            let content = Content::Absent(Arc::clone(&array));
+            let content = FileContent::Absent(Arc::clone(&array));
             Ok(attributes.map(|attributes| self.opened(attributes, content)))
         };
         let found = self.loader.open_stored(chunked, indices, None)?;
-        if array.form != Form::Stored {
+        if array.form != FileForm::Stored {
             self.check_current(&array)?;
         }
         let Some(object) = found else {
             return absent(self.absent_chunk(&array)?);
         };
         let meta = self.chunk_meta(&array, indices, object.meta())?;
-        if array.form == Form::Stored {
+        if array.form == FileForm::Stored {
             return Ok(Some(
                 self.open_object(object, &chunked.stored_key(indices)?),
             ));
@@ -147,14 +147,14 @@ impl View {
         };
         let encoded_len = chunk.encoded.len();
         let (len, as_stored) = match array.form {
-            Form::Decoded => {
+            FileForm::Decoded => {
                 let len = array.decoded_len_of(&self.loader, &object, indices)?;
                 // Stored bytes that are decoded bytes need no decoder, if the length is right.
                 let same =
                     chunked.layout().is_identity() && array.decoded_len() == Some(encoded_len);
                 (len, same)
             }
-            Form::Encoded | Form::Stored => {
+            FileForm::Encoded | FileForm::Stored => {
                 array.check_encoded(indices, &chunk.encoded)?;
                 (encoded_len, true)
             }
@@ -164,7 +164,7 @@ impl View {
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             self.stored(chunk.encoded)
         } else {
-            Content::Chunk(Arc::new(ChunkFile::new(array, object, indices, chunk)))
+            FileContent::Chunk(Arc::new(ChunkFile::new(array, object, indices, chunk)))
         };
         Ok(Some(self.opened(attributes, content)))
     }
@@ -175,17 +175,17 @@ impl View {
         self.opened(attributes, self.stored(slice))
     }
 
-    fn stored(&self, slice: Slice) -> Content {
+    fn stored(&self, slice: Slice) -> FileContent {
         if self.loader.is_read_whole(&slice) {
-            Content::Whole(slice)
+            FileContent::Whole(slice)
         } else if let Some(pages) = self.loader.pages_of(&slice) {
-            Content::Paged(Arc::new(pages), KeyReadahead::default())
+            FileContent::Paged(Arc::new(pages), KeyReadahead::default())
         } else {
-            Content::Stored(slice)
+            FileContent::Stored(slice)
         }
     }
 
-    pub(super) fn opened(self: &Arc<Self>, attributes: Attributes, content: Content) -> Opened {
+    pub(super) fn opened(self: &Arc<Self>, attributes: Attributes, content: FileContent) -> Opened {
         Opened {
             attributes,
             file: Arc::new(OpenFile {
@@ -210,21 +210,21 @@ impl OpenFile {
 
     /// Whether each open shows other bytes, so that nobody may keep them.
     pub fn is_uncached(&self) -> bool {
-        matches!(self.content, Content::Statistics(_))
+        matches!(self.content, FileContent::Statistics(_))
     }
 
     /// Whether pages that the kernel holds of this version are good: of a whole array, only if
     /// they were all read from the same state of its chunks.
     pub fn keeps_pages(&self) -> bool {
         match &self.content {
-            Content::Plain(plain) => plain.keeps_pages(),
+            FileContent::Plain(plain) => plain.keeps_pages(),
             _ => true,
         }
     }
 
     /// The kernel holds no pages of this version any more.
     pub fn pages_dropped(&self) {
-        if let Content::Plain(plain) = &self.content {
+        if let FileContent::Plain(plain) = &self.content {
             plain.pages_dropped();
         }
     }
@@ -232,7 +232,7 @@ impl OpenFile {
     /// The file of the store whose bytes these are, when they are all of it.
     pub fn backing(&self) -> Option<BorrowedFd<'_>> {
         match &self.content {
-            Content::Stored(slice) => slice.whole_object()?.as_file(),
+            FileContent::Stored(slice) => slice.whole_object()?.as_file(),
             _ => None,
         }
     }
@@ -253,34 +253,36 @@ impl OpenFile {
             return reply(Ok(&[]));
         }
         let in_memory = match &self.content {
-            Content::Chunk(chunk) => chunk.cached(loader, range.len()),
-            Content::Whole(slice) => loader
+            FileContent::Chunk(chunk) => chunk.cached(loader, range.len()),
+            FileContent::Whole(slice) => loader
                 .whole_key(slice)
                 .and_then(|key| loader.cache().get(&key)),
-            Content::Document { text, .. } => text.upgrade(),
+            FileContent::Document { text, .. } => text.upgrade(),
             _ => None,
         };
         if let Some(block) = in_memory {
             return reply(Ok(part(&block, range)));
         }
         match &self.content {
-            Content::Generated(text) | Content::Statistics(text) => reply(Ok(part(text, range))),
-            Content::Kept(text) => reply(Ok(part(text, range))),
-            Content::Plain(plain) if waits || !loader.is_crowded() => {
+            FileContent::Generated(text) | FileContent::Statistics(text) => {
+                reply(Ok(part(text, range)))
+            }
+            FileContent::Kept(text) => reply(Ok(part(text, range))),
+            FileContent::Plain(plain) if waits || !loader.is_crowded() => {
                 plain.read(loader, (offset, range.len()), patience, Box::new(reply));
             }
-            Content::Absent(array) => {
+            FileContent::Absent(array) => {
                 self.fill(range.len(), reply, |out| {
                     array.chunked.layout().fill_absent(offset, out);
                     Ok(true)
                 });
             }
-            Content::Stored(slice) if waits => {
+            FileContent::Stored(slice) if waits => {
                 self.fill(range.len(), reply, |out| {
                     slice.read_at(offset, out).map(|()| true)
                 });
             }
-            Content::Paged(pages, readahead) => {
+            FileContent::Paged(pages, readahead) => {
                 let reply = self.fill(range.len(), reply, |out| {
                     let is_read = loader.read_pages(pages, offset, out, patience)?;
                     if is_read {
@@ -292,7 +294,7 @@ impl OpenFile {
                     self.read_later(offset, len, reply);
                 }
             }
-            Content::Chunk(chunk) if waits => {
+            FileContent::Chunk(chunk) if waits => {
                 let reply = self.fill(range.len(), reply, |out| {
                     chunk.read_part(loader, offset, out)
                 });
@@ -300,8 +302,8 @@ impl OpenFile {
                     chunk.load(loader, range.len(), answer_with(range, reply));
                 }
             }
-            Content::Whole(slice) if waits => self.read_whole(slice, range, reply),
-            Content::Document {
+            FileContent::Whole(slice) if waits => self.read_whole(slice, range, reply),
+            FileContent::Document {
                 vnode, fingerprint, ..
             } if waits => {
                 let text = self.document(vnode, *fingerprint);
@@ -311,11 +313,11 @@ impl OpenFile {
                         .map_err(Error::clone),
                 );
             }
-            Content::Plain(_)
-            | Content::Stored(_)
-            | Content::Chunk(_)
-            | Content::Whole(_)
-            | Content::Document { .. } => self.read_later(offset, len, reply),
+            FileContent::Plain(_)
+            | FileContent::Stored(_)
+            | FileContent::Chunk(_)
+            | FileContent::Whole(_)
+            | FileContent::Document { .. } => self.read_later(offset, len, reply),
         }
     }
 
@@ -339,9 +341,9 @@ impl OpenFile {
         reply: R,
         fill: impl FnOnce(&mut [u8]) -> Result<bool, Error>,
     ) -> Option<R> {
-        let room = Room::new(self.view.loader.cache(), len);
-        match room.and_then(|mut room| Ok(fill(&mut room)?.then_some(room))) {
-            Ok(Some(room)) => reply(Ok(&room)),
+        let buffer = ReadBuffer::new(self.view.loader.cache(), len);
+        match buffer.and_then(|mut buffer| Ok(fill(&mut buffer)?.then_some(buffer))) {
+            Ok(Some(buffer)) => reply(Ok(&buffer)),
             Ok(None) => return Some(reply),
             Err(error) => reply(Err(error)),
         }

@@ -1,10 +1,10 @@
 //! Names to vnodes: what a name in a directory means.
 
 use super::View;
-use super::folder::{Folder, Role};
-use super::names::Name;
+use super::folder::{Folder, NameRole};
+use super::names::ChunkName;
 use super::options::ViewKind;
-use super::shown::{Form, Shown, ShownArray};
+use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::{Attributes, ChunkPlace, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
@@ -48,7 +48,7 @@ impl View {
             Vnode::ChunkDirectory(place) => {
                 let array = self.array_of(place)?;
                 let found = array.shown.in_directory(&place.indices, name);
-                if array.form != Form::Stored && found != Name::Other {
+                if array.form != FileForm::Stored && found != ChunkName::Other {
                     return self.find_chunk(&array, found);
                 }
                 let Some(directory) = array.directory_of_same_name(&place.indices)? else {
@@ -73,15 +73,15 @@ impl View {
     }
 
     fn find_in_folder(&self, folder: &Folder, name: &[u8]) -> Result<Option<FoundVnode>, Error> {
-        let view = folder.place.view;
+        let view = folder.resolved.view;
         if let Some(vnode) = self.generated(folder, name)? {
             return self.with_attributes(vnode);
         }
-        if let Shown::Array(array) = &folder.shown
-            && array.form != Form::Stored
+        if let ShownNode::Array(array) = &folder.shown
+            && array.form != FileForm::Stored
         {
             let found = array.shown.in_array(name);
-            if found != Name::Other {
+            if found != ChunkName::Other {
                 return self.find_chunk(array, found);
             }
         }
@@ -89,20 +89,22 @@ impl View {
             return self.with_attributes(Vnode::Prefix { view, path: child });
         }
         let stored = match self.role_of(folder, name)? {
-            Role::Hidden | Role::Renamed(_) => return Ok(None),
-            Role::Edited(key) => {
+            NameRole::Hidden | NameRole::Renamed(_) => return Ok(None),
+            NameRole::Edited(key) => {
                 let document = self.with_attributes(Vnode::Document { view, key })?;
                 if document.is_some() {
                     return Ok(document);
                 }
                 // A directory of that name is none.
-                self.find_stored(view, &folder.place.path, name)?
+                self.find_stored(view, &folder.resolved.path, name)?
             }
-            Role::AsStored => self.find_stored(view, &folder.place.path, name)?,
+            NameRole::AsStored => self.find_stored(view, &folder.resolved.path, name)?,
         };
         Ok(match (&folder.shown, stored) {
-            (_, Some((Vnode::Prefix { .. }, _))) if folder.place.draft().is_some() => None,
-            (Shown::Array(array), Some((stored, attributes))) if array.form == Form::Stored => {
+            (_, Some((Vnode::Prefix { .. }, _))) if folder.resolved.draft().is_some() => None,
+            (ShownNode::Array(array), Some((stored, attributes)))
+                if array.form == FileForm::Stored =>
+            {
                 let vnode = array.stored_vnode(array.shown.in_array(name), stored);
                 Some((vnode, attributes))
             }
@@ -131,18 +133,18 @@ impl View {
     }
 
     /// A directory of chunks, or a chunk, of an array that is not shown as stored.
-    fn find_chunk(&self, array: &ShownArray, name: Name) -> Result<Option<FoundVnode>, Error> {
+    fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let (attributes, vnode) = match name {
-            Name::Directory(first) => {
+            ChunkName::Directory(first) => {
                 let attributes = self.chunk_directory(array, &first)?;
                 (attributes, Vnode::ChunkDirectory(array.place(first)))
             }
             // Leftovers of a resize are owned by the array, and not shown.
-            Name::Chunk(indices) => {
+            ChunkName::Chunk(indices) => {
                 let attributes = self.chunk(array, &indices)?;
                 (attributes, Vnode::Chunk(array.place(indices)))
             }
-            Name::Other => return Ok(None),
+            ChunkName::Other => return Ok(None),
         };
         if attributes.is_none() {
             // It may be absent from another array than the one that is there by now.
@@ -175,12 +177,12 @@ impl ShownArray {
     }
 
     /// `found` in an array that is shown as stored, as a chunk where it is one of the grid.
-    pub(super) fn stored_vnode(&self, name: Name, found: Vnode) -> Vnode {
+    pub(super) fn stored_vnode(&self, name: ChunkName, found: Vnode) -> Vnode {
         match (name, &found) {
-            (Name::Directory(first), Vnode::Prefix { .. }) if self.has_directory(&first) => {
+            (ChunkName::Directory(first), Vnode::Prefix { .. }) if self.has_directory(&first) => {
                 Vnode::ChunkDirectory(self.place(first))
             }
-            (Name::Chunk(indices), Vnode::Object { .. }) if self.grid().contains(&indices) => {
+            (ChunkName::Chunk(indices), Vnode::Object { .. }) if self.grid().contains(&indices) => {
                 Vnode::Chunk(self.place(indices))
             }
             _ => found,

@@ -3,10 +3,10 @@
 
 use super::View;
 use super::listing::NameStream;
-use super::names::Name;
+use super::names::ChunkName;
 use super::options::ViewKind;
-use super::place::Place;
-use super::shown::{Form, Shown, Unusable, looks_like_a_chunk, makes_an_array};
+use super::resolved_path::ResolvedPath;
+use super::shown_node::{FileForm, ShownNode, UnusableNode, looks_like_a_chunk, makes_an_array};
 use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
@@ -16,13 +16,13 @@ use crate::store::{Detail, EntryKind, Key, ListEntry, Prefix};
 /// A directory that is no directory of chunks.
 #[derive(Debug)]
 pub(super) struct Folder {
-    pub(super) place: Place,
-    pub(super) shown: Shown,
+    pub(super) resolved: ResolvedPath,
+    pub(super) shown: ShownNode,
 }
 
 /// What becomes of a name of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum NameRole {
     /// It is shown as it is.
     AsStored,
     /// A document that is shown edited.
@@ -40,91 +40,95 @@ const UNSUPPORTED: &[u8] = b".unsupported";
 impl Folder {
     /// Whether it may have nodes in it.
     pub(super) fn has_children(&self) -> bool {
-        matches!(self.shown, Shown::Plain)
+        matches!(self.shown, ShownNode::Plain)
     }
 }
 
 impl View {
     /// The directory at `path`, which was found.
     pub(super) fn folder(&self, view: ViewKind, path: &Prefix) -> Result<Folder, Error> {
-        let place = self.place(view, path)?;
-        let shown = self.shown_at(&place)?;
-        Ok(Folder { place, shown })
+        let resolved = self.resolve(view, path)?;
+        let shown = self.shown_at(&resolved)?;
+        Ok(Folder { resolved, shown })
     }
 
     /// What becomes of the stored `name`.
-    pub(super) fn role_of(&self, folder: &Folder, name: &[u8]) -> Result<Role, Error> {
-        if folder.place.replaces(name) {
-            return Ok(Role::Hidden);
+    pub(super) fn role_of(&self, folder: &Folder, name: &[u8]) -> Result<NameRole, Error> {
+        if folder.resolved.replaces(name) {
+            return Ok(NameRole::Hidden);
         }
-        if let Some(draft) = folder.place.draft() {
+        if let Some(draft) = folder.resolved.draft() {
             // Elsewhere in a draft there are nodes, and no keys beside them.
             let is_plain = draft.path.is_root()
                 && ![&b"meta"[..], b"data", b"zarr.json"].contains(&name)
                 && self.draft_child(folder, name)?.is_none();
             return Ok(if is_plain {
-                Role::AsStored
+                NameRole::AsStored
             } else {
-                Role::Hidden
+                NameRole::Hidden
             });
         }
-        let key = folder.place.path.key(name)?;
+        let key = folder.resolved.path.key(name)?;
         match &folder.shown {
-            Shown::Array(array) => {
+            ShownNode::Array(array) => {
                 if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
-                    return Ok(Role::Edited(key));
+                    return Ok(NameRole::Edited(key));
                 }
-                if array.form == Form::Stored {
-                    return Ok(Role::AsStored);
+                if array.form == FileForm::Stored {
+                    return Ok(NameRole::AsStored);
                 }
                 if key == array.node.document.key {
-                    return Ok(Role::Edited(key));
+                    return Ok(NameRole::Edited(key));
                 }
                 // A document of another version describes the stored chunks, which are not shown.
-                let goes = makes_an_array(name) || array.stored.in_array(name) != Name::Other;
-                Ok(if goes { Role::Hidden } else { Role::AsStored })
+                let goes = makes_an_array(name) || array.stored.in_array(name) != ChunkName::Other;
+                Ok(if goes {
+                    NameRole::Hidden
+                } else {
+                    NameRole::AsStored
+                })
             }
-            Shown::Unusable(unusable) if self.leaves_out(folder, unusable, name)? => {
-                Ok(Role::Hidden)
+            ShownNode::Unusable(unusable) if self.leaves_out(folder, unusable, name)? => {
+                Ok(NameRole::Hidden)
             }
-            Shown::Plain | Shown::Unusable(_) => self.plain_role(folder, key),
+            ShownNode::Plain | ShownNode::Unusable(_) => self.plain_role(folder, key),
         }
     }
 
     /// What becomes of a key in a group, or in a directory that is no node.
-    fn plain_role(&self, folder: &Folder, key: Key) -> Result<Role, Error> {
+    fn plain_role(&self, folder: &Folder, key: Key) -> Result<NameRole, Error> {
         match DocumentName::of(key.name()) {
-            Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.place.path)? => {
-                return Ok(Role::Hidden);
+            Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.resolved.path)? => {
+                return Ok(NameRole::Hidden);
             }
-            Some(DocumentName::ZMetadata) => return Ok(Role::Edited(key)),
+            Some(DocumentName::ZMetadata) => return Ok(NameRole::Edited(key)),
             Some(DocumentName::ZarrJson) => {
                 // A document without copies needs no edit, and may be too long for one.
                 let is_group = matches!(
-                    &folder.place.node,
+                    &folder.resolved.node,
                     Node::Group(group) if group.format == ZarrFormat::V3 && !group.is_only_long
                 );
                 return Ok(if is_group {
-                    Role::Edited(key)
+                    NameRole::Edited(key)
                 } else {
-                    Role::AsStored
+                    NameRole::AsStored
                 });
             }
             _ => {}
         }
         if self.options.shown_as.is_some() {
-            return Ok(Role::AsStored);
+            return Ok(NameRole::AsStored);
         }
         let Some(array) = self.hierarchy.described_by(&key)? else {
-            return Ok(Role::AsStored);
+            return Ok(NameRole::AsStored);
         };
-        Ok(match self.shown(folder.place.view, &array)? {
-            Shown::Array(array) if array.form != Form::Stored => Role::Edited(key),
-            Shown::Unusable(_) => {
+        Ok(match self.shown(folder.resolved.view, &array)? {
+            ShownNode::Array(array) if array.form != FileForm::Stored => NameRole::Edited(key),
+            ShownNode::Unusable(_) => {
                 let renamed = [key.name(), UNSUPPORTED].concat();
-                Role::Renamed(self.free_name(&folder.place.path, renamed)?)
+                NameRole::Renamed(self.free_name(&folder.resolved.path, renamed)?)
             }
-            Shown::Array(_) | Shown::Plain => Role::AsStored,
+            ShownNode::Array(_) | ShownNode::Plain => NameRole::AsStored,
         })
     }
 
@@ -144,14 +148,19 @@ impl View {
     /// Whether the stored `name` is left out beside what cannot be shown. Where the document does
     /// not even tell the names of chunks, whatever could be one is: its bytes are encoded, and
     /// its reader expects them decoded. Nodes stay; a group may have children called `0` and `1`.
-    fn leaves_out(&self, folder: &Folder, unusable: &Unusable, name: &[u8]) -> Result<bool, Error> {
+    fn leaves_out(
+        &self,
+        folder: &Folder,
+        unusable: &UnusableNode,
+        name: &[u8],
+    ) -> Result<bool, Error> {
         if unusable.hides(name) {
             return Ok(true);
         }
         if unusable.names.is_some() || !looks_like_a_chunk(name) {
             return Ok(false);
         }
-        let child = folder.place.path.key(name)?.to_prefix();
+        let child = folder.resolved.path.key(name)?.to_prefix();
         Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
     }
 
@@ -168,11 +177,12 @@ impl View {
         }
         let document = untilded.strip_suffix(UNSUPPORTED);
         let document = document.filter(|document| !document.is_empty());
-        let (Some(document), false) = (document, matches!(folder.shown, Shown::Unusable(_))) else {
+        let (Some(document), false) = (document, matches!(folder.shown, ShownNode::Unusable(_)))
+        else {
             return Ok(None);
         };
-        let (view, key) = (folder.place.view, folder.place.path.key(document)?);
-        let renamed = self.role_of(folder, document)? == Role::Renamed(name.to_vec());
+        let (view, key) = (folder.resolved.view, folder.resolved.path.key(document)?);
+        let renamed = self.role_of(folder, document)? == NameRole::Renamed(name.to_vec());
         Ok(renamed.then_some(Vnode::Unsupported { view, key }))
     }
 
@@ -188,11 +198,11 @@ impl View {
 
     /// The names that are added to those of the store, whether or not they are there.
     fn added(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        if let Shown::Unusable(unusable) = &folder.shown {
+        if let ShownNode::Unusable(unusable) = &folder.shown {
             return self.beside_unusable(folder, unusable);
         }
-        let written = folder.place.written().iter().map(|&name| {
-            let (view, path) = (folder.place.view, folder.place.path.clone());
+        let written = folder.resolved.written().iter().map(|&name| {
+            let (view, path) = (folder.resolved.view, folder.resolved.path.clone());
             let vnode = Vnode::Written { view, path, name };
             (name.as_str().as_bytes().to_vec(), vnode)
         });
@@ -203,13 +213,13 @@ impl View {
     fn beside_unusable(
         &self,
         folder: &Folder,
-        unusable: &Unusable,
+        unusable: &UnusableNode,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let (view, path) = (folder.place.view, folder.place.path.clone());
+        let (view, path) = (folder.resolved.view, folder.resolved.path.clone());
         let key = unusable.document.key.clone();
         let note = b"ERROR.txt".to_vec();
         let renamed = [key.name(), UNSUPPORTED].concat();
-        if folder.place.draft().is_some() {
+        if folder.resolved.draft().is_some() {
             // No stored keys are shown here.
             return Ok(vec![
                 (note, Vnode::ErrorNote { view, path }),
@@ -240,10 +250,10 @@ impl View {
         folder: &Folder,
         name: &[u8],
     ) -> Result<Option<Prefix>, Error> {
-        let Some(draft) = folder.place.draft().filter(|_| folder.has_children()) else {
+        let Some(draft) = folder.resolved.draft().filter(|_| folder.has_children()) else {
             return Ok(None);
         };
-        let child = folder.place.path.key(name)?.to_prefix();
+        let child = folder.resolved.path.key(name)?.to_prefix();
         let TreePlace::Draft(node) = self.hierarchy.tree_node(&child)?.place else {
             return Ok(None);
         };
@@ -260,7 +270,7 @@ impl View {
         most: usize,
     ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
         let mut nodes = Vec::new();
-        let mut names = NameStream::new(folder.place.listed()?);
+        let mut names = NameStream::new(folder.resolved.listed()?);
         while nodes.len() <= most
             && let Some(entry) = names.next(self, Detail::Names)?
         {
@@ -275,8 +285,8 @@ impl View {
         folder: &Folder,
         entry: &ListEntry,
     ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
-        let path = &folder.place.path;
-        if folder.place.draft().is_some() {
+        let path = &folder.resolved.path;
+        if folder.resolved.draft().is_some() {
             return self.listed_child(folder, entry);
         }
         if entry.kind != EntryKind::Prefix || self.is_hidden_by_control(path, &entry.name) {
@@ -296,13 +306,13 @@ impl View {
         entry: &ListEntry,
     ) -> Result<Option<(Vec<u8>, Prefix)>, Error> {
         let Some(name) = folder
-            .place
+            .resolved
             .draft()
             .and_then(|draft| draft.child(&entry.name, entry.kind))
         else {
             return Ok(None);
         };
-        if self.is_hidden_by_control(&folder.place.path, name) {
+        if self.is_hidden_by_control(&folder.resolved.path, name) {
             return Ok(None);
         }
         let Some(path) = self.draft_child(folder, name)? else {

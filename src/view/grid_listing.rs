@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::View;
-use super::listing::{Item, Position, Segment};
+use super::listing::{Position, Segment, SegmentItem};
 use super::odometer::Odometer;
-use super::shown::ShownArray;
+use super::shown_node::ShownArray;
 use super::vnode::Attributes;
 use crate::error::Error;
 use crate::grid::Dims;
@@ -48,7 +48,7 @@ impl GridChunks {
 }
 
 impl Segment for GridChunks {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let Some(indices) = self.places.as_mut().and_then(Iterator::next) else {
             return Ok(None);
         };

@@ -14,8 +14,8 @@ use super::folder::Folder;
 use super::grid_listing::GridChunks;
 use super::numbers::SiblingNumbers;
 use super::options::ViewKind;
-use super::shown::{Form, Shown, ShownArray};
-use super::stored_listing::{Filter, StoredNames};
+use super::shown_node::{FileForm, ShownArray, ShownNode};
+use super::stored_listing::{NameFilter, StoredNames};
 use super::vnode::{Attributes, Vnode, VnodeId, VnodeKind};
 use crate::error::Error;
 use crate::grid::Dims;
@@ -67,12 +67,12 @@ pub struct Directory {
 }
 
 /// What one segment yields, before it is dressed as an entry.
-pub(super) type Item = (Vec<u8>, Vnode, Option<Attributes>);
+pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
 
 /// Entries of a directory that come from one source.
 pub(super) trait Segment: Send {
     /// The next one; `None` at the end.
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error>;
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error>;
 
     /// Where the next one is.
     fn position(&self) -> Position;
@@ -85,13 +85,13 @@ pub(super) trait Segment: Send {
 }
 
 /// Generated names.
-struct Fixed {
+struct GeneratedNames {
     items: Vec<(Vec<u8>, Vnode)>,
     next: u64,
 }
 
-impl Segment for Fixed {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+impl Segment for GeneratedNames {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let next = usize::try_from(self.next).unwrap_or(usize::MAX);
         let item = self.items.get(next).cloned();
         self.next += u64::from(item.is_some());
@@ -182,10 +182,10 @@ impl View {
                 let first = place.indices.clone();
                 let mut segments = Vec::new();
                 if let Some(prefix) = array.directory_of_same_name(&first)? {
-                    let filter = Filter::Chunks(Arc::clone(&array), first.clone());
+                    let filter = NameFilter::Chunks(Arc::clone(&array), first.clone());
                     segments.push(stored(place.view, prefix, filter));
                 }
-                if array.form != Form::Stored {
+                if array.form != FileForm::Stored {
                     segments.push(chunks(array, first)?);
                 }
                 segments
@@ -201,7 +201,7 @@ impl View {
     }
 
     fn folder_segments(&self, folder: Folder) -> Result<Vec<Box<dyn Segment>>, Error> {
-        let view = folder.place.view;
+        let view = folder.resolved.view;
         if view == ViewKind::Arrays {
             let mut segments = vec![fixed(self.own_files(&folder)?)];
             if folder.has_children() {
@@ -211,18 +211,18 @@ impl View {
         }
         let folder = Arc::new(folder);
         let mut segments = vec![fixed(self.all_generated(&folder)?)];
-        let draft = folder.place.draft();
+        let draft = folder.resolved.draft();
         // Of a draft in another version only what lies beside its entry document is shown.
         if draft.is_none_or(|draft| draft.path.is_root()) {
-            let filter = Filter::Folder(Arc::clone(&folder));
-            segments.push(stored(view, folder.place.path.clone(), filter));
+            let filter = NameFilter::Folder(Arc::clone(&folder));
+            segments.push(stored(view, folder.resolved.path.clone(), filter));
         }
         if let Some(draft) = draft.filter(|_| folder.has_children()) {
-            let filter = Filter::Children(Arc::clone(&folder));
+            let filter = NameFilter::Children(Arc::clone(&folder));
             segments.push(stored(view, draft.children()?, filter));
         }
-        if let Shown::Array(array) = &folder.shown
-            && array.form != Form::Stored
+        if let ShownNode::Array(array) = &folder.shown
+            && array.form != FileForm::Stored
         {
             let (array, first) = (Arc::clone(array), Dims::new());
             match array.shown.root() {
@@ -239,10 +239,10 @@ impl View {
 }
 
 fn fixed(items: Vec<(Vec<u8>, Vnode)>) -> Box<dyn Segment> {
-    Box::new(Fixed { items, next: 0 })
+    Box::new(GeneratedNames { items, next: 0 })
 }
 
-fn stored(view: ViewKind, prefix: Prefix, filter: Filter) -> Box<dyn Segment> {
+fn stored(view: ViewKind, prefix: Prefix, filter: NameFilter) -> Box<dyn Segment> {
     let names = NameStream::new(prefix);
     Box::new(StoredNames {
         view,
@@ -312,7 +312,7 @@ impl Directory {
         entry.attributes = attributes_if(&self.view, &entry.vnode, Detail::Attributes);
     }
 
-    fn entry(&mut self, (name, vnode, attributes): Item) -> DirectoryEntry {
+    fn entry(&mut self, (name, vnode, attributes): SegmentItem) -> DirectoryEntry {
         let kind = match vnode {
             Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {
                 VnodeKind::Directory

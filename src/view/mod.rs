@@ -9,28 +9,28 @@ mod arrays;
 mod attributes;
 mod chunk_file;
 mod chunk_listing;
+mod consolidate;
 mod current;
 mod documents;
 mod file;
 mod find;
 mod folder;
+mod foreign_documents;
 mod grid_listing;
 mod listing;
 mod names;
 mod numbers;
 mod odometer;
 mod options;
-mod place;
+mod read_buffer;
+mod resolved_path;
 mod rights;
-mod room;
-mod shown;
-mod shown_nodes;
+mod shown_node;
+mod shown_node_cache;
 mod statistics;
 mod stored_listing;
-mod unread_shards;
+mod unreadable_shards;
 mod vnode;
-mod walk;
-mod written;
 mod xattr;
 
 use std::sync::atomic::AtomicBool;
@@ -52,10 +52,10 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 use documents::in_document;
-use numbers::Numbers;
-use place::Place;
-use shown::{Shown, ShownArray, Unusable};
-use shown_nodes::ShownNodes;
+use numbers::VnodeNumbers;
+use resolved_path::ResolvedPath;
+use shown_node::{ShownArray, ShownNode, UnusableNode};
+use shown_node_cache::ShownNodeCache;
 use vnode::{ChunkPlace, Vnode};
 
 /// A store as files.
@@ -65,9 +65,9 @@ pub struct View {
     hierarchy: Hierarchy,
     loader: Arc<Loader>,
     counters: Arc<Counters>,
-    numbers: Numbers,
-    shown: Mutex<ShownNodes>,
-    arrays: arrays::State,
+    numbers: VnodeNumbers,
+    shown: Mutex<ShownNodeCache>,
+    arrays: arrays::Arrays,
     /// Whether it was said that there are too many nodes to consolidate.
     gave_up_walking: AtomicBool,
     root: ObjectMeta,
@@ -133,7 +133,7 @@ impl View {
             sources = sources.for_others(options.ttl);
         }
         let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters));
-        let arrays = arrays::State::default();
+        let arrays = arrays::Arrays::default();
         // After the cache: chunks are decoded again sooner than headers are made again.
         budget.evict_from(arrays.idle());
         let decoders = decoders(address_limit(), options.decode_threads);
@@ -150,7 +150,7 @@ impl View {
             hierarchy,
             loader,
             counters,
-            numbers: Numbers::default(),
+            numbers: VnodeNumbers::default(),
             shown: Mutex::default(),
             arrays,
             gave_up_walking: AtomicBool::new(false),
@@ -259,49 +259,53 @@ impl View {
     }
 
     /// What lives at `path`, as `view` shows it.
-    fn shown(&self, view: ViewKind, path: &Prefix) -> Result<Shown, Error> {
-        self.shown_at(&self.place(view, path)?)
+    fn shown(&self, view: ViewKind, path: &Prefix) -> Result<ShownNode, Error> {
+        self.shown_at(&self.resolve(view, path)?)
     }
 
-    /// As [`View::shown`], of a place that is known.
-    fn shown_at(&self, place: &Place) -> Result<Shown, Error> {
-        let node = match &place.node {
-            Node::Group(_) | Node::Implicit => return Ok(Shown::Plain),
+    /// As [`View::shown`], of a path that is resolved.
+    fn shown_at(&self, resolved: &ResolvedPath) -> Result<ShownNode, Error> {
+        let node = match &resolved.node {
+            Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
             Node::Broken(broken) => {
-                let unusable = Unusable::new(place, &broken.document, &broken.error);
-                return Ok(Shown::Unusable(Arc::new(unusable)).in_view(place));
+                let unusable = UnusableNode::new(resolved, &broken.document, &broken.error);
+                return Ok(ShownNode::Unusable(Arc::new(unusable)).in_view(resolved));
             }
             Node::Array(node) => node,
         };
-        let key = (place.view, place.path.clone());
+        let key = (resolved.view, resolved.path.clone());
         let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&key) {
-            Some(Shown::Array(array)) if Arc::ptr_eq(&array.node, node) => {
-                return Ok(Shown::Array(Arc::clone(array)));
+            Some(ShownNode::Array(array)) if Arc::ptr_eq(&array.node, node) => {
+                return Ok(ShownNode::Array(Arc::clone(array)));
             }
-            Some(Shown::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(Shown::Unusable(Arc::clone(unusable)).in_view(place));
+            Some(ShownNode::Unusable(unusable)) if unusable.identity == node.identity => {
+                return Ok(ShownNode::Unusable(Arc::clone(unusable)).in_view(resolved));
             }
             _ => {}
         }
         drop(known);
-        let made = ShownArray::new(Arc::clone(node), place, &self.options)
+        let made = ShownArray::new(Arc::clone(node), resolved, &self.options)
             .map_err(|error| in_document(&node.document.key, error));
         // Before any of its chunks is shown, it must be certain that there will be a document
         // beside them that describes them.
         let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
             Ok(array) => {
-                if place.view != ViewKind::Arrays {
+                if resolved.view != ViewKind::Arrays {
                     let counts = array.grid().counts();
-                    self.numbers
-                        .add_array(place.view, &place.path, node.chunk_identity, counts);
+                    self.numbers.add_array(
+                        resolved.view,
+                        &resolved.path,
+                        node.chunk_identity,
+                        counts,
+                    );
                 }
-                Shown::Array(Arc::new(array))
+                ShownNode::Array(Arc::new(array))
             }
             Err(Error::Metadata { error, .. }) => {
                 log::warn!("{}: {error}", node.document.key);
-                let unusable = Unusable::new(place, &node.document, &error);
-                Shown::Unusable(Arc::new(unusable))
+                let unusable = UnusableNode::new(resolved, &node.document, &error);
+                ShownNode::Unusable(Arc::new(unusable))
             }
             Err(error) => return Err(error),
         };
@@ -309,13 +313,13 @@ impl View {
         let replaced = known.put(key, shown.clone());
         drop(known);
         drop(replaced);
-        Ok(shown.in_view(place))
+        Ok(shown.in_view(resolved))
     }
 
     /// The array that `place` is a chunk of.
     fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
         match self.shown(place.view, &place.path)? {
-            Shown::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
+            ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
             _ => Err(Error::Stale),
         }
     }

@@ -21,7 +21,7 @@ use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of, push_index};
 
 /// What a name in an array's directory, or in a directory of chunks, is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum ChunkName {
     /// The directory of the chunks whose first indices are these.
     Directory(Dims),
     /// A chunk.
@@ -61,20 +61,20 @@ impl ChunkNames {
     }
 
     /// What `name` in the array's own directory is.
-    pub(super) fn in_array(self, name: &[u8]) -> Name {
+    pub(super) fn in_array(self, name: &[u8]) -> ChunkName {
         match self.root() {
-            Some(root) if root == name => Name::Directory(Dims::new()),
-            Some(_) => Name::Other,
+            Some(root) if root == name => ChunkName::Directory(Dims::new()),
+            Some(_) => ChunkName::Other,
             None => self.in_directory(&[], name),
         }
     }
 
     /// What `name` in the directory of the chunks that begin with `first` is.
-    pub(super) fn in_directory(self, first: &[u64], name: &[u8]) -> Name {
+    pub(super) fn in_directory(self, first: &[u64], name: &[u8]) -> ChunkName {
         if !self.is_nested() {
             return match self.encoding.decode(&self.below(first, name), self.rank) {
-                Some(indices) => Name::Chunk(indices),
-                None => Name::Other,
+                Some(indices) => ChunkName::Chunk(indices),
+                None => ChunkName::Other,
             };
         }
         let digits = match self.encoding.kind {
@@ -82,14 +82,14 @@ impl ChunkNames {
             _ => Some(name),
         };
         let Some(index) = digits.and_then(index_of) else {
-            return Name::Other;
+            return ChunkName::Other;
         };
         let mut indices: Dims = first.into();
         indices.push(index);
         if indices.len() == self.rank {
-            Name::Chunk(indices)
+            ChunkName::Chunk(indices)
         } else {
-            Name::Directory(indices)
+            ChunkName::Directory(indices)
         }
     }
 
@@ -167,23 +167,23 @@ mod tests {
             (PreV1, b'.', &[3, 10], "__zdata__/3.10.blosc"),
         ] {
             let names = names(kind, separator, indices.len());
-            let mut found = Name::Other;
+            let mut found = ChunkName::Other;
             let mut spelled = Vec::new();
             for segment in key.split('/') {
                 found = match &found {
-                    Name::Directory(first) => names.in_directory(first, segment.as_bytes()),
+                    ChunkName::Directory(first) => names.in_directory(first, segment.as_bytes()),
                     _ => names.in_array(segment.as_bytes()),
                 };
-                let (Name::Directory(here) | Name::Chunk(here)) = &found else {
+                let (ChunkName::Directory(here) | ChunkName::Chunk(here)) = &found else {
                     panic!("{key}: {segment}");
                 };
                 spelled.push(String::from_utf8(names.name_of(here)).unwrap());
-                if let Name::Directory(here) = &found {
+                if let ChunkName::Directory(here) = &found {
                     let directory = names.directory_key(here);
                     assert_eq!(directory, spelled.join("/").as_bytes(), "{key}");
                 }
             }
-            assert_eq!(found, Name::Chunk(indices.into()), "{key}");
+            assert_eq!(found, ChunkName::Chunk(indices.into()), "{key}");
             assert_eq!(spelled.join("/"), key);
         }
     }
@@ -203,10 +203,10 @@ mod tests {
             (PreV1, b'.', 2, "0.0.blosc"),
         ] {
             let names = names(kind, separator, rank);
-            assert_eq!(names.in_array(name.as_bytes()), Name::Other, "{name}");
+            assert_eq!(names.in_array(name.as_bytes()), ChunkName::Other, "{name}");
         }
         let pre_v1 = names(PreV1, b'.', 2);
-        assert_eq!(pre_v1.in_directory(&[], b"0.0"), Name::Other);
+        assert_eq!(pre_v1.in_directory(&[], b"0.0"), ChunkName::Other);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Numbers of vnodes, and back.
+//! VnodeNumbers of vnodes, and back.
 //!
 //! ```text
 //!  1                  the root
@@ -31,26 +31,26 @@ const LONGEST_RANGE: u64 = 1 << 55;
 const MOST_RANGES: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct VnodeNumbers {
     hasher: RandomState,
     interned: Mutex<Interned>,
-    ranges: RwLock<Ranges>,
+    ranges: RwLock<NumberRanges>,
 }
 
 /// Vnodes by their numbers, and how often the kernel refers to each.
 type Interned = HashMap<u64, (Vnode, u64)>;
 
 #[derive(Debug)]
-struct Ranges {
+struct NumberRanges {
     next: u64,
-    by_base: BTreeMap<u64, Range>,
+    by_base: BTreeMap<u64, NumberRange>,
     /// Bases of an array's ranges, oldest first: one that grew keeps its numbers.
     by_array: HashMap<(ViewKind, u64), SmallVec<[u64; 1]>>,
 }
 
-impl Default for Ranges {
+impl Default for NumberRanges {
     fn default() -> Self {
-        Ranges {
+        NumberRanges {
             next: FIRST_RANGE,
             by_base: BTreeMap::new(),
             by_array: HashMap::new(),
@@ -58,9 +58,9 @@ impl Default for Ranges {
     }
 }
 
-impl Ranges {
+impl NumberRanges {
     /// The ranges of an array, oldest first.
-    fn of_array(&self, view: ViewKind, identity: u64) -> impl Iterator<Item = (u64, &Range)> {
+    fn of_array(&self, view: ViewKind, identity: u64) -> impl Iterator<Item = (u64, &NumberRange)> {
         let bases = self.by_array.get(&(view, identity));
         let bases = bases.into_iter().flatten();
         bases.filter_map(|base| Some((*base, self.by_base.get(base)?)))
@@ -68,7 +68,7 @@ impl Ranges {
 }
 
 #[derive(Debug)]
-struct Range {
+struct NumberRange {
     view: ViewKind,
     path: Prefix,
     identity: u64,
@@ -76,10 +76,10 @@ struct Range {
     len: u64,
 }
 
-impl Numbers {
+impl VnodeNumbers {
     /// Makes room for the chunks of an array; once per array and grid.
     pub(super) fn add_array(&self, view: ViewKind, path: &Prefix, identity: u64, counts: &[u64]) {
-        let known = |ranges: &Ranges| {
+        let known = |ranges: &NumberRanges| {
             let mut held = ranges.of_array(view, identity);
             held.any(|(_, range)| *range.counts == *counts)
         };
@@ -96,7 +96,7 @@ impl Numbers {
         };
         let base = ranges.next;
         ranges.next += len;
-        let range = Range {
+        let range = NumberRange {
             view,
             path: path.clone(),
             identity,
@@ -151,7 +151,7 @@ impl Numbers {
         VnodeId(number)
     }
 
-    /// The number of `vnode`, kept until [`Numbers::forget`] was called as often as this.
+    /// The number of `vnode`, kept until [`VnodeNumbers::forget`] was called as often as this.
     pub(super) fn refer(&self, vnode: &Vnode) -> VnodeId {
         if let Vnode::ChunkDirectory(place) | Vnode::Chunk(place) = vnode {
             let id = self.of_chunk(vnode, place);
@@ -219,7 +219,7 @@ fn before_level(counts: &[u64], level: usize) -> Option<u64> {
 }
 
 /// The numbers of chunks of one array, or of directories of one level: for those who list many.
-/// Numbers in a range never change.
+/// VnodeNumbers in a range never change.
 #[derive(Debug)]
 pub(super) struct SiblingNumbers {
     view: ViewKind,
@@ -237,7 +237,7 @@ impl SiblingNumbers {
     }
 }
 
-impl Range {
+impl NumberRange {
     fn vnode(&self, place: u64) -> Option<Vnode> {
         if place >= self.len {
             return None;
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn chunks_are_numbered_by_arithmetic_and_cost_nothing() {
-        let numbers = Numbers::default();
+        let numbers = VnodeNumbers::default();
         numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
         numbers.add_array(ViewKind::Keys, &Prefix::root(), 8, &[2, 2]);
         let mut seen = std::collections::HashSet::new();
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn an_array_that_grows_keeps_the_numbers_of_its_chunks() {
-        let numbers = Numbers::default();
+        let numbers = VnodeNumbers::default();
         numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
         let before = numbers.of(&chunk(&[2, 3], 7));
         numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[5, 4]);
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn other_vnodes_are_kept_until_forgotten() {
-        let numbers = Numbers::default();
+        let numbers = VnodeNumbers::default();
         let vnode = Vnode::Object {
             view: ViewKind::Keys,
             key: Key::parse(b"a").unwrap(),
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_grid_too_large_for_a_range_is_interned() {
-        let numbers = Numbers::default();
+        let numbers = VnodeNumbers::default();
         numbers.add_array(ViewKind::Keys, &Prefix::root(), 9, &[1 << 30, 1 << 30]);
         let id = numbers.refer(&chunk(&[5, 6], 9));
         assert!(id.0 >= FIRST_INTERNED);

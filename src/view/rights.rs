@@ -7,15 +7,19 @@
 //! grants a class of users no more than all parts and all directories on the way to them do.
 
 use super::View;
-use super::place::Place;
-use super::shown::ShownArray;
+use super::resolved_path::ResolvedPath;
+use super::shown_node::ShownArray;
 use crate::error::{Error, FormatError};
 use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
 
 impl View {
     /// Only those `readers` who may go through all directories from the root of the store to
     /// `prefix`, itself included.
-    pub(super) fn add_way(&self, prefix: &Prefix, readers: &mut Readers) -> Result<(), Error> {
+    pub(super) fn add_search_rights(
+        &self,
+        prefix: &Prefix,
+        readers: &mut Readers,
+    ) -> Result<(), Error> {
         for directory in prefix.on_the_way() {
             if let Some(access) = self.loader.sources().directory_access(&directory)? {
                 readers.add(ReadRight::of_directory(access));
@@ -25,12 +29,16 @@ impl View {
     }
 
     /// Only those `readers` who may list the directory that has the names of the children of a node.
-    pub(super) fn add_names(&self, place: &Place, readers: &mut Readers) -> Result<(), Error> {
-        let listed = place.listed()?;
+    pub(super) fn add_names(
+        &self,
+        resolved: &ResolvedPath,
+        readers: &mut Readers,
+    ) -> Result<(), Error> {
+        let listed = resolved.listed()?;
         if let Some(access) = self.loader.sources().directory_access(&listed)? {
             readers.add(ReadRight::of_listed_directory(access));
         }
-        self.add_way(&listed, readers)
+        self.add_search_rights(&listed, readers)
     }
 
     /// Only those `readers` who may read the object at `key`, and go where it is.
@@ -43,7 +51,7 @@ impl View {
         if let Some(right) = self.loader.sources().object_right(meta) {
             readers.add(right);
         }
-        self.add_way(&key.parent(), readers)
+        self.add_search_rights(&key.parent(), readers)
     }
 
     /// The attributes of the object that holds the shown chunk `indices`, or of a part of it.
@@ -53,7 +61,7 @@ impl View {
         indices: &[u64],
         meta: &ObjectMeta,
     ) -> Result<ObjectMeta, Error> {
-        if array.is_in_its_place() {
+        if array.is_at_stored_path() {
             return Ok(*meta);
         }
         self.shown_apart(meta, &array.chunked.stored_key(indices)?.parent())
@@ -65,7 +73,7 @@ impl View {
         meta: &ObjectMeta,
         directory: &Prefix,
     ) -> Result<ObjectMeta, Error> {
-        Ok(limited(meta, &self.readers_on_the_way(directory)?))
+        Ok(limited_to(meta, &self.readers_who_can_reach(directory)?))
     }
 
     /// As [`View::shown_apart`], of a directory.
@@ -74,7 +82,7 @@ impl View {
         meta: &ObjectMeta,
         directory: &Prefix,
     ) -> Result<ObjectMeta, Error> {
-        let readers = self.readers_on_the_way(directory)?;
+        let readers = self.readers_who_can_reach(directory)?;
         let all = readers.bits_for(meta.access().with_mode(0o444));
         Ok(ObjectMeta {
             mode: meta.mode & (all | all >> 2),
@@ -83,16 +91,16 @@ impl View {
     }
 
     /// The users who may go through all directories from the root of the store to `prefix`.
-    fn readers_on_the_way(&self, prefix: &Prefix) -> Result<Readers, Error> {
+    fn readers_who_can_reach(&self, prefix: &Prefix) -> Result<Readers, Error> {
         let mut readers = Readers::default();
-        self.add_way(prefix, &mut readers)?;
+        self.add_search_rights(prefix, &mut readers)?;
         Ok(readers)
     }
 }
 
 /// The attributes of a file that all of `readers`, and nobody else, may read: of those whom `meta`
 /// lets read it.
-pub(super) fn limited(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
+pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
     ObjectMeta {
         mode: readers.bits_for(meta.access()),
         ..*meta
@@ -101,7 +109,7 @@ pub(super) fn limited(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
 
 /// Whether the store will not give a part, whoever asks and however often: the whole is made
 /// without it. Anything else may pass.
-pub(super) fn is_closed(error: &StoreError) -> bool {
+pub(super) fn is_inaccessible(error: &StoreError) -> bool {
     matches!(
         error,
         StoreError::Denied { .. } | StoreError::NotAnObject { .. } | StoreError::Loop { .. }
@@ -109,7 +117,7 @@ pub(super) fn is_closed(error: &StoreError) -> bool {
 }
 
 /// Why a part that the store does not give is left out.
-pub(super) fn not_given(error: &StoreError) -> FormatError {
+pub(super) fn inaccessible(error: &StoreError) -> FormatError {
     FormatError::document("store", error.to_string())
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::View;
-use super::folder::{Folder, Role};
-use super::listing::{Item, NameStream, Position, Segment, attributes_if};
-use super::names::Name;
+use super::folder::{Folder, NameRole};
+use super::listing::{NameStream, Position, Segment, SegmentItem, attributes_if};
+use super::names::ChunkName;
 use super::options::ViewKind;
-use super::shown::{Form, Shown, ShownArray};
+use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::Vnode;
 use crate::error::Error;
 use crate::grid::Dims;
@@ -17,11 +17,11 @@ use crate::store::{Detail, EntryKind, ListEntry};
 pub(super) struct StoredNames {
     pub(super) view: ViewKind,
     pub(super) names: NameStream,
-    pub(super) filter: Filter,
+    pub(super) filter: NameFilter,
 }
 
 /// Which names of a directory are shown, and as what.
-pub(super) enum Filter {
+pub(super) enum NameFilter {
     /// Those of a node, or of a directory that is none.
     Folder(Arc<Folder>),
     /// The children of a draft's group, out of the names of documents.
@@ -31,7 +31,7 @@ pub(super) enum Filter {
 }
 
 impl Segment for StoredNames {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         while let Some(entry) = self.names.next(view, detail)? {
             self.names.cursor = entry.cursor.clone();
             if let Some(item) = self.show(view, entry, detail)? {
@@ -55,10 +55,15 @@ impl Segment for StoredNames {
 }
 
 impl StoredNames {
-    fn show(&self, view: &View, entry: ListEntry, detail: Detail) -> Result<Option<Item>, Error> {
+    fn show(
+        &self,
+        view: &View,
+        entry: ListEntry,
+        detail: Detail,
+    ) -> Result<Option<SegmentItem>, Error> {
         match &self.filter {
-            Filter::Folder(folder) => self.in_folder(view, folder, entry, detail),
-            Filter::Children(folder) => {
+            NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
+            NameFilter::Children(folder) => {
                 let Some((name, path)) = view.listed_child(folder, &entry)? else {
                     return Ok(None);
                 };
@@ -69,7 +74,7 @@ impl StoredNames {
                 let attributes = attributes_if(view, &vnode, detail);
                 Ok(Some((name, vnode, attributes)))
             }
-            Filter::Chunks(array, first) => {
+            NameFilter::Chunks(array, first) => {
                 let name = array.shown.in_directory(first, &entry.name);
                 self.in_array(view, array, name, entry)
             }
@@ -82,25 +87,25 @@ impl StoredNames {
         folder: &Folder,
         entry: ListEntry,
         detail: Detail,
-    ) -> Result<Option<Item>, Error> {
-        if view.is_hidden_by_control(&folder.place.path, &entry.name) {
+    ) -> Result<Option<SegmentItem>, Error> {
+        if view.is_hidden_by_control(&folder.resolved.path, &entry.name) {
             log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
             return Ok(None);
         }
         let is_prefix = entry.kind == EntryKind::Prefix;
         let (name, vnode) = match view.role_of(folder, &entry.name)? {
-            Role::Hidden => return Ok(None),
-            Role::Edited(key) if !is_prefix => {
+            NameRole::Hidden => return Ok(None),
+            NameRole::Edited(key) if !is_prefix => {
                 let view = self.view;
                 (entry.name, Vnode::Document { view, key })
             }
-            Role::Renamed(name) if !is_prefix => {
+            NameRole::Renamed(name) if !is_prefix => {
                 let (view, key) = (self.view, self.names.prefix.key(&entry.name)?);
                 (name, Vnode::Unsupported { view, key })
             }
-            _ if is_prefix && folder.place.draft().is_some() => return Ok(None),
+            _ if is_prefix && folder.resolved.draft().is_some() => return Ok(None),
             _ => {
-                let Shown::Array(array) = &folder.shown else {
+                let ShownNode::Array(array) = &folder.shown else {
                     return self.plain(view, entry).map(Some);
                 };
                 let name = array.shown.in_array(&entry.name);
@@ -116,12 +121,12 @@ impl StoredNames {
         &self,
         view: &View,
         array: &ShownArray,
-        name: Name,
+        name: ChunkName,
         entry: ListEntry,
-    ) -> Result<Option<Item>, Error> {
-        if array.form != Form::Stored {
+    ) -> Result<Option<SegmentItem>, Error> {
+        if array.form != FileForm::Stored {
             // Chunk keys give way to the chunks, which have a segment of their own.
-            let other = name == Name::Other;
+            let other = name == ChunkName::Other;
             return other.then(|| self.plain(view, entry)).transpose();
         }
         let (spelled, found, attributes) = self.plain(view, entry)?;
@@ -129,7 +134,7 @@ impl StoredNames {
     }
 
     /// An entry that is shown as it is.
-    fn plain(&self, view: &View, entry: ListEntry) -> Result<Item, Error> {
+    fn plain(&self, view: &View, entry: ListEntry) -> Result<SegmentItem, Error> {
         let key = self.names.prefix.key(&entry.name)?;
         let vnode = if entry.kind == EntryKind::Prefix {
             let path = key.to_prefix();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::View;
 use super::options::ViewKind;
-use super::shown::ShownArray;
+use super::shown_node::ShownArray;
 use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
 use crate::error::Error;
 use crate::load::Loader;
@@ -51,7 +51,7 @@ impl View {
             return Ok(false);
         };
         let (mut to_tell, mut to_read) = (Readers::default(), Readers::default());
-        self.add_way(path, &mut to_tell)?;
+        self.add_search_rights(path, &mut to_tell)?;
         let document = &array.node.document;
         self.add_object(&document.key, &document.meta, &mut to_read)?;
         Ok(to_read.include(directory.access(), &to_tell))

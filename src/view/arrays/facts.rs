@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::options::ViewKind;
-use super::super::shown::{Shown, ShownArray};
+use super::super::shown_node::{ShownArray, ShownNode};
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
@@ -138,7 +138,7 @@ impl View {
 
     /// Forgets what is remembered of the node at `path`.
     pub(super) fn forget_node(&self, path: &Prefix) -> Result<(), Error> {
-        if let Node::Array(node) = self.place(ViewKind::Arrays, path)?.node {
+        if let Node::Array(node) = self.resolve(ViewKind::Arrays, path)?.node {
             self.forget_array(&node, path);
         }
         self.hierarchy.forget(path);
@@ -146,8 +146,8 @@ impl View {
     }
 
     fn try_array_facts(&self, path: &Prefix) -> Result<Option<Arc<ArrayFacts>>, Error> {
-        let place = self.place(ViewKind::Arrays, path)?;
-        let Node::Array(node) = &place.node else {
+        let resolved = self.resolve(ViewKind::Arrays, path)?;
+        let Node::Array(node) = &resolved.node else {
             return Ok(None);
         };
         let known = lock(&self.arrays.facts).get(path).cloned();
@@ -160,9 +160,9 @@ impl View {
                 return Ok(Some(known));
             }
         }
-        let array = match self.shown_at(&place)? {
-            Shown::Array(array) => array,
-            Shown::Plain | Shown::Unusable(_) => return Ok(None),
+        let array = match self.shown_at(&resolved)? {
+            ShownNode::Array(array) => array,
+            ShownNode::Plain | ShownNode::Unusable(_) => return Ok(None),
         };
         let facts = Arc::new(self.make_facts(path, node, array)?);
         if facts.inputs.checked().is_none() {
@@ -199,7 +199,7 @@ impl View {
             Err(error) => {
                 let key = node.attributes.as_ref().unwrap_or(&node.document.key);
                 let error = error.within("attributes");
-                self.say_once(key, || format!("{key}: {error}"));
+                self.warn_once(key, || format!("{key}: {error}"));
                 (Attributes::default(), Some(error))
             }
         };
@@ -220,7 +220,7 @@ impl View {
         });
         let dimension_names = dimension_names(node, &attributes);
         // Chunks may lie apart from the document.
-        inputs.add_way(self.loader.sources(), &node.prefix)?;
+        inputs.add_search_rights(self.loader.sources(), &node.prefix)?;
         let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
             array,
@@ -333,7 +333,7 @@ impl View {
     }
 
     /// Logs a warning about `subject`, once.
-    pub(in crate::view) fn say_once<T: std::hash::Hash>(
+    pub(in crate::view) fn warn_once<T: std::hash::Hash>(
         &self,
         subject: &T,
         message: impl FnOnce() -> String,

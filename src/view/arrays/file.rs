@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::super::View;
 use super::super::attributes::hash;
 use super::super::documents::in_document;
-use super::super::shown::ShownArray;
+use super::super::shown_node::ShownArray;
 use super::super::vnode::{Attributes, PlainKind, PlainName, VnodeKind};
 use super::facts::ArrayFacts;
 use super::inputs::Inputs;
@@ -35,7 +35,7 @@ pub(in crate::view) struct PlainFile {
     /// Stands for all but the bytes of elements.
     pub(super) identity: u64,
     pub(super) layout: Layout,
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<ElementSource>,
     /// Of the document that it is shown with the times of.
     pub(super) meta: ObjectMeta,
     /// Read bits of those who may read all that it is made from.
@@ -52,23 +52,23 @@ pub(in crate::view) struct PlainFile {
 
 /// Where the elements of an array of a file are read.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct ElementSource {
     pub(super) array: Arc<ShownArray>,
     pub(super) selected: Selected,
 }
 
 /// The parts of a file before it is put together.
-pub(super) struct Parts {
+pub(super) struct FileParts {
     pub(super) layout: Layout,
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<ElementSource>,
     pub(super) meta: ObjectMeta,
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Inputs,
 }
 
-impl Source {
-    pub(super) fn whole(array: &Arc<ShownArray>) -> Source {
-        Source {
+impl ElementSource {
+    pub(super) fn whole(array: &Arc<ShownArray>) -> ElementSource {
+        ElementSource {
             selected: Selected::whole(&array.node.metadata.shape),
             array: Arc::clone(array),
         }
@@ -93,7 +93,7 @@ impl Source {
     }
 }
 
-impl Parts {
+impl FileParts {
     /// Memory that the file takes, about.
     fn memory_bytes(&self) -> u64 {
         let models = self.sources.iter();
@@ -201,7 +201,7 @@ impl View {
         unchanged
     }
 
-    pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<Parts>, Error> {
+    pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<FileParts>, Error> {
         match &name.kind {
             PlainKind::Array(format, selection) => {
                 self.make_array_file(&name.path, *format, selection.as_ref())
@@ -216,7 +216,7 @@ impl View {
         path: &Prefix,
         format: FileFormat,
         selection: Option<&Selection>,
-    ) -> Result<Option<Parts>, Error> {
+    ) -> Result<Option<FileParts>, Error> {
         let Some(facts) = self.array_facts(path)? else {
             return Ok(None);
         };
@@ -245,8 +245,8 @@ impl View {
         let array = selected.apply(&whole);
         let layout = array_file(format, &array).map_err(refused)?;
         let array = Arc::clone(&facts.array);
-        Ok(Some(Parts {
-            sources: vec![Source { array, selected }],
+        Ok(Some(FileParts {
+            sources: vec![ElementSource { array, selected }],
             ..facts.parts(layout)
         }))
     }
@@ -280,7 +280,7 @@ impl View {
                     PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
                     PlainKind::Sidecar => "JSON",
                 };
-                self.say_once(name, || format!("{key}: no {what} file: {error}"));
+                self.warn_once(name, || format!("{key}: no {what} file: {error}"));
                 Ok(None)
             }
             found => found,
@@ -308,9 +308,9 @@ impl ArrayFacts {
     }
 
     /// The parts of a file of nothing but this array, without sources.
-    pub(super) fn parts(&self, layout: Layout) -> Parts {
+    pub(super) fn parts(&self, layout: Layout) -> FileParts {
         let meta = self.array.node.document.meta;
-        Parts {
+        FileParts {
             layout,
             sources: Vec::new(),
             meta,

@@ -4,12 +4,12 @@ use super::super::View;
 use super::super::documents::in_document;
 use super::super::folder::Folder;
 use super::super::options::ViewKind;
-use super::super::rights::{is_closed, more_private, not_given};
+use super::super::rights::{inaccessible, is_inaccessible, more_private};
 use super::facts::ArrayFacts;
-use super::file::{Parts, Source, is_refusal};
+use super::file::{ElementSource, FileParts, is_refusal};
 use super::inputs::Inputs;
 use super::lock;
-use super::names::Kind;
+use super::names::PathKind;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
@@ -33,7 +33,7 @@ const MOST_DEPTH: usize = 64;
 struct Gathering<'v> {
     view: &'v View,
     format: FileFormat,
-    sources: Vec<Source>,
+    sources: Vec<ElementSource>,
     inputs: Inputs,
     /// The access that the file will be shown with: parts that fewer users may read are left out.
     shown: Access,
@@ -49,8 +49,8 @@ impl View {
         &self,
         path: &Prefix,
         format: FileFormat,
-    ) -> Result<Option<Parts>, Error> {
-        if !matches!(self.kind_of(path)?, Kind::Directory | Kind::Array) {
+    ) -> Result<Option<FileParts>, Error> {
+        if !matches!(self.kind_of(path)?, PathKind::Directory | PathKind::Array) {
             return Ok(None);
         }
         let Some(meta) = self.group_meta(path)? else {
@@ -90,7 +90,7 @@ impl View {
         let file = group_file(format, &group, &self.group_options())
             .map_err(|error| in_document(path, error))?;
         self.say_omitted(path, format, &file.omitted);
-        Ok(Some(Parts {
+        Ok(Some(FileParts {
             layout: file.layout,
             sources: gathering.sources,
             meta,
@@ -102,7 +102,7 @@ impl View {
     fn say_omitted(&self, path: &Prefix, format: FileFormat, omitted: &[Omitted]) {
         for Omitted { name, reason } in omitted {
             let title = format.title();
-            self.say_once(&(path, format, name), || {
+            self.warn_once(&(path, format, name), || {
                 format!("{path}: {name} is not in the {title} file: {reason}")
             });
         }
@@ -110,9 +110,9 @@ impl View {
 
     /// The documents that the file of a group is made from but for the children, and its attributes.
     fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
-        let facts = self.group_facts(&folder.place.path)?;
+        let facts = self.group_facts(&folder.resolved.path)?;
         let mut own = facts.inputs.clone();
-        own.add_names(self.loader.sources(), &folder.place.listed()?)?;
+        own.add_names(self.loader.sources(), &folder.resolved.listed()?)?;
         Ok((own, facts.attributes.clone()))
     }
 
@@ -144,8 +144,8 @@ impl View {
 
     /// The attributes of the document of a group, or of its directory where it has none.
     fn group_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        let place = self.place(ViewKind::Arrays, path)?;
-        match (&place.node, place.group_document()) {
+        let resolved = self.resolve(ViewKind::Arrays, path)?;
+        match (&resolved.node, resolved.group_document()) {
             (Node::Array(node), _) => Ok(Some(node.document.meta)),
             (_, Some(document)) => self.object_meta(&document.key),
             // A directory may be searched; a file is only read.
@@ -206,7 +206,7 @@ impl Gathering<'_> {
 
     fn children(&mut self, folder: &Folder, depth: usize, group: &mut Group) -> Result<(), Error> {
         let view = self.view;
-        let listed = folder.place.listed()?;
+        let listed = folder.resolved.listed()?;
         self.inputs
             .add_directory(&listed, view.stat_prefix(&listed)?.as_ref());
         let mut children = view.nodes_in(folder, MOST_NODES.saturating_sub(self.n_nodes))?;
@@ -217,7 +217,7 @@ impl Gathering<'_> {
         children.sort_unstable();
         for (name, child) in children {
             self.n_nodes += 1;
-            self.deadline.check(|| folder.place.path.to_string())?;
+            self.deadline.check(|| folder.resolved.path.to_string())?;
             self.make_room(NODE_BYTES)?;
             if self.n_nodes > MOST_NODES || self.memory > view.most_gathered() {
                 break;
@@ -233,10 +233,10 @@ impl Gathering<'_> {
             let n_sources = self.sources.len();
             let reason = match self.child(&child, &name, depth, group) {
                 // What the store does not give is left out.
-                Err(Error::Store(error)) if is_closed(&error) => {
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
                     self.sources.truncate(n_sources);
-                    self.inputs.see_way(view.loader.sources(), &child)?;
-                    Some(not_given(&error))
+                    self.inputs.observe_access(view.loader.sources(), &child)?;
+                    Some(inaccessible(&error))
                 }
                 reason => reason?,
             };
@@ -274,21 +274,21 @@ impl Gathering<'_> {
         // Before it is looked at: whatever comes to be in it after that is noticed.
         let directory = self.view.stat_prefix(path)?;
         let kind = self.view.kind_of(path)?;
-        if kind != Kind::Array {
+        if kind != PathKind::Array {
             self.inputs.add_directory(path, directory.as_ref());
         }
         Ok(match kind {
-            Kind::Array => self.array(path, name, group)?,
-            Kind::Unusable => {
+            PathKind::Array => self.array(path, name, group)?,
+            PathKind::Unusable => {
                 self.document(path)?;
                 Some(FormatError::document("metadata", "cannot be decoded"))
             }
-            Kind::Directory if self.format != FileFormat::H5 => None,
-            Kind::Directory if depth == MOST_DEPTH => Some(more_than(
+            PathKind::Directory if self.format != FileFormat::H5 => None,
+            PathKind::Directory if depth == MOST_DEPTH => Some(more_than(
                 "the number of groups within each other",
                 MOST_DEPTH as u64,
             )),
-            Kind::Directory => match self.group(path, depth + 1)? {
+            PathKind::Directory => match self.group(path, depth + 1)? {
                 Ok(below) if below == Group::default() => None,
                 Ok(mut below) => {
                     name.clone_into(&mut below.name);
@@ -297,16 +297,16 @@ impl Gathering<'_> {
                 }
                 Err(reason) => Some(reason),
             },
-            Kind::Nothing => None,
+            PathKind::Nothing => None,
         })
     }
 
     /// The document of what cannot be shown may become another.
     fn document(&mut self, path: &Prefix) -> Result<(), Error> {
-        let place = self.view.place(ViewKind::Arrays, path)?;
-        if let Some(document) = place
+        let resolved = self.view.resolve(ViewKind::Arrays, path)?;
+        if let Some(document) = resolved
             .document()
-            .filter(|_| place.group_document().is_none())
+            .filter(|_| resolved.group_document().is_none())
         {
             self.inputs.add_object(&document.key, Some(&document.meta));
         }
@@ -341,7 +341,7 @@ impl Gathering<'_> {
         match facts.array(self.sources.len(), name, self.format) {
             Ok(array) => {
                 group.arrays.push(array);
-                self.sources.push(Source::whole(&facts.array));
+                self.sources.push(ElementSource::whole(&facts.array));
                 Ok(None)
             }
             Err(error) if is_refusal(&error) => Ok(Some(error)),

@@ -15,7 +15,7 @@ use crate::store::{
 /// Keys and their versions.
 #[derive(Debug, Clone, Default)]
 pub(in crate::view) struct Inputs {
-    entries: HashMap<Place, Option<Seen>>,
+    entries: HashMap<InputKey, Option<InputState>>,
     /// Those who may read what the file was made from. What was looked at and is not in the file
     /// does not count.
     readers: Readers,
@@ -24,24 +24,24 @@ pub(in crate::view) struct Inputs {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Place {
+enum InputKey {
     Object(Key),
     Directory(Prefix),
     /// A directory that leads to others: only who may go through it matters.
-    Way(Prefix),
+    SearchPath(Prefix),
 }
 
 /// The object that was found at a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Seen {
+struct InputState {
     /// None of a directory whose contents do not matter.
     version: Option<Version>,
     access: Access,
 }
 
-impl From<&ObjectMeta> for Seen {
-    fn from(meta: &ObjectMeta) -> Seen {
-        Seen {
+impl From<&ObjectMeta> for InputState {
+    fn from(meta: &ObjectMeta) -> InputState {
+        InputState {
             version: Some(meta.version),
             access: meta.access(),
         }
@@ -51,12 +51,12 @@ impl From<&ObjectMeta> for Seen {
 impl Inputs {
     /// Another object, as it was when it was looked at.
     pub(super) fn add_object(&mut self, key: &Key, meta: Option<&ObjectMeta>) {
-        self.add(Place::Object(key.clone()), meta);
+        self.add(InputKey::Object(key.clone()), meta);
     }
 
     /// Another directory, which changes when a name in it comes or goes.
     pub(super) fn add_directory(&mut self, prefix: &Prefix, meta: Option<&ObjectMeta>) {
-        self.add(Place::Directory(prefix.clone()), meta);
+        self.add(InputKey::Directory(prefix.clone()), meta);
     }
 
     /// All of `others`, which the file says something of.
@@ -70,13 +70,13 @@ impl Inputs {
         self.is_young |= others.is_young;
         let others = others.entries.iter();
         self.entries
-            .extend(others.map(|(place, version)| (place.clone(), *version)));
+            .extend(others.map(|(key, version)| (key.clone(), *version)));
     }
 
-    fn add(&mut self, place: Place, meta: Option<&ObjectMeta>) {
+    fn add(&mut self, key: InputKey, meta: Option<&ObjectMeta>) {
         let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
         self.is_young |= meta.is_some_and(young);
-        self.entries.insert(place, meta.map(Seen::from));
+        self.entries.insert(key, meta.map(InputState::from));
     }
 
     /// The users who may read all that the file was made from.
@@ -95,14 +95,18 @@ impl Inputs {
         if let Some(right) = sources.object_right(meta) {
             self.readers.add(right);
         }
-        self.add_way(sources, &key.parent())
+        self.add_search_rights(sources, &key.parent())
     }
 
     /// All directories from the root of the store to `prefix`, which whoever reads the file must be
     /// able to go through.
-    pub(super) fn add_way(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
+    pub(super) fn add_search_rights(
+        &mut self,
+        sources: &Sources,
+        prefix: &Prefix,
+    ) -> Result<(), Error> {
         for directory in prefix.on_the_way() {
-            if let Some(access) = self.see_way(sources, &directory)? {
+            if let Some(access) = self.observe_access(sources, &directory)? {
                 self.readers.add(ReadRight::of_directory(access));
             }
         }
@@ -111,32 +115,33 @@ impl Inputs {
 
     /// A directory whose names the file tells.
     pub(super) fn add_names(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
-        if let Some(access) = self.see_way(sources, prefix)? {
+        if let Some(access) = self.observe_access(sources, prefix)? {
             self.readers.add(ReadRight::of_listed_directory(access));
         }
-        self.add_way(sources, prefix)
+        self.add_search_rights(sources, prefix)
     }
 
     /// A directory, of which only owner and mode matter: with them changes what can be reached.
-    pub(super) fn see_way(
+    pub(super) fn observe_access(
         &mut self,
         sources: &Sources,
         prefix: &Prefix,
     ) -> Result<Option<Access>, Error> {
         let access = sources.directory_access(prefix)?;
-        let seen = access.map(|access| Seen {
+        let seen = access.map(|access| InputState {
             version: None,
             access,
         });
-        self.entries.insert(Place::Way(prefix.clone()), seen);
+        self.entries
+            .insert(InputKey::SearchPath(prefix.clone()), seen);
         Ok(access)
     }
 
     /// The prefixes that they are, or are in.
     pub(super) fn prefixes(&self) -> HashSet<Prefix> {
-        let prefix = |place: &Place| match place {
-            Place::Object(key) => key.parent(),
-            Place::Directory(prefix) | Place::Way(prefix) => prefix.clone(),
+        let prefix = |key: &InputKey| match key {
+            InputKey::Object(key) => key.parent(),
+            InputKey::Directory(prefix) | InputKey::SearchPath(prefix) => prefix.clone(),
         };
         self.entries.keys().map(prefix).collect()
     }
@@ -157,7 +162,7 @@ impl Inputs {
     /// Whether none of them changed. What cannot be looked at any more is not what it was.
     pub(super) fn are_unchanged(&self, sources: &Sources) -> bool {
         let mut entries = self.entries.iter();
-        entries.all(|(place, seen)| place.now(sources).is_ok_and(|now| now == *seen))
+        entries.all(|(key, seen)| key.now(sources).is_ok_and(|now| now == *seen))
     }
 
     /// Until when they need not be looked at again; `None` when they must be.
@@ -166,23 +171,25 @@ impl Inputs {
     }
 }
 
-impl Place {
+impl InputKey {
     /// The object that is there now.
-    fn now(&self, sources: &Sources) -> Result<Option<Seen>, StoreError> {
+    fn now(&self, sources: &Sources) -> Result<Option<InputState>, StoreError> {
         Ok(match self {
-            Place::Object(key) => {
+            InputKey::Object(key) => {
                 let stat = sources.store().stat(key)?;
                 let stat = stat.filter(|stat| stat.kind == StatKind::Object);
-                stat.map(|stat| Seen::from(&stat.meta))
+                stat.map(|stat| InputState::from(&stat.meta))
             }
-            Place::Directory(prefix) => {
+            InputKey::Directory(prefix) => {
                 let meta = sources.stat_prefix(prefix)?;
-                meta.as_ref().map(Seen::from)
+                meta.as_ref().map(InputState::from)
             }
-            Place::Way(prefix) => sources.directory_access(prefix)?.map(|access| Seen {
-                version: None,
-                access,
-            }),
+            InputKey::SearchPath(prefix) => {
+                sources.directory_access(prefix)?.map(|access| InputState {
+                    version: None,
+                    access,
+                })
+            }
         })
     }
 }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use super::super::View;
 use super::super::folder::Folder;
-use super::super::listing::{Item, NameStream, Position, Segment, attributes_if};
+use super::super::listing::{NameStream, Position, Segment, SegmentItem, attributes_if};
 use super::super::options::ViewKind;
 use super::super::vnode::Vnode;
-use super::names::Kind;
+use super::names::PathKind;
 use crate::error::Error;
 use crate::store::{Cursor, Detail, ListEntry, Prefix};
 
@@ -29,9 +29,9 @@ impl View {
         &self,
         folder: &Folder,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let mut files = self.group_files(&folder.place.path)?;
+        let mut files = self.group_files(&folder.resolved.path)?;
         if !folder.has_children() {
-            files.extend(self.files_of(&folder.place.path)?);
+            files.extend(self.files_of(&folder.resolved.path)?);
         }
         Ok(files)
     }
@@ -68,7 +68,7 @@ impl Segment for PlainNames {
         Ok(())
     }
 
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<Item>, Error> {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         loop {
             if let Some((name, vnode)) = self.left.pop_front() {
                 self.given += 1;
@@ -92,7 +92,7 @@ impl Segment for PlainNames {
 impl PlainNames {
     pub(in crate::view) fn new(folder: Folder) -> Result<PlainNames, Error> {
         Ok(PlainNames {
-            names: NameStream::new(folder.place.listed()?),
+            names: NameStream::new(folder.resolved.listed()?),
             folder,
             given: 0,
             after: Cursor::START,
@@ -114,15 +114,15 @@ impl PlainNames {
             return Ok(Vec::new());
         };
         // What cannot be looked at is said when it is asked for by name, and hides no other.
-        let kind = view.kind_of(&path).unwrap_or(Kind::Nothing);
+        let kind = view.kind_of(&path).unwrap_or(PathKind::Nothing);
         Ok(match kind {
-            Kind::Nothing => Vec::new(),
-            Kind::Directory => {
+            PathKind::Nothing => Vec::new(),
+            PathKind::Directory => {
                 let view = ViewKind::Arrays;
                 vec![(name, Vnode::Prefix { view, path })]
             }
-            Kind::Array | Kind::Unusable => view.files_of(&path).unwrap_or_else(|error| {
-                view.say_once(&path, || {
+            PathKind::Array | PathKind::Unusable => view.files_of(&path).unwrap_or_else(|error| {
+                view.warn_once(&path, || {
                     format!("{path}: {error}; its files are not listed")
                 });
                 Vec::new()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::super::View;
 use super::super::vnode::{PlainKind, PlainName};
-use super::file::{Parts, PlainFile, SMALL_BYTES};
+use super::file::{FileParts, PlainFile, SMALL_BYTES};
 use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::store::ObjectMeta;
 const TEXTS_PART: u64 = 4;
 const TEXTS_BYTES: u64 = 12 << 20;
 
-impl Parts {
+impl FileParts {
     /// Takes the text of a sidecar out of its layout, where it is long.
     pub(super) fn take_long_text(&mut self, name: &PlainName) -> Option<Arc<[u8]>> {
         if name.kind != PlainKind::Sidecar || self.layout.len() <= SMALL_BYTES {

@@ -14,7 +14,7 @@
 
 use super::super::View;
 use super::super::options::ViewKind;
-use super::super::shown::Shown;
+use super::super::shown_node::ShownNode;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::facts::is_text;
 use crate::error::Error;
@@ -29,7 +29,7 @@ const ANOTHER: u8 = b'~';
 
 /// What is at a path of the arrays view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathKind {
     /// Nothing.
     Nothing,
     /// A directory: a group, or one that is none.
@@ -42,18 +42,18 @@ pub(super) enum Kind {
 
 impl View {
     /// What is at `path`.
-    pub(super) fn kind_of(&self, path: &Prefix) -> Result<Kind, Error> {
+    pub(super) fn kind_of(&self, path: &Prefix) -> Result<PathKind, Error> {
         let view = ViewKind::Arrays;
-        let place = self.place(view, path)?;
-        Ok(match &place.node {
-            Node::Array(_) => match self.shown_at(&place)? {
-                Shown::Array(_) => Kind::Array,
-                Shown::Plain | Shown::Unusable(_) => Kind::Unusable,
+        let resolved = self.resolve(view, path)?;
+        Ok(match &resolved.node {
+            Node::Array(_) => match self.shown_at(&resolved)? {
+                ShownNode::Array(_) => PathKind::Array,
+                ShownNode::Plain | ShownNode::Unusable(_) => PathKind::Unusable,
             },
-            Node::Broken(_) => Kind::Unusable,
+            Node::Broken(_) => PathKind::Unusable,
             Node::Group(_) | Node::Implicit => match self.directory_meta(view, path)? {
-                Some(_) => Kind::Directory,
-                None => Kind::Nothing,
+                Some(_) => PathKind::Directory,
+                None => PathKind::Nothing,
             },
         })
     }
@@ -98,7 +98,7 @@ impl View {
     pub(super) fn files_of(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = Vec::new();
         match self.kind_of(path)? {
-            Kind::Array if self.is_chosen(path) => {
+            PathKind::Array if self.is_chosen(path) => {
                 for &format in &self.options.arrays.files {
                     if self.has_file(path, format)? {
                         let kind = PlainKind::Array(format, None);
@@ -107,7 +107,7 @@ impl View {
                 }
                 files.push(self.named(path, SIDECAR, plain(path, PlainKind::Sidecar))?);
             }
-            Kind::Unusable if self.is_chosen(path) => {
+            PathKind::Unusable if self.is_chosen(path) => {
                 files.push(self.named(path, NOTE, note(path))?);
             }
             _ => {}
@@ -126,7 +126,7 @@ impl View {
                 }
                 Ok(None) => {}
                 // The others are there nevertheless.
-                Err(error) => self.say_once(&(&name, "group"), || {
+                Err(error) => self.warn_once(&(&name, "group"), || {
                     format!("{path}: no {} file: {error}", format.title())
                 }),
             }
@@ -228,13 +228,13 @@ impl View {
         if let Some(child) = self.node_called(path, stem)? {
             match (self.kind_of(&child)?, format) {
                 _ if !self.is_chosen(&child) => {}
-                (Kind::Array, Some(format)) => {
+                (PathKind::Array, Some(format)) => {
                     claims.push(plain(&child, PlainKind::Array(format, None)));
                 }
-                (Kind::Array, None) if is_sidecar => {
+                (PathKind::Array, None) if is_sidecar => {
                     claims.push(plain(&child, PlainKind::Sidecar));
                 }
-                (Kind::Unusable, None) if is_note => claims.push(note(&child)),
+                (PathKind::Unusable, None) if is_note => claims.push(note(&child)),
                 _ => {}
             }
         }
@@ -244,7 +244,7 @@ impl View {
         }
     }
 
-    /// Parts of arrays: `stem` is a name, the sign, and a selection.
+    /// FileParts of arrays: `stem` is a name, the sign, and a selection.
     fn selections(
         &self,
         path: &Prefix,
@@ -262,7 +262,7 @@ impl View {
                 continue;
             };
             if let Some(child) = self.node_called(path, &stem[..at])?
-                && self.kind_of(&child)? == Kind::Array
+                && self.kind_of(&child)? == PathKind::Array
                 && self.is_chosen(&child)
             {
                 claims.push(plain(&child, PlainKind::Array(format, Some(selection))));
@@ -274,7 +274,7 @@ impl View {
     /// The path of the node that is called `name` in the directory at `path`: a child, or the
     /// root itself, which is an array.
     fn node_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
-        if path.is_root() && self.kind_of(path)? != Kind::Directory {
+        if path.is_root() && self.kind_of(path)? != PathKind::Directory {
             return Ok((name == self.name_of(path)).then(Prefix::root));
         }
         if self.is_hidden_by_control(path, name) {
@@ -292,7 +292,7 @@ impl View {
             return Ok(None);
         }
         let folder = self.folder(ViewKind::Arrays, path)?;
-        match folder.place.draft() {
+        match folder.resolved.draft() {
             Some(_) => self.draft_child(&folder, name),
             None if folder.has_children() => Ok(Some(key.to_prefix())),
             None => Ok(None),
@@ -306,10 +306,8 @@ impl View {
         };
         // Most names are none: this is asked for every file, and looks for no documents.
         let view = ViewKind::Arrays;
-        Ok(
-            self.directory_meta(view, &child)?.is_some()
-                && self.kind_of(&child)? == Kind::Directory,
-        )
+        Ok(self.directory_meta(view, &child)?.is_some()
+            && self.kind_of(&child)? == PathKind::Directory)
     }
 }
 

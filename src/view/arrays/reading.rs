@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::super::View;
 use super::super::documents::in_document;
-use super::super::file::{Content, Opened, Reply};
+use super::super::file::{FileContent, Opened, Reply};
 use super::super::vnode::{PlainName, Vnode};
-use super::file::{PlainFile, Source};
+use super::file::{ElementSource, PlainFile};
 use super::lock;
 use super::snapshot::Snapshot;
 use crate::buffers::Buffer;
@@ -78,7 +78,7 @@ impl View {
             snapshot,
             readers,
         };
-        Ok(Some(self.opened(attributes, Content::Plain(opened))))
+        Ok(Some(self.opened(attributes, FileContent::Plain(opened))))
     }
 
     /// Opens a long text. All who have it open share a copy while there is room for that, so that
@@ -90,8 +90,8 @@ impl View {
         let generation = lock(&self.arrays.snapshots).generation(&file.name);
         let attributes = self.attributes_of_plain(file, generation);
         let content = match self.kept_text(file, &text) {
-            Some(kept) => Content::Kept(kept),
-            None => Content::Document {
+            Some(kept) => FileContent::Kept(kept),
+            None => FileContent::Document {
                 vnode: Vnode::Plain(file.name.clone()),
                 fingerprint: text.stamp(),
                 text: Arc::downgrade(&text),
@@ -102,7 +102,7 @@ impl View {
 
     /// How a run of elements is read: whole chunks, unless a row of them does not fit the cache,
     /// so that each would be decoded again for every line of it.
-    fn policy(&self, elements: &Elements, source: &Source) -> Policy {
+    fn policy(&self, elements: &Elements, source: &ElementSource) -> Policy {
         let budget = self.loader.cache().budget().limit();
         let layout = source.chunked().layout();
         let item_size = layout.data_type().item_size;
@@ -117,7 +117,7 @@ impl View {
             return Policy::Whole;
         }
         let key = &source.array.node.document.key;
-        self.say_once(&(key, "row"), || {
+        self.warn_once(&(key, "row"), || {
             format!(
                 "{key}: a row of chunks takes {}, more than the cache holds: chunks are decoded \
                  in part or more than once; --cache-size {} would avoid that",
@@ -174,7 +174,7 @@ impl PlainOpen {
             return reply(Err(Error::Panicked));
         };
         let versions = Arc::<Snapshot>::clone(&self.snapshot) as Arc<dyn Versions>;
-        let ended = Ended {
+        let completion = ReadCompletion {
             loader: Arc::clone(loader),
             file: Arc::clone(&self.file),
             snapshot: Arc::clone(&self.snapshot),
@@ -183,7 +183,7 @@ impl PlainOpen {
             len,
             patience,
         };
-        let finish = Box::new(move |out| ended.reply(out, reply));
+        let finish = Box::new(move |out| completion.reply(out, reply));
         ReadOperation::new(loader, &versions, runs.into_iter(), out, finish).go_on(patience);
         for (readahead, run) in prefetch {
             let access = Access {
@@ -232,7 +232,7 @@ impl PlainOpen {
 }
 
 /// What is left to do when the elements of a read have come.
-struct Ended {
+struct ReadCompletion {
     loader: Arc<Loader>,
     file: Arc<PlainFile>,
     snapshot: Arc<Snapshot>,
@@ -242,7 +242,7 @@ struct Ended {
     _pending: Pending,
 }
 
-impl Ended {
+impl ReadCompletion {
     fn reply(self, out: Result<Buffer, Error>, reply: Reply) {
         let out = match out {
             Ok(out) => out,

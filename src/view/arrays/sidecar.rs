@@ -4,7 +4,7 @@ use super::super::View;
 use super::super::rights::more_private;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::facts::{ArrayFacts, is_text};
-use super::file::{Parts, is_refusal};
+use super::file::{FileParts, is_refusal};
 use crate::error::{Error, FormatError};
 use crate::metadata::Attributes;
 use crate::plain::{
@@ -30,7 +30,7 @@ pub enum Outcome {
 pub type GroupOutcome = Result<(String, Vec<Omitted>), FormatError>;
 
 impl View {
-    pub(super) fn make_sidecar(&self, path: &Prefix) -> Result<Option<Parts>, Error> {
+    pub(super) fn make_sidecar(&self, path: &Prefix) -> Result<Option<FileParts>, Error> {
         let Some(facts) = self.array_facts(path)? else {
             return Ok(None);
         };

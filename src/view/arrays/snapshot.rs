@@ -59,35 +59,35 @@ pub(in crate::view) struct Snapshot {
     clean: AtomicBool,
     /// Taken by the one who moves the moment.
     moving: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<SnapshotState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SnapshotState {
     since: SystemTime,
     /// Arrays whose document was seen to be as it was.
     entered: HashSet<ReaderIdentity>,
     /// Which directories they are: device and number, or none.
     directories: HashMap<Prefix, Option<(u64, u64)>>,
     /// Directories of what was looked at since they were.
-    touched: HashMap<Prefix, Touched>,
+    touched: HashMap<Prefix, DirectoryLooks>,
     /// How often the moment moved.
     moves: u64,
-    seen: HashMap<Place, (Key, Option<Version>), DefaultHasher>,
+    seen: HashMap<StoredObjectId, (Key, Option<Version>), DefaultHasher>,
     /// Whether some that were read are not in `seen`.
     overflowed: bool,
     /// The last of those.
-    recent: LruCache<Place, Option<Version>>,
+    recent: LruCache<StoredObjectId, Option<Version>>,
     stale: bool,
 }
 
 /// A stored object of an array: the identity of its reader, and the object's indices.
-type Place = (ReaderIdentity, Dims);
+type StoredObjectId = (ReaderIdentity, Dims);
 
-impl State {
+impl SnapshotState {
     /// Remembers for a while what is not in `seen`.
-    fn remember(&mut self, place: Place, version: Option<Version>) -> Result<(), Error> {
-        if let Some(known) = self.recent.put(place, version)
+    fn remember(&mut self, object: StoredObjectId, version: Option<Version>) -> Result<(), Error> {
+        if let Some(known) = self.recent.put(object, version)
             && known != version
         {
             // Another thread was first, and saw another one.
@@ -103,7 +103,7 @@ impl State {
 
 /// What was looked at in a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Touched {
+struct DirectoryLooks {
     /// Whether something was absent.
     is_absent: bool,
     /// How often something was looked at.
@@ -134,7 +134,7 @@ impl Snapshot {
             handles: AtomicUsize::new(0),
             clean: AtomicBool::new(false),
             moving: Mutex::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(SnapshotState {
                 since: SystemTime::now(),
                 entered: HashSet::new(),
                 directories: HashMap::new(),
@@ -266,7 +266,8 @@ impl Snapshot {
         let mut came_later = false;
         // The directories first: whoever replaces one from here on is noticed when the read ends.
         if self.immutable {
-            self.audience.check_way(self.loader.sources(), &parent)?;
+            self.audience
+                .check_search_path(self.loader.sources(), &parent)?;
         } else if !lock(&self.state).directories.contains_key(&parent) {
             came_later |= self.is_replaced([(parent.clone(), false)])?;
         }
@@ -433,12 +434,12 @@ impl Versions for Snapshot {
             return Err(Error::Stale);
         }
         let key = array.stored_key(indices)?;
-        let place = place(array, indices);
+        let object = object(array, indices);
         let mut moves = lock(&self.state).moves;
         let version = self.first_look(array, &key, look)?;
         loop {
             let mut state = lock(&self.state);
-            if let Some((_, known)) = state.seen.get(&place) {
+            if let Some((_, known)) = state.seen.get(&object) {
                 // Another thread was first.
                 if *known != version {
                     state.stale = true;
@@ -448,11 +449,11 @@ impl Versions for Snapshot {
             }
             if state.moves == moves {
                 if state.seen.len() < MOST_SEEN {
-                    state.seen.insert(place, (key, version));
+                    state.seen.insert(object, (key, version));
                 } else {
                     state.overflowed = true;
                     if self.is_open() {
-                        state.remember(place, version)?;
+                        state.remember(object, version)?;
                     }
                 }
                 return Ok(version);
@@ -471,10 +472,10 @@ impl Versions for Snapshot {
         if state.stale {
             return None;
         }
-        let place = place(array, indices);
-        match state.seen.get(&place) {
+        let object = object(array, indices);
+        match state.seen.get(&object) {
             Some(seen) => Some(seen.1),
-            None if state.overflowed => state.recent.get(&place).copied(),
+            None if state.overflowed => state.recent.get(&object).copied(),
             None => None,
         }
     }
@@ -485,7 +486,7 @@ impl Versions for Snapshot {
     }
 }
 
-fn place(array: &ChunkedArray, indices: &[u64]) -> Place {
+fn object(array: &ChunkedArray, indices: &[u64]) -> StoredObjectId {
     (array.identity(), array.layout().stored_indices(indices))
 }
 

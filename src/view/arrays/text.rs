@@ -8,7 +8,7 @@ use super::super::documents::in_document;
 use super::super::odometer::Odometer;
 use super::super::vnode::PlainName;
 use super::facts::ArrayFacts;
-use super::file::Parts;
+use super::file::FileParts;
 use super::groups::more_than;
 use super::lock;
 use crate::budget::Holding;
@@ -27,8 +27,8 @@ const LIMIT_PARTS: u64 = 10;
 /// Chunks of one array at most: each is looked at when the file is asked for again.
 const MOST_CHUNKS: u64 = 1 << 16;
 
-/// Lines in the order in which they were decoded, and where each element has its own.
-struct Lines {
+/// JsonLines in the order in which they were decoded, and where each element has its own.
+struct JsonLines {
     text: Vec<u8>,
     /// Begin and end in `text`, by element in C order.
     places: Vec<(u32, u32)>,
@@ -41,7 +41,7 @@ impl View {
         path: &Prefix,
         facts: &ArrayFacts,
         selection: Option<&Selection>,
-    ) -> Result<Option<Parts>, Error> {
+    ) -> Result<Option<FileParts>, Error> {
         let document = &facts.array.node.document.key;
         let refused = |error| in_document(document, error);
         let chunked = &facts.array.chunked;
@@ -84,7 +84,7 @@ impl View {
         let fill = chunked.layout().fill_value().bytes();
         let bits = parts.inputs.readers().bits_for(parts.meta.access());
         let audience = self.audience(&parts.meta, bits);
-        let mut lines = Lines::filled(n_elements, fill, kind, limit).map_err(refused)?;
+        let mut lines = JsonLines::filled(n_elements, fill, kind, limit).map_err(refused)?;
         let deadline = self.loader.deadline();
         for indices in chunks_of(chunked.layout().shown_grid(), &selected).map_err(refused)? {
             deadline.check(|| path.to_string())?;
@@ -95,7 +95,7 @@ impl View {
                 .add_object(&key, object.as_ref().map(|object| object.meta()));
             let Some(object) = object else { continue };
             audience.check_object(&key, object.meta())?;
-            audience.check_way(self.loader.sources(), &key.parent())?;
+            audience.check_search_path(self.loader.sources(), &key.parent())?;
             if self.loader.locate(chunked, &object, &indices)?.is_some() {
                 let block = self.loader.decoded(chunked, &object, &indices)?;
                 lines
@@ -114,19 +114,19 @@ impl View {
     }
 }
 
-impl Lines {
-    /// Lines that all are the fill value.
+impl JsonLines {
+    /// JsonLines that all are the fill value.
     fn filled(
         n_elements: u64,
         fill: &[u8],
         kind: jsonl::Kind,
         limit: u64,
-    ) -> Result<Lines, FormatError> {
+    ) -> Result<JsonLines, FormatError> {
         let mut text = Vec::new();
         jsonl::line(&mut text, fill, kind)?;
         let end = u32::try_from(text.len()).map_err(|_| too_long(limit))?;
         let n = usize::try_from(n_elements).map_err(|_| too_long(limit))?;
-        Ok(Lines {
+        Ok(JsonLines {
             text,
             places: vec![(0, end); n],
             limit,

@@ -13,7 +13,7 @@ use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// What a path of the tree is.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ResolvedPath {
     pub(super) view: ViewKind,
     pub(super) path: Prefix,
     pub(super) node: Node,
@@ -24,7 +24,7 @@ pub(super) struct Place {
 
 impl View {
     /// What is at `path`, whether or not anything is there.
-    pub(super) fn place(&self, view: ViewKind, path: &Prefix) -> Result<Place, Error> {
+    pub(super) fn resolve(&self, view: ViewKind, path: &Prefix) -> Result<ResolvedPath, Error> {
         let TreeNode { node, place: keys } = if self.walks_tree(view) {
             self.hierarchy.tree_node(path)?
         } else {
@@ -47,7 +47,7 @@ impl View {
             };
             format != Some(target.zarr_format())
         };
-        Ok(Place {
+        Ok(ResolvedPath {
             view,
             path: path.clone(),
             foreign: target.filter(is_foreign),
@@ -85,7 +85,7 @@ impl View {
     }
 }
 
-impl Place {
+impl ResolvedPath {
     /// The document that makes it the node that it is.
     pub(super) fn document(&self) -> Option<&Document> {
         match &self.node {

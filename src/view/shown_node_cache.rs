@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use lru::LruCache;
 
 use super::options::ViewKind;
-use super::shown::Shown;
+use super::shown_node::ShownNode;
 use crate::store::Prefix;
 
 /// Arrays and what cannot be shown, at most.
@@ -16,28 +16,28 @@ const MOST_BYTES: u64 = 8 << 20;
 
 /// The nodes that were shown last, by view and path.
 #[derive(Debug)]
-pub(super) struct ShownNodes {
-    by_path: LruCache<(ViewKind, Prefix), Shown>,
+pub(super) struct ShownNodeCache {
+    by_path: LruCache<(ViewKind, Prefix), ShownNode>,
     memory_bytes: u64,
 }
 
-impl Default for ShownNodes {
+impl Default for ShownNodeCache {
     fn default() -> Self {
-        ShownNodes {
+        ShownNodeCache {
             by_path: LruCache::new(MOST),
             memory_bytes: 0,
         }
     }
 }
 
-impl ShownNodes {
+impl ShownNodeCache {
     /// The node that is remembered for a path.
-    pub(super) fn get(&mut self, key: &(ViewKind, Prefix)) -> Option<&Shown> {
+    pub(super) fn get(&mut self, key: &(ViewKind, Prefix)) -> Option<&ShownNode> {
         self.by_path.get(key)
     }
 
     /// Remembers another; gives those that are forgotten for it.
-    pub(super) fn put(&mut self, key: (ViewKind, Prefix), shown: Shown) -> Vec<Shown> {
+    pub(super) fn put(&mut self, key: (ViewKind, Prefix), shown: ShownNode) -> Vec<ShownNode> {
         let mut forgotten = Vec::new();
         self.memory_bytes = self.memory_bytes.saturating_add(memory_of(&shown));
         forgotten.extend(self.by_path.push(key, shown).map(|(_, replaced)| replaced));
@@ -52,9 +52,9 @@ impl ShownNodes {
     }
 }
 
-fn memory_of(shown: &Shown) -> u64 {
+fn memory_of(shown: &ShownNode) -> u64 {
     match shown {
-        Shown::Array(array) => array.node.model_bytes,
-        Shown::Plain | Shown::Unusable(_) => 0,
+        ShownNode::Array(array) => array.node.model_bytes,
+        ShownNode::Plain | ShownNode::Unusable(_) => 0,
     }
 }

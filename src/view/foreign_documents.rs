@@ -9,9 +9,9 @@ use super::View;
 use super::attributes::hash;
 use super::documents::in_document;
 use super::options::ViewKind;
-use super::place::Place;
-use super::rights::limited;
-use super::shown::{Shown, ShownArray};
+use super::resolved_path::ResolvedPath;
+use super::rights::limited_to;
+use super::shown_node::{ShownArray, ShownNode};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::{GroupNode, Node, Text};
@@ -29,28 +29,28 @@ impl View {
         path: &Prefix,
         name: DocumentName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let place = self.place(view, path)?;
-        if !place.written().contains(&name) {
+        let resolved = self.resolve(view, path)?;
+        if !resolved.written().contains(&name) {
             return Ok(None);
         }
-        let Some((backing, attributes)) = self.backing(&place)? else {
+        let Some((backing, attributes)) = self.backing(&resolved)? else {
             return Ok(None);
         };
-        if let Node::Array(node) = &place.node
+        if let Node::Array(node) = &resolved.node
             && !self.options.immutable
         {
             // It is written from the model, which must not be behind its document.
             self.check_version(node, path, Some(backing.version))?;
         }
-        let mut readers = self.readers_of_node(&place)?;
+        let mut readers = self.readers_of_node(&resolved)?;
         // A document that copies others tells the names in the node's directory too.
         if name == DocumentName::ZMetadata
-            || name == DocumentName::ZarrJson && self.holds_consolidated(&place)?
+            || name == DocumentName::ZarrJson && self.holds_consolidated(&resolved)?
         {
-            self.add_names(&place, &mut readers)?;
+            self.add_names(&resolved, &mut readers)?;
         }
-        let meta = limited(&backing, &readers);
-        let (identity, epoch) = match &place.node {
+        let meta = limited_to(&backing, &readers);
+        let (identity, epoch) = match &resolved.node {
             Node::Array(node) => (node.identity, 0),
             _ => (0, self.epoch(meta.size())),
         };
@@ -59,7 +59,7 @@ impl View {
         let identity = hash(&(view, path, name, attributes, identity, access, &readers));
         let text = self.document_block(identity, meta.version, epoch, || {
             // What the node does not have is remembered as an empty text.
-            let text = self.write(&place, name, (access, &readers))?;
+            let text = self.write(&resolved, name, (access, &readers))?;
             Ok(text.unwrap_or_default())
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
@@ -67,14 +67,17 @@ impl View {
 
     /// The attributes of the document that others are made from (of the directory, where there is
     /// none), and the version of the document that has the attributes, where that is another.
-    fn backing(&self, place: &Place) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
+    fn backing(
+        &self,
+        resolved: &ResolvedPath,
+    ) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
         let sources = self.loader.sources();
-        let meta = match (place.document(), &place.node) {
+        let meta = match (resolved.document(), &resolved.node) {
             (_, Node::Broken(_)) => None,
             (Some(document), _) => sources.stat_settled(&document.key)?,
-            (None, _) => self.directory_meta(place.view, &place.path)?,
+            (None, _) => self.directory_meta(resolved.view, &resolved.path)?,
         };
-        let attributes = match self.attributes_key(place)? {
+        let attributes = match self.attributes_key(resolved)? {
             Some(key) => sources.stat_settled(&key)?,
             None => None,
         };
@@ -82,28 +85,30 @@ impl View {
     }
 
     /// The users who may read the documents of a node, or go to it where it has none.
-    pub(super) fn readers_of_node(&self, place: &Place) -> Result<Readers, Error> {
+    pub(super) fn readers_of_node(&self, resolved: &ResolvedPath) -> Result<Readers, Error> {
         let mut readers = Readers::default();
-        let own = place.document().map(|document| &document.key);
-        let attributes = self.attributes_key(place)?;
+        let own = resolved.document().map(|document| &document.key);
+        let attributes = self.attributes_key(resolved)?;
         for key in own.into_iter().chain(&attributes) {
             if let Some(meta) = self.object_meta(key)? {
                 self.add_object(key, &meta, &mut readers)?;
             }
         }
         if own.is_none() {
-            self.add_way(&place.path, &mut readers)?;
+            self.add_search_rights(&resolved.path, &mut readers)?;
         }
         Ok(readers)
     }
 
     /// The document that a node keeps its attributes in, where that is one of their own.
-    pub(super) fn attributes_key(&self, place: &Place) -> Result<Option<Key>, Error> {
-        let key = match &place.node {
+    pub(super) fn attributes_key(&self, resolved: &ResolvedPath) -> Result<Option<Key>, Error> {
+        let key = match &resolved.node {
             Node::Array(node) => node.attributes.clone(),
-            Node::Group(group) if group.format == ZarrFormat::V2 => {
-                Some(place.path.key(DocumentName::ZAttrs.as_str().as_bytes())?)
-            }
+            Node::Group(group) if group.format == ZarrFormat::V2 => Some(
+                resolved
+                    .path
+                    .key(DocumentName::ZAttrs.as_str().as_bytes())?,
+            ),
             _ => None,
         };
         let Some(key) = key else { return Ok(None) };
@@ -114,39 +119,39 @@ impl View {
     /// who may read what it is made from but for the copies in it.
     fn write(
         &self,
-        place: &Place,
+        resolved: &ResolvedPath,
         name: DocumentName,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
-        if let Node::Array(_) = &place.node {
-            return match self.shown_at(place)? {
-                Shown::Array(array) => self.array_document(&array, name),
-                Shown::Plain | Shown::Unusable(_) => Ok(None),
+        if let Node::Array(_) = &resolved.node {
+            return match self.shown_at(resolved)? {
+                ShownNode::Array(array) => self.array_document(&array, name),
+                ShownNode::Plain | ShownNode::Unusable(_) => Ok(None),
             };
         }
         let text = match name {
             DocumentName::ZarrJson => {
-                let copies = if self.holds_consolidated(place)? {
-                    self.copies(place, Target::V3, audience)?
+                let copies = if self.holds_consolidated(resolved)? {
+                    self.copies(resolved, Target::V3, audience)?
                 } else {
                     None
                 };
-                let attributes = self.group_attributes(place)?;
+                let attributes = self.group_attributes(resolved)?;
                 Some(write::group_v3(attributes.as_deref(), copies.as_deref()))
             }
             DocumentName::ZGroup => Some(Ok(write::group_v2().to_vec())),
-            DocumentName::ZAttrs => self.group_attributes(place)?.map(Ok),
+            DocumentName::ZAttrs => self.group_attributes(resolved)?.map(Ok),
             // Readers of v2 want it to find what is there without listing.
             DocumentName::ZMetadata
-                if place.path.is_root() || self.holds_consolidated(place)? =>
+                if resolved.path.is_root() || self.holds_consolidated(resolved)? =>
             {
-                let copies = self.copies(place, Target::V2, audience)?;
+                let copies = self.copies(resolved, Target::V2, audience)?;
                 copies.map(|copies| write::consolidated_v2(&copies))
             }
             _ => None,
         };
         text.transpose()
-            .map_err(|error| in_document(&place.path, error))
+            .map_err(|error| in_document(&resolved.path, error))
     }
 
     /// The document `name` of an array, written in `target`; `None` when it has no such document.
@@ -169,12 +174,15 @@ impl View {
     }
 
     /// The attributes of a group, a JSON object; `None` when it has none.
-    pub(super) fn group_attributes(&self, place: &Place) -> Result<Option<Vec<u8>>, Error> {
-        if let Some(key) = self.attributes_key(place)? {
+    pub(super) fn group_attributes(
+        &self,
+        resolved: &ResolvedPath,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(key) = self.attributes_key(resolved)? {
             let text = self.hierarchy.read(&key, Holding::SOURCE)?;
             return Ok(text.map(|text| text.bytes));
         }
-        let Some(text) = self.group_document(place)? else {
+        let Some(text) = self.group_document(resolved)? else {
             return Ok(None);
         };
         write::group_attributes_v2(&text.bytes)
@@ -182,8 +190,8 @@ impl View {
     }
 
     /// The document of a group that has its attributes in it.
-    fn group_document(&self, place: &Place) -> Result<Option<Text>, Error> {
-        match &place.node {
+    fn group_document(&self, resolved: &ResolvedPath) -> Result<Option<Text>, Error> {
+        match &resolved.node {
             Node::Group(GroupNode {
                 format: ZarrFormat::V3 | ZarrFormat::Draft,
                 document: Some(document),
@@ -194,15 +202,15 @@ impl View {
     }
 
     /// Whether a group has consolidated metadata of its own.
-    fn holds_consolidated(&self, place: &Place) -> Result<bool, Error> {
-        match &place.node {
+    fn holds_consolidated(&self, resolved: &ResolvedPath) -> Result<bool, Error> {
+        match &resolved.node {
             Node::Group(group) if group.format == ZarrFormat::V2 => {
                 let name = DocumentName::ZMetadata.as_str();
-                let key = place.path.key(name.as_bytes())?;
+                let key = resolved.path.key(name.as_bytes())?;
                 Ok(self.stat(&key)?.is_some())
             }
             Node::Group(group) if group.format == ZarrFormat::V3 => {
-                let text = self.group_document(place)?;
+                let text = self.group_document(resolved)?;
                 Ok(text.is_some_and(|text| consolidated::is_inline(&text.bytes)))
             }
             _ => Ok(false),

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use super::View;
 use super::documents::in_document;
 use super::folder::Folder;
-use super::place::Place;
-use super::rights::{is_closed, more_private, not_given};
-use super::shown::Shown;
+use super::resolved_path::ResolvedPath;
+use super::rights::{inaccessible, is_inaccessible, more_private};
+use super::shown_node::ShownNode;
 use crate::error::{Error, FormatError};
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target};
@@ -29,7 +29,7 @@ impl View {
     /// store does not give, is left out and named in the log.
     pub(super) fn copies(
         &self,
-        group: &Place,
+        group: &ResolvedPath,
         target: Target,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
@@ -48,13 +48,13 @@ impl View {
             }
             // What the store does not give is left out.
             let leave_out = |reason: &FormatError| {
-                self.say_once(&(group, &path, "consolidated"), || {
+                self.warn_once(&(group, &path, "consolidated"), || {
                     format!("{group}: {path} is not in the consolidated metadata: {reason}")
                 });
             };
             let folder = match self.folder(view, &path) {
-                Err(Error::Store(error)) if is_closed(&error) => {
-                    leave_out(&not_given(&error));
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                    leave_out(&inaccessible(&error));
                     continue;
                 }
                 folder => folder?,
@@ -65,7 +65,9 @@ impl View {
                 continue;
             };
             match self.copies_of(&folder, name, target, audience) {
-                Err(Error::Store(error)) if is_closed(&error) => leave_out(&not_given(&error)),
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                    leave_out(&inaccessible(&error))
+                }
                 Ok(None) => leave_out(&more_private()),
                 Ok(Some(mut found)) => {
                     n_bytes += found.iter().map(|(_, text)| text.len()).sum::<usize>();
@@ -78,7 +80,9 @@ impl View {
                 Err(error) => return Err(error),
             }
             match self.children_for(&folder, audience) {
-                Err(Error::Store(error)) if is_closed(&error) => leave_out(&not_given(&error)),
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                    leave_out(&inaccessible(&error))
+                }
                 children => pending.extend(children?.into_iter().map(|(_, path)| path)),
             }
         }
@@ -93,7 +97,7 @@ impl View {
         (shown, readers): (Access, &Readers),
     ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
         let mut own = Readers::default();
-        self.add_names(&folder.place, &mut own)?;
+        self.add_names(&folder.resolved, &mut own)?;
         if !folder.has_children() || !own.include(shown, readers) {
             return Ok(Vec::new());
         }
@@ -110,27 +114,30 @@ impl View {
         (shown, readers): (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
         use DocumentName::{ZArray, ZAttrs, ZGroup, ZarrJson};
-        if !self.readers_of_node(&folder.place)?.include(shown, readers) {
+        if !self
+            .readers_of_node(&folder.resolved)?
+            .include(shown, readers)
+        {
             return Ok(None);
         }
         let documents = match (&folder.shown, target) {
-            (Shown::Unusable(_), _) => Vec::new(),
-            (Shown::Array(array), Target::V3) => {
+            (ShownNode::Unusable(_), _) => Vec::new(),
+            (ShownNode::Array(array), Target::V3) => {
                 vec![(ZarrJson, self.array_document(array, ZarrJson)?)]
             }
-            (Shown::Array(array), Target::V2) => vec![
+            (ShownNode::Array(array), Target::V2) => vec![
                 (ZArray, self.array_document(array, ZArray)?),
                 (ZAttrs, self.array_document(array, ZAttrs)?),
             ],
-            (Shown::Plain, Target::V3) => {
-                let attributes = self.group_attributes(&folder.place)?;
+            (ShownNode::Plain, Target::V3) => {
+                let attributes = self.group_attributes(&folder.resolved)?;
                 let text = write::group_v3(attributes.as_deref(), None)
-                    .map_err(|error| in_document(&folder.place.path, error))?;
+                    .map_err(|error| in_document(&folder.resolved.path, error))?;
                 vec![(ZarrJson, Some(text))]
             }
-            (Shown::Plain, Target::V2) => vec![
+            (ShownNode::Plain, Target::V2) => vec![
                 (ZGroup, Some(write::group_v2().to_vec())),
-                (ZAttrs, self.group_attributes(&folder.place)?),
+                (ZAttrs, self.group_attributes(&folder.resolved)?),
             ],
         };
         let copies = documents.into_iter().filter_map(|(document, text)| {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::options::ViewKind;
-use super::super::place::Place;
-use super::super::rights::is_closed;
+use super::super::resolved_path::ResolvedPath;
+use super::super::rights::is_inaccessible;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
@@ -46,15 +46,15 @@ impl View {
             let Some(child) = self.child_called(&group, name.as_bytes())? else {
                 continue;
             };
-            let place = match self.place(ViewKind::Arrays, &child) {
+            let resolved = match self.resolve(ViewKind::Arrays, &child) {
                 // A coordinate that the store does not show is no reason to show nothing else.
-                Err(Error::Store(error)) if is_closed(&error) => {
-                    inputs.see_way(self.loader.sources(), &child)?;
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                    inputs.observe_access(self.loader.sources(), &child)?;
                     continue;
                 }
-                place => place?,
+                resolved => resolved?,
             };
-            let Node::Array(coordinate) = place.node else {
+            let Node::Array(coordinate) = resolved.node else {
                 // It may come to be one.
                 for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
                     let key = child.key(name.as_str().as_bytes())?;
@@ -76,9 +76,9 @@ impl View {
                 // An error of a coordinate is told where the coordinate is shown; and the attributes
                 // of one that fewer may read are shown only there.
                 Ok(_) => inputs.add_seen(&own),
-                Err(Error::Store(error)) if is_closed(&error) => {
+                Err(Error::Store(error)) if is_inaccessible(&error) => {
                     inputs.add_seen(&own);
-                    inputs.see_way(self.loader.sources(), &child)?;
+                    inputs.observe_access(self.loader.sources(), &child)?;
                 }
                 Err(error) => {
                     self.hierarchy.forget(&child);
@@ -134,21 +134,21 @@ impl View {
         {
             return Ok(known);
         }
-        let place = self.place(ViewKind::Arrays, path)?;
+        let resolved = self.resolve(ViewKind::Arrays, path)?;
         let mut own = Inputs::default();
-        let attributes = self.attributes_key(&place)?;
-        for key in documents_of_group(&place)? {
-            let is_own = place.group_document().is_some_and(|own| own.key == key);
+        let attributes = self.attributes_key(&resolved)?;
+        for key in documents_of_group(&resolved)? {
+            let is_own = resolved.group_document().is_some_and(|own| own.key == key);
             let is_read = attributes.as_ref() == Some(&key) || is_own;
             match self.object_meta(&key)? {
                 Some(meta) if is_read => own.add_document(self.loader.sources(), &key, &meta)?,
                 meta => own.add_object(&key, meta.as_ref()),
             }
         }
-        let text = match self.group_attributes(&place) {
+        let text = match self.group_attributes(&resolved) {
             Ok(text) => text.unwrap_or_default(),
             Err(Error::Metadata { key, error }) => {
-                self.say_once(&(path, "attributes"), || {
+                self.warn_once(&(path, "attributes"), || {
                     format!("{key}: attributes: {error}; they are left out")
                 });
                 Vec::new()
@@ -163,12 +163,12 @@ impl View {
         let bytes = read.bytes;
         let is_long = bytes > self.most_tree_bytes();
         if is_long {
-            self.say_once(&(path, "long attributes"), || {
+            self.warn_once(&(path, "long attributes"), || {
                 format!("{path}: attributes of {bytes} bytes: long ones are left out of the files of groups (see --cache-size)")
             });
         }
         let attributes = read.attributes.unwrap_or_else(|error| {
-            self.say_once(&(path, "attributes"), || {
+            self.warn_once(&(path, "attributes"), || {
                 format!("{path}: attributes: {error}; they are left out")
             });
             Attributes::default()
@@ -186,15 +186,17 @@ impl View {
 }
 
 /// The documents that say something of a group, or would if they were there.
-fn documents_of_group(place: &Place) -> Result<Vec<Key>, Error> {
-    if let Some(draft) = place.draft() {
+fn documents_of_group(resolved: &ResolvedPath) -> Result<Vec<Key>, Error> {
+    if let Some(draft) = resolved.draft() {
         return Ok(vec![draft.group_document()?]);
     }
     let mut documents = Vec::new();
     for name in [DocumentName::ZarrJson, DocumentName::ZAttrs] {
-        documents.push(place.path.key(name.as_str().as_bytes())?);
+        documents.push(resolved.path.key(name.as_str().as_bytes())?);
     }
-    let own = place.group_document().map(|document| document.key.clone());
+    let own = resolved
+        .group_document()
+        .map(|document| document.key.clone());
     documents.extend(own.filter(|key| !documents.contains(key)));
     Ok(documents)
 }

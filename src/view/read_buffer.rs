@@ -14,55 +14,55 @@ thread_local! {
     static SHORT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Room for the bytes of one read; it holds anything at first.
-pub(super) enum Room {
+/// ReadBuffer for the bytes of one read; it holds anything at first.
+pub(super) enum ReadBuffer {
     /// Memory that this thread keeps, and how much of it.
     Short(Vec<u8>, usize),
     /// Memory that was used just before, by whatever thread: it is at hand.
     Long(Buffer),
 }
 
-impl Room {
-    /// Room for `len` bytes.
+impl ReadBuffer {
+    /// ReadBuffer for `len` bytes.
     ///
     /// # Errors
     /// [`Error::Memory`] when the system has none.
-    pub(super) fn new(cache: &Cache, len: usize) -> Result<Room, Error> {
+    pub(super) fn new(cache: &Cache, len: usize) -> Result<ReadBuffer, Error> {
         if len > SHORT_BYTES {
-            return Ok(Room::Long(cache.buffers().scratch(len)?));
+            return Ok(ReadBuffer::Long(cache.buffers().scratch(len)?));
         }
         let mut bytes = SHORT.take();
         if bytes.len() < len {
             bytes.resize(SHORT_BYTES, 0);
         }
-        Ok(Room::Short(bytes, len))
+        Ok(ReadBuffer::Short(bytes, len))
     }
 }
 
-impl Drop for Room {
+impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        if let Room::Short(bytes, _) = self {
+        if let ReadBuffer::Short(bytes, _) = self {
             SHORT.set(std::mem::take(bytes));
         }
     }
 }
 
-impl Deref for Room {
+impl Deref for ReadBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Room::Short(bytes, len) => &bytes[..*len],
-            Room::Long(buffer) => buffer,
+            ReadBuffer::Short(bytes, len) => &bytes[..*len],
+            ReadBuffer::Long(buffer) => buffer,
         }
     }
 }
 
-impl DerefMut for Room {
+impl DerefMut for ReadBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
-            Room::Short(bytes, len) => &mut bytes[..*len],
-            Room::Long(buffer) => buffer,
+            ReadBuffer::Short(bytes, len) => &mut bytes[..*len],
+            ReadBuffer::Long(buffer) => buffer,
         }
     }
 }

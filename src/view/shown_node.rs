@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::names::{ChunkNames, Name};
+use super::names::{ChunkName, ChunkNames};
 use super::options::{Missing, ViewKind, ViewOptions};
-use super::place::Place;
+use super::resolved_path::ResolvedPath;
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
@@ -32,7 +32,7 @@ pub(super) struct ShownArray {
     pub(super) checked_ms: AtomicU64,
     /// The version that its document is written in, where that is not its own.
     pub(super) foreign: Option<Target>,
-    pub(super) form: Form,
+    pub(super) form: FileForm,
     /// What the chunk files hold, as the document is to say.
     pub(super) content: Content,
     /// Whether chunks that are kept encoded may be zlib streams, where readers expect gzip.
@@ -52,7 +52,7 @@ pub(super) struct ShownArray {
 
 /// How the files of an array come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum FileForm {
     /// As in the store.
     Stored,
     /// Encoded chunks, out of shards or whole stored objects, under the names of the view.
@@ -63,18 +63,18 @@ pub(super) enum Form {
 
 /// What lives at a prefix, as a view shows it.
 #[derive(Debug, Clone)]
-pub(super) enum Shown {
+pub(super) enum ShownNode {
     /// Keys as they are.
     Plain,
     /// An array.
     Array(Arc<ShownArray>),
     /// An array (or something that cannot be read as a node) that this view cannot show.
-    Unusable(Arc<Unusable>),
+    Unusable(Arc<UnusableNode>),
 }
 
 /// Why a node cannot be shown, and where that is said.
 #[derive(Debug)]
-pub(super) struct Unusable {
+pub(super) struct UnusableNode {
     pub(super) document: Document,
     pub(super) reason: String,
     /// Where it is in the tree.
@@ -92,27 +92,27 @@ impl ShownArray {
     /// [`FormatError`] when the array cannot be decoded.
     pub(super) fn new(
         node: Arc<ArrayNode>,
-        place: &Place,
+        resolved: &ResolvedPath,
         options: &ViewOptions,
     ) -> Result<ShownArray, FormatError> {
-        let (view, foreign) = (place.view, place.foreign);
+        let (view, foreign) = (resolved.view, resolved.foreign);
         let decoding = node.metadata.decoding.as_ref();
         let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
         let (form, shards) = match view {
-            ViewKind::Chunks => (Form::Decoded, options.shards),
-            ViewKind::Arrays => (Form::Decoded, Shards::Expand),
+            ViewKind::Chunks => (FileForm::Decoded, options.shards),
+            ViewKind::Arrays => (FileForm::Decoded, Shards::Expand),
             ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
-                (Form::Encoded, Shards::Expand)
+                (FileForm::Encoded, Shards::Expand)
             }
-            ViewKind::Keys if foreign.is_some() => (Form::Encoded, Shards::Keep),
-            ViewKind::Keys => (Form::Stored, Shards::Keep),
+            ViewKind::Keys if foreign.is_some() => (FileForm::Encoded, Shards::Keep),
+            ViewKind::Keys => (FileForm::Stored, Shards::Keep),
         };
         let chunked = ChunkedArray::new(&node, shards)?;
         let layout = chunked.layout();
         let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
         // What varies in length is held against the limit when it is decoded.
         if let Some(len) = layout.decoded_len()
-            && form == Form::Decoded
+            && form == FileForm::Decoded
             && len > options.max_chunk_bytes
         {
             return Err(FormatError::TooLarge {
@@ -137,7 +137,7 @@ impl ShownArray {
         Ok(ShownArray {
             view,
             node,
-            path: place.path.clone(),
+            path: resolved.path.clone(),
             checked_ms: AtomicU64::new(0),
             form,
             stored,
@@ -146,10 +146,12 @@ impl ShownArray {
                 ..stored
             }),
             content: match form {
-                Form::Decoded => Content::Decoded(shards),
-                Form::Encoded | Form::Stored => Content::Encoded(shards),
+                FileForm::Decoded => Content::Decoded(shards),
+                FileForm::Encoded | FileForm::Stored => Content::Encoded(shards),
             },
-            is_gzip_in_doubt: form == Form::Encoded && foreign == Some(Target::V3) && may_be_zlib,
+            is_gzip_in_doubt: form == FileForm::Encoded
+                && foreign == Some(Target::V3)
+                && may_be_zlib,
             foreign,
             chunked: Arc::new(chunked),
             readers: FileReaders::default(),
@@ -189,7 +191,7 @@ impl ShownArray {
 
     /// Whether a chunk must be decoded to know its size.
     pub(super) fn decodes_to_measure(&self) -> bool {
-        self.form == Form::Decoded && self.decoded_len().is_none()
+        self.form == FileForm::Decoded && self.decoded_len().is_none()
     }
 
     /// Bytes of the chunk `indices` of `object`, decoded.
@@ -223,14 +225,14 @@ impl ShownArray {
         &self,
         first: &[u64],
     ) -> Result<Option<Prefix>, StoreError> {
-        self.is_in_its_place()
+        self.is_at_stored_path()
             .then(|| self.stored_prefix(first))
             .transpose()
     }
 
     /// Whether chunks are shown in the directories in which they are stored, so that the kernel
     /// holds whoever reads one against the modes of all of them.
-    pub(super) fn is_in_its_place(&self) -> bool {
+    pub(super) fn is_at_stored_path(&self) -> bool {
         self.stored == self.shown && self.path == self.node.prefix
     }
 
@@ -262,11 +264,11 @@ impl ShownArray {
     }
 }
 
-impl Shown {
+impl ShownNode {
     /// The keys view shows as stored what it cannot understand, but not in another version.
-    pub(super) fn in_view(self, place: &Place) -> Shown {
-        match (&self, place.view, place.foreign) {
-            (Shown::Unusable(_), ViewKind::Keys, None) => Shown::Plain,
+    pub(super) fn in_view(self, resolved: &ResolvedPath) -> ShownNode {
+        match (&self, resolved.view, resolved.foreign) {
+            (ShownNode::Unusable(_), ViewKind::Keys, None) => ShownNode::Plain,
             _ => self,
         }
     }
@@ -274,21 +276,25 @@ impl Shown {
     /// The array, if it is one that is shown.
     pub(super) fn into_array(self) -> Option<Arc<ShownArray>> {
         match self {
-            Shown::Array(array) => Some(array),
-            Shown::Plain | Shown::Unusable(_) => None,
+            ShownNode::Array(array) => Some(array),
+            ShownNode::Plain | ShownNode::Unusable(_) => None,
         }
     }
 }
 
-impl Unusable {
+impl UnusableNode {
     /// The node at `place`, whose document is wrong for the reason `error`.
-    pub(super) fn new(place: &Place, document: &Document, error: &FormatError) -> Unusable {
-        let node = match &place.node {
+    pub(super) fn new(
+        resolved: &ResolvedPath,
+        document: &Document,
+        error: &FormatError,
+    ) -> UnusableNode {
+        let node = match &resolved.node {
             Node::Array(node) => Some(node),
             _ => None,
         };
-        Unusable {
-            path: place.path.clone(),
+        UnusableNode {
+            path: resolved.path.clone(),
             document: document.clone(),
             reason: error.to_string(),
             names: node.map(|node| ChunkNames::of(node)),
@@ -321,7 +327,7 @@ impl Unusable {
             || name == self.document.key.name()
             || self
                 .names
-                .is_some_and(|chunks| chunks.in_array(name) != Name::Other)
+                .is_some_and(|chunks| chunks.in_array(name) != ChunkName::Other)
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::View;
 use super::listing::NameStream;
-use super::names::Name;
-use super::shown::ShownArray;
+use super::names::ChunkName;
+use super::shown_node::ShownArray;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::load::{Loader, Locator};
@@ -59,12 +59,12 @@ pub(super) fn has_sound_shard(
         while let Some(entry) = names.next(view, Detail::Names)? {
             deadline.check(|| format!("{}: listing", names.prefix))?;
             let stored = match array.stored.in_directory(&first, &entry.name) {
-                Name::Directory(indices) => {
+                ChunkName::Directory(indices) => {
                     pending.push(indices);
                     continue;
                 }
-                Name::Chunk(indices) => indices,
-                Name::Other => continue,
+                ChunkName::Chunk(indices) => indices,
+                ChunkName::Other => continue,
             };
             let Some(shown) = array.first_shown(&stored) else {
                 // A leftover of a resize, outside the grid.
