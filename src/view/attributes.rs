@@ -1,5 +1,6 @@
-//! What `stat` shows of a vnode: sizes and times come from the store's own attributes and from
-//! shard indices, so that none costs a read of its bytes.
+//! What `stat` shows of a vnode. Sizes and times come from the store's attributes and from shard
+//! indices, so that no attributes cost a read of chunk bytes (except those of variable-length
+//! chunks).
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -14,7 +15,7 @@ use crate::load::Block;
 use crate::store::{Key, ObjectMeta, Prefix, Stat};
 
 impl View {
-    /// The attributes of `vnode`; `None` when it is gone.
+    /// The attributes of `vnode`; `None` when it no longer exists.
     pub(super) fn attributes_of(&self, vnode: &Vnode) -> Result<Option<Attributes>, Error> {
         match vnode {
             Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root_meta()))),
@@ -53,14 +54,15 @@ impl View {
         }
     }
 
-    /// The attributes of the store's root as they are now, or were when the store was last there: the
-    /// mount's own directories outlive it.
+    /// The attributes of the store's root: the current ones, or those from the start where the
+    /// store is gone, because the mount's own directories remain.
     fn root_meta(&self) -> ObjectMeta {
         let now = self.loader.sources().store().stat_root();
         now.unwrap_or(self.root)
     }
 
-    /// `ERROR.txt` of the node at `path`; `None` when it can be shown.
+    /// Attributes and text of the `ERROR.txt` of the node at `path`; `None` when the node can be
+    /// shown.
     pub(super) fn note(
         &self,
         view: ViewKind,
@@ -75,8 +77,8 @@ impl View {
         Ok(Some((self.text(&meta, &note), note)))
     }
 
-    /// The attributes of the directory of the chunks that begin with `first`; `None` when no
-    /// stored chunk can lie in it.
+    /// The attributes of the directory of the chunks that begin with `first`; `None` when no stored
+    /// chunk can be in it.
     pub(super) fn chunk_directory(
         &self,
         array: &ShownArray,
@@ -87,7 +89,8 @@ impl View {
         }
         let stored = array.stored_directory(first)?;
         let meta = match self.stat_prefix(&stored)? {
-            // A draft's array of fill value has no prefix; its document always lies in one.
+            // A draft's array without chunks has no directory of its own, but its document always
+            // lies in one.
             None if array.absent_len.is_some() => {
                 self.stat_prefix(&array.node.document.key.parent())?
             }
@@ -101,8 +104,9 @@ impl View {
         Ok(Some(self.directory(&meta)))
     }
 
-    /// The attributes of a chunk; `None` when it is none of the grid, or not there. One of a
-    /// variable-length type is decoded: nothing else tells its size.
+    /// The attributes of a chunk; `None` when it is not in the grid, or not stored and not shown as
+    /// fill value. A chunk of a variable-length type is decoded, because nothing else tells its
+    /// size.
     pub(super) fn chunk(
         &self,
         array: &ShownArray,
@@ -123,7 +127,7 @@ impl View {
         if !is_sharded && let Some(len) = array.decoded_len() {
             return Ok(Some(self.part(&shown, len)));
         }
-        // Index and attributes must be of one version: that of the object that is opened.
+        // Index and attributes must be of one version, that of the object that is opened here.
         let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
             return self.absent_chunk(array);
         };
@@ -143,12 +147,13 @@ impl View {
         Ok(len.map(|len| self.part(&shown, len)))
     }
 
-    /// `len` bytes that come out of a stored object with the attributes `meta`.
+    /// `len` bytes that are part of, or decoded from, a stored object with the attributes `meta`.
     pub(super) fn part(&self, meta: &ObjectMeta, len: u64) -> Attributes {
         self.file(meta, len, meta.version.fingerprint())
     }
 
-    /// A chunk that the store lacks, where that is a file of fill value.
+    /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill
+    /// value.
     pub(super) fn absent_chunk(&self, array: &ShownArray) -> Result<Option<Attributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
         let Some(len) = array.absent_len else {
@@ -163,17 +168,17 @@ impl View {
         Ok(Some(self.file(&meta, len, fingerprint)))
     }
 
-    /// An object as it is stored.
+    /// A stored object, shown as it is.
     pub(super) fn object(&self, meta: &ObjectMeta) -> Attributes {
         self.file(meta, meta.size(), meta.version.fingerprint())
     }
 
-    /// An edited document; its version is what it says.
+    /// An edited or written document; the fingerprint is a hash of its text.
     pub(super) fn document(&self, meta: &ObjectMeta, text: &Block) -> Attributes {
         self.file(meta, text.len() as u64, text.stamp())
     }
 
-    /// Generated text; its version is what it says.
+    /// Generated text; the fingerprint is a hash of it.
     pub(super) fn text(&self, meta: &ObjectMeta, text: &[u8]) -> Attributes {
         self.file(meta, text.len() as u64, hash(&text))
     }
@@ -182,7 +187,7 @@ impl View {
         Attributes {
             kind: VnodeKind::Directory,
             mode: meta.mode & 0o555 & !self.options.umask,
-            // The backing directory's own size, so that `du -b` agrees with the store.
+            // The size of the store's directory, so that `du -b` agrees with the store.
             ..self.file(meta, meta.size(), 0)
         }
     }
@@ -192,7 +197,7 @@ impl View {
             kind: VnodeKind::File,
             size,
             times: meta.times,
-            // Never more than the backing object: a daemon run by root must not publish.
+            // Never more than the store grants: a daemon that runs as root must not publish files.
             mode: meta.mode & 0o444 & !self.options.umask,
             uid: self.options.uid.unwrap_or(meta.uid),
             gid: self.options.gid.unwrap_or(meta.gid),
@@ -204,13 +209,13 @@ impl View {
         Ok(self.loader.sources().store().stat(key)?)
     }
 
-    /// The attributes of a prefix; `None` when it is none.
+    /// The attributes of a prefix; `None` when it does not exist.
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         Ok(self.loader.sources().stat_prefix(prefix)?)
     }
 }
 
-/// 64 bits that stand for a value within this process; never 0, which means "no version".
+/// A 64-bit hash that is valid within this process. It is never 0, which stands for "no version".
 pub(super) fn hash<T: std::hash::Hash>(value: &T) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEYS.hash_one(value).max(1)

@@ -1,11 +1,11 @@
 //! Whether an array is still what its document says.
 //!
-//! Documents are remembered for a while (`--ttl`), chunks are opened as they are now. An array that is
-//! rewritten in between has new chunks under an old document: their bytes would be decoded in another
-//! way than they were encoded, and those with new names would be absent, which reads as fill values. So
-//! the document is looked at after a chunk was opened, or found to be absent, and before its own text
-//! is shown: where it is another one by then, the caller gets [`Error::Stale`], and the next look finds
-//! the new one. The kernel looks again by itself.
+//! Documents are remembered for a while (`--ttl`), but chunks are opened as they are now. If an
+//! array is rewritten in between, its new chunks meet its old document: their bytes would be
+//! decoded in the wrong way, and chunks with new names would pass for absent, which reads as fill
+//! values. So the document's version is checked after a chunk was opened or found to be absent, and
+//! before the document's own text is shown. When it is another version, the caller gets
+//! [`Error::Stale`], the kernel repeats its request, and that finds the new document.
 
 use std::sync::atomic::Ordering;
 
@@ -15,18 +15,19 @@ use crate::error::Error;
 use crate::hierarchy::ArrayNode;
 use crate::store::{Prefix, Version};
 
-/// Milliseconds for which the document of an array is not looked at again for its chunks, of which a reader
-/// may open ten thousand a second. A reader that opens the new document through the mount within that
-/// time has the array looked for again: only one that opens chunks and no document can be late by so much.
+/// For this many milliseconds after a check, chunks of the array are opened without another check:
+/// a reader may open ten thousand a second. A reader that opens the new document through the mount
+/// makes the array be looked up again at once, so only a reader that opens chunks and no document
+/// can see old metadata for this long.
 const TRUSTED_MS: u64 = 10;
 
 impl View {
-    /// Checks that the document of `array` is the one that it was made of, unless that was just done.
+    /// Checks that the document of `array` has not changed, unless that was checked a moment ago.
     ///
     /// # Errors
-    /// [`Error::Stale`] when it is another one, and those of looking at it.
+    /// [`Error::Stale`] when it has changed, and errors of examining it.
     pub(super) fn check_current(&self, array: &ShownArray) -> Result<(), Error> {
-        // The first millisecond is 1: 0 is an array that was never checked.
+        // Counts from 1: 0 stands for an array that was never checked.
         let now = 1 + u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
         let checked = array.checked_ms.load(Ordering::Relaxed);
         let is_trusted = checked != 0 && now.saturating_sub(checked) < TRUSTED_MS;
@@ -40,10 +41,10 @@ impl View {
         Ok(())
     }
 
-    /// As [`View::check_current`], where the version of the document is known.
+    /// As [`View::check_current`], for a document whose current version is known.
     ///
     /// # Errors
-    /// [`Error::Stale`] when it is another one.
+    /// [`Error::Stale`] when the document has changed.
     pub(super) fn check_version(
         &self,
         node: &ArrayNode,
@@ -57,7 +58,7 @@ impl View {
         Err(Error::Stale)
     }
 
-    /// Has the array `node`, shown at `path`, looked for again.
+    /// Forgets the array `node`, shown at `path`, so that it is looked up again.
     pub(super) fn forget_array(&self, node: &ArrayNode, path: &Prefix) {
         self.hierarchy.forget(&node.prefix);
         self.hierarchy.forget(&node.document.key.parent());

@@ -1,4 +1,4 @@
-//! Names to vnodes: what a name in a directory means.
+//! Lookup: from a name in a directory to a vnode.
 
 use super::View;
 use super::folder::{Folder, NameRole};
@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Prefix, StatKind};
 
-/// The hidden directory at the root of a mount.
+/// The hidden directory of the daemon, at the root of a mount.
 pub(super) const CONTROL: &[u8] = b".zarr-mount";
-/// What is in it.
+/// The file in it.
 pub(super) const STATISTICS: &[u8] = b"stats.json";
 
 pub(super) type FoundVnode = (Vnode, Attributes);
@@ -62,7 +62,8 @@ impl View {
         }
     }
 
-    /// Whether `name` in `prefix` is where the daemon's own directory is.
+    /// Whether `name` in `prefix` would be the daemon's own directory, which hides a key of that
+    /// name.
     pub(super) fn is_hidden_by_control(&self, prefix: &Prefix, name: &[u8]) -> bool {
         name == CONTROL && prefix.is_root() && self.options.views.len() == 1
     }
@@ -95,7 +96,7 @@ impl View {
                 if document.is_some() {
                     return Ok(document);
                 }
-                // A directory of that name is none.
+                // It is a directory with the name of a document.
                 self.find_stored(view, &folder.resolved.path, name)?
             }
             NameRole::AsStored => self.find_stored(view, &folder.resolved.path, name)?,
@@ -112,7 +113,7 @@ impl View {
         })
     }
 
-    /// A key that nothing owns, as it is stored.
+    /// A stored key, shown as it is.
     fn find_stored(
         &self,
         view: ViewKind,
@@ -132,14 +133,14 @@ impl View {
         }))
     }
 
-    /// A directory of chunks, or a chunk, of an array that is not shown as stored.
+    /// A chunk, or a directory of chunks, of an array that is not shown as stored.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let (attributes, vnode) = match name {
             ChunkName::Directory(first) => {
                 let attributes = self.chunk_directory(array, &first)?;
                 (attributes, Vnode::ChunkDirectory(array.place(first)))
             }
-            // Leftovers of a resize are owned by the array, and not shown.
+            // Chunks outside the grid are left over from a resize, and not shown.
             ChunkName::Chunk(indices) => {
                 let attributes = self.chunk(array, &indices)?;
                 (attributes, Vnode::Chunk(array.place(indices)))
@@ -147,7 +148,7 @@ impl View {
             ChunkName::Other => return Ok(None),
         };
         if attributes.is_none() {
-            // It may be absent from another array than the one that is there by now.
+            // The array may have been replaced by another one that has this chunk.
             self.check_current(array)?;
         }
         Ok(attributes.map(|attributes| (vnode, attributes)))
@@ -165,7 +166,8 @@ impl ShownArray {
         }
     }
 
-    /// The chunk of `indices`, or the directory of the chunks that begin with them: its name and vnode.
+    /// Name and vnode of the chunk `indices`, or of the directory of the chunks that begin with
+    /// `indices`.
     pub(super) fn entry(&self, indices: Dims) -> (Vec<u8>, Vnode) {
         let name = self.shown.name_of(&indices);
         let vnode = if indices.len() == self.grid().rank() {
@@ -176,7 +178,8 @@ impl ShownArray {
         (name, vnode)
     }
 
-    /// `found` in an array that is shown as stored, as a chunk where it is one of the grid.
+    /// `found` as a chunk, or as a directory of chunks, where it is one of the grid of this array,
+    /// which is shown as stored.
     pub(super) fn stored_vnode(&self, name: ChunkName, found: Vnode) -> Vnode {
         match (name, &found) {
             (ChunkName::Directory(first), Vnode::Prefix { .. }) if self.has_directory(&first) => {

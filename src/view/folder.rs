@@ -1,5 +1,5 @@
-//! A directory of the tree that is a node or a plain directory: what becomes of the names that the
-//! store has there, and which names are added.
+//! A directory of a group, of an array, or of no node: which names of the store it shows, and which
+//! generated names it adds.
 
 use super::View;
 use super::listing::NameStream;
@@ -13,52 +13,52 @@ use crate::hierarchy::{DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Detail, EntryKind, Key, ListEntry, Prefix};
 
-/// A directory that is no directory of chunks.
+/// A directory of the view that is not a directory of chunks.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) resolved: ResolvedPath,
     pub(super) shown: ShownNode,
 }
 
-/// What becomes of a name of the store.
+/// How a name of the store is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NameRole {
     /// It is shown as it is.
     AsStored,
     /// A document that is shown edited.
     Edited(Key),
-    /// The document of a draft's array that cannot be shown, which lies apart from its chunks:
-    /// under this name no reader finds it.
+    /// The document of a draft's array that cannot be shown. It lies apart from the array's chunks,
+    /// and gets a name that no reader looks for.
     Renamed(Vec<u8>),
-    /// It would describe files that are not there, or is one of those.
+    /// Not shown: it would describe files that the view does not show, or is such a file.
     Hidden,
 }
 
-/// What is put behind the name of a document that no reader is to find.
+/// The suffix of the name of a document that no reader should find.
 const UNSUPPORTED: &[u8] = b".unsupported";
 
 impl Folder {
-    /// Whether it may have nodes in it.
+    /// Whether nodes can be below it.
     pub(super) fn has_children(&self) -> bool {
         matches!(self.shown, ShownNode::Plain)
     }
 }
 
 impl View {
-    /// The directory at `path`, which was found.
+    /// The directory at `path`, which must exist.
     pub(super) fn folder(&self, view: ViewKind, path: &Prefix) -> Result<Folder, Error> {
         let resolved = self.resolve(view, path)?;
         let shown = self.shown_at(&resolved)?;
         Ok(Folder { resolved, shown })
     }
 
-    /// What becomes of the stored `name`.
+    /// How the stored `name` is shown.
     pub(super) fn role_of(&self, folder: &Folder, name: &[u8]) -> Result<NameRole, Error> {
         if folder.resolved.replaces(name) {
             return Ok(NameRole::Hidden);
         }
         if let Some(draft) = folder.resolved.draft() {
-            // Elsewhere in a draft there are nodes, and no keys beside them.
+            // Below its root, a draft's hierarchy shows nodes only, no other keys.
             let is_plain = draft.path.is_root()
                 && ![&b"meta"[..], b"data", b"zarr.json"].contains(&name)
                 && self.draft_child(folder, name)?.is_none();
@@ -95,7 +95,7 @@ impl View {
         }
     }
 
-    /// What becomes of a key in a group, or in a directory that is no node.
+    /// How a key is shown that lies in a group, or in a directory that is no node.
     fn plain_role(&self, folder: &Folder, key: Key) -> Result<NameRole, Error> {
         match DocumentName::of(key.name()) {
             Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.resolved.path)? => {
@@ -103,7 +103,8 @@ impl View {
             }
             Some(DocumentName::ZMetadata) => return Ok(NameRole::Edited(key)),
             Some(DocumentName::ZarrJson) => {
-                // A document without copies needs no edit, and may be too long for one.
+                // A document without consolidated metadata needs no edit, and may be too long for
+                // one.
                 let is_group = matches!(
                     &folder.resolved.node,
                     Node::Group(group) if group.format == ZarrFormat::V3 && !group.is_only_long
@@ -132,8 +133,8 @@ impl View {
         })
     }
 
-    /// Whether the `.zmetadata` at `prefix` copies the documents of a draft: of stored chunks,
-    /// where others may be shown.
+    /// Whether the `.zmetadata` at `prefix` holds copies of a draft's documents, which describe
+    /// stored chunks that may not be shown.
     fn is_copy_of_draft(&self, prefix: &Prefix) -> Result<bool, Error> {
         let Some(root) = prefix.as_bytes().strip_suffix(b"meta/root/consolidated") else {
             return Ok(false);
@@ -145,9 +146,10 @@ impl View {
         ))
     }
 
-    /// Whether the stored `name` is left out beside what cannot be shown. Where the document does
-    /// not even tell the names of chunks, whatever could be one is: its bytes are encoded, and
-    /// its reader expects them decoded. Nodes stay; a group may have children called `0` and `1`.
+    /// Whether the stored `name` is hidden beside an array that cannot be shown. Where the document
+    /// does not tell how chunk keys are spelled, all names that could be chunk keys are hidden,
+    /// because a reader would take encoded bytes for decoded ones. Nodes stay visible: a group may
+    /// have children called `0` and `1`.
     fn leaves_out(
         &self,
         folder: &Folder,
@@ -164,7 +166,7 @@ impl View {
         Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
     }
 
-    /// The vnode of the added `name`; whether it is there is for its attributes to say.
+    /// The vnode of the generated `name`. Its attributes tell whether it exists.
     pub(super) fn generated(&self, folder: &Folder, name: &[u8]) -> Result<Option<Vnode>, Error> {
         let mut added = self.added(folder)?.into_iter();
         if let Some((_, vnode)) = added.find(|(added, _)| added == name) {
@@ -186,17 +188,17 @@ impl View {
         Ok(renamed.then_some(Vnode::Unsupported { view, key }))
     }
 
-    /// The names that are added to those of the store, and that are there.
+    /// The generated names that exist, and their vnodes.
     pub(super) fn all_generated(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut added = self.added(folder)?;
-        // What cannot be written is an error when it is looked up.
+        // A document that cannot be written is listed; looking it up gives the error.
         added.retain(|(_, vnode)| {
             !matches!(vnode, Vnode::Written { .. }) || !matches!(self.document_of(vnode), Ok(None))
         });
         Ok(added)
     }
 
-    /// The names that are added to those of the store, whether or not they are there.
+    /// The generated names, and their vnodes, whether or not these exist.
     fn added(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         if let ShownNode::Unusable(unusable) = &folder.shown {
             return self.beside_unusable(folder, unusable);
@@ -209,7 +211,8 @@ impl View {
         Ok(written.collect())
     }
 
-    /// `ERROR.txt` and, if it belongs here, the renamed document; neither hides a stored key.
+    /// `ERROR.txt`, and the renamed document where it lies in this directory. Neither name hides a
+    /// stored key.
     fn beside_unusable(
         &self,
         folder: &Folder,
@@ -220,7 +223,7 @@ impl View {
         let note = b"ERROR.txt".to_vec();
         let renamed = [key.name(), UNSUPPORTED].concat();
         if folder.resolved.draft().is_some() {
-            // No stored keys are shown here.
+            // No stored keys are shown in this directory, so the names are free.
             return Ok(vec![
                 (note, Vnode::ErrorNote { view, path }),
                 (renamed, Vnode::Unsupported { view, key }),
@@ -236,7 +239,7 @@ impl View {
         Ok(added)
     }
 
-    /// `name`, or `name` with as many `~` behind it as keep it from hiding a stored key.
+    /// `name`, followed by as many `~` as it takes to be no name of the store.
     fn free_name(&self, prefix: &Prefix, mut name: Vec<u8>) -> Result<Vec<u8>, Error> {
         while self.stat(&prefix.key(&name)?)?.is_some() {
             name.push(b'~');
@@ -244,7 +247,7 @@ impl View {
         Ok(name)
     }
 
-    /// The path of the child `name` of a draft's group.
+    /// The path of the child `name` of a draft's group; `None` where there is no such node.
     pub(super) fn draft_child(
         &self,
         folder: &Folder,
@@ -263,7 +266,7 @@ impl View {
         Ok(Some(child))
     }
 
-    /// Names and paths of the nodes in a directory, as far as the first `most` and one more.
+    /// Names and paths of the nodes in a directory. The listing ends after `most + 1` nodes.
     pub(super) fn nodes_in(
         &self,
         folder: &Folder,
@@ -279,7 +282,7 @@ impl View {
         Ok(nodes)
     }
 
-    /// Name and path of the node that a listed name of the store is; `None` when it is none.
+    /// Name and path of the node that a listed entry of the store stands for, if any.
     pub(super) fn node_listed(
         &self,
         folder: &Folder,
@@ -298,8 +301,9 @@ impl View {
         )))
     }
 
-    /// The child of a draft's group that a listed name stands for: its name and path. A child may
-    /// have a document for an array, one for a group, and names below it; it is listed once.
+    /// Name and path of the child of a draft's group that a listed entry stands for. Up to three
+    /// entries stand for one child (an array document, a group document, and a directory of its own
+    /// children); only the first of them yields it.
     pub(super) fn listed_child(
         &self,
         folder: &Folder,
@@ -332,7 +336,7 @@ impl View {
         Ok(self.object_meta(key)?.is_some())
     }
 
-    /// Whether a draft's child is the directory of its consolidated metadata, and no node.
+    /// Whether a draft's child is the directory of its consolidated metadata, and not a node.
     fn holds_copies(
         &self,
         draft: &DraftNode,

@@ -1,9 +1,10 @@
 //! What a mount shows: a tree of vnodes, their attributes and their bytes.
 //!
-//! A view is pure translation over a store and knows nothing of FUSE. Names become vnodes
-//! (`find`), vnodes become attributes (`attributes`) and opened files (`file`), directories are
-//! listed as streams (`listing`), metadata documents are edited (`documents`), or written in
-//! another version (`written`). The contract is the section "Views" of the README.
+//! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. `find`
+//! turns names into vnodes, `attributes` turns vnodes into what `stat` shows, `file` opens them,
+//! and `listing` lists directories as streams. `documents` edits metadata documents, and
+//! `foreign_documents` writes them in another Zarr version. The contract is the section "Views" of
+//! the README.
 
 mod arrays;
 mod attributes;
@@ -68,16 +69,16 @@ pub struct View {
     numbers: VnodeNumbers,
     shown: Mutex<ShownNodeCache>,
     arrays: arrays::Arrays,
-    /// Whether it was said that there are too many nodes to consolidate.
+    /// Whether the warning about too many nodes to consolidate has been logged.
     gave_up_walking: AtomicBool,
     root: ObjectMeta,
     started: Instant,
 }
 
-/// Chunks that are decoded at once: as many as are `wanted`, or as have room for the stacks of their
-/// threads where the addresses of the process are limited to `addresses` bytes (`ulimit -v`).
+/// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
+/// process is limited to `addresses` bytes (`ulimit -v`), which thread stacks take.
 fn decoders(addresses: Option<u64>, wanted: usize) -> usize {
-    /// A few stacks, and what decoders take.
+    /// Address space for the stacks of a few threads, and the working memory of a decoder.
     const BYTES_PER_DECODER: u64 = 32 << 20;
     let most = addresses.map_or(u64::MAX, |bytes| bytes / BYTES_PER_DECODER);
     wanted
@@ -85,8 +86,8 @@ fn decoders(addresses: Option<u64>, wanted: usize) -> usize {
         .max(1)
 }
 
-/// Threads: a few of each class in addition to those that decode, or as many as requests that may be
-/// under way where each takes its time.
+/// The most threads of each class: a few for each decoder where requests to the store are short,
+/// and as many as the store takes requests at once where each request takes long.
 fn limits(decoders: usize, profile: Profile) -> Limits {
     if profile.is_local {
         return Limits {
@@ -102,17 +103,17 @@ fn limits(decoders: usize, profile: Profile) -> Limits {
     }
 }
 
-/// A name that was found.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// Its number.
+    /// The number of the vnode.
     pub id: VnodeId,
     /// What `stat` shows.
     pub attributes: Attributes,
 }
 
 impl View {
-    /// The view of `store` that `options` ask for. Reads the root's attributes, nothing else.
+    /// A view of `store`. Reads the attributes of the store's root, and nothing else.
     ///
     /// # Errors
     /// [`StoreError`] when the root cannot be examined.
@@ -134,7 +135,8 @@ impl View {
         }
         let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters));
         let arrays = arrays::Arrays::default();
-        // After the cache: chunks are decoded again sooner than headers are made again.
+        // Evicted after cached chunks: making a header again costs more than decoding a chunk
+        // again.
         budget.evict_from(arrays.idle());
         let decoders = decoders(address_limit(), options.decode_threads);
         let loader = Loader::new(LoaderParts {
@@ -160,8 +162,8 @@ impl View {
         })
     }
 
-    /// Whether the root has a metadata document, or anything at all in it: a folder of stores is
-    /// an implicit group.
+    /// Whether the root has a metadata document, or any entry at all: a directory of stores is an
+    /// implicit group.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be read.
@@ -177,11 +179,11 @@ impl View {
         }
     }
 
-    /// The vnode called `name` in `parent`, with a reference that [`View::forget`] gives back.
-    /// `None` when there is none.
+    /// The vnode called `name` in `parent`, with a reference that the caller gives back with
+    /// [`View::forget`]. `None` when there is no such name.
     ///
     /// # Errors
-    /// [`Error`], also when something is there but cannot be examined.
+    /// [`Error`], also when the name exists but cannot be examined.
     pub fn lookup(&self, parent: VnodeId, name: &[u8]) -> Result<Option<Found>, Error> {
         let parent = self.vnode(parent)?;
         let Some((vnode, attributes)) = self.find(&parent, name)? else {
@@ -201,23 +203,24 @@ impl View {
         self.numbers.refer(&entry.vnode)
     }
 
-    /// What `stat` shows of `id`; `None` when it is gone.
+    /// What `stat` shows of `id`; `None` when it no longer exists.
     ///
     /// # Errors
-    /// [`Error::Stale`] when `id` is not known or of another layout of its array.
+    /// [`Error::Stale`] when `id` is unknown, or stands for another layout of its array.
     pub fn attributes(&self, id: VnodeId) -> Result<Option<Attributes>, Error> {
         self.attributes_of(&self.vnode(id)?)
     }
 
-    /// Opens the current version of the bytes of `id`; `None` when it is gone.
+    /// Opens the current version of the bytes of `id`; `None` when it no longer exists.
     ///
     /// # Errors
-    /// [`Error`]. Waits for a version that is too young to be trusted.
+    /// [`Error`]. A version younger than the grain of file times is waited for, until it can be
+    /// told from the next one.
     pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<Opened>, Error> {
         self.open_vnode(&self.vnode(id)?)
     }
 
-    /// Opens the directory `id`; `None` when it is gone.
+    /// Opens the directory `id`; `None` when it no longer exists.
     ///
     /// # Errors
     /// [`Error`].
@@ -225,22 +228,22 @@ impl View {
         self.list(&self.vnode(id)?)
     }
 
-    /// Size and free space of what holds the store, if it can say.
+    /// Size and free space of the device that holds the store, where the store knows them.
     pub fn capacity(&self) -> Option<Capacity> {
         self.loader.sources().store().capacity()
     }
 
-    /// Who loads chunks.
+    /// The loader of chunks.
     pub fn loader(&self) -> &Arc<Loader> {
         &self.loader
     }
 
-    /// Who does what takes long; to be finished before the view is dropped.
+    /// The threads of the loader. They must have finished before the view is dropped.
     pub fn threads(&self) -> &Arc<Threads> {
         self.loader.threads()
     }
 
-    /// What was done so far.
+    /// The counters of requests, loads and errors.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -258,12 +261,12 @@ impl View {
         })
     }
 
-    /// What lives at `path`, as `view` shows it.
+    /// The node at `path` as `view` shows it.
     fn shown(&self, view: ViewKind, path: &Prefix) -> Result<ShownNode, Error> {
         self.shown_at(&self.resolve(view, path)?)
     }
 
-    /// As [`View::shown`], of a path that is resolved.
+    /// As [`View::shown`], of a path that is resolved already.
     fn shown_at(&self, resolved: &ResolvedPath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {
             Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
@@ -287,8 +290,8 @@ impl View {
         drop(known);
         let made = ShownArray::new(Arc::clone(node), resolved, &self.options)
             .map_err(|error| in_document(&node.document.key, error));
-        // Before any of its chunks is shown, it must be certain that there will be a document
-        // beside them that describes them.
+        // No chunk is shown before its array's document is known to be writable for this view:
+        // readers would take chunks without a matching document for something else.
         let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
             Ok(array) => {
                 if resolved.view != ViewKind::Arrays {
@@ -316,7 +319,7 @@ impl View {
         Ok(shown.in_view(resolved))
     }
 
-    /// The array that `place` is a chunk of.
+    /// The array that has the chunk, or the directory of chunks, at `place`.
     fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
         match self.shown(place.view, &place.path)? {
             ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),

@@ -1,4 +1,4 @@
-//! Names below an array: which are parts of chunk keys.
+//! Names below an array, and how they are parts of chunk keys.
 //!
 //! ```text
 //! default `/`   c  /  0  /  1        a/c is a directory of no indices yet, a/c/0 of one
@@ -10,8 +10,8 @@
 //! pre-v1        __zdata__/0.1.blosc  one file name in a directory of no indices yet
 //! ```
 //!
-//! A view in another version spells the keys that are stored in one way in another. The two nest
-//! alike: to the shown directory of some indices belongs the stored one of the same indices.
+//! A view of another version spells stored keys differently. Both spellings have the same levels:
+//! the shown directory of some indices corresponds to the stored directory of the same indices.
 //!
 //! Source: Zarr v3 core, section "Chunk key encodings".
 
@@ -19,18 +19,18 @@ use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
 use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of, push_index};
 
-/// What a name in an array's directory, or in a directory of chunks, is.
+/// What a name in the directory of an array, or in a directory of chunks, means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChunkName {
-    /// The directory of the chunks whose first indices are these.
+    /// The directory of the chunks that begin with these indices.
     Directory(Dims),
-    /// A chunk.
+    /// The chunk of these indices.
     Chunk(Dims),
-    /// No part of a chunk key.
+    /// Not part of a chunk key.
     Other,
 }
 
-/// How chunk keys of an array of some rank fall into names.
+/// How the chunk keys of an array of some rank are split into names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChunkNames {
     pub(super) encoding: ChunkKeyEncoding,
@@ -38,7 +38,7 @@ pub(super) struct ChunkNames {
 }
 
 impl ChunkNames {
-    /// The names in which the chunks of `node` are stored.
+    /// The names under which the chunks of `node` are stored.
     pub(super) fn of(node: &ArrayNode) -> ChunkNames {
         ChunkNames {
             encoding: node.metadata.chunk_keys,
@@ -46,12 +46,12 @@ impl ChunkNames {
         }
     }
 
-    /// Whether each index of a chunk has a name of its own, rather than all of them one.
+    /// Whether each index of a chunk is a name of its own, rather than all indices one name.
     pub(super) fn is_nested(self) -> bool {
         self.encoding.separator == b'/' && self.rank > 0
     }
 
-    /// The directory that holds all chunks, where it is not the array's own.
+    /// The directory that holds all chunks, where that is not the array's own directory.
     pub(super) fn root(self) -> Option<&'static [u8]> {
         match self.encoding.kind {
             KeyKind::Default if self.is_nested() => Some(b"c"),
@@ -60,7 +60,7 @@ impl ChunkNames {
         }
     }
 
-    /// What `name` in the array's own directory is.
+    /// The meaning of `name` in the array's own directory.
     pub(super) fn in_array(self, name: &[u8]) -> ChunkName {
         match self.root() {
             Some(root) if root == name => ChunkName::Directory(Dims::new()),
@@ -69,7 +69,7 @@ impl ChunkNames {
         }
     }
 
-    /// What `name` in the directory of the chunks that begin with `first` is.
+    /// The meaning of `name` in the directory of the chunks that begin with `first`.
     pub(super) fn in_directory(self, first: &[u64], name: &[u8]) -> ChunkName {
         if !self.is_nested() {
             return match self.encoding.decode(&self.below(first, name), self.rank) {
@@ -93,7 +93,7 @@ impl ChunkNames {
         }
     }
 
-    /// The name of a chunk, or of a directory of chunks, in the directory that holds it.
+    /// The last name in the key of a chunk, or of a directory of chunks.
     pub(super) fn name_of(self, indices: &[u64]) -> Vec<u8> {
         if let (true, Some((last, before))) = (self.is_nested(), indices.split_last()) {
             let is_first = before.is_empty() && self.encoding.kind == KeyKind::Draft;
@@ -114,7 +114,7 @@ impl ChunkNames {
     }
 
     /// The key, relative to the array, of the directory of the chunks that begin with `first`;
-    /// empty for the array's own.
+    /// empty for the array's own directory.
     pub(super) fn directory_key(self, first: &[u64]) -> Vec<u8> {
         let mut key = self.root().unwrap_or_default().to_vec();
         for index in first {
@@ -128,7 +128,8 @@ impl ChunkNames {
         key
     }
 
-    /// The key, relative to the array, of `name` in the directory of `first`.
+    /// The key, relative to the array, of `name` in the directory of the chunks that begin with
+    /// `first`.
     fn below(self, first: &[u64], name: &[u8]) -> Vec<u8> {
         let mut key = self.directory_key(first);
         if !key.is_empty() {

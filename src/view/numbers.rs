@@ -1,15 +1,15 @@
-//! VnodeNumbers of vnodes, and back.
+//! Numbers of vnodes, and vnodes by their numbers.
 //!
 //! ```text
 //!  1                  the root
-//!  2^16 .. 2^61       ranges, one per shown array: directories of partial indices, level by
-//!                     level, then chunks in C order
-//!  2^61 .. 2^62       everything else: a hash of the vnode, so that a listing can tell the
-//!                     number of an entry without keeping it; kept while the kernel knows it
+//!   2^16 .. 2^61       one range for each shown array: directories of partial indices, level by
+//!                      level, then chunks in C order
+//!   2^61 .. 2^62       all other vnodes are interned: the number is a hash of the vnode, so that a
+//!                      listing computes it and keeps nothing; an entry lives while the kernel knows it
 //!  2^62 .. 2^63       inode numbers of later versions (see `fuse`)
 //! ```
 //!
-//! A chunk costs no memory, however many the kernel knows; an array costs its range.
+//! A chunk costs no memory, however many chunks the kernel knows. An array costs one range.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -24,10 +24,11 @@ use crate::store::Prefix;
 
 const FIRST_RANGE: u64 = 1 << 16;
 const FIRST_INTERNED: u64 = 1 << 61;
-/// One array may take a 64th of the space; a larger one has its chunks interned.
+/// The longest range, a 64th of the space. The chunks of larger arrays are interned.
 const LONGEST_RANGE: u64 = 1 << 55;
 
-/// An array that grows has a range for each of its first grids; what later ones add is interned.
+/// The most ranges of one array: it gets another one each time its grid grows. Chunks beyond the
+/// last range are interned.
 const MOST_RANGES: usize = 64;
 
 #[derive(Debug, Default)]
@@ -37,14 +38,14 @@ pub(super) struct VnodeNumbers {
     ranges: RwLock<NumberRanges>,
 }
 
-/// Vnodes by their numbers, and how often the kernel refers to each.
+/// Vnodes by their numbers, with the kernel's reference counts.
 type Interned = HashMap<u64, (Vnode, u64)>;
 
 #[derive(Debug)]
 struct NumberRanges {
     next: u64,
     by_base: BTreeMap<u64, NumberRange>,
-    /// Bases of an array's ranges, oldest first: one that grew keeps its numbers.
+    /// First numbers of an array's ranges, oldest first. An array that grows keeps its old ranges.
     by_array: HashMap<(ViewKind, u64), SmallVec<[u64; 1]>>,
 }
 
@@ -59,7 +60,7 @@ impl Default for NumberRanges {
 }
 
 impl NumberRanges {
-    /// The ranges of an array, oldest first.
+    /// The ranges of an array with their first numbers, oldest first.
     fn of_array(&self, view: ViewKind, identity: u64) -> impl Iterator<Item = (u64, &NumberRange)> {
         let bases = self.by_array.get(&(view, identity));
         let bases = bases.into_iter().flatten();
@@ -77,7 +78,7 @@ struct NumberRange {
 }
 
 impl VnodeNumbers {
-    /// Makes room for the chunks of an array; once per array and grid.
+    /// Reserves a range for the chunks of an array, unless this grid of it has one.
     pub(super) fn add_array(&self, view: ViewKind, path: &Prefix, identity: u64, counts: &[u64]) {
         let known = |ranges: &NumberRanges| {
             let mut held = ranges.of_array(view, identity);
@@ -108,7 +109,7 @@ impl VnodeNumbers {
         bases.push(base);
     }
 
-    /// The number of `vnode`, whether or not it is kept.
+    /// The number of `vnode`, whether or not the kernel refers to it.
     pub(super) fn of(&self, vnode: &Vnode) -> VnodeId {
         match vnode {
             Vnode::ChunkDirectory(place) | Vnode::Chunk(place) => self.of_chunk(vnode, place),
@@ -128,10 +129,10 @@ impl VnodeNumbers {
         in_range.unwrap_or_else(|| self.interned_number(vnode, &self.lock()))
     }
 
-    /// The numbers of `place` and of those beside it, if they have a range.
+    /// The numbers of `place` and its siblings, if they are in a range.
     pub(super) fn siblings_of(&self, place: &ChunkPlace) -> Option<SiblingNumbers> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
-        // Where there are several, the first that a chunk lies in counts.
+        // A chunk that is in several ranges has its number from the oldest one.
         let (base, range) = ranges.of_array(place.view, place.identity).next()?;
         let counts = range.counts.get(..place.indices.len())?;
         Some(SiblingNumbers {
@@ -144,14 +145,14 @@ impl VnodeNumbers {
 
     fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
         let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
-        // Another vnode with the same hash holds the number: the next one is free or ours.
+        // Where another vnode with the same hash holds the number, the next free one is taken.
         while interned.get(&number).is_some_and(|(held, _)| held != vnode) {
             number = FIRST_INTERNED | ((number + 1) & (FIRST_INTERNED - 1));
         }
         VnodeId(number)
     }
 
-    /// The number of `vnode`, kept until [`VnodeNumbers::forget`] was called as often as this.
+    /// The number of `vnode`, with one more reference that [`VnodeNumbers::forget`] gives back.
     pub(super) fn refer(&self, vnode: &Vnode) -> VnodeId {
         if let Vnode::ChunkDirectory(place) | Vnode::Chunk(place) = vnode {
             let id = self.of_chunk(vnode, place);
@@ -166,7 +167,7 @@ impl VnodeNumbers {
         id
     }
 
-    /// Lets go of `times` references.
+    /// Gives back `times` references.
     pub(super) fn forget(&self, id: VnodeId, times: u64) {
         let mut interned = self.lock();
         if let Some((_, references)) = interned.get_mut(&id.0) {
@@ -177,7 +178,7 @@ impl VnodeNumbers {
         }
     }
 
-    /// The vnode of `id`; `None` when it is not known (any more).
+    /// The vnode of `id`; `None` when it is unknown, or forgotten.
     pub(super) fn vnode(&self, id: VnodeId) -> Option<Vnode> {
         if id.0 >= FIRST_INTERNED {
             return self.lock().get(&id.0).map(|(vnode, _)| vnode.clone());
@@ -187,7 +188,7 @@ impl VnodeNumbers {
         range.vnode(id.0 - base)
     }
 
-    /// Vnodes kept for the kernel.
+    /// The number of interned vnodes.
     pub(super) fn n_interned(&self) -> usize {
         self.lock().len()
     }
@@ -197,20 +198,20 @@ impl VnodeNumbers {
     }
 }
 
-/// Directories of 0, 1, … rank - 1 indices, then chunks.
+/// The length of a range: directories of 0, 1, … rank - 1 indices, then chunks.
 fn range_len(counts: &[u64]) -> Option<u64> {
     (0..=counts.len()).try_fold(0_u64, |len, level| {
         len.checked_add(product(counts.get(..level)?)?)
     })
 }
 
-/// Place within a range of the directory or chunk of `indices`.
+/// The offset in a range of the chunk, or the directory, of `indices`.
 fn place_in_range(counts: &[u64], indices: &[u64]) -> Option<u64> {
     before_level(counts, indices.len())?
         .checked_add(rank_of(indices, counts.get(..indices.len())?)?)
 }
 
-/// How many come before those of `level` indices in a range.
+/// The offset in a range of the first directory of `level` indices.
 fn before_level(counts: &[u64], level: usize) -> Option<u64> {
     match level {
         0 => Some(0),
@@ -218,8 +219,8 @@ fn before_level(counts: &[u64], level: usize) -> Option<u64> {
     }
 }
 
-/// The numbers of chunks of one array, or of directories of one level: for those who list many.
-/// VnodeNumbers in a range never change.
+/// The numbers of the chunks of one array, or of its directories of one level, for listings of many
+/// entries. Numbers in a range never change.
 #[derive(Debug)]
 pub(super) struct SiblingNumbers {
     view: ViewKind,
@@ -229,7 +230,7 @@ pub(super) struct SiblingNumbers {
 }
 
 impl SiblingNumbers {
-    /// The number of `place`; `None` when it is not among these.
+    /// The number of `place`; `None` when it is not one of these.
     pub(super) fn of(&self, place: &ChunkPlace) -> Option<VnodeId> {
         let among = self.identity == place.identity && self.view == place.view;
         let rank = rank_of(&place.indices, &self.counts).filter(|_| among)?;

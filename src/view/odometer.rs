@@ -1,20 +1,20 @@
-//! The indices in a box, one after the other in C order.
+//! The indices in a box, in C order.
 
 use crate::grid::{Dims, indices_of, product};
 
-/// Goes through a box of indices; the last one turns fastest.
+/// Iterates over the indices in a box; the last index changes fastest.
 #[derive(Debug, Clone)]
 pub(super) struct Odometer {
     lower: Dims,
     lengths: Dims,
     total: u64,
-    /// How many were passed.
+    /// The number of indices that were yielded.
     passed: u64,
 }
 
 impl Odometer {
-    /// Those from `lower` on, `lengths` of them along each axis. `None` when they are too many
-    /// to count, or not of one rank.
+    /// The indices from `lower` on, `lengths` of them along each axis. `None` when their number
+    /// overflows, or the ranks differ.
     pub(super) fn new(lower: Dims, lengths: Dims) -> Option<Odometer> {
         if lower.len() != lengths.len() {
             return None;
@@ -27,17 +27,17 @@ impl Odometer {
         })
     }
 
-    /// How many there are.
+    /// The number of indices in the box.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many were passed.
+    /// The number of indices that were yielded.
     pub(super) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Goes to where `passed` have been passed, at most all.
+    /// Goes to where `passed` indices were yielded, or to the end of the box.
     pub(super) fn seek(&mut self, passed: u64) {
         self.passed = passed.min(self.total);
     }
@@ -50,7 +50,7 @@ impl Iterator for Odometer {
         let mut indices = indices_of(self.passed, &self.lengths)?;
         self.passed += 1;
         for (index, lower) in indices.iter_mut().zip(&self.lower) {
-            // The box lies in a grid.
+            // The box lies in a grid, so that this does not overflow.
             *index = index.saturating_add(*lower);
         }
         Some(indices)

@@ -1,8 +1,10 @@
-//! What a path of the tree is: which node, where its keys are, and in whose version it is shown.
+//! A path of a view, resolved: which node is there, where its keys are, and in which Zarr version
+//! it is shown.
 //!
-//! Without `--as` a path is a prefix of the store. With it, and in the arrays view, the nodes of a draft hierarchy are
-//! where their paths say, and not below `meta` and `data`; and a node of another version than
-//! the one asked for is *foreign*: its documents are written anew, under other names.
+//! Without `--as`, a path of the keys and chunks views is a prefix of the store. With it, and in
+//! the arrays view, a path names a node: the nodes of a draft's hierarchy are shown at their paths,
+//! not below `meta` and `data`. A node of another version than the one asked for is *foreign*: its
+//! documents are written in that version, under the names that they have there.
 
 use super::View;
 use super::options::ViewKind;
@@ -11,19 +13,19 @@ use crate::hierarchy::{Document, DraftNode, Node, TreeNode, TreePlace};
 use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{ObjectMeta, Prefix, StoreError};
 
-/// What a path of the tree is.
+/// A path of a view, and what is there.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedPath {
     pub(super) view: ViewKind,
     pub(super) path: Prefix,
     pub(super) node: Node,
     pub(super) keys: TreePlace,
-    /// The version that its documents are written in, where that is not their own.
+    /// The version in which the documents of a foreign node are written.
     pub(super) foreign: Option<Target>,
 }
 
 impl View {
-    /// What is at `path`, whether or not anything is there.
+    /// Resolves `path`, which may be a path where nothing is.
     pub(super) fn resolve(&self, view: ViewKind, path: &Prefix) -> Result<ResolvedPath, Error> {
         let TreeNode { node, place: keys } = if self.walks_tree(view) {
             self.hierarchy.tree_node(path)?
@@ -36,7 +38,7 @@ impl View {
         let target = self.options.shown_as.filter(|_| view != ViewKind::Arrays);
         let is_foreign = |target: &Target| {
             let format = match (&keys, &node) {
-                // No node: keys as they are.
+                // No node is below an array: the keys are shown as they are.
                 (TreePlace::BelowArray, _) => return false,
                 (_, Node::Array(array)) => Some(array.metadata.zarr_format),
                 (_, Node::Group(group)) => Some(group.format),
@@ -56,12 +58,12 @@ impl View {
         })
     }
 
-    /// Whether paths of `view` are those of nodes, wherever their keys lie.
+    /// Whether paths of `view` are paths of nodes, rather than prefixes of the store.
     fn walks_tree(&self, view: ViewKind) -> bool {
         self.options.shown_as.is_some() || view == ViewKind::Arrays
     }
 
-    /// The attributes of the directory that `path` is shown as; `None` when nothing is there.
+    /// The attributes of the directory at `path`; `None` when nothing is there.
     pub(super) fn directory_meta(
         &self,
         view: ViewKind,
@@ -76,7 +78,7 @@ impl View {
         if !draft.exists {
             return Ok(None);
         }
-        // A leaf has no prefix of its own among the documents.
+        // An array of a draft has no prefix below `meta`.
         let children = draft.children()?;
         match self.stat_prefix(&children)? {
             Some(meta) => self.directory_shown_apart(&meta, &children).map(Some),
@@ -86,7 +88,7 @@ impl View {
 }
 
 impl ResolvedPath {
-    /// The document that makes it the node that it is.
+    /// The node's own document.
     pub(super) fn document(&self) -> Option<&Document> {
         match &self.node {
             Node::Array(node) => Some(&node.document),
@@ -95,7 +97,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The document that makes it a group, where it is one.
+    /// The document of a group, where the node is one and has a document.
     pub(super) fn group_document(&self) -> Option<&Document> {
         match &self.node {
             Node::Group(group) => group.document.as_ref(),
@@ -103,7 +105,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The draft's node that this is, where that is shown in another version.
+    /// The node of a draft's hierarchy, where this path names one.
     pub(super) fn draft(&self) -> Option<&DraftNode> {
         match &self.keys {
             TreePlace::Draft(draft) => Some(draft),
@@ -111,13 +113,13 @@ impl ResolvedPath {
         }
     }
 
-    /// The directory of the store that has the names of the children.
+    /// The directory of the store that lists the node's children.
     pub(super) fn listed(&self) -> Result<Prefix, StoreError> {
         self.draft()
             .map_or_else(|| Ok(self.path.clone()), DraftNode::children)
     }
 
-    /// The documents that a foreign node may have in the version that it is shown in.
+    /// The names of the documents that are written for a foreign node.
     pub(super) fn written(&self) -> &'static [DocumentName] {
         use DocumentName::{ZArray, ZAttrs, ZGroup, ZMetadata, ZarrJson};
         match (self.foreign, &self.node) {
@@ -129,8 +131,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Whether the stored `name` is a document that gives way to those that are written: the
-    /// node's own ones, and those that a reader of the shown version would look for.
+    /// Whether the stored `name` is hidden behind written documents: one of the node's own
+    /// documents, or a document of the version that is shown.
     pub(super) fn replaces(&self, name: &[u8]) -> bool {
         let Some(target) = self.foreign else {
             return false;
@@ -152,7 +154,7 @@ impl ResolvedPath {
     }
 }
 
-/// The version whose document this is.
+/// The Zarr version that a document of this name belongs to.
 fn format_of(name: DocumentName) -> ZarrFormat {
     match name {
         DocumentName::ZarrJson => ZarrFormat::V3,

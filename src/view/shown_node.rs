@@ -1,4 +1,4 @@
-//! An array as a view shows it.
+//! Nodes as a view shows them: arrays, and what cannot be shown.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -17,76 +17,77 @@ use crate::metadata::{Decoding, DocumentName, Target};
 use crate::read::FileReaders;
 use crate::store::{Object, Prefix, StoreError};
 
-/// Grids of more chunks than this are listed by what is stored, even where absent chunks are
-/// files.
+/// Directories of larger grids list only the stored chunks, even where absent chunks are files.
 const MOST_LISTED: u64 = 10_000_000;
 
-/// What a view makes of an array.
+/// An array as a view shows it.
 #[derive(Debug)]
 pub(super) struct ShownArray {
     pub(super) view: ViewKind,
     pub(super) node: Arc<ArrayNode>,
-    /// Where it is in the tree.
+    /// The path of the array in the view.
     pub(super) path: Prefix,
-    /// When its document was last seen to be that of `node`: milliseconds since the view began, from 1.
+    /// When its document was last seen unchanged, in milliseconds since the view was created; 0 for
+    /// never.
     pub(super) checked_ms: AtomicU64,
-    /// The version that its document is written in, where that is not its own.
+    /// The version in which the document of a foreign array is written.
     pub(super) foreign: Option<Target>,
     pub(super) form: FileForm,
-    /// What the chunk files hold, as the document is to say.
+    /// What the chunk files hold; the shown document describes this.
     pub(super) content: Content,
-    /// Whether chunks that are kept encoded may be zlib streams, where readers expect gzip.
+    /// Whether the encoded chunks may be zlib streams although the document says gzip.
     is_gzip_in_doubt: bool,
-    /// How the keys of stored chunks are spelled, below `node.prefix`.
+    /// How the keys of stored chunks are spelled, relative to `node.prefix`.
     pub(super) stored: ChunkNames,
-    /// How the view spells them, below `path`.
+    /// How the view spells the keys of chunks, relative to `path`.
     pub(super) shown: ChunkNames,
     pub(super) chunked: Arc<ChunkedArray>,
-    /// Who reads its chunk files one after the other.
+    /// Detects readers that open its chunk files one after the other.
     pub(super) readers: FileReaders,
-    /// Bytes of a chunk that the store lacks, where that is a file of fill value.
+    /// Bytes of a chunk that is not stored, where it is shown as a file of fill value.
     pub(super) absent_len: Option<u64>,
-    /// Whether listings name every chunk of the grid.
+    /// Whether listings name every chunk of the grid, stored or not.
     pub(super) lists_grid: bool,
 }
 
-/// How the files of an array come about.
+/// What the chunk files of an array hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileForm {
-    /// As in the store.
+    /// The stored objects, under their own names.
     Stored,
-    /// Encoded chunks, out of shards or whole stored objects, under the names of the view.
+    /// Encoded chunks: inner chunks of shards, or stored objects under the names of another
+    /// version.
     Encoded,
-    /// Chunks are decoded.
+    /// Decoded chunks.
     Decoded,
 }
 
-/// What lives at a prefix, as a view shows it.
+/// A node, or a directory that is none, as a view shows it.
 #[derive(Debug, Clone)]
 pub(super) enum ShownNode {
-    /// Keys as they are.
+    /// No array: stored keys are shown as they are.
     Plain,
-    /// An array.
+    /// An array that can be shown.
     Array(Arc<ShownArray>),
-    /// An array (or something that cannot be read as a node) that this view cannot show.
+    /// An array, or a document that cannot be read, that this view cannot show.
     Unusable(Arc<UnusableNode>),
 }
 
-/// Why a node cannot be shown, and where that is said.
+/// A node that cannot be shown, and why.
 #[derive(Debug)]
 pub(super) struct UnusableNode {
     pub(super) document: Document,
     pub(super) reason: String,
-    /// Where it is in the tree.
+    /// The path of the node in the view.
     pub(super) path: Prefix,
-    /// Names of chunks to leave out, where the document tells.
+    /// How chunk keys are spelled, where the document tells, so that chunks can be hidden.
     pub(super) names: Option<ChunkNames>,
-    /// Of the array; 0 where the document does not make one.
+    /// The identity of the array; 0 where the document does not describe an array.
     pub(super) identity: u64,
 }
 
 impl ShownArray {
-    /// The array `node`, which is at `place`.
+    /// The array `node` as it is shown at `resolved`.
     ///
     /// # Errors
     /// [`FormatError`] when the array cannot be decoded.
@@ -110,7 +111,7 @@ impl ShownArray {
         let chunked = ChunkedArray::new(&node, shards)?;
         let layout = chunked.layout();
         let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
-        // What varies in length is held against the limit when it is decoded.
+        // Chunks of variable length are held against the limit when they are decoded.
         if let Some(len) = layout.decoded_len()
             && form == FileForm::Decoded
             && len > options.max_chunk_bytes
@@ -160,13 +161,13 @@ impl ShownArray {
         })
     }
 
-    /// Bytes of a stored chunk, decoded; `None` when they are known only after decoding.
+    /// Bytes of a decoded chunk; `None` when the size is known only after decoding.
     pub(super) fn decoded_len(&self) -> Option<u64> {
         self.chunked.layout().decoded_len()
     }
 
-    /// Refuses encoded bytes that are not what the document says. An old v2 `gzip` may have meant
-    /// zlib; the `gzip` of v3 never does.
+    /// Refuses encoded bytes that do not match the shown document: a v2 `gzip` of old libraries may
+    /// be a zlib stream, which v3 does not call `gzip`.
     pub(super) fn check_encoded(&self, indices: &[u64], encoded: &Slice) -> Result<(), Error> {
         const GZIP: [u8; 2] = [0x1f, 0x8b];
         if !self.is_gzip_in_doubt {
@@ -189,12 +190,12 @@ impl ShownArray {
         })
     }
 
-    /// Whether a chunk must be decoded to know its size.
+    /// Whether the size of a chunk file is known only after decoding.
     pub(super) fn decodes_to_measure(&self) -> bool {
         self.form == FileForm::Decoded && self.decoded_len().is_none()
     }
 
-    /// Bytes of the chunk `indices` of `object`, decoded.
+    /// Bytes of the decoded chunk `indices`, which `object` holds.
     pub(super) fn decoded_len_of(
         &self,
         loader: &Arc<Loader>,
@@ -213,14 +214,14 @@ impl ShownArray {
         self.chunked.layout().shown_grid()
     }
 
-    /// The store's directory of the stored chunks below the shown directory `first`.
+    /// The store's directory of the stored chunks that the shown directory `first` covers.
     pub(super) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let stored = self.chunked.layout().stored_indices(first);
         self.stored_prefix(&stored)
     }
 
-    /// The store's directory of the name of the shown directory `first`; `None` where the view
-    /// spells names in its own way.
+    /// The store's directory that has the same path as the shown directory `first`; `None` where
+    /// the view spells chunk keys differently from the store.
     pub(super) fn directory_of_same_name(
         &self,
         first: &[u64],
@@ -230,13 +231,13 @@ impl ShownArray {
             .transpose()
     }
 
-    /// Whether chunks are shown in the directories in which they are stored, so that the kernel
-    /// holds whoever reads one against the modes of all of them.
+    /// Whether chunks are shown at the paths at which they are stored, so that the kernel checks
+    /// callers against the modes of all directories above them.
     pub(super) fn is_at_stored_path(&self) -> bool {
         self.stored == self.shown && self.path == self.node.prefix
     }
 
-    /// The store's directory of the stored chunks that begin with the stored indices `first`.
+    /// The store's directory of the stored chunks whose indices begin with `first`.
     pub(super) fn stored_prefix(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let relative = self.stored.directory_key(first);
         if relative.is_empty() {
@@ -245,7 +246,7 @@ impl ShownArray {
         Ok(self.node.prefix.key(&relative)?.to_prefix())
     }
 
-    /// The first shown chunk of the stored chunk `indices`; `None` where that lies outside the grid.
+    /// The first shown chunk in the stored chunk `indices`; `None` when that is outside the grid.
     pub(super) fn first_shown(&self, indices: &[u64]) -> Option<Dims> {
         let per_stored = self.chunked.layout().shown_per_stored();
         let shown = indices.iter().zip(per_stored).zip(self.grid().counts());
@@ -257,7 +258,7 @@ impl ShownArray {
             .collect()
     }
 
-    /// Whether the chunks that begin with `first` are in the grid.
+    /// Whether the grid has chunks that begin with `first`.
     pub(super) fn has_directory(&self, first: &[u64]) -> bool {
         let counts = self.grid().counts();
         !counts.contains(&0) && first.iter().zip(counts).all(|(index, count)| index < count)
@@ -265,7 +266,8 @@ impl ShownArray {
 }
 
 impl ShownNode {
-    /// The keys view shows as stored what it cannot understand, but not in another version.
+    /// In the keys view, arrays that cannot be decoded are shown as stored, unless another version
+    /// is asked for.
     pub(super) fn in_view(self, resolved: &ResolvedPath) -> ShownNode {
         match (&self, resolved.view, resolved.foreign) {
             (ShownNode::Unusable(_), ViewKind::Keys, None) => ShownNode::Plain,
@@ -273,7 +275,7 @@ impl ShownNode {
         }
     }
 
-    /// The array, if it is one that is shown.
+    /// The array, if it can be shown.
     pub(super) fn into_array(self) -> Option<Arc<ShownArray>> {
         match self {
             ShownNode::Array(array) => Some(array),
@@ -283,7 +285,8 @@ impl ShownNode {
 }
 
 impl UnusableNode {
-    /// The node at `place`, whose document is wrong for the reason `error`.
+    /// The node at `resolved` with the document `document`, which cannot be used because of
+    /// `error`.
     pub(super) fn new(
         resolved: &ResolvedPath,
         document: &Document,
@@ -320,9 +323,10 @@ impl UnusableNode {
             .into_bytes()
     }
 
-    /// Whether the stored `name` is left out beside what cannot be shown.
+    /// Whether the stored `name` is hidden beside a node that cannot be shown.
     pub(super) fn hides(&self, name: &[u8]) -> bool {
-        // No reader may take this for an array: no document, and no chunks without one.
+        // Readers must take this for no array: they see no document, and no chunks without a
+        // document.
         makes_an_array(name)
             || name == self.document.key.name()
             || self
@@ -331,7 +335,7 @@ impl UnusableNode {
     }
 }
 
-/// Whether `name` could be (the first part of) a chunk key: `c`, `c.0.1`, `0`, `0.1`.
+/// Whether `name` could be a chunk key or its first segment: `c`, `c.0.1`, `0`, `0.1`.
 pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
     let rest = name.strip_prefix(b"c").unwrap_or(name);
     rest.iter()
@@ -339,7 +343,8 @@ pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
         && !name.starts_with(b".")
 }
 
-/// Whether encoded chunks begin with what a codec `gzip` made that may have meant zlib.
+/// Whether the outermost codec of the encoded chunks is a v2 `gzip`, which old libraries used for
+/// zlib streams too.
 fn may_be_zlib(decoding: &Decoding, shards: Shards) -> bool {
     let mut chain = &decoding.codecs;
     while let (Shards::Expand, Some(sharding)) = (shards, chain.sharding()) {
@@ -348,7 +353,7 @@ fn may_be_zlib(decoding: &Decoding, shards: Shards) -> bool {
     matches!(chain.bytes_to_bytes.last(), Some(BytesToBytes::GzipOrZlib))
 }
 
-/// Whether a reader takes what lies beside a document of this name for an array.
+/// Whether a reader takes a directory with a document of this name for an array.
 pub(super) fn makes_an_array(name: &[u8]) -> bool {
     matches!(
         DocumentName::of(name),

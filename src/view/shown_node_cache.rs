@@ -1,5 +1,5 @@
-//! Arrays as views show them, those that were used last: bounded in number and in the memory that
-//! their models take, because a record may have very many fields.
+//! The most recently shown arrays, bounded in number and in the memory of their models: a record
+//! type may have very many fields.
 
 use std::num::NonZeroUsize;
 
@@ -9,12 +9,12 @@ use super::options::ViewKind;
 use super::shown_node::ShownNode;
 use crate::store::Prefix;
 
-/// Arrays and what cannot be shown, at most.
+/// The most nodes that are kept.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-/// Memory of their models.
+/// The most bytes of memory of their models.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// The nodes that were shown last, by view and path.
+/// The most recently shown nodes, by view and path.
 #[derive(Debug)]
 pub(super) struct ShownNodeCache {
     by_path: LruCache<(ViewKind, Prefix), ShownNode>,
@@ -31,12 +31,13 @@ impl Default for ShownNodeCache {
 }
 
 impl ShownNodeCache {
-    /// The node that is remembered for a path.
+    /// The node that is kept for a path.
     pub(super) fn get(&mut self, key: &(ViewKind, Prefix)) -> Option<&ShownNode> {
         self.by_path.get(key)
     }
 
-    /// Remembers another; gives those that are forgotten for it.
+    /// Keeps a node. Returns the nodes that were evicted or replaced, to be dropped outside of the
+    /// lock.
     pub(super) fn put(&mut self, key: (ViewKind, Prefix), shown: ShownNode) -> Vec<ShownNode> {
         let mut forgotten = Vec::new();
         self.memory_bytes = self.memory_bytes.saturating_add(memory_of(&shown));

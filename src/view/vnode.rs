@@ -1,7 +1,7 @@
 //! What a path of a view is made of.
 //!
-//! A [`Vnode`] is a small value; its number is a [`VnodeId`] (see `numbers`), and everything
-//! that is shown of it is derived from it and the store, nothing is kept per path.
+//! A [`Vnode`] is a small value with a number, its [`VnodeId`] (see `numbers`). Everything that is
+//! shown of a vnode is derived from this value and the store; nothing is kept for each path.
 
 use crate::grid::Dims;
 use crate::metadata::DocumentName;
@@ -10,7 +10,7 @@ use crate::store::{Key, Prefix, Times};
 
 use super::options::ViewKind;
 
-/// Number of a vnode: what FUSE calls an inode number, for the first version of its bytes.
+/// The number of a vnode, which is the inode number of the first version of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VnodeId(pub u64);
 
@@ -22,53 +22,53 @@ impl VnodeId {
 /// What a path of a view is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Vnode {
-    /// The root, when it holds several views.
+    /// The root of a mount of several views.
     Views,
-    /// The hidden directory of the daemon itself, and what is in it.
+    /// The hidden directory `.zarr-mount` of the daemon itself.
     Control,
     /// `stats.json`.
     Statistics,
-    /// A path of the tree: a group, an array, or a directory that is neither. A prefix of the
-    /// store, but for nodes that are shown in another version.
+    /// A group, an array, or a directory that is neither. `path` is a prefix of the store, or the
+    /// path of a node where nodes are shown in another version.
     Prefix { view: ViewKind, path: Prefix },
     /// An object of the store, as it is.
     Object { view: ViewKind, key: Key },
-    /// A metadata document, edited to say what the view shows.
+    /// A metadata document, edited to describe the files that the view shows.
     Document { view: ViewKind, key: Key },
-    /// A document of a node of another version, written in the one that is shown.
+    /// A metadata document in the version that is shown, for a node of another version.
     Written {
         view: ViewKind,
         path: Prefix,
         name: DocumentName,
     },
-    /// The document of an array that cannot be decoded, under another name.
+    /// The document of an array that cannot be decoded, under a name that no reader looks for.
     Unsupported { view: ViewKind, key: Key },
-    /// `ERROR.txt`: why the array at a path cannot be shown.
+    /// `ERROR.txt`, which says why the array at this path cannot be shown.
     ErrorNote { view: ViewKind, path: Prefix },
-    /// The directory of the chunks whose first indices are these.
+    /// The directory of the chunks that begin with some indices.
     ChunkDirectory(ChunkPlace),
     /// A chunk.
     Chunk(ChunkPlace),
-    /// A file of the arrays view.
+    /// A whole-array file of the arrays view.
     Plain(PlainName),
 }
 
-/// A chunk of a shown array, or the directory of those that share their first indices.
+/// A chunk of a shown array, or the directory of all chunks that begin with the same indices.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ChunkPlace {
     pub(super) view: ViewKind,
-    /// Where the array is in the tree.
+    /// The path of the array in the view.
     pub(super) path: Prefix,
-    /// Which array: `ArrayNode::chunk_identity`.
+    /// The array's `ArrayNode::chunk_identity`.
     pub(super) identity: u64,
-    /// In the shown grid; fewer than the rank for a directory.
+    /// Indices in the shown grid. A directory has fewer of them than the array has dimensions.
     pub(super) indices: Dims,
 }
 
 /// A file of the arrays view.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PlainName {
-    /// Where the array, or the group, is in the tree.
+    /// The path of the array, or of the group, in the view.
     pub(super) path: Prefix,
     pub(super) kind: PlainKind,
 }
@@ -81,7 +81,7 @@ impl PlainName {
         }
     }
 
-    /// Whether it must be decoded to know its size.
+    /// Whether the size of the file is known only after decoding.
     pub(super) fn decodes_to_measure(&self) -> bool {
         matches!(self.kind, PlainKind::Array(FileFormat::Jsonl, _))
     }
@@ -94,7 +94,7 @@ pub(super) enum PlainKind {
     Array(FileFormat, Option<Selection>),
     /// A group.
     Group(FileFormat),
-    /// What the files of an array do not say, as JSON.
+    /// A JSON file of what the other files of an array do not say.
     Sidecar,
 }
 
@@ -112,17 +112,17 @@ pub enum VnodeKind {
 pub struct Attributes {
     /// Directory or file.
     pub kind: VnodeKind,
-    /// Exact size in bytes; of a directory, what the store's says.
+    /// Exact size of a file in bytes; for a directory, the size of the store's directory.
     pub size: u64,
     /// Times of the backing object.
     pub times: Times,
-    /// Permission bits, no write bits.
+    /// Permission bits, without write bits.
     pub mode: u32,
     /// Owner.
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Stands for the bytes: another version of them has another one. 0 for directories, which
-    /// have no versions.
+    /// A fingerprint of the bytes: every version of a file has another one. Directories have no
+    /// versions, and 0.
     pub fingerprint: u64,
 }
