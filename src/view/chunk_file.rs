@@ -1,7 +1,8 @@
-//! An opened chunk that has to be decoded, or taken out of a shard that had to be.
+//! An opened chunk that has to be decoded, or whose enclosing shard has to be.
 //!
-//! A reader who goes on from where the last read ended gets the whole chunk into the cache, any
-//! other the part that it asks for, until parts have cost as much as the whole.
+//! A sequential read, which goes on where the last one ended, loads the whole chunk into the cache.
+//! Any other read decodes only the part that it needs, until such parts have cost as much as the
+//! whole chunk.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,17 +21,17 @@ pub(super) struct ChunkFile {
     array: Arc<ShownArray>,
     object: Arc<dyn Object>,
     indices: Dims,
-    /// Where the chunk is in the object, if remembering that holds no memory of the cache.
+    /// Where the chunk is in the object, unless remembering it would pin memory of the cache.
     place: Option<LocatedChunk>,
     sequence: Mutex<Sequence>,
-    /// Whether it was read from.
+    /// Whether anything was read from this handle.
     is_begun: AtomicBool,
-    /// Bytes that were read, up to all of them; the kernel holds those.
+    /// Bytes that were read so far, and are in the kernel's page cache.
     served: AtomicU64,
 }
 
 impl ChunkFile {
-    /// `chunk`, which `array` shows as `indices`, and which was found in `object`.
+    /// An opened `chunk`, which was found in `object` and is shown as `indices`.
     pub(super) fn new(
         array: Arc<ShownArray>,
         object: Arc<dyn Object>,
@@ -48,10 +49,11 @@ impl ChunkFile {
         }
     }
 
-    /// The block, if it is in the cache; `len` bytes of it are about to be read.
+    /// The block of the chunk, if it is in the cache. To be called once for each read, of `len`
+    /// bytes.
     pub(super) fn cached(&self, loader: &Arc<Loader>, len: usize) -> Option<Arc<Block>> {
-        // A short read is a probe (`file`, a preview): whoever looks at the head of each file does
-        // not read them one after the other.
+        // A short read is a probe (`file`, a preview): it does not start readahead of the chunks
+        // that follow.
         let is_long = |whole: u64| len as u64 >= whole.min(LONG_READ_BYTES);
         let is_read =
             self.array.form == FileForm::Decoded && self.array.decoded_len().is_some_and(is_long);
@@ -67,19 +69,20 @@ impl ChunkFile {
         Some(block)
     }
 
-    /// Whether these are the last bytes of the chunk that the kernel did not have yet.
+    /// Counts bytes that are sent; whether all bytes of the chunk have been sent now, so that the
+    /// cache may evict the block first.
     fn serve(&self, len: usize, block: &Block) -> bool {
         let served = self.served.fetch_add(len as u64, Ordering::Relaxed);
         served.saturating_add(len as u64) >= block.len() as u64
     }
 
-    /// Fills `out` from `offset` without the rest of the chunk; `false`, and `out` holds anything,
-    /// when all of it is better loaded. To be asked once for each read that [`ChunkFile::cached`]
-    /// does not answer.
+    /// Fills `out` from `offset` with a partial decode. Returns `false`, and leaves any bytes in
+    /// `out`, when the whole chunk should be loaded instead. To be called once for each read that
+    /// [`ChunkFile::cached`] does not answer.
     ///
     /// # Errors
-    /// [`Error::Chunk`] when a shard index is false, [`Error::Store`] when bytes cannot be read,
-    /// and those of memory.
+    /// [`Error::Chunk`] when a shard index is invalid, [`Error::Store`] when bytes cannot be read,
+    /// and errors of memory.
     pub(super) fn read_part(
         &self,
         loader: &Arc<Loader>,
@@ -102,7 +105,7 @@ impl ChunkFile {
         }
     }
 
-    /// Calls `done` with all of the chunk, of which `len` bytes are read.
+    /// Loads the whole chunk and calls `done` with it; `len` bytes of it are sent then.
     pub(super) fn load(self: &Arc<Self>, loader: &Arc<Loader>, len: usize, done: Done) {
         let form = match self.array.form {
             FileForm::Decoded => load::Form::Decoded,
@@ -134,8 +137,8 @@ impl ChunkFile {
         }
     }
 
-    /// Whether a read of `len` bytes at `offset` goes on from the one before, or is the beginning of a
-    /// long one. To be asked once for each.
+    /// Whether a read of `len` bytes at `offset` goes on where the last one ended, or is a long one
+    /// from the beginning. To be called once for each read.
     fn is_sequential(&self, offset: u64, len: usize) -> bool {
         let len = len as u64;
         let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Chunks listed by what is stored: object by object, and slot by slot of each shard.
 //!
-//! A stored chunk covers a box of shown chunks; within one directory, boxes do not overlap, so
-//! that streaming over stored names needs no order and no memory.
+//! A stored chunk covers a box of shown chunks. The boxes in one directory do not overlap, so the
+//! stored names can be streamed in any order, without remembering them.
 
 use std::sync::Arc;
 
@@ -16,41 +16,43 @@ use crate::grid::{Dims, rank_of};
 use crate::load::{Loader, Locator};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, ObjectMeta};
 
-/// Slots of a shard gone through between two looks at the clock.
+/// The deadline is checked once for so many slots of a shard.
 const SLOTS_PER_LOOK: u64 = 4096;
 
-/// The chunks that begin with `first` and are stored, or the directories of those.
+/// The stored chunks that begin with `first`, or the directories of such chunks.
 pub(super) struct StoredChunks {
     array: Arc<ShownArray>,
     first: Dims,
-    /// Of the store, from before the name that `current` is of.
+    /// The stored names, from before the name of `current`.
     names: NameStream,
     current: Option<StoredChunk>,
-    /// Why names were left out. The listing ends with it, or it would pass for all that there is.
+    /// Why a stored name was left out. The listing ends with this error, so that it does not pass
+    /// for complete.
     left_out: Option<Error>,
 }
 
-/// One stored name, and the box of shown chunks (or directories) that it stands for.
+/// A stored name, and the box of shown chunks, or directories, that it covers.
 struct StoredChunk {
-    /// Which one, among the stored names of this directory.
+    /// The rank of the stored chunk in this directory, in C order.
     rank: u64,
-    /// The indices of those chunks or directories.
+    /// The indices in the box.
     places: Odometer,
     after: Cursor,
     meta: Option<ObjectMeta>,
     contents: StoredContents,
-    /// How many of its places were found to hold nobody knows what.
+    /// How many slots were listed although their inner index cannot be read.
     unknown: u64,
 }
 
 enum StoredContents {
-    /// A stored directory, of these stored indices, that stands for shown ones.
+    /// A stored directory of these stored indices, which covers shown directories.
     Directory(Dims),
-    /// One chunk.
+    /// A stored chunk that is shown as one chunk.
     Chunk,
-    /// A shard, found by its index.
+    /// A shard with a valid index.
     Shard(Box<Locator>),
-    /// A shard whose index is false: its slots are named, and errors when they are looked up.
+    /// A shard whose index cannot be read. All its slots are listed; looking one up gives the
+    /// error.
     Unknown(Error),
 }
 
@@ -65,7 +67,7 @@ impl StoredChunks {
         })
     }
 
-    /// Goes to the next stored name that stands for anything; `false` at the end.
+    /// Goes to the next stored name that covers anything; `false` at the end.
     fn advance(&mut self, view: &View) -> Result<bool, Error> {
         while let Some(entry) = self.names.next(view, Detail::Attributes)? {
             if let Some(current) = stored_chunk(&view.loader, &self.array, &self.first, &entry) {
@@ -101,7 +103,7 @@ impl Segment for StoredChunks {
         if position.next > 0
             && self.advance(view)?
             && let Some(current) = &mut self.current
-            // Another stored name stands here now when that one was removed.
+            // If the stored name was removed, another one is at this cursor now.
             && current.rank == position.rank
         {
             current.places.seek(position.next);
@@ -127,7 +129,8 @@ impl Segment for StoredChunks {
                 return Ok(None);
             };
             while let Some(indices) = current.places.next() {
-                // Also at the first of each: there may be many small shards.
+                // Also checked at the first slot of each shard, because there may be many small
+                // shards.
                 if current.places.passed() % SLOTS_PER_LOOK == 1 {
                     let deadline = *deadline.get_or_insert_with(|| view.loader.deadline());
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
@@ -143,10 +146,11 @@ impl Segment for StoredChunks {
 }
 
 impl StoredChunk {
-    /// The chunk or directory of `indices`, in the box that this stands for; `None` where nothing is.
+    /// The entry of the chunk or directory `indices` of the box; `None` where the shard has no such
+    /// chunk.
     ///
-    /// # Errors
-    /// The error of a slot of which nothing can be known, where there were too many of them before.
+    /// # Errors The error of an inner shard index, after too many slots with such errors were
+    /// listed.
     fn find(
         &mut self,
         view: &View,
@@ -169,7 +173,7 @@ impl StoredChunk {
                 Ok(Some(found)) if asked => chunk(locator.meta(), found.encoded.len()),
                 Ok(Some(_)) => None,
                 Err(error) => {
-                    // A shard within this one has a false index.
+                    // The index of a shard within this shard cannot be read.
                     self.unknown += 1;
                     if self.unknown > MOST_UNKNOWN {
                         return Err(error);
@@ -193,11 +197,10 @@ impl StoredChunk {
         Ok(Some((name, vnode, attributes)))
     }
 
-    /// Whether there is anything to list. Few directories are listed wherever a shard lies below
-    /// them; of many, one of the shards must have an index.
+    /// Whether the box is listed. A small box of directories is listed wherever something is
+    /// stored; a large box is listed only if a shard below it has a valid index.
     ///
-    /// # Errors
-    /// The error of the index of a shard, where too many names would be listed because of it.
+    /// # Errors The error of a shard index, where it would make the listing too long.
     fn is_listed(&self, view: &View, array: &Arc<ShownArray>) -> Result<bool, Error> {
         if self.places.total() <= MOST_UNKNOWN {
             return Ok(true);
@@ -210,8 +213,8 @@ impl StoredChunk {
     }
 }
 
-/// What the stored name `entry` stands for in a directory; `None` for no part of the array, and for
-/// a shard that was removed since it was listed.
+/// The box that the stored name `entry` covers; `None` when it is no part of the array, or a shard
+/// that was removed since it was listed.
 fn stored_chunk(
     loader: &Arc<Loader>,
     array: &Arc<ShownArray>,
@@ -224,12 +227,12 @@ fn stored_chunk(
         ChunkName::Chunk(indices) => (indices, false),
         ChunkName::Other => return None,
     };
-    // Where the grid is empty in any axis, what is stored is left over from a resize.
+    // An array with an empty grid has no chunks; what is stored is left over from a resize.
     let has_chunks = array.has_directory(first);
     if is_directory != (entry.kind == EntryKind::Prefix) || !has_chunks {
         return None;
     }
-    // In a directory only the last index is this name's own.
+    // In a nested directory, only the last index belongs to this name.
     let (mut lower, own) = if array.stored.is_nested() {
         (Dims::from(first), stored.len() - 1)
     } else {

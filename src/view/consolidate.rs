@@ -1,5 +1,5 @@
-//! Consolidated metadata in another version: made by walking the nodes below a group, each copy
-//! from the node's own documents, as the view shows them.
+//! Consolidated metadata in another version, made by walking the nodes below a group. Each copy is
+//! made from the node's own documents, as the view shows them.
 
 use std::sync::atomic::Ordering;
 
@@ -14,19 +14,19 @@ use crate::metadata::write;
 use crate::metadata::{DocumentName, Target};
 use crate::store::{Access, Prefix, Readers};
 
-/// Nodes and directories walked through at most.
+/// The most nodes and directories that are walked.
 const MOST_NODES: usize = 1000;
-/// Bytes of copies at most.
+/// The most bytes of all copies.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A key relative to the group, or a path, and a document.
+/// A document and its key (v2) or path (v3), relative to the group.
 pub(super) type DocumentCopy = (String, Vec<u8>);
 
 impl View {
-    /// The documents of the nodes below a group as consolidated metadata of `target` have them,
-    /// by key or path; `None` when there are too many. They are for `audience`: those who may read a
-    /// file that is shown so, of those who are among some readers. What fewer may read, and what the
-    /// store does not give, is left out and named in the log.
+    /// Copies of the documents of all nodes below a group, as consolidated metadata of `target`;
+    /// `None` when there are too many. They are shown to `audience`: users who have the given
+    /// access and are among the given readers. A node that fewer users may read, or that the store
+    /// refuses, is left out, and the log names it.
     pub(super) fn copies(
         &self,
         group: &ResolvedPath,
@@ -46,7 +46,7 @@ impl View {
                 }
                 return Ok(None);
             }
-            // What the store does not give is left out.
+            // Logs that this node is left out.
             let leave_out = |reason: &FormatError| {
                 self.warn_once(&(group, &path, "consolidated"), || {
                     format!("{group}: {path} is not in the consolidated metadata: {reason}")
@@ -59,7 +59,7 @@ impl View {
                 }
                 folder => folder?,
             };
-            // The group itself has no name below it.
+            // The name of the group itself is empty.
             let name = group.strip(path.as_bytes()).unwrap_or_default();
             let Ok(name) = str::from_utf8(name) else {
                 continue;
@@ -74,7 +74,8 @@ impl View {
                     copies.append(&mut found);
                 }
                 Err(Error::Metadata { key, error }) => {
-                    // Absent from the copy is an error to a reader; a wrong copy would not be.
+                    // Readers report a node without a copy as missing; a wrong copy would give
+                    // wrong values.
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
                 Err(error) => return Err(error),
@@ -90,7 +91,7 @@ impl View {
         Ok(Some(copies))
     }
 
-    /// The children of a group, if all of the audience may list them.
+    /// The nodes in a group; none unless all of `audience` may list the group.
     fn children_for(
         &self,
         folder: &Folder,
@@ -104,8 +105,8 @@ impl View {
         self.nodes_in(folder, MOST_NODES)
     }
 
-    /// The documents of one node, called `name` below the group; `None` when not all of the
-    /// audience may read them.
+    /// The documents of one node, called `name` relative to the group; `None` unless all of
+    /// `audience` may read them.
     fn copies_of(
         &self,
         folder: &Folder,
@@ -142,7 +143,7 @@ impl View {
         };
         let copies = documents.into_iter().filter_map(|(document, text)| {
             let key = match (target, name.is_empty()) {
-                // The group's own document is what holds the copies.
+                // In v3, the copies are inside of the document of the group.
                 (Target::V3, true) => return None,
                 (Target::V3, false) => name.to_owned(),
                 (Target::V2, true) => document.as_str().to_owned(),

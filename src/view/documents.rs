@@ -1,9 +1,9 @@
-//! Metadata documents as a view shows them: edited where its files differ from the stored ones,
-//! byte for byte where they do not.
+//! Metadata documents as a view shows them: edited where the view's files differ from the stored
+//! ones, and byte for byte the stored documents elsewhere.
 //!
-//! A consolidated copy is edited entry by entry in the same way. An entry of an array that the
-//! view translates is held against the array's own document first: where the two disagree about
-//! chunks, the files are what the own document says, and the copy must say so too.
+//! A consolidated document is edited entry by entry. Before the entry of an array is edited, it is
+//! compared with the array's own document: where the two disagree about chunks, the view's files
+//! follow the own document, and so does the edited entry.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
 use crate::store::{Key, ObjectMeta, Readers, StoreError, Version};
 
-/// A consolidated document is held against the documents that it copies this often at most.
+/// A consolidated document is compared with the documents that it copies at most this often.
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
 
 impl View {
-    /// The text that `vnode`, a document, shows, with the attributes of what it is made from;
-    /// `None` when it is gone, or is no document.
+    /// The text of `vnode`, a document, with the attributes of the stored document; `None` when it
+    /// no longer exists, or `vnode` is no document.
     pub(super) fn document_of(
         &self,
         vnode: &Vnode,
@@ -40,7 +40,7 @@ impl View {
             _ => Ok(None),
         };
         match look() {
-            // An array turned out to be another one; what was remembered of it is forgotten now.
+            // An array was found to be rewritten, and forgotten; it is looked up again.
             Err(Error::Stale) => look(),
             found => found,
         }
@@ -55,7 +55,7 @@ impl View {
         let Some(meta) = self.loader.sources().stat_settled(key)? else {
             return Ok(None);
         };
-        // An edit depends on the model too, which must not be behind the document.
+        // The edit depends on the parsed array too, which must be of the same version as the text.
         let (identity, epoch) = match self.array_of_document(view, key)? {
             Some(array) => {
                 if array.node.document.key == *key && !self.options.immutable {
@@ -65,7 +65,8 @@ impl View {
             }
             None => (0, self.epoch(meta.size())),
         };
-        // Those who may read it decide which documents it may be made from.
+        // The readers of the document decide which copies may be in it, so they are part of the
+        // key.
         let identity = hash(&(view, key, identity, meta.access()));
         let text = self.document_block(identity, meta.version, epoch, || {
             let text = self
@@ -80,8 +81,8 @@ impl View {
         Ok(Some((meta, text)))
     }
 
-    /// The text of a document in the cache, where it may be evicted, and is made again by `text`.
-    /// `identity`, the version of what it is made from, and `epoch` stand for what it says.
+    /// The text of a document from the cache, where `text` makes it again after an eviction.
+    /// `identity`, `version` and `epoch` together identify the text.
     pub(super) fn document_block(
         &self,
         identity: u64,
@@ -99,7 +100,8 @@ impl View {
             let mut text = text()?;
             text.shrink_to_fit();
             let reservation = cache.reserve(text.len() as u64, Holding::SOURCE)?;
-            // Its version is what it says; said once, because a copy may be long.
+            // The stamp is a hash of the text, computed once, because consolidated documents may be
+            // long.
             let stamp = hash(&text);
             Ok(Block::stamped(text, reservation, stamp))
         })
@@ -118,8 +120,8 @@ impl View {
         Ok(array.filter(|array| array.node.document.key == *key))
     }
 
-    /// Counts the rechecks of a document that copies others. A long one takes longer to check, and
-    /// is checked less often.
+    /// The number of the current recheck period of a consolidated document. The periods of long
+    /// documents are longer, because checking them takes longer.
     pub(super) fn epoch(&self, size: u64) -> u64 {
         if self.options.immutable {
             return 0;
@@ -140,7 +142,8 @@ impl View {
         self.edit_copies(view, text, ZarrFormat::V3)
     }
 
-    /// The document `name` of an array as its view shows it; `None` when there is none.
+    /// The document `name` of an array as its view shows it; `None` when the array has no such
+    /// document.
     pub(super) fn array_document(
         &self,
         array: &ShownArray,
@@ -165,13 +168,14 @@ impl View {
         }))
     }
 
-    /// Makes sure that the document of an array can say what the view shows.
+    /// Checks that the document of an array can describe what the view shows.
     pub(super) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
         let is_written = array.foreign.is_some();
         match (array.form, array.node.metadata.zarr_format) {
-            // Beside its files is no document to agree with.
+            // The arrays view shows no document of the array.
             _ if array.view == ViewKind::Arrays => Ok(()),
-            // What can be decoded can be edited, but not in the oldest versions.
+            // Every v2 or v3 document that can be decoded can be edited; those of older versions
+            // are tried.
             (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
             _ => self
                 .array_document(array, DocumentName::ZarrJson)
@@ -179,7 +183,8 @@ impl View {
         }
     }
 
-    /// A consolidated document, each copy edited as the view shows its array.
+    /// The text of a consolidated document, in which each copy is edited as the view shows its
+    /// array.
     fn edit_copies(
         &self,
         view: ViewKind,
@@ -192,8 +197,8 @@ impl View {
         let mut edit = |path: &str, entry: &[u8]| {
             match self.edit_entry(view, document, (path, entry), format) {
                 Ok(edit) => return edit,
-                // Without its entry the array is absent from the copy: an error to a reader,
-                // where a wrong entry would be wrong values.
+                // Readers report an array without an entry as missing; a wrong entry would give
+                // wrong values.
                 Err(Error::Metadata { key, error }) => {
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
@@ -210,19 +215,20 @@ impl View {
             ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
             _ => consolidated::edit_v3(text, &mut edit),
         };
-        // What could not be looked at now is not to be missing for as long as this is kept.
+        // A passing error fails the request: the text is kept for a while, and would lack the entry
+        // for so long.
         match (failed, edited) {
             (Some(error), _) => Err(error),
             (None, Ok(edited)) => Ok(edited),
             (None, Err(error)) => {
-                // What is no consolidated document copies nothing: as stored.
+                // What is no valid consolidated document is shown as stored.
                 log::debug!("{}: not edited: {error}", document.key);
                 Ok(text.to_vec())
             }
         }
     }
 
-    /// The document of `array` (or a copy of it) as its view shows it.
+    /// The document of `array`, or a consolidated copy of it, as the view shows it.
     fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
         let shown = match array.form {
             FileForm::Stored => render::Shown::Stored,
@@ -233,8 +239,8 @@ impl View {
             .map_err(|error| in_document(&array.node.document.key, error))
     }
 
-    /// The edit of the copy `entry`, in a consolidated `document`, of the document of the array
-    /// at `path` below its group.
+    /// How to edit `entry`, the copy of the document of the array at `path` below the group of the
+    /// consolidated `document`.
     fn edit_entry(
         &self,
         view: ViewKind,
@@ -246,7 +252,7 @@ impl View {
         let prefix = match group.key(path.as_bytes()) {
             Ok(key) => key.to_prefix(),
             Err(_) if path.is_empty() => group.clone(),
-            // Nothing can be there.
+            // No key has this name, so no array can be there.
             Err(_) => return Ok(EntryEdit::Remove),
         };
         if self.is_hidden_by_control(group, path.split('/').next().unwrap_or_default().as_bytes()) {
@@ -254,7 +260,7 @@ impl View {
         }
         let array = match self.shown(view, &prefix)? {
             ShownNode::Array(array) => array,
-            // The keys view shows such keys as they are, and so the copy.
+            // The keys view shows these keys as stored, so the copy stays as it is.
             ShownNode::Plain if view == ViewKind::Keys => return Ok(EntryEdit::Keep),
             ShownNode::Plain | ShownNode::Unusable(_) => return Ok(EntryEdit::Remove),
         };
@@ -284,7 +290,8 @@ impl View {
 }
 
 impl View {
-    /// Refuses a document of which a consolidated one would be a copy, where fewer may read it.
+    /// Refuses to copy `original` into the consolidated document `copy` when fewer users may read
+    /// `original`.
     fn check_may_copy(&self, original: &Document, copy: &Document) -> Result<(), Error> {
         let (mut of_original, mut of_copy) = (Readers::default(), Readers::default());
         self.add_object(&original.key, &original.meta, &mut of_original)?;
@@ -299,7 +306,7 @@ impl View {
     }
 }
 
-/// What is wrong in the document at `key`, or with the node at that path.
+/// An error in the document at `key`, or at the node of this path.
 pub(super) fn in_document(key: &impl Display, error: FormatError) -> Error {
     Error::Metadata {
         key: key.to_string(),
@@ -307,8 +314,8 @@ pub(super) fn in_document(key: &impl Display, error: FormatError) -> Error {
     }
 }
 
-/// Memory that a document of `bytes` takes while it is edited: its text, the same masked, the places
-/// of its members, and what is made of it.
+/// Memory for editing a document of `bytes`: the text, a masked copy, the positions of its members,
+/// and the result.
 fn edited_bytes(bytes: u64) -> u64 {
     bytes.saturating_mul(4)
 }

@@ -1,7 +1,7 @@
 //! Opened files: the bytes of one version of a vnode.
 //!
-//! A handle pins an object of the store, never memory of the cache, so that idle handles do not
-//! starve the others.
+//! An open handle pins an object of the store and no memory of the cache, so that idle handles do
+//! not keep other readers from using the cache.
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -19,10 +19,10 @@ use crate::read::KeyReadahead;
 use crate::store::{Key, Object};
 use crate::threads::Class;
 
-/// A file that was opened, and its attributes at that moment.
+/// An opened file, with its attributes at that moment.
 #[derive(Debug)]
 pub struct Opened {
-    /// Of the version that `file` holds.
+    /// Attributes of the version that `file` shows.
     pub attributes: Attributes,
     /// Its bytes.
     pub file: Arc<OpenFile>,
@@ -38,34 +38,34 @@ pub struct OpenFile {
 
 #[derive(Debug)]
 pub(super) enum FileContent {
-    /// Bytes of a stored object, as they are.
+    /// A stored object, or a range of one.
     Stored(Slice),
-    /// The same, of a store where each request takes its time.
+    /// A stored object of a store where requests take long: it is read in pages through the cache.
     Paged(Arc<Pages>, KeyReadahead),
-    /// All bytes of a stored object that cannot be read in ranges.
+    /// A stored object that cannot be read in ranges; all of it is cached.
     Whole(Slice),
-    /// Fill value.
+    /// A chunk that is not stored, and is shown as fill value.
     Absent(Arc<ShownArray>),
-    /// A chunk that has to be decoded, or taken out of a shard that had to be.
+    /// A chunk that has to be decoded, or whose enclosing shard has to be.
     Chunk(Arc<ChunkFile>),
-    /// A whole array, or several.
+    /// A whole array, or a group of arrays.
     Plain(PlainOpen),
-    /// A metadata document, edited or written.
+    /// An edited or written metadata document, or a long text.
     Document {
         vnode: Vnode,
         fingerprint: u64,
-        /// Gone when the cache evicted it; then it is made again.
+        /// Empty once the cache evicted the text, which is then made again.
         text: Weak<Block>,
     },
     /// A short generated text.
     Generated(Vec<u8>),
-    /// A long one, which all who have it open share.
+    /// A long generated text, shared by all handles of the file.
     Kept(Arc<Block>),
     /// Counters, as they were when the file was opened.
     Statistics(Vec<u8>),
 }
 
-/// Called with the bytes of a read, or with why there are none.
+/// Called once, with the bytes of a read or with the error.
 pub(super) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
 
 impl View {
@@ -149,7 +149,7 @@ impl View {
         let (len, as_stored) = match array.form {
             FileForm::Decoded => {
                 let len = array.decoded_len_of(&self.loader, &object, indices)?;
-                // Stored bytes that are decoded bytes need no decoder, if the length is right.
+                // Stored bytes that need no decoding are passed through, if their length is right.
                 let same =
                     chunked.layout().is_identity() && array.decoded_len() == Some(encoded_len);
                 (len, same)
@@ -160,7 +160,7 @@ impl View {
             }
         };
         let attributes = self.part(&meta, len);
-        // A slice of a shard's body would pin it.
+        // A slice of a decoded shard body would pin memory of the cache.
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             self.stored(chunk.encoded)
         } else {
@@ -198,23 +198,23 @@ impl View {
 }
 
 impl OpenFile {
-    /// Bytes in the file.
+    /// Bytes of the file.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether each open shows other bytes, so that nobody may keep them.
+    /// Whether each open shows other bytes, so that the kernel must not cache them.
     pub fn is_uncached(&self) -> bool {
         matches!(self.content, FileContent::Statistics(_))
     }
 
-    /// Whether pages that the kernel holds of this version are good: of a whole array, only if
-    /// they were all read from the same state of its chunks.
+    /// Whether pages that the kernel holds of this version may be kept. For a whole array, all of
+    /// them must have been read from the same snapshot.
     pub fn keeps_pages(&self) -> bool {
         match &self.content {
             FileContent::Plain(plain) => plain.keeps_pages(),
@@ -222,14 +222,14 @@ impl OpenFile {
         }
     }
 
-    /// The kernel holds no pages of this version any more.
+    /// Tells the file that the kernel holds no pages of this version any more.
     pub fn pages_dropped(&self) {
         if let FileContent::Plain(plain) = &self.content {
             plain.pages_dropped();
         }
     }
 
-    /// The file of the store whose bytes these are, when they are all of it.
+    /// The file of the store that has exactly these bytes, for passthrough.
     pub fn backing(&self) -> Option<BorrowedFd<'_>> {
         match &self.content {
             FileContent::Stored(slice) => slice.whole_object()?.as_file(),
@@ -237,8 +237,9 @@ impl OpenFile {
         }
     }
 
-    /// Calls `reply` with `len` bytes at `offset`, cut at the end of the file, and only there: at once
-    /// when they are in memory, or when this thread may wait for them, else on another thread.
+    /// Calls `reply` with `len` bytes at `offset`, fewer only at the end of the file. It replies at
+    /// once when the bytes are in memory or `patience` allows this thread to wait, and otherwise
+    /// from another thread.
     pub fn read(
         self: &Arc<Self>,
         offset: u64,
@@ -321,7 +322,7 @@ impl OpenFile {
         }
     }
 
-    /// Reads on a thread that may wait.
+    /// Repeats the read on a thread that may wait for the store.
     fn read_later(
         self: &Arc<Self>,
         offset: u64,
@@ -333,8 +334,8 @@ impl OpenFile {
         self.view.loader.threads().submit(Class::Read, read);
     }
 
-    /// Replies with what `fill` puts in `len` bytes. Where that is nothing, and `fill` says `false`,
-    /// `reply` is given back.
+    /// Replies with `len` bytes that `fill` writes. When `fill` gives `false`, nothing is sent and
+    /// `reply` is returned.
     fn fill<R: FnOnce(Result<&[u8], Error>)>(
         &self,
         len: usize,
@@ -365,7 +366,7 @@ impl OpenFile {
         loader.ask_for(key, load, answer_with(range, reply), Patience::Waits);
     }
 
-    /// The document again, if it still says what it said.
+    /// Makes the evicted text again; it is stale if it has changed.
     fn document(&self, vnode: &Vnode, fingerprint: u64) -> Result<Arc<Block>, Error> {
         let (_, text) = self.view.document_of(vnode)?.ok_or(Error::Stale)?;
         if text.stamp() != fingerprint {
@@ -378,14 +379,15 @@ impl OpenFile {
     fn range(&self, offset: u64, len: usize) -> Range<usize> {
         let start = offset.min(self.len);
         let end = start.saturating_add(len as u64).min(self.len);
-        // A file longer than memory has no block, and its ranges are not used as such.
+        // Positions beyond the address space are clamped: such a file is never one block, so they
+        // are not used.
         let start = usize::try_from(start).unwrap_or(usize::MAX - len);
         let cut = usize::try_from(end.saturating_sub(offset.min(self.len))).unwrap_or(len);
         start..start.saturating_add(cut)
     }
 }
 
-/// Replies with `range` of a block, when that comes.
+/// Replies with `range` of the block that the loader brings.
 fn answer_with(
     range: Range<usize>,
     reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
@@ -397,7 +399,7 @@ fn answer_with(
     })
 }
 
-/// The part of a block that is in `range`, as far as it goes.
+/// The bytes of a block that are in `range`; fewer where the block ends before.
 fn part(block: &[u8], range: Range<usize>) -> &[u8] {
     let end = range.end.min(block.len());
     block.get(range.start.min(end)..end).unwrap_or_default()

@@ -1,7 +1,7 @@
-//! Documents in another version (`--as`): of a foreign node, written from its own.
+//! The documents of foreign nodes (`--as`), written in the version that is shown.
 //!
-//! They are kept in the cache like edited documents. A directory that is no node of any version
-//! is a group in the one that is shown, where groups have documents.
+//! They are kept in the cache like edited documents. A directory without any metadata document is
+//! shown as a group, with the documents that groups have in the version that is shown.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
 use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
 
 impl View {
-    /// The document `name` of the foreign node at `path`, with the attributes of the one that it
-    /// is made from. `None` when the node has no such document.
+    /// The document `name` of the foreign node at `path`, with the attributes of the node's own
+    /// document. `None` when the node has no such document.
     pub(super) fn written(
         &self,
         view: ViewKind,
@@ -39,11 +39,12 @@ impl View {
         if let Node::Array(node) = &resolved.node
             && !self.options.immutable
         {
-            // It is written from the model, which must not be behind its document.
+            // The text is written from the parsed array, which must be of the same version as its
+            // document.
             self.check_version(node, path, Some(backing.version))?;
         }
         let mut readers = self.readers_of_node(&resolved)?;
-        // A document that copies others tells the names in the node's directory too.
+        // A consolidated document tells the names of the nodes below the group too.
         if name == DocumentName::ZMetadata
             || name == DocumentName::ZarrJson && self.holds_consolidated(&resolved)?
         {
@@ -54,19 +55,19 @@ impl View {
             Node::Array(node) => (node.identity, 0),
             _ => (0, self.epoch(meta.size())),
         };
-        // Those who may read it decide which copies are in it.
+        // The readers of the document decide which copies are in it, so they are part of the key.
         let access = meta.access();
         let identity = hash(&(view, path, name, attributes, identity, access, &readers));
         let text = self.document_block(identity, meta.version, epoch, || {
-            // What the node does not have is remembered as an empty text.
+            // An empty text stands for a document that the node does not have.
             let text = self.write(&resolved, name, (access, &readers))?;
             Ok(text.unwrap_or_default())
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
     }
 
-    /// The attributes of the document that others are made from (of the directory, where there is
-    /// none), and the version of the document that has the attributes, where that is another.
+    /// The attributes of the node's own document (of its directory, where it has none), and the
+    /// version of the document that holds its attributes, where that is another one.
     fn backing(
         &self,
         resolved: &ResolvedPath,
@@ -84,7 +85,8 @@ impl View {
         Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))
     }
 
-    /// The users who may read the documents of a node, or go to it where it has none.
+    /// The users who may read all documents of a node; of a node without documents, those who may
+    /// reach it.
     pub(super) fn readers_of_node(&self, resolved: &ResolvedPath) -> Result<Readers, Error> {
         let mut readers = Readers::default();
         let own = resolved.document().map(|document| &document.key);
@@ -100,7 +102,7 @@ impl View {
         Ok(readers)
     }
 
-    /// The document that a node keeps its attributes in, where that is one of their own.
+    /// The key of the document that holds only the attributes of a node, where there is one.
     pub(super) fn attributes_key(&self, resolved: &ResolvedPath) -> Result<Option<Key>, Error> {
         let key = match &resolved.node {
             Node::Array(node) => node.attributes.clone(),
@@ -115,8 +117,9 @@ impl View {
         Ok(self.object_meta(&key)?.map(|_| key))
     }
 
-    /// The text of the document `name` of a node, for its `audience`: as it will be shown, and
-    /// who may read what it is made from but for the copies in it.
+    /// The text of the document `name` of a node; `None` when it has no such document. `audience`
+    /// limits the copies in it: it is the access that the document will be shown with, and the
+    /// users who may read everything else that it is made from.
     fn write(
         &self,
         resolved: &ResolvedPath,
@@ -141,7 +144,8 @@ impl View {
             }
             DocumentName::ZGroup => Some(Ok(write::group_v2().to_vec())),
             DocumentName::ZAttrs => self.group_attributes(resolved)?.map(Ok),
-            // Readers of v2 want it to find what is there without listing.
+            // Readers of v2 need consolidated metadata to find the nodes of a hierarchy without
+            // listing it.
             DocumentName::ZMetadata
                 if resolved.path.is_root() || self.holds_consolidated(resolved)? =>
             {
@@ -189,7 +193,7 @@ impl View {
             .map_err(|error| in_document(&text.document.key, error))
     }
 
-    /// The document of a group that has its attributes in it.
+    /// The text of the document of a group that has its attributes in the same document.
     fn group_document(&self, resolved: &ResolvedPath) -> Result<Option<Text>, Error> {
         match &resolved.node {
             Node::Group(GroupNode {
@@ -201,7 +205,7 @@ impl View {
         }
     }
 
-    /// Whether a group has consolidated metadata of its own.
+    /// Whether the store has consolidated metadata for a group.
     fn holds_consolidated(&self, resolved: &ResolvedPath) -> Result<bool, Error> {
         match &resolved.node {
             Node::Group(group) if group.format == ZarrFormat::V2 => {

@@ -1,4 +1,4 @@
-//! Chunks listed by arithmetic: every one of a grid, present or not.
+//! Chunks listed by arithmetic: all chunks of a grid, stored or not.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::Detail;
 
-/// Every chunk of a grid that begins with some indices, present or not, or the directories of
-/// those.
+/// All chunks of a grid that begin with some indices, stored or not, or the directories of such
+/// chunks.
 pub(super) struct GridChunks {
     array: Arc<ShownArray>,
-    /// Of the chunks or directories; `None` where the grid is empty.
+    /// The indices of these chunks or directories; `None` where the grid is empty.
     places: Option<Odometer>,
-    /// The stored object asked about last, and what was found: neighbours share it.
+    /// The last stored object that was examined, and the attributes of its chunks, which are all
+    /// alike.
     stored: Option<(Dims, Option<Attributes>)>,
 }
 
@@ -31,7 +32,7 @@ impl GridChunks {
     }
 
     fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<Attributes> {
-        // What must be decoded to be measured is looked up one by one.
+        // A chunk whose size is known only after decoding is listed without attributes.
         if self.array.decodes_to_measure() {
             return None;
         }
@@ -78,7 +79,7 @@ impl Segment for GridChunks {
     }
 }
 
-/// The indices of the chunks in the directory of `first`, or of the directories in it.
+/// The indices of the chunks, or of the directories, in the directory of `first`.
 fn places(array: &ShownArray, first: Dims) -> Option<Odometer> {
     let counts = array.grid().counts();
     if counts.contains(&0) {

@@ -1,8 +1,9 @@
-//! Directories as streams: of any size, without memory for what was or will be listed.
+//! Directory listings as streams. A directory may have any number of entries, because none is
+//! remembered.
 //!
-//! A directory is a few *segments*, one after the other: generated names, names of the store,
-//! chunks by arithmetic, chunks by what is stored. Each can say where it is and go back there,
-//! so that a reader may go on from any entry that it has seen.
+//! A directory is a sequence of *segments*: generated names, names of the store, chunks by
+//! arithmetic, or chunks by what is stored. Each segment can tell its position and go back to it,
+//! so that a reader can resume at any entry that it has seen.
 
 use std::sync::Arc;
 
@@ -28,22 +29,22 @@ pub struct DirectoryEntry {
     pub name: Vec<u8>,
     /// Directory or file.
     pub kind: VnodeKind,
-    /// Its number; no reference is taken.
+    /// The number of its vnode. Listing takes no reference to it.
     pub id: VnodeId,
-    /// What `stat` shows, when it was asked for and could be had.
+    /// What `stat` shows, if the caller asked for it and it is known.
     pub attributes: Option<Attributes>,
     pub(super) vnode: Vnode,
 }
 
-/// A place between two entries of a directory.
+/// A position between two entries of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     pub(super) segment: usize,
-    /// Before the stored name,
+    /// The position in the listing of the store, before a stored name.
     pub(super) cursor: Cursor,
-    /// which is this one of its directory,
+    /// The rank of that name among the stored chunks of the directory.
     pub(super) rank: u64,
-    /// after so many of its entries.
+    /// How many entries of that name were yielded.
     pub(super) next: u64,
 }
 
@@ -62,29 +63,30 @@ pub struct Directory {
     view: Arc<View>,
     segments: Vec<Box<dyn Segment>>,
     at: usize,
-    /// Of the chunks that are listed, which are of one array.
+    /// The numbers of the chunks in this directory, all of one array.
     numbers: Option<SiblingNumbers>,
 }
 
-/// What one segment yields, before it is dressed as an entry.
+/// Name, vnode and attributes of an entry, as a segment yields it.
 pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
 
-/// Entries of a directory that come from one source.
+/// A part of a directory listing.
 pub(super) trait Segment: Send {
-    /// The next one; `None` at the end.
+    /// The next entry; `None` at the end.
     fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error>;
 
-    /// Where the next one is.
+    /// The position before the next entry.
     fn position(&self) -> Position;
 
-    /// Goes to a position that [`Segment::position`] gave, or to the start.
+    /// Goes to a position that [`Segment::position`] gave, or to [`Position::START`].
     fn seek(&mut self, view: &View, position: Position) -> Result<(), Error>;
 
-    /// Lets go of memory of the cache: a stream that nobody reads must not starve the others.
+    /// Releases memory of the cache until the next entry is asked for: an idle listing must not
+    /// hold it.
     fn rest(&mut self) {}
 }
 
-/// Generated names.
+/// Generated names, all known from the start.
 struct GeneratedNames {
     items: Vec<(Vec<u8>, Vnode)>,
     next: u64,
@@ -114,10 +116,10 @@ impl Segment for GeneratedNames {
     }
 }
 
-/// Names of the store below one prefix.
+/// The names of the store below a prefix.
 pub(super) struct NameStream {
     pub(super) prefix: Prefix,
-    /// Before the name that a listing goes on with.
+    /// Where a new listing of the store starts. The caller moves it.
     pub(super) cursor: Cursor,
     listing: Option<Box<dyn Listing>>,
 }
@@ -136,7 +138,8 @@ impl NameStream {
         self.listing = None;
     }
 
-    /// The next name; `cursor` stays where it is.
+    /// The next name. `cursor` stays where it is, because the caller may need several steps for one
+    /// name.
     pub(super) fn next(
         &mut self,
         view: &View,
@@ -212,7 +215,8 @@ impl View {
         let folder = Arc::new(folder);
         let mut segments = vec![fixed(self.all_generated(&folder)?)];
         let draft = folder.resolved.draft();
-        // Of a draft in another version only what lies beside its entry document is shown.
+        // Of a draft shown in another version, only the keys beside its `zarr.json` are listed as
+        // keys.
         if draft.is_none_or(|draft| draft.path.is_root()) {
             let filter = NameFilter::Folder(Arc::clone(&folder));
             segments.push(stored(view, folder.resolved.path.clone(), filter));
@@ -251,7 +255,7 @@ fn stored(view: ViewKind, prefix: Prefix, filter: NameFilter) -> Box<dyn Segment
     })
 }
 
-/// The chunks that begin with `first`, or the directories of those.
+/// The chunks that begin with `first`, or the directories of such chunks.
 fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error> {
     Ok(if array.lists_grid {
         Box::new(GridChunks::new(array, first))
@@ -261,7 +265,7 @@ fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error
 }
 
 impl Directory {
-    /// Where the next entry is.
+    /// The position before the next entry.
     pub fn position(&self) -> Position {
         let segment = self.segments.get(self.at);
         Position {
@@ -285,18 +289,18 @@ impl Directory {
         }
     }
 
-    /// Lets go of memory of the cache until the next entry is asked for.
+    /// Releases memory of the cache until the next entry is asked for.
     pub fn rest(&mut self) {
         if let Some(segment) = self.segments.get_mut(self.at) {
             segment.rest();
         }
     }
 
-    /// The next entry; `None` at the end. Never `.` and `..`.
+    /// The next entry, without `.` and `..`; `None` at the end.
     ///
     /// # Errors
-    /// [`Error`] when the store cannot be listed. An entry that cannot be examined comes
-    /// without attributes.
+    /// [`Error`] when the store cannot be listed. An entry that cannot be examined has no
+    /// attributes.
     pub fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
         while let Some(segment) = self.segments.get_mut(self.at) {
             if let Some(item) = segment.next(&self.view, detail)? {
@@ -307,7 +311,7 @@ impl Directory {
         Ok(None)
     }
 
-    /// Adds the attributes of an entry that was read without, if they can be had.
+    /// Adds the attributes of an entry that was listed without them, where they are known.
     pub fn examine(&self, entry: &mut DirectoryEntry) {
         entry.attributes = attributes_if(&self.view, &entry.vnode, Detail::Attributes);
     }
@@ -341,9 +345,9 @@ impl Directory {
     }
 }
 
-/// The attributes of `vnode`, when `detail` asks for them and they can be had.
+/// The attributes of `vnode`, if `detail` asks for them and they are known without decoding.
 pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
-    // Nothing is decoded for a listing.
+    // A listing decodes nothing.
     let is_costly = |place| matches!(view.array_of(place), Ok(array) if array.decodes_to_measure());
     match (detail, vnode) {
         (Detail::Names, _) => None,

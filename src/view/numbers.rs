@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  1                  the root
-//!   2^16 .. 2^61       one range for each shown array: directories of partial indices, level by
-//!                      level, then chunks in C order
-//!   2^61 .. 2^62       all other vnodes are interned: the number is a hash of the vnode, so that a
-//!                      listing computes it and keeps nothing; an entry lives while the kernel knows it
+//!  2^16 .. 2^61       one range for each shown array: directories of partial indices, level by
+//!                     level, then chunks in C order
+//!  2^61 .. 2^62       all other vnodes are interned: the number is a hash of the vnode, so that
+//!                     a listing computes it and keeps nothing; an entry lives while the kernel
+//!                     knows it
 //!  2^62 .. 2^63       inode numbers of later versions (see `fuse`)
 //! ```
 //!

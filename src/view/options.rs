@@ -1,4 +1,4 @@
-//! What a view is asked to show, as the command line says it.
+//! The options of a view, as the command line gives them.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ pub use crate::load::Shards;
 pub use crate::metadata::Target;
 pub use crate::plain::FileFormat;
 
-/// A way to show a hierarchy.
+/// A way to show a hierarchy as files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ViewKind {
-    /// Store keys with their encoded bytes.
+    /// The keys of the store, with their stored bytes; shards may be expanded.
     Keys,
-    /// The same tree, each chunk decoded.
+    /// The same tree, with decoded chunks.
     Chunks,
-    /// Plain files, one or several for each array.
+    /// One or several files of other formats for each array.
     Arrays,
 }
 
 impl ViewKind {
-    /// The name of `--view`, and of the directory when several views are shown.
+    /// The value of `--view`, and the name of the directory where several views are shown.
     pub fn name(self) -> &'static str {
         match self {
             ViewKind::Keys => "keys",
@@ -30,12 +30,12 @@ impl ViewKind {
     }
 }
 
-/// Whether decoded chunks that the store lacks are files.
+/// How the chunks view shows chunks that are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// They hold the fill value.
+    /// As files of fill value.
     Fill,
-    /// They are left out.
+    /// Not at all.
     Hide,
 }
 
@@ -44,19 +44,21 @@ pub enum Missing {
 pub struct ArrayOptions {
     /// The formats, each once.
     pub files: Vec<FileFormat>,
-    /// Only arrays whose path, or name for a pattern without a slash, matches one of these; all
-    /// when there are none.
+    /// Only arrays that match one of these patterns are shown, or all where there are none. A
+    /// pattern without a slash is matched against the name of an array, another one against its
+    /// path.
     pub only: Vec<Pattern>,
-    /// The dimension that is the record dimension of NetCDF files.
+    /// The dimension that becomes the record dimension of NetCDF files.
     pub unlimited: Option<String>,
-    /// What the root is called: the name of the store.
+    /// The name of the root node: the name of the store.
     pub root_name: String,
-    /// Whether users other than the daemon's can look: then no file shows what they may not read.
+    /// Whether users other than the daemon's own may see the mount. Files then show nothing that
+    /// these users may not read in the store.
     pub others_look: bool,
 }
 
 impl ArrayOptions {
-    /// Whether the array at `path` (of bytes, for names are) is shown; `name` is its name.
+    /// Whether the array at `path` is shown. `name` is the last segment of the path.
     pub(super) fn shows(&self, path: &[u8], name: &str) -> bool {
         let options = glob::MatchOptions {
             require_literal_separator: true,
@@ -87,38 +89,39 @@ impl Default for ArrayOptions {
     }
 }
 
-/// Everything that decides what a mount shows.
+/// The options that decide what a mount shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewOptions {
-    /// The views; one alone is the root, several are directories in it.
+    /// The views. A single view is the root of the mount; several are directories in it.
     pub views: Vec<ViewKind>,
-    /// The Zarr version that is shown; `None` shows each node in its own.
+    /// The Zarr version in which all nodes are shown; `None` shows each node in its own version.
     pub shown_as: Option<Target>,
-    /// Shards as inner chunks or as they are.
+    /// Whether shards are shown as their inner chunks, or as they are stored.
     pub shards: Shards,
-    /// Absent chunks in the chunks view.
+    /// How the chunks view shows chunks that are not stored.
     pub missing: Missing,
-    /// Files of the arrays view.
+    /// Options of the arrays view.
     pub arrays: ArrayOptions,
-    /// Shown owner, in place of the backing object's.
+    /// The owner that is shown, in place of the store's.
     pub uid: Option<u32>,
-    /// Shown group, in place of the backing object's.
+    /// The group that is shown, in place of the store's.
     pub gid: Option<u32>,
-    /// Permission bits that are not shown.
+    /// Permission bits that are removed from all modes.
     pub umask: u32,
-    /// How long documents, names and attributes are trusted.
+    /// How long documents, names and attributes are trusted before they are checked again.
     pub ttl: Duration,
-    /// Nothing in the store changes: no checks.
+    /// Whether the store never changes, so that nothing is checked again.
     pub immutable: bool,
-    /// Memory for chunks, index pages and buffers, in bytes.
+    /// The memory budget for chunks, index pages and buffers, in bytes.
     pub cache_budget_bytes: u64,
-    /// Most bytes of a decoded chunk.
+    /// The largest decoded chunk, in bytes, that is loaded.
     pub max_chunk_bytes: u64,
-    /// Most decoded bytes that are loaded before a reader asks for them; `None` leaves it to the view.
+    /// The most decoded bytes that are prefetched for a reader; `None` lets the reader's window
+    /// decide.
     pub readahead: Option<u64>,
-    /// Chunks that are decoded at once for those who wait for them.
+    /// The most chunks that are decoded at once for reads.
     pub decode_threads: usize,
-    /// The time that a request may take before it is given up.
+    /// The longest time that one request may take.
     pub timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Where bytes of a read are put before they are sent.
+//! The buffer that the bytes of a read are put into before they are sent.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -7,23 +7,23 @@ use crate::buffers::Buffer;
 use crate::error::Error;
 use crate::load::Cache;
 
-/// What a thread keeps for short reads.
+/// Size of the buffer that each thread keeps for short reads.
 const SHORT_BYTES: usize = 64 << 10;
 
 thread_local! {
     static SHORT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// ReadBuffer for the bytes of one read; it holds anything at first.
+/// A buffer for the bytes of one read. Its contents are arbitrary at first.
 pub(super) enum ReadBuffer {
-    /// Memory that this thread keeps, and how much of it.
+    /// The buffer that this thread keeps, and the length that is used.
     Short(Vec<u8>, usize),
-    /// Memory that was used just before, by whatever thread: it is at hand.
+    /// A scratch buffer, the one that was used last, whose pages are resident.
     Long(Buffer),
 }
 
 impl ReadBuffer {
-    /// ReadBuffer for `len` bytes.
+    /// A buffer of `len` bytes.
     ///
     /// # Errors
     /// [`Error::Memory`] when the system has none.

@@ -1,10 +1,11 @@
-//! The users who may read a file that is made of several objects, or is shown elsewhere than it is stored.
+//! The users who may read a file that is made of several objects, or is not shown at its stored
+//! path.
 //!
-//! The kernel holds each caller against the modes that the mount shows: of a file, and of the
-//! directories of the mount above it. Where those are the directories of the store, nothing else is
-//! needed. Where a path of the mount leaves directories of the store out (the arrays view, and
-//! `--as` for some), and where a file is made of several objects, its own mode says the rest: it
-//! grants a class of users no more than all parts and all directories on the way to them do.
+//! The kernel checks callers against the modes that the mount shows, of a file and of the
+//! directories above it. Where these are the directories of the store, that is enough. Where a path
+//! of the mount leaves out directories of the store (in the arrays view, and for some nodes with
+//! `--as`), or where a file is made of several objects, the mode of the file makes up for it: it
+//! grants a class of users no more than all parts, and all directories above them, do.
 
 use super::View;
 use super::resolved_path::ResolvedPath;
@@ -13,8 +14,7 @@ use crate::error::{Error, FormatError};
 use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
 
 impl View {
-    /// Only those `readers` who may go through all directories from the root of the store to
-    /// `prefix`, itself included.
+    /// Limits `readers` to those who may search `prefix` and all directories above it.
     pub(super) fn add_search_rights(
         &self,
         prefix: &Prefix,
@@ -28,7 +28,7 @@ impl View {
         Ok(())
     }
 
-    /// Only those `readers` who may list the directory that has the names of the children of a node.
+    /// Limits `readers` to those who may list the names of the children of a node.
     pub(super) fn add_names(
         &self,
         resolved: &ResolvedPath,
@@ -41,7 +41,8 @@ impl View {
         self.add_search_rights(&listed, readers)
     }
 
-    /// Only those `readers` who may read the object at `key`, and go where it is.
+    /// Limits `readers` to those who may read the object at `key`, and search the directories above
+    /// it.
     pub(super) fn add_object(
         &self,
         key: &Key,
@@ -54,7 +55,8 @@ impl View {
         self.add_search_rights(&key.parent(), readers)
     }
 
-    /// The attributes of the object that holds the shown chunk `indices`, or of a part of it.
+    /// The attributes of the stored object that holds the shown chunk `indices`, with the mode that
+    /// the chunk is shown with.
     pub(super) fn chunk_meta(
         &self,
         array: &ShownArray,
@@ -67,7 +69,7 @@ impl View {
         self.shown_apart(meta, &array.chunked.stored_key(indices)?.parent())
     }
 
-    /// The attributes of a file that is shown apart from `directory`, where it is stored.
+    /// `meta` with the mode for a file that is stored in `directory` and shown at another path.
     pub(super) fn shown_apart(
         &self,
         meta: &ObjectMeta,
@@ -76,7 +78,7 @@ impl View {
         Ok(limited_to(meta, &self.readers_who_can_reach(directory)?))
     }
 
-    /// As [`View::shown_apart`], of a directory.
+    /// As [`View::shown_apart`], for a directory.
     pub(super) fn directory_shown_apart(
         &self,
         meta: &ObjectMeta,
@@ -90,7 +92,7 @@ impl View {
         })
     }
 
-    /// The users who may go through all directories from the root of the store to `prefix`.
+    /// The users who may search `prefix` and all directories above it.
     fn readers_who_can_reach(&self, prefix: &Prefix) -> Result<Readers, Error> {
         let mut readers = Readers::default();
         self.add_search_rights(prefix, &mut readers)?;
@@ -98,8 +100,7 @@ impl View {
     }
 }
 
-/// The attributes of a file that all of `readers`, and nobody else, may read: of those whom `meta`
-/// lets read it.
+/// `meta` with the read bits of those users who are among `readers`.
 pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
     ObjectMeta {
         mode: readers.bits_for(meta.access()),
@@ -107,8 +108,8 @@ pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
     }
 }
 
-/// Whether the store will not give a part, whoever asks and however often: the whole is made
-/// without it. Anything else may pass.
+/// Whether the store refuses an object permanently, so that what is made of several objects is made
+/// without it. Other errors may pass.
 pub(super) fn is_inaccessible(error: &StoreError) -> bool {
     matches!(
         error,
@@ -116,12 +117,13 @@ pub(super) fn is_inaccessible(error: &StoreError) -> bool {
     )
 }
 
-/// Why a part that the store does not give is left out.
+/// The reason for leaving out an object that the store refuses.
 pub(super) fn inaccessible(error: &StoreError) -> FormatError {
     FormatError::document("store", error.to_string())
 }
 
-/// Why a part is left out of a group's file, or of consolidated metadata, that more users read.
+/// The reason for leaving a node out of a file of its group, or of consolidated metadata, that more
+/// users may read.
 pub(super) fn more_private() -> FormatError {
     FormatError::document(
         "permissions",

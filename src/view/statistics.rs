@@ -1,4 +1,4 @@
-//! `.zarr-mount/stats.json`: what the daemon did and what it holds.
+//! `.zarr-mount/stats.json`: the counters of the daemon.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::View;
 
-/// Bytes of the file: always the same, so that its size is exact before it is made.
+/// The constant size of the file, so that `stat` shows it before the text is made.
 pub(super) const SIZE: u64 = 4096;
 
 impl View {

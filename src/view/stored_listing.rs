@@ -1,4 +1,4 @@
-//! Names of the store in a listing: which of them are shown, and as what.
+//! Names of the store in a listing: which are shown, and as what.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Detail, EntryKind, ListEntry};
 
-/// Names of the store below one prefix, those that are shown.
+/// The names of the store below a prefix that are shown.
 pub(super) struct StoredNames {
     pub(super) view: ViewKind,
     pub(super) names: NameStream,
     pub(super) filter: NameFilter,
 }
 
-/// Which names of a directory are shown, and as what.
+/// Selects the names of a directory that are shown.
 pub(super) enum NameFilter {
-    /// Those of a node, or of a directory that is none.
+    /// The names in the directory of a node, or of no node.
     Folder(Arc<Folder>),
-    /// The children of a draft's group, out of the names of documents.
+    /// The children of a draft's group, found by the names of their documents.
     Children(Arc<Folder>),
-    /// Those in the directory of the chunks that begin with these indices.
+    /// The names in the directory of the chunks that begin with these indices.
     Chunks(Arc<ShownArray>, Dims),
 }
 
@@ -116,7 +116,7 @@ impl StoredNames {
         Ok(Some((name, vnode, attributes)))
     }
 
-    /// An entry in an array's directory, or in one of chunks, that is no document.
+    /// An entry in an array's directory, or in a directory of chunks, that is no document.
     fn in_array(
         &self,
         view: &View,
@@ -125,7 +125,7 @@ impl StoredNames {
         entry: ListEntry,
     ) -> Result<Option<SegmentItem>, Error> {
         if array.form != FileForm::Stored {
-            // Chunk keys give way to the chunks, which have a segment of their own.
+            // Chunk keys are hidden: another segment lists the chunks.
             let other = name == ChunkName::Other;
             return other.then(|| self.plain(view, entry)).transpose();
         }
@@ -133,7 +133,7 @@ impl StoredNames {
         Ok(Some((spelled, array.stored_vnode(name, found), attributes)))
     }
 
-    /// An entry that is shown as it is.
+    /// An entry that is shown as it is stored.
     fn plain(&self, view: &View, entry: ListEntry) -> Result<SegmentItem, Error> {
         let key = self.names.prefix.key(&entry.name)?;
         let vnode = if entry.kind == EntryKind::Prefix {

@@ -1,8 +1,8 @@
-//! Shards whose index cannot be read, in listings.
+//! Shards in listings whose index cannot be read.
 //!
-//! Such a shard may hold a chunk in each of its slots, so a listing names them all: whoever looks a name
-//! up gets the error, and none of the chunks passes for absent. That ends where a false index would make
-//! names without number: a shard of 2^33 slots needs no more than one damaged byte.
+//! Such a shard may hold a chunk in each of its slots. So a listing names all slots, and looking
+//! one up gives the error: no chunk passes for absent. But one damaged byte can make an index of
+//! 2^33 slots, so the number of such names is limited.
 
 use std::sync::Arc;
 
@@ -15,15 +15,14 @@ use crate::grid::Dims;
 use crate::load::{Loader, Locator};
 use crate::store::Detail;
 
-/// Slots of one stored name that are listed although nothing is known of them. Of a name that stands for
-/// more, none is listed, and the listing ends with the error.
+/// The most slots of one stored name that are listed although its index cannot be read. Where there
+/// are more, none is listed, and the listing ends with the error.
 pub(super) const MOST_UNKNOWN: u64 = 1_000_000;
 
-/// The stored shard that holds the shown chunk `indices`, its index checked; `None` where there is no
-/// such shard, or there is none any more.
+/// The stored shard that holds the shown chunk `indices`, with a verified index; `None` where it is
+/// not stored.
 ///
-/// # Errors
-/// That of an index that is false, or cannot be read.
+/// # Errors [`Error`] when the index is invalid, or cannot be read.
 pub(super) fn sound_shard(
     loader: &Arc<Loader>,
     array: &Arc<ShownArray>,
@@ -33,18 +32,17 @@ pub(super) fn sound_shard(
         return Ok(None);
     };
     let mut locator = loader.locator(&array.chunked, &object, indices)?;
-    // Logged when a slot is looked up, which is when somebody misses its bytes.
+    // Logged at a low level: the error is reported when a slot is looked up.
     locator
         .verify()
         .inspect_err(|error| log::debug!("{error}"))?;
     Ok(Some(locator))
 }
 
-/// Whether any stored shard below the stored directory of `first` has an index that can be read. The
-/// search ends at the first one that has.
+/// Whether a stored shard below the stored directory of `first` has a valid index. The search ends
+/// at the first one.
 ///
-/// # Errors
-/// That of the last shard whose index cannot be read, where no other shard has one that can.
+/// # Errors The error of the last invalid index, where no shard has a valid one.
 pub(super) fn has_sound_shard(
     view: &View,
     array: &Arc<ShownArray>,
@@ -67,7 +65,7 @@ pub(super) fn has_sound_shard(
                 ChunkName::Other => continue,
             };
             let Some(shown) = array.first_shown(&stored) else {
-                // A leftover of a resize, outside the grid.
+                // It is outside the grid, left over from a resize.
                 continue;
             };
             match sound_shard(&view.loader, array, &shown) {

@@ -1,4 +1,4 @@
-//! Extended attributes (`-o xattr`): what an array is, and where a chunk lies.
+//! Extended attributes (`-o xattr`): what an array is, and where a chunk is stored.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ impl View {
                 let Some(array) = self.shown(view, &path)?.into_array() else {
                     return Ok(Vec::new());
                 };
-                // Users who may list a directory are told these names, whether or not they may read its document.
+                // Users may be allowed to list a directory and not to read its document: those must
+                // not see its contents here.
                 let tells = self.tells_of_document(view, &path, &array)?;
                 Ok(if tells { of_array(&array) } else { Vec::new() })
             }
@@ -40,7 +41,7 @@ impl View {
         }
     }
 
-    /// Whether all who may read the directory of an array may read the document of the array.
+    /// Whether all users who may list the directory of an array may read its document.
     fn tells_of_document(
         &self,
         view: ViewKind,
@@ -85,7 +86,7 @@ fn of_chunk(
         let key = chunked.stored_key(&place.indices)?;
         found.push(("user.zarr.key", key.as_bytes().to_vec()));
         found.push(("user.zarr.nbytes", chunk.encoded.len().to_string().into()));
-        // Within a shard whose bytes had to be decoded, a place says nothing of the store.
+        // Offsets in a decoded shard body are no offsets of the stored object.
         if chunk.encoded.in_memory().is_none() {
             found.push((
                 "user.zarr.offset",
@@ -96,12 +97,12 @@ fn of_chunk(
     Ok(found)
 }
 
-/// As JSON: `[8,48,96]`.
+/// As a JSON list: `[8,48,96]`.
 fn list(lengths: &[u64]) -> Vec<u8> {
     serde_json::json!(lengths).to_string().into_bytes()
 }
 
-/// The elements that a chunk covers, cut at the array's end: `0:4,8:12`.
+/// The element ranges that a chunk covers, cut at the end of the array: `0:4,8:12`.
 fn region(array: &ShownArray, indices: &[u64]) -> Vec<u8> {
     let grid = array.grid();
     let lengths = grid.chunk_shape().iter().zip(grid.shape());
