@@ -1,14 +1,14 @@
-//! The arrays view: every array as one plain file for each format that is asked for.
+//! The arrays view: every array as one file in each format that is asked for.
 //!
 //! ```text
 //! store            facts               file                    opened
-//! documents   ->   what formats   ->   a layout and     ->     a snapshot: which version
-//!                  are told            where each array        of each chunk this handle
+//! documents   ->   what a format  ->   a layout and     ->     a snapshot: which version
+//!                  needs to know       where each array        of each chunk this handle
 //!                                      is read                 shows
 //! ```
 //!
-//! A group is a directory. What is at a name is worked out from the name (`names`), so that a
-//! listing (`listing`) keeps nothing.
+//! Groups are directories. The meaning of a name is computed from the name (`names`), so that a
+//! listing (`listing`) remembers nothing.
 
 mod audience;
 mod context;
@@ -43,26 +43,26 @@ pub use reading::cache_for;
 pub use sidecar::{GroupOutcome, Outcome};
 use snapshots::Snapshots;
 
-/// Arrays whose facts are kept at hand.
+/// The most arrays whose facts are kept in memory.
 const KEPT_FACTS: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
-/// Groups whose attributes are kept at hand.
+/// The most groups whose attributes are kept in memory.
 const KEPT_GROUPS: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
-/// Files whose layouts are kept at hand.
+/// The most files whose layouts are kept in memory.
 const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
-/// Of those, large ones.
+/// The most large layouts among them.
 const KEPT_LARGE: NonZeroUsize = NonZeroUsize::new(4).expect("4 is not 0");
-/// Messages that are not said again.
+/// The most warnings that are remembered, so that they are logged only once.
 const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 
-/// What the view remembers of whole-array files; each part is bounded.
+/// The state of the arrays view. Every part of it is bounded.
 #[derive(Debug)]
 pub(super) struct Arrays {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
-    /// Files, for as long as someone has them open; those that take little memory stay.
+    /// Files that are open, and small files that are not.
     files: Mutex<LruCache<PlainName, (Weak<PlainFile>, Option<Arc<PlainFile>>)>>,
     idle: Arc<IdleFiles>,
-    /// Long texts that are open, by the identity of their file.
+    /// Long texts of open files, by the identity of the file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,
     snapshots: Mutex<Snapshots>,
     gathering: Mutex<()>,
@@ -70,8 +70,7 @@ pub(super) struct Arrays {
     said: Mutex<LruCache<u64, ()>>,
 }
 
-/// Files and facts that take more than a little memory, kept for the next request: the budget takes them
-/// back when it is full.
+/// Large files and facts, kept for the next request. The budget evicts them when it is full.
 #[derive(Debug)]
 struct IdleFiles {
     facts: Mutex<Option<Arc<ArrayFacts>>>,
@@ -80,7 +79,7 @@ struct IdleFiles {
 
 impl Evict for IdleFiles {
     fn evict_one(&self) -> bool {
-        // They go outside of the locks.
+        // They are dropped after the lock is released.
         let facts = lock(&self.facts).take();
         if facts.is_some() {
             return true;
@@ -95,7 +94,7 @@ impl Evict for IdleFiles {
 }
 
 impl Arrays {
-    /// The files and facts that the budget takes back when it is full.
+    /// What the budget evicts when it is full.
     pub(super) fn idle(&self) -> Weak<dyn Evict> {
         Arc::downgrade(&(Arc::clone(&self.idle) as Arc<dyn Evict>))
     }

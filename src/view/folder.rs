@@ -88,7 +88,7 @@ impl View {
                     NameRole::AsStored
                 })
             }
-            ShownNode::Unusable(unusable) if self.leaves_out(folder, unusable, name)? => {
+            ShownNode::Unusable(unusable) if self.is_hidden_beside(folder, unusable, name)? => {
                 Ok(NameRole::Hidden)
             }
             ShownNode::Plain | ShownNode::Unusable(_) => self.plain_role(folder, key),
@@ -150,7 +150,7 @@ impl View {
     /// does not tell how chunk keys are spelled, all names that could be chunk keys are hidden,
     /// because a reader would take encoded bytes for decoded ones. Nodes stay visible: a group may
     /// have children called `0` and `1`.
-    fn leaves_out(
+    fn is_hidden_beside(
         &self,
         folder: &Folder,
         unusable: &UnusableNode,
@@ -201,7 +201,7 @@ impl View {
     /// The generated names, and their vnodes, whether or not these exist.
     fn added(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         if let ShownNode::Unusable(unusable) = &folder.shown {
-            return self.beside_unusable(folder, unusable);
+            return self.files_beside_unusable(folder, unusable);
         }
         let written = folder.resolved.written().iter().map(|&name| {
             let (view, path) = (folder.resolved.view, folder.resolved.path.clone());
@@ -213,7 +213,7 @@ impl View {
 
     /// `ERROR.txt`, and the renamed document where it lies in this directory. Neither name hides a
     /// stored key.
-    fn beside_unusable(
+    fn files_beside_unusable(
         &self,
         folder: &Folder,
         unusable: &UnusableNode,

@@ -1,8 +1,8 @@
-//! Chunks that fewer users may reach than may read the file that they are a part of.
+//! Chunks that fewer users may read than may read the file that contains them.
 //!
-//! A file of the arrays view shows one mode, and its chunks have modes of their own, as have the
-//! directories that they lie in. The kernel keeps pages of the file and hands what one user has
-//! read to the others; so a chunk that some who may read the file may not reach is read for nobody.
+//! A file of the arrays view has one mode, but its chunks, and the directories that they lie in,
+//! have modes of their own. The kernel shares the pages of a file among all its readers. So a chunk
+//! that some readers of the file may not read is refused to all of them.
 
 use crate::error::Error;
 use crate::load::Sources;
@@ -10,13 +10,13 @@ use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, StoreError};
 
 use super::super::View;
 
-/// The users who may read a file: as it is shown to them; `None` where nobody but the daemon's own
-/// user looks, who is given what the store gives to the daemon.
+/// The access that a file is shown with; `None` where only the daemon's own user can see the mount,
+/// and the store itself checks that user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audience(Option<Access>);
 
 impl View {
-    /// The users who may read a file of these attributes and read bits.
+    /// The users who may read a file that is shown with these attributes and read bits.
     pub(super) fn audience(&self, meta: &ObjectMeta, bits: u32) -> Audience {
         let shown = meta.access().with_mode(bits & !self.options.umask);
         Audience(self.options.arrays.others_look.then_some(shown))
@@ -24,12 +24,12 @@ impl View {
 }
 
 impl Audience {
-    /// Whether anything is kept from anyone.
+    /// Whether other users than the daemon's own can see the mount.
     pub(super) fn is_limited(self) -> bool {
         self.0.is_some()
     }
 
-    /// Refuses an object that fewer may read than the file.
+    /// Refuses an object that fewer users may read than the file.
     ///
     /// # Errors
     /// [`StoreError::Denied`].
@@ -37,7 +37,7 @@ impl Audience {
         self.check(key, ReadRight::of_object(meta.access()))
     }
 
-    /// Refuses a directory that fewer may go through than may read the file.
+    /// Refuses a directory that fewer users may search than may read the file.
     ///
     /// # Errors
     /// [`StoreError::Denied`].
@@ -45,11 +45,11 @@ impl Audience {
         self.check(prefix, ReadRight::of_directory(access))
     }
 
-    /// Refuses what lies at `prefix` where fewer may go there than may read the file. Directories
-    /// are trusted for a while, see [`Sources::directory_access`].
+    /// Refuses objects in `prefix` when fewer users may search it, and all directories above it,
+    /// than may read the file. The modes of directories are trusted for a while, see
+    /// [`Sources::directory_access`].
     ///
-    /// # Errors
-    /// [`StoreError::Denied`], and those of looking at the directories.
+    /// # Errors [`StoreError::Denied`], and errors of examining the directories.
     pub(super) fn check_search_path(self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
         for directory in prefix.on_the_way().filter(|_| self.is_limited()) {
             if let Some(access) = sources.directory_access(&directory)? {

@@ -1,4 +1,4 @@
-//! What lies around an array and says something about it: coordinates, and groups above.
+//! Metadata around an array that describes its axes: coordinate arrays, and the groups above it.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::metadata::{Attributes, DocumentName};
 use crate::plain::{Axis, axes};
 use crate::store::{Access, Key, Prefix};
 
-/// Attributes of groups whose JSON is longer are not kept at hand.
+/// Attributes of groups with longer JSON are not kept in memory.
 const KEPT_GROUP_BYTES: u64 = 64 << 10;
-/// Groups around an array that are asked for multiscales, from the nearest on.
+/// The most groups above an array that are searched for `multiscales`, beginning with the nearest.
 const MOST_ANCESTORS: usize = 8;
 
-/// A group and what its documents say.
+/// The attributes of a group, and the documents that they were read from.
 #[derive(Debug)]
 pub(in crate::view) struct GroupFacts {
     pub(super) attributes: Attributes,
@@ -28,8 +28,8 @@ pub(in crate::view) struct GroupFacts {
 }
 
 impl View {
-    /// The attributes of the coordinates beside the array at `path`: of the arrays of one
-    /// dimension that are called as one of its dimensions.
+    /// The attributes of the coordinate arrays of the array at `path`: one-dimensional arrays in
+    /// the same group that have the name and the length of a dimension.
     fn coordinates(
         &self,
         path: &Prefix,
@@ -47,7 +47,7 @@ impl View {
                 continue;
             };
             let resolved = match self.resolve(ViewKind::Arrays, &child) {
-                // A coordinate that the store does not show is no reason to show nothing else.
+                // The array is shown without a coordinate that the store refuses.
                 Err(Error::Store(error)) if is_inaccessible(&error) => {
                     inputs.observe_access(self.loader.sources(), &child)?;
                     continue;
@@ -55,7 +55,7 @@ impl View {
                 resolved => resolved?,
             };
             let Node::Array(coordinate) = resolved.node else {
-                // It may come to be one.
+                // A change of these documents may make it a coordinate.
                 for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
                     let key = child.key(name.as_str().as_bytes())?;
                     inputs.add_object(&key, self.object_meta(&key)?.as_ref());
@@ -69,12 +69,12 @@ impl View {
             }
             let mut own = Inputs::default();
             match self.short_attributes(&coordinate, &mut own) {
-                Ok(Ok(attributes)) if says_no_more(&own, node, inputs) => {
+                Ok(Ok(attributes)) if may_include(&own, node, inputs) => {
                     inputs.add_all(&own);
                     coordinates.push((name.clone(), attributes));
                 }
-                // An error of a coordinate is told where the coordinate is shown; and the attributes
-                // of one that fewer may read are shown only there.
+                // An error of a coordinate is reported by its own files. The attributes of a
+                // coordinate that fewer users may read are not used.
                 Ok(_) => inputs.add_seen(&own),
                 Err(Error::Store(error)) if is_inaccessible(&error) => {
                     inputs.add_seen(&own);
@@ -89,7 +89,7 @@ impl View {
         Ok(coordinates)
     }
 
-    /// The dimensions of the array at `path` in space and time.
+    /// The axes of the array at `path`, in space and time.
     pub(super) fn axes_of(
         &self,
         path: &Prefix,
@@ -106,7 +106,7 @@ impl View {
                 break;
             };
             let found = self.group_facts(&below)?;
-            if says_no_more(&found.inputs, node, inputs) {
+            if may_include(&found.inputs, node, inputs) {
                 inputs.add_all(&found.inputs);
                 ancestors.push((relative.to_owned(), found));
             } else {
@@ -125,8 +125,8 @@ impl View {
         Ok(axes(dimension_names, &ancestors, &coordinates))
     }
 
-    /// The attributes of the group at `path`, none where it has none or they cannot be read as
-    /// such: they say something about arrays, whose own are held to more.
+    /// The attributes of the group at `path`; none where the group has none, or where they cannot
+    /// be read. Errors are only logged, because these attributes merely describe arrays.
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
         let known = lock(&self.arrays.groups).get(path).cloned();
         if let Some(known) = known
@@ -185,7 +185,7 @@ impl View {
     }
 }
 
-/// The documents that say something of a group, or would if they were there.
+/// The documents whose presence, or contents, decide the attributes of a group.
 fn documents_of_group(resolved: &ResolvedPath) -> Result<Vec<Key>, Error> {
     if let Some(draft) = resolved.draft() {
         return Ok(vec![draft.group_document()?]);
@@ -201,9 +201,9 @@ fn documents_of_group(resolved: &ResolvedPath) -> Result<Vec<Key>, Error> {
     Ok(documents)
 }
 
-/// Whether all who may read the files of the array `node`, of which `inputs` is known so far, may
-/// read what `others` says of it.
-fn says_no_more(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
+/// Whether all users who may read the files of the array `node`, which are made of `inputs` so far,
+/// may read `others` too.
+fn may_include(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
     let access: Access = node.document.meta.access();
     let shown = access.with_mode(inputs.readers().bits_for(access));
     others.readers().include(shown, inputs.readers())

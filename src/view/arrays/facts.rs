@@ -1,4 +1,4 @@
-//! What formats are told of an array: out of its documents, and those of the groups around it.
+//! The facts of an array that formats need: from its own documents, and from those around it.
 
 use std::sync::Arc;
 
@@ -16,58 +16,60 @@ use crate::metadata::{Attributes, ZarrFormat};
 use crate::plain::{Array, Axis, FileFormat};
 use crate::store::Prefix;
 
-/// Attributes whose JSON is longer are not kept at hand.
+/// Attributes with longer JSON are not kept in memory, unless the budget has room for them.
 const KEPT_BYTES: u64 = 4 << 10;
-/// Models of arrays that take more are not kept with their facts.
+/// Facts of arrays with larger models are not kept in memory.
 const KEPT_MODEL_BYTES: u64 = 64 << 10;
-/// How often a node that changes while it is looked at is looked at again.
+/// How often an array that changes while its facts are gathered is read again.
 const MOST_TRIES: usize = 3;
-/// Of who holds the documents of an array: its own, and that of its attributes.
+/// What the reader of attributes holds of the budget: the array's document and the document of its
+/// attributes.
 const HOLDING_DOCUMENTS: Holding = Holding::SOURCE.and_one().and_one();
-/// Attribute in which xarray keeps the names of a v2 array's dimensions.
+/// The attribute in which xarray stores the dimension names of a v2 array.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// Of attributes that are longer than this part of the cache, only short members are made a tree.
+/// Attributes with more JSON than this part of the cache are long: only their short members are
+/// parsed.
 const TREE_PART: u64 = 64;
-/// Attributes up to this many bytes of JSON become a tree in any case.
+/// Attributes with JSON of up to this many bytes are never long.
 const LEAST_TREE_BYTES: u64 = 256 << 10;
 
-/// Attributes as they were read.
+/// Parsed attributes.
 pub(super) struct ReadAttributes {
-    /// The tree, of long ones only of their short members; or why they cannot be read.
+    /// The parsed attributes; of long ones, only the short members. Or why they cannot be parsed.
     pub(super) attributes: Result<Attributes, FormatError>,
-    /// How long they are, in bytes of JSON.
+    /// The length of the JSON, in bytes.
     pub(super) bytes: u64,
-    /// Memory of the tree.
+    /// Memory of the parsed attributes.
     reserved: Option<Reservation>,
 }
 
-/// An array and what its documents say.
+/// An array, and what its documents say.
 #[derive(Debug)]
 pub(in crate::view) struct ArrayFacts {
     pub(super) array: Arc<ShownArray>,
-    /// None where they cannot be read.
+    /// Empty where the attributes cannot be read.
     pub(super) attributes: Attributes,
-    /// How long they are, and how long those of which there is a tree, in bytes of JSON.
+    /// The length of the JSON of all attributes, and of those that were parsed completely, in
+    /// bytes.
     pub(super) attribute_bytes: u64,
     pub(super) tree_bytes: u64,
-    /// Of attributes of which only short members are read: why the others are not.
+    /// The error for formats that need all attributes, where only the short members were parsed.
     pub(super) too_long: Option<FormatError>,
-    /// Why the attributes cannot be read. The elements are what they are without them.
+    /// Why the attributes cannot be read. The elements can be read without them.
     pub(super) attributes_error: Option<FormatError>,
     pub(super) dimension_names: Vec<Option<String>>,
     pub(super) axes: Vec<Axis>,
     pub(super) inputs: Inputs,
-    /// For attributes that are kept although they are long.
+    /// Memory of long attributes that are kept.
     reserved: Option<Reservation>,
 }
 
 impl ArrayFacts {
-    /// As `format` is told of it.
+    /// The description of the array for `format`.
     ///
-    /// # Errors
-    /// When its elements have no fixed size, which no format of segments can hold; when its
-    /// attributes cannot be read, and the format would say what they do.
+    /// # Errors [`FormatError`] when the elements have no fixed size, or when `format` would have
+    /// to describe attributes that cannot be read.
     pub(super) fn array(
         &self,
         id: usize,
@@ -91,7 +93,7 @@ impl ArrayFacts {
         Ok(self.described(id, name))
     }
 
-    /// What selections call the dimensions: by their names, or else by those of the axes.
+    /// The names of the dimensions in selections: their own names, or else the names of the axes.
     pub(super) fn axis_names(&self) -> Vec<Option<String>> {
         let named = self.dimension_names.iter().zip(&self.axes);
         named
@@ -99,7 +101,7 @@ impl ArrayFacts {
             .collect()
     }
 
-    /// As [`ArrayFacts::array`], whatever its elements are.
+    /// As [`ArrayFacts::array`], without any check.
     pub(super) fn described(&self, id: usize, name: &str) -> Array {
         let layout = self.array.chunked.layout();
         let metadata = &self.array.node.metadata;
@@ -121,14 +123,14 @@ impl ArrayFacts {
 }
 
 impl View {
-    /// The facts of the array at `path`; `None` where there is none.
+    /// The facts of the array at `path`; `None` where no array is shown.
     ///
     /// # Errors
-    /// [`Error`] when it cannot be decoded, or its attributes cannot be read.
+    /// [`Error`] when its documents cannot be read.
     pub(super) fn array_facts(&self, path: &Prefix) -> Result<Option<Arc<ArrayFacts>>, Error> {
         for _ in 0..MOST_TRIES {
             match self.try_array_facts(path) {
-                // It changed while it was looked at.
+                // The array changed while its documents were read.
                 Err(Error::Stale) => self.forget_node(path)?,
                 found => return found,
             }
@@ -136,7 +138,7 @@ impl View {
         self.try_array_facts(path)
     }
 
-    /// Forgets what is remembered of the node at `path`.
+    /// Forgets the node at `path`, so that it is looked up again.
     pub(super) fn forget_node(&self, path: &Prefix) -> Result<(), Error> {
         if let Node::Array(node) = self.resolve(ViewKind::Arrays, path)?.node {
             self.forget_array(&node, path);
@@ -172,7 +174,8 @@ impl View {
         if facts.tree_bytes <= KEPT_BYTES && model <= KEPT_MODEL_BYTES {
             lock(&self.arrays.facts).put(path.clone(), Arc::clone(&facts));
         } else if facts.reserved.is_some() {
-            // One, for the next format of the same array. The last one goes outside of the lock.
+            // One is kept, for the next format of the same array. The one before is dropped after
+            // the lock is released.
             let last = lock(&self.arrays.idle.facts).replace(Arc::clone(&facts));
             drop(last);
         }
@@ -209,7 +212,7 @@ impl View {
             found: read.bytes.to_string(),
             limit: most,
         });
-        // Of long ones, little is kept.
+        // Only short members were parsed, which take little memory.
         let tree_bytes = if too_long.is_some() { 0 } else { read.bytes };
         let is_kept = tree_bytes > KEPT_BYTES
             && tree_bytes.saturating_mul(MEMORY_PER_BYTE)
@@ -219,7 +222,7 @@ impl View {
             reserved
         });
         let dimension_names = dimension_names(node, &attributes);
-        // Chunks may lie apart from the document.
+        // The chunks may be stored apart from the document.
         inputs.add_search_rights(self.loader.sources(), &node.prefix)?;
         let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
@@ -236,12 +239,13 @@ impl View {
         })
     }
 
-    /// The longest attributes that are made a tree as a whole, in bytes of JSON.
+    /// The most bytes of JSON that are parsed completely.
     pub(super) fn most_tree_bytes(&self) -> u64 {
         (self.loader.cache().budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
     }
 
-    /// The text of the attributes of an array, and of what it was read; empty where there are none.
+    /// The JSON of the attributes of an array, empty where it has none, and the documents that hold
+    /// it.
     fn attributes_text(
         &self,
         node: &ArrayNode,
@@ -250,7 +254,7 @@ impl View {
         let sources = self.loader.sources();
         if let Some(key) = &node.attributes {
             let meta = self.object_meta(key)?;
-            // What is too long is not even read.
+            // Documents that are too long are not read at all.
             let bytes = meta.map_or(0, |meta| meta.size());
             if let Err(error) = check_len(usize::try_from(bytes).unwrap_or(usize::MAX)) {
                 inputs.add_document(sources, &node.document.key, &node.document.meta)?;
@@ -270,7 +274,7 @@ impl View {
         Ok(text.map(|text| (text.unwrap_or_default(), documents)))
     }
 
-    /// The short ones of the attributes of an array.
+    /// The short members of the attributes of an array.
     pub(super) fn short_attributes(
         &self,
         node: &ArrayNode,
@@ -283,8 +287,8 @@ impl View {
         }))
     }
 
-    /// The attributes of which `text` is the JSON; none where it is empty. `holding` is what the caller
-    /// holds of the budget.
+    /// The attributes with the JSON `text`; no attributes where that is empty. `holding` is what
+    /// the caller holds of the budget.
     pub(super) fn read_attributes(
         &self,
         text: &[u8],
@@ -309,7 +313,7 @@ impl View {
         })
     }
 
-    /// The attributes of an array as compact JSON, however long they are.
+    /// The attributes of an array as compact JSON, of any length.
     pub(super) fn compact_attributes(
         &self,
         node: &ArrayNode,
@@ -322,8 +326,8 @@ impl View {
         }))
     }
 
-    /// The documents of `node`, of the version that it was made from: shape and type are of that
-    /// version, and attributes of another are not theirs.
+    /// The documents of `node`, in the version that it was parsed from: attributes of another
+    /// version may not match its shape and data type.
     fn documents_of(&self, node: &ArrayNode) -> Result<Documents, Error> {
         let documents = self.hierarchy.documents(node)?.ok_or(Error::Stale)?;
         if documents.own().meta.version != node.document.meta.version {
@@ -332,7 +336,7 @@ impl View {
         Ok(documents)
     }
 
-    /// Logs a warning about `subject`, once.
+    /// Logs a warning, unless one about the same `subject` was logged before.
     pub(in crate::view) fn warn_once<T: std::hash::Hash>(
         &self,
         subject: &T,
@@ -345,7 +349,7 @@ impl View {
     }
 }
 
-/// A name for each dimension, where there is one.
+/// The name of each dimension, if it has one.
 fn dimension_names(node: &ArrayNode, attributes: &Attributes) -> Vec<Option<String>> {
     let rank = node.metadata.shape.len();
     let own = node.metadata.dimension_names.clone();
@@ -361,7 +365,7 @@ fn dimension_names(node: &ArrayNode, attributes: &Attributes) -> Vec<Option<Stri
         .unwrap_or_else(|| vec![None; rank])
 }
 
-/// Whether it holds strings or bytes of any length.
+/// Whether the elements are strings or bytes of variable length.
 pub(super) fn is_text(facts: &ArrayFacts) -> bool {
     let kind = facts.array.chunked.layout().variable_length();
     matches!(kind, Some(VariableLength::Text | VariableLength::Bytes))

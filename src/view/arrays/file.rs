@@ -1,4 +1,5 @@
-//! Whole-array files: made from facts, remembered while nothing that they are made from changes.
+//! Whole-array files: made from the facts of arrays, and kept until something that they are made
+//! from changes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -19,45 +20,45 @@ use crate::plain::{
 };
 use crate::store::{ObjectMeta, Prefix};
 
-/// Layouts that take less memory are kept at hand without a reservation.
+/// Layouts that take at most this much memory are kept without a reservation.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
 
-/// What an array of a file takes: its node, its layout, where it is.
+/// Memory for each array in a file: its node, its layout, and its selection.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
 
-/// Texts and trees that a format makes of the model of an array, each about as large as the model.
+/// The number of copies of an array's model that a format makes, as texts and trees.
 const MODEL_COPIES: u64 = 4;
 
-/// One version of a whole-array file, but for the bytes of its elements.
+/// One version of a whole-array file, without the bytes of its elements.
 #[derive(Debug)]
 pub(in crate::view) struct PlainFile {
     pub(super) name: PlainName,
-    /// Stands for all but the bytes of elements.
+    /// A hash of everything but the bytes of elements.
     pub(super) identity: u64,
     pub(super) layout: Layout,
     pub(super) sources: Vec<ElementSource>,
-    /// Of the document that it is shown with the times of.
+    /// Attributes of the document whose times the file is shown with.
     pub(super) meta: ObjectMeta,
-    /// Read bits of those who may read all that it is made from.
+    /// Read bits of the users who may read everything that the file is made from.
     pub(super) mode: u32,
-    /// What it does not hold of a group.
+    /// What a file of a group leaves out.
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Arc<Inputs>,
-    /// The length of a long text, which is in the cache and not in `layout`.
+    /// The length of a long text, which is not in `layout` but in the cache.
     pub(super) text_len: Option<u64>,
-    /// When the inputs were last seen unchanged.
+    /// When `inputs` were last seen unchanged; `None` when they must be checked at every use.
     checked: Mutex<Option<Instant>>,
     _reservation: Option<Reservation>,
 }
 
-/// Where the elements of an array of a file are read.
+/// An array that is in a file, and the selection of its elements.
 #[derive(Debug, Clone)]
 pub(super) struct ElementSource {
     pub(super) array: Arc<ShownArray>,
     pub(super) selected: Selected,
 }
 
-/// The parts of a file before it is put together.
+/// What a file is made from.
 pub(super) struct FileParts {
     pub(super) layout: Layout,
     pub(super) sources: Vec<ElementSource>,
@@ -78,8 +79,8 @@ impl ElementSource {
         &self.array.chunked
     }
 
-    /// Which elements, and in which order, a run of a layout is. What the selection left out
-    /// has one index, and stands first.
+    /// The elements of a run of a layout, and their order. Axes that the selection removed come
+    /// first; each has one index.
     pub(super) fn region(&self, elements: &Elements) -> Option<Region> {
         let kept = &self.selected.kept;
         let rank = self.selected.shape.len();
@@ -94,7 +95,7 @@ impl ElementSource {
 }
 
 impl FileParts {
-    /// Memory that the file takes, about.
+    /// An estimate of the memory of the file.
     fn memory_bytes(&self) -> u64 {
         let models = self.sources.iter();
         let models: u64 = models.map(|source| source.array.node.model_bytes).sum();
@@ -102,7 +103,7 @@ impl FileParts {
         self.layout.memory_bytes() + sources + self.inputs.memory_bytes()
     }
 
-    /// Stands for all but the bytes of elements.
+    /// A hash of everything but the bytes of elements.
     pub(super) fn identity(&self, name: &PlainName) -> u64 {
         let sources = self.sources.iter();
         let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
@@ -122,10 +123,10 @@ impl FileParts {
 }
 
 impl View {
-    /// The file called `name` as it is now; `None` when there is none.
+    /// The current version of the file called `name`; `None` when it does not exist.
     ///
     /// # Errors
-    /// [`Error::Metadata`] when the format cannot hold it, and why.
+    /// [`Error::Metadata`] with the reason, when the format cannot express it.
     pub(super) fn plain_file(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         let known = lock(&self.arrays.files)
             .get(name)
@@ -163,7 +164,7 @@ impl View {
             inputs: Arc::new(parts.inputs),
             _reservation: reservation,
         });
-        // A few large ones are not made again for every look, as far as the cache can spare the memory.
+        // A few large ones are kept too, where the cache can spare the memory.
         if !is_small && memory <= self.loader.cache().budget().limit() / 8 {
             let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
             drop(replaced);
@@ -173,7 +174,7 @@ impl View {
         Ok(Some(file))
     }
 
-    /// Forgets `file`, which changed, and what it was made from.
+    /// Forgets `file`, which has changed, and the nodes that it was made from.
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
         lock(&self.arrays.idle.files).pop(&file.name);
@@ -236,7 +237,7 @@ impl View {
             .map_err(refused)?;
         let selected = match selection {
             None => Selected::whole(&whole.shape),
-            // No such file: what is outside of the array is not there.
+            // A selection outside of the array names no file.
             Some(selection) => match selection.of(&whole.shape, &facts.axis_names()) {
                 Ok(selected) => selected,
                 Err(_) => return Ok(None),
@@ -251,8 +252,8 @@ impl View {
         }))
     }
 
-    /// Memory for what a format makes of a long model or long attributes, while it does; `None` where
-    /// that is little.
+    /// Memory for the copies that a format makes of a large model or of long attributes; `None`
+    /// where that is little.
     pub(super) fn working_memory(&self, memory: u64) -> Result<Option<Reservation>, Error> {
         if memory <= SMALL_BYTES {
             return Ok(None);
@@ -261,19 +262,23 @@ impl View {
         self.loader.cache().reserve(memory, holding).map(Some)
     }
 
-    /// What `stat` shows of the file called `name`; `None` when it is not there, or its format
-    /// cannot hold it.
+    /// What `stat` shows of the file called `name`; `None` when it does not exist, or the format
+    /// cannot express it.
     pub(in crate::view) fn plain_attributes(
         &self,
         name: &PlainName,
     ) -> Result<Option<Attributes>, Error> {
-        let file = self.plain_if_held(name)?;
+        let file = self.expressible_file(name)?;
         let generation = lock(&self.arrays.snapshots).generation(name);
         Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
     }
 
-    /// As [`View::plain_file`], `None` also when its format cannot hold it, which is logged.
-    pub(super) fn plain_if_held(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
+    /// As [`View::plain_file`], but `None` when the format cannot express the array. The reason is
+    /// logged.
+    pub(super) fn expressible_file(
+        &self,
+        name: &PlainName,
+    ) -> Result<Option<Arc<PlainFile>>, Error> {
         match self.plain_file(name) {
             Err(Error::Metadata { key, error }) if is_refusal(&error) => {
                 let what = match &name.kind {
@@ -301,13 +306,14 @@ impl View {
 }
 
 impl ArrayFacts {
-    /// Memory of what a format makes of the model: much of a record of very many fields.
+    /// Memory for the copies that a format makes of the model, which is large for a record of very
+    /// many fields.
     pub(super) fn model_memory(&self) -> u64 {
         let model = self.array.node.model_bytes;
         model.saturating_mul(MODEL_COPIES)
     }
 
-    /// The parts of a file of nothing but this array, without sources.
+    /// The parts of a file that describes only this array, and has no elements.
     pub(super) fn parts(&self, layout: Layout) -> FileParts {
         let meta = self.array.node.document.meta;
         FileParts {
@@ -320,7 +326,8 @@ impl ArrayFacts {
     }
 }
 
-/// Whether a format has no file of an array, rather than bytes of it being wrong.
+/// Whether the error says that the format cannot express the array, and not that stored bytes are
+/// wrong.
 pub(super) fn is_refusal(error: &FormatError) -> bool {
     !matches!(error, FormatError::Encoded { .. })
 }

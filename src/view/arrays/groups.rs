@@ -1,4 +1,4 @@
-//! Files of whole groups: the arrays in a group, and for some formats the groups in it too.
+//! Files of whole groups: the arrays in a group, and in some formats the groups in it too.
 
 use super::super::View;
 use super::super::documents::in_document;
@@ -18,27 +18,27 @@ use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{FileFormat, Group, Omitted, Options, group_file};
 use crate::store::{Access, ObjectMeta, Prefix};
 
-/// Nodes in one file at most; also directories that are looked through for them.
+/// The most nodes and directories that are walked for one file.
 const MOST_NODES: usize = 10_000;
-/// Memory that a node takes while a group is gathered, beside its attributes.
+/// Memory for each gathered node, beside its attributes.
 const NODE_BYTES: u64 = 8 << 10;
-/// Gathered without a reservation.
+/// Memory that is used without a reservation.
 const FREE_BYTES: u64 = 16 << 20;
-/// Asked of the budget at once, of all that it has.
+/// The budget is asked for this part of itself at a time.
 const ROOM_PARTS: u64 = 16;
-/// Groups within each other at most.
+/// The most levels of groups.
 const MOST_DEPTH: usize = 64;
 
-/// A group while it is gathered.
+/// The state of a walk over the nodes of a group.
 struct Gathering<'v> {
     view: &'v View,
     format: FileFormat,
     sources: Vec<ElementSource>,
     inputs: Inputs,
-    /// The access that the file will be shown with: parts that fewer users may read are left out.
+    /// The access that the file will be shown with. Nodes that fewer users may read are left out.
     shown: Access,
     n_nodes: usize,
-    /// What has been gathered so far takes, about, and the room that it has.
+    /// An estimate of the memory of what was gathered, and the reservations for it.
     memory: u64,
     reserved: Vec<Reservation>,
     deadline: crate::load::Deadline,
@@ -56,7 +56,7 @@ impl View {
         let Some(meta) = self.group_meta(path)? else {
             return Ok(None);
         };
-        // One at a time: each may hold a good part of the budget while it asks for more.
+        // One walk at a time: each may hold much of the budget while it asks for more.
         let _alone = lock(&self.arrays.gathering);
         let mut gathering = Gathering {
             view: self,
@@ -108,7 +108,8 @@ impl View {
         }
     }
 
-    /// The documents that the file of a group is made from but for the children, and its attributes.
+    /// The documents and names of a group itself, without those of its children, and its
+    /// attributes.
     fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
         let facts = self.group_facts(&folder.resolved.path)?;
         let mut own = facts.inputs.clone();
@@ -116,9 +117,13 @@ impl View {
         Ok((own, facts.attributes.clone()))
     }
 
-    /// Whether all who may read the documents of the group at `path`, if it is one, may read what
-    /// `facts` are made from, so that the array is in the group's file.
-    pub(super) fn is_held_by(&self, path: &Prefix, facts: &ArrayFacts) -> Result<bool, Error> {
+    /// Whether the file of the group at `path` may include an array with these `facts`: all readers
+    /// of the group must be allowed to read what they are made from.
+    pub(super) fn group_may_include(
+        &self,
+        path: &Prefix,
+        facts: &ArrayFacts,
+    ) -> Result<bool, Error> {
         let folder = self.folder(ViewKind::Arrays, path)?;
         let Some(meta) = self.group_meta(path)?.filter(|_| folder.has_children()) else {
             return Ok(true);
@@ -130,32 +135,32 @@ impl View {
         Ok(facts.inputs.readers().include(shown, own.readers()))
     }
 
-    /// Memory that gathering a group may take.
+    /// The most memory that one walk may take.
     fn most_gathered(&self) -> u64 {
         FREE_BYTES + self.loader.cache().budget().limit() / 2
     }
 
-    /// What is asked of files of groups.
+    /// The options of group files.
     pub(super) fn group_options(&self) -> Options {
         Options {
             unlimited: self.options.arrays.unlimited.clone(),
         }
     }
 
-    /// The attributes of the document of a group, or of its directory where it has none.
+    /// The attributes of a group's document, or of its directory where it has no document.
     fn group_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         let resolved = self.resolve(ViewKind::Arrays, path)?;
         match (&resolved.node, resolved.group_document()) {
             (Node::Array(node), _) => Ok(Some(node.document.meta)),
             (_, Some(document)) => self.object_meta(&document.key),
-            // A directory may be searched; a file is only read.
+            // The mode of a directory may grant more than read; only its read bits are used.
             _ => self.directory_meta(ViewKind::Arrays, path),
         }
     }
 }
 
 impl Gathering<'_> {
-    /// The node at `path`, which the file is made of.
+    /// Gathers the node at `path`, of which the file is made.
     fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
         let view = self.view;
         let folder = view.folder(ViewKind::Arrays, path)?;
@@ -167,7 +172,7 @@ impl Gathering<'_> {
             group.attributes = attributes;
             self.children(&folder, 0, &mut group)?;
         } else {
-            // The root is an array, and nothing is held against it.
+            // A file of a single array leaves nothing out.
             self.shown = self.shown.with_mode(0);
             let name = view.text_name_of(path);
             let reason = self.array(path, &name, &mut group)?;
@@ -177,7 +182,7 @@ impl Gathering<'_> {
         Ok(group)
     }
 
-    /// The group at `path` below the one that the file is made of; or why it is left out.
+    /// Gathers the group at `path`, at some depth below the root; or the reason to leave it out.
     fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
         let folder = self.view.folder(ViewKind::Arrays, path)?;
         let (own, attributes) = self.view.own_inputs(&folder)?;
@@ -192,8 +197,8 @@ impl Gathering<'_> {
         Ok(Ok(group))
     }
 
-    /// Whether all who may read the file may read what is made from `inputs`. What is changes with
-    /// them, whether they are in it or not.
+    /// Whether all readers of the file may read what is made from `inputs`. Either way the file
+    /// depends on them.
     fn may_hold(&mut self, inputs: &Inputs) -> bool {
         let holds = inputs.readers().include(self.shown, self.inputs.readers());
         if holds {
@@ -218,11 +223,11 @@ impl Gathering<'_> {
         for (name, child) in children {
             self.n_nodes += 1;
             self.deadline.check(|| folder.resolved.path.to_string())?;
-            self.make_room(NODE_BYTES)?;
+            self.account_for(NODE_BYTES)?;
             if self.n_nodes > MOST_NODES || self.memory > view.most_gathered() {
                 break;
             }
-            // Another name would be another node.
+            // A lossy name could be the name of another node.
             let Ok(name) = String::from_utf8(name) else {
                 group.omitted.push(Omitted {
                     name: child.to_string(),
@@ -232,7 +237,7 @@ impl Gathering<'_> {
             };
             let n_sources = self.sources.len();
             let reason = match self.child(&child, &name, depth, group) {
-                // What the store does not give is left out.
+                // A node that the store refuses is left out.
                 Err(Error::Store(error)) if is_inaccessible(&error) => {
                     self.sources.truncate(n_sources);
                     self.inputs.observe_access(view.loader.sources(), &child)?;
@@ -246,8 +251,8 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Takes `bytes` more, which the budget is asked for a little ahead.
-    fn make_room(&mut self, bytes: u64) -> Result<(), Error> {
+    /// Accounts for `bytes` more, and reserves memory a little ahead of use.
+    fn account_for(&mut self, bytes: u64) -> Result<(), Error> {
         self.memory = self.memory.saturating_add(bytes);
         let cache = &self.view.loader.cache();
         let room = (cache.budget().limit() / ROOM_PARTS).max(1);
@@ -256,14 +261,14 @@ impl Gathering<'_> {
         while self.reserved.len() as u64 * room < wanted {
             let holding = Holding::NOTHING.to_hold("what is gathered of a group");
             let mut reservation = cache.reserve(room, holding)?;
-            // It stays while more is asked for: whoever waits for it may be waited for.
+            // The reservation stays while more is reserved, so nobody should wait for it.
             reservation.keep();
             self.reserved.push(reservation);
         }
         Ok(())
     }
 
-    /// Adds the node at `path` to `group`; gives the reason where it is left out.
+    /// Adds the node at `path` to `group`, or returns the reason to leave it out.
     fn child(
         &mut self,
         path: &Prefix,
@@ -271,7 +276,7 @@ impl Gathering<'_> {
         depth: usize,
         group: &mut Group,
     ) -> Result<Option<FormatError>, Error> {
-        // Before it is looked at: whatever comes to be in it after that is noticed.
+        // Examined before its nodes are listed, so that a later change is noticed.
         let directory = self.view.stat_prefix(path)?;
         let kind = self.view.kind_of(path)?;
         if kind != PathKind::Array {
@@ -301,7 +306,7 @@ impl Gathering<'_> {
         })
     }
 
-    /// The document of what cannot be shown may become another.
+    /// Makes the file depend on the document of a node that cannot be shown.
     fn document(&mut self, path: &Prefix) -> Result<(), Error> {
         let resolved = self.view.resolve(ViewKind::Arrays, path)?;
         if let Some(document) = resolved
@@ -313,7 +318,7 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Adds the array at `path` to `group`; gives the reason where it is left out.
+    /// Adds the array at `path` to `group`, or returns the reason to leave it out.
     fn array(
         &mut self,
         path: &Prefix,
@@ -333,8 +338,8 @@ impl Gathering<'_> {
             }
             Err(error) => return Err(error),
         };
-        self.make_room(facts.array.node.model_bytes)?;
-        self.make_room(facts.tree_bytes.saturating_mul(MEMORY_PER_BYTE / 2))?;
+        self.account_for(facts.array.node.model_bytes)?;
+        self.account_for(facts.tree_bytes.saturating_mul(MEMORY_PER_BYTE / 2))?;
         if !self.may_hold(&facts.inputs) {
             return Ok(Some(more_private()));
         }
@@ -350,7 +355,7 @@ impl Gathering<'_> {
     }
 }
 
-/// Why there is no file, or a part is left out: there is more than `limit` of `what`.
+/// The error that there is more than `limit` of `what`.
 pub(super) fn more_than(what: &'static str, limit: u64) -> FormatError {
     FormatError::TooLarge {
         what,

@@ -1,5 +1,5 @@
-//! What a file was made from: keys of the store and their versions, so that a change of one is
-//! seen without making the file again; and who may read all that the file says of them.
+//! What a file was made from: stored objects and directories with their versions, so that a change
+//! is noticed without making the file again; and the users who may read all of it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Instant, SystemTime};
@@ -12,14 +12,15 @@ use crate::store::{
     Access, Key, ObjectMeta, Prefix, ReadRight, Readers, StatKind, StoreError, Version,
 };
 
-/// Keys and their versions.
+/// Stored objects and directories, as they were when a file was made.
 #[derive(Debug, Clone, Default)]
 pub(in crate::view) struct Inputs {
     entries: HashMap<InputKey, Option<InputState>>,
-    /// Those who may read what the file was made from. What was looked at and is not in the file
-    /// does not count.
+    /// The users who may read everything that is in the file. Objects that were only examined do
+    /// not count.
     readers: Readers,
-    /// Whether one may still change without showing it.
+    /// Whether an input is younger than the grain of file times, so that it could change without a
+    /// new version.
     is_young: bool,
 }
 
@@ -27,14 +28,14 @@ pub(in crate::view) struct Inputs {
 enum InputKey {
     Object(Key),
     Directory(Prefix),
-    /// A directory that leads to others: only who may go through it matters.
+    /// A directory above objects, of which only owner and mode matter.
     SearchPath(Prefix),
 }
 
-/// The object that was found at a key.
+/// An input as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct InputState {
-    /// None of a directory whose contents do not matter.
+    /// `None` for a directory whose contents do not matter.
     version: Option<Version>,
     access: Access,
 }
@@ -49,23 +50,23 @@ impl From<&ObjectMeta> for InputState {
 }
 
 impl Inputs {
-    /// Another object, as it was when it was looked at.
+    /// Adds an object that was examined, `None` where it does not exist.
     pub(super) fn add_object(&mut self, key: &Key, meta: Option<&ObjectMeta>) {
         self.add(InputKey::Object(key.clone()), meta);
     }
 
-    /// Another directory, which changes when a name in it comes or goes.
+    /// Adds a directory, whose version changes when names in it are added or removed.
     pub(super) fn add_directory(&mut self, prefix: &Prefix, meta: Option<&ObjectMeta>) {
         self.add(InputKey::Directory(prefix.clone()), meta);
     }
 
-    /// All of `others`, which the file says something of.
+    /// Adds `others`, whose contents are in the file.
     pub(super) fn add_all(&mut self, others: &Inputs) {
         self.readers.add_all(&others.readers);
         self.add_seen(others);
     }
 
-    /// All of `others`, which were looked at, and which the file says nothing of.
+    /// Adds `others`, which were examined only: their contents are not in the file.
     pub(super) fn add_seen(&mut self, others: &Inputs) {
         self.is_young |= others.is_young;
         let others = others.entries.iter();
@@ -79,12 +80,12 @@ impl Inputs {
         self.entries.insert(key, meta.map(InputState::from));
     }
 
-    /// The users who may read all that the file was made from.
+    /// The users who may read everything that is in the file.
     pub(super) fn readers(&self) -> &Readers {
         &self.readers
     }
 
-    /// A document that the file says something of.
+    /// Adds a document whose contents are in the file.
     pub(super) fn add_document(
         &mut self,
         sources: &Sources,
@@ -98,8 +99,8 @@ impl Inputs {
         self.add_search_rights(sources, &key.parent())
     }
 
-    /// All directories from the root of the store to `prefix`, which whoever reads the file must be
-    /// able to go through.
+    /// Adds `prefix` and all directories above it: readers of the file must be allowed to search
+    /// them.
     pub(super) fn add_search_rights(
         &mut self,
         sources: &Sources,
@@ -113,7 +114,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// A directory whose names the file tells.
+    /// Adds a directory whose names are in the file.
     pub(super) fn add_names(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
         if let Some(access) = self.observe_access(sources, prefix)? {
             self.readers.add(ReadRight::of_listed_directory(access));
@@ -121,7 +122,8 @@ impl Inputs {
         self.add_search_rights(sources, prefix)
     }
 
-    /// A directory, of which only owner and mode matter: with them changes what can be reached.
+    /// Adds a directory of which only owner and mode matter, because they decide who can reach
+    /// objects in it.
     pub(super) fn observe_access(
         &mut self,
         sources: &Sources,
@@ -137,7 +139,7 @@ impl Inputs {
         Ok(access)
     }
 
-    /// The prefixes that they are, or are in.
+    /// The prefixes of all inputs, and of the directories that they are in.
     pub(super) fn prefixes(&self) -> HashSet<Prefix> {
         let prefix = |key: &InputKey| match key {
             InputKey::Object(key) => key.parent(),
@@ -146,33 +148,33 @@ impl Inputs {
         self.entries.keys().map(prefix).collect()
     }
 
-    /// Memory that they take, about.
+    /// An estimate of their memory.
     pub(super) fn memory_bytes(&self) -> u64 {
         const ENTRY: u64 = 256;
         self.entries.len() as u64 * ENTRY
     }
 
-    /// Stands for these versions, within this process.
+    /// A hash of the inputs and their versions, valid within this process.
     pub(super) fn fingerprint(&self) -> u64 {
-        // The order in which they were added says nothing.
+        // The sum does not depend on the order of the entries.
         let entries = self.entries.iter();
         entries.map(|entry| hash(&entry)).fold(1, u64::wrapping_add)
     }
 
-    /// Whether none of them changed. What cannot be looked at any more is not what it was.
+    /// Whether all inputs are unchanged. An input that cannot be examined counts as changed.
     pub(super) fn are_unchanged(&self, sources: &Sources) -> bool {
         let mut entries = self.entries.iter();
         entries.all(|(key, seen)| key.now(sources).is_ok_and(|now| now == *seen))
     }
 
-    /// Until when they need not be looked at again; `None` when they must be.
+    /// The time of this check; `None` when an input is too young for the check to last.
     pub(super) fn checked(&self) -> Option<Instant> {
         (!self.is_young).then(Instant::now)
     }
 }
 
 impl InputKey {
-    /// The object that is there now.
+    /// The current state of this input.
     fn now(&self, sources: &Sources) -> Result<Option<InputState>, StoreError> {
         Ok(match self {
             InputKey::Object(key) => {
@@ -195,7 +197,7 @@ impl InputKey {
 }
 
 impl View {
-    /// The attributes of the object at `key`; `None` when there is none.
+    /// The attributes of the object at `key`; `None` when it does not exist.
     pub(in crate::view) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         let stat = self.stat(key)?;
         let object = stat.filter(|stat| stat.kind == StatKind::Object);

@@ -1,4 +1,4 @@
-//! Directories of the arrays view, as a stream over the names of the store.
+//! Listings of the arrays view, as streams over the names of the store.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,20 @@ use super::names::PathKind;
 use crate::error::Error;
 use crate::store::{Cursor, Detail, ListEntry, Prefix};
 
-/// The nodes of a group, each as its files or its directory.
+/// The nodes of a group: the files of its arrays, and the directories of its groups.
 pub(in crate::view) struct PlainNames {
     folder: Folder,
-    /// Of the store, from before the name that comes next, or whose files are left,
+    /// The names of the store, from before the one whose files are listed.
     names: NameStream,
-    /// of which so many were given.
+    /// How many files of that name were yielded.
     given: u64,
     after: Cursor,
     left: VecDeque<(Vec<u8>, Vnode)>,
 }
 
 impl View {
-    /// The files of the node at `path` in its own directory: of a group, those that hold all of
-    /// it; of the root that is no group, all that it has.
+    /// The files of a node that are listed in its own directory: the files of a group, or all files
+    /// of the root where that is an array.
     pub(in crate::view) fn own_files(
         &self,
         folder: &Folder,
@@ -36,7 +36,7 @@ impl View {
         Ok(files)
     }
 
-    /// The vnode called `name` in the directory at `path`.
+    /// The vnode called `name` in the directory at `path`; `None` when there is none.
     pub(in crate::view) fn find_plain(
         &self,
         path: &Prefix,
@@ -81,7 +81,7 @@ impl Segment for PlainNames {
             };
             self.after = entry.cursor.clone();
             let items = self.items(view, &entry)?;
-            // Those that were given before the position that was gone back to.
+            // After a seek, the files before the position are skipped.
             let skipped = usize::try_from(self.given).unwrap_or(usize::MAX);
             self.left = items.into_iter().skip(skipped).collect();
             self.pass_name();
@@ -100,7 +100,7 @@ impl PlainNames {
         })
     }
 
-    /// Goes behind the name of the store of which nothing is left.
+    /// Goes to the next name of the store when no file of this one is left.
     fn pass_name(&mut self) {
         if self.left.is_empty() {
             self.names.cursor = self.after.clone();
@@ -108,12 +108,13 @@ impl PlainNames {
         }
     }
 
-    /// What a name of the store is shown as.
+    /// The files, or the directory, of the node that a name of the store stands for.
     fn items(&self, view: &View, entry: &ListEntry) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let Some((name, path)) = view.node_listed(&self.folder, entry)? else {
             return Ok(Vec::new());
         };
-        // What cannot be looked at is said when it is asked for by name, and hides no other.
+        // A node that cannot be examined does not end the listing; looking up its files gives the
+        // error.
         let kind = view.kind_of(&path).unwrap_or(PathKind::Nothing);
         Ok(match kind {
             PathKind::Nothing => Vec::new(),

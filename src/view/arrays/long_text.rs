@@ -1,4 +1,5 @@
-//! Texts of arrays with long attributes: in the cache, where they are evicted and made again, and not
+//! Long texts of sidecars. They are kept in the cache, where they may be evicted and are made
+//! again, and not with the file: a listing needs only their length.
 //! with the file, of which a listing only wants the length.
 
 use std::sync::{Arc, Weak};
@@ -13,13 +14,13 @@ use crate::load::Block;
 use crate::plain::{Content, Layout};
 use crate::store::ObjectMeta;
 
-/// The memory that all long texts take that are kept for open files: this part of the cache, and so many
-/// bytes more. It leaves as much for the headers of other files.
+/// The most memory for long texts of open files: this part of the cache, and this many bytes more.
+/// As much is left for the headers of other files.
 const TEXTS_PART: u64 = 4;
 const TEXTS_BYTES: u64 = 12 << 20;
 
 impl FileParts {
-    /// Takes the text of a sidecar out of its layout, where it is long.
+    /// Takes the text out of the layout of a sidecar, if it is long.
     pub(super) fn take_long_text(&mut self, name: &PlainName) -> Option<Arc<[u8]>> {
         if name.kind != PlainKind::Sidecar || self.layout.len() <= SMALL_BYTES {
             return None;
@@ -37,13 +38,13 @@ impl FileParts {
 }
 
 impl View {
-    /// The text of the file called `name`, with the attributes of its document, where that is long:
-    /// `None` when there is no such file, or it is short by now.
+    /// The long text of the file called `name`, with the attributes of its document; `None` when
+    /// there is no such file, or its text has become short.
     pub(in crate::view) fn long_text(
         &self,
         name: &PlainName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let Some(file) = self.plain_if_held(name)? else {
+        let Some(file) = self.expressible_file(name)? else {
             return Ok(None);
         };
         if file.text_len.is_none() {
@@ -60,8 +61,8 @@ impl View {
         Ok(Some((file.meta, block)))
     }
 
-    /// A copy of `text`, the text of `file`, that all who have it open share; `None` where there is no
-    /// room for it.
+    /// A copy of `text`, the text of `file`, that all open handles share; `None` where the budget
+    /// has no room for it.
     pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<Block>> {
         let most = self.loader.cache().budget().limit() / TEXTS_PART + TEXTS_BYTES;
         let len = text.len() as u64;
@@ -76,7 +77,7 @@ impl View {
                 None => {}
             }
         }
-        // Not under the lock: making room may drop files.
+        // Not under the lock: making room may drop files, which take it.
         let holding = Holding::NOTHING.to_hold("the text of a file");
         let reservation = self.loader.cache().reserve_kept(len, holding).ok()?;
         let kept = Arc::new(Block::new(text.to_vec(), reservation));

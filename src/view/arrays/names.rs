@@ -1,16 +1,16 @@
-//! Names of the arrays view: which files there are, and what a name is.
+//! Names of the arrays view: which files there are, and what a name means.
 //!
 //! ```text
 //! G/            a group, or a directory that is none
 //! G/t.npy       the array G/t, for each format that can hold it
-//! G/t@3.npy     a part of it: by name only, never listed
-//! G/t.json      what the others do not say
+//! G/t@3.npy     a part of it, found by its name and never listed
+//! G/t.json      a sidecar: what the other files do not say
 //! G/G.nc        the arrays of the group G
 //! G/t.ERROR.txt why the array G/t has no files
 //! ```
 //!
-//! Where two claim one name, a directory has it, then the array with the longer name; the others
-//! have `~` behind theirs, as many as it takes.
+//! Where several files would have one name, a directory has it first, then the array with the
+//! longer name. The others get as many `~` behind the name as it takes to be unique.
 
 use super::super::View;
 use super::super::options::ViewKind;
@@ -24,7 +24,7 @@ use crate::store::Prefix;
 
 const SIDECAR: &str = "json";
 const NOTE: &str = "ERROR.txt";
-/// What stands behind a name that another one has.
+/// The character that is put behind a name which is taken.
 const ANOTHER: u8 = b'~';
 
 /// What is at a path of the arrays view.
@@ -32,7 +32,7 @@ const ANOTHER: u8 = b'~';
 pub(super) enum PathKind {
     /// Nothing.
     Nothing,
-    /// A directory: a group, or one that is none.
+    /// A directory: a group, or no node.
     Directory,
     /// An array that can be decoded.
     Array,
@@ -58,7 +58,7 @@ impl View {
         })
     }
 
-    /// Whether the array at `path` is asked for.
+    /// Whether `--array` selects the array at `path`.
     pub(super) fn is_chosen(&self, path: &Prefix) -> bool {
         let name = self.name_of(path);
         let path = if path.is_root() {
@@ -71,7 +71,7 @@ impl View {
             .shows(path, &String::from_utf8_lossy(&name))
     }
 
-    /// The name of the node at `path`; of the root, that of the store.
+    /// The name of the node at `path`; for the root, the name of the store.
     pub(super) fn name_of(&self, path: &Prefix) -> Vec<u8> {
         match path.to_key() {
             Some(key) => key.name().to_vec(),
@@ -79,12 +79,12 @@ impl View {
         }
     }
 
-    /// As [`View::name_of`], for formats and messages.
+    /// As [`View::name_of`], as text for formats and messages.
     pub(super) fn text_name_of(&self, path: &Prefix) -> String {
         String::from_utf8_lossy(&self.name_of(path)).into_owned()
     }
 
-    /// What comes before the extension in the name of a file of an array.
+    /// The part of a file's name before the extension.
     pub(super) fn stem_of(&self, path: &Prefix, selection: Option<&Selection>) -> Vec<u8> {
         let mut stem = self.name_of(path);
         if let Some(selection) = selection {
@@ -93,8 +93,8 @@ impl View {
         stem
     }
 
-    /// The files of the node at `path`, an array or one that cannot be shown, in the directory
-    /// that lists it: names and what they are.
+    /// Names and vnodes of the files of a node, which is an array or cannot be shown, in the
+    /// directory that lists it.
     pub(super) fn files_of(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = Vec::new();
         match self.kind_of(path)? {
@@ -115,17 +115,17 @@ impl View {
         Ok(files)
     }
 
-    /// The files of the group at `path` itself, in its own directory.
+    /// Names and vnodes of the files of the group at `path`, in its own directory.
     pub(super) fn group_files(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = Vec::new();
         for format in self.group_formats() {
             let name = PlainName::new(path, PlainKind::Group(format));
-            match self.plain_if_held(&name) {
+            match self.expressible_file(&name) {
                 Ok(Some(_)) => {
                     files.push(self.named(path, format.extension(), Vnode::Plain(name))?);
                 }
                 Ok(None) => {}
-                // The others are there nevertheless.
+                // The other files are listed nevertheless.
                 Err(error) => self.warn_once(&(&name, "group"), || {
                     format!("{path}: no {} file: {error}", format.title())
                 }),
@@ -134,13 +134,13 @@ impl View {
         Ok(files)
     }
 
-    /// The formats that are asked for and hold groups.
+    /// The formats, of those that are asked for, that hold groups.
     pub(super) fn group_formats(&self) -> impl Iterator<Item = FileFormat> {
         let formats = self.options.arrays.files.iter().copied();
         formats.filter(|format| format.scope() == Scope::Group)
     }
 
-    /// Whether the array at `path` has a file in `format`. Strings are not decoded for that.
+    /// Whether the array at `path` has a file in `format`. Strings are not decoded to find out.
     fn has_file(&self, path: &Prefix, format: FileFormat) -> Result<bool, Error> {
         let name = PlainName::new(path, PlainKind::Array(format, None));
         match format.scope() {
@@ -149,11 +149,11 @@ impl View {
                 let facts = self.array_facts(path)?;
                 Ok(facts.is_some_and(|facts| is_text(&facts)) && !self.is_left_out(&name))
             }
-            Scope::Array => Ok(self.plain_if_held(&name)?.is_some()),
+            Scope::Array => Ok(self.expressible_file(&name)?.is_some()),
         }
     }
 
-    /// The name of a file of the node at `path`, and the file.
+    /// The name of a file of the node at `path`, and its vnode.
     pub(super) fn named(
         &self,
         path: &Prefix,
@@ -167,7 +167,7 @@ impl View {
         Ok((name.map_or(base, |(name, _)| name), vnode))
     }
 
-    /// The file called `name` in the directory at `path`.
+    /// The file called `name` in the directory at `path`; `None` when there is none.
     pub(super) fn find_file(&self, path: &Prefix, name: &[u8]) -> Result<Option<Vnode>, Error> {
         let mut base = name;
         loop {
@@ -183,8 +183,8 @@ impl View {
         }
     }
 
-    /// All files in the directory at `path` that would be called `base`, each with the name that
-    /// it has.
+    /// All files in the directory at `path` that would be called `base`, with the names that they
+    /// get instead.
     fn claims(&self, path: &Prefix, base: &[u8]) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut claims = Vec::new();
         for dot in (0..base.len()).rev().filter(|&at| base[at] == b'.') {
@@ -244,7 +244,7 @@ impl View {
         }
     }
 
-    /// FileParts of arrays: `stem` is a name, the sign, and a selection.
+    /// Adds the parts of arrays called `stem`: the name of an array, `@`, and a selection.
     fn selections(
         &self,
         path: &Prefix,
@@ -256,7 +256,7 @@ impl View {
             let Ok(text) = str::from_utf8(&stem[at + 1..]) else {
                 continue;
             };
-            // One part has one name: `03` is none.
+            // A part has one spelling: `03` is not a selection.
             let selection = Selection::parse(text);
             let Some(selection) = selection.filter(|parsed| parsed.to_string() == text) else {
                 continue;
@@ -271,8 +271,8 @@ impl View {
         Ok(())
     }
 
-    /// The path of the node that is called `name` in the directory at `path`: a child, or the
-    /// root itself, which is an array.
+    /// The path of the node called `name` in the directory at `path`: a child, or the root itself
+    /// where that is an array.
     fn node_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
         if path.is_root() && self.kind_of(path)? != PathKind::Directory {
             return Ok((name == self.name_of(path)).then(Prefix::root));
@@ -283,7 +283,7 @@ impl View {
         self.child_called(path, name)
     }
 
-    /// The path of the child `name` of a directory, whether or not anything is there.
+    /// The path of the child `name` of a directory, whether or not it exists.
     pub(super) fn child_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
         let Ok(key) = path.key(name) else {
             return Ok(None);
@@ -299,12 +299,12 @@ impl View {
         }
     }
 
-    /// Whether the directory at `path` has a directory called `name` in it.
+    /// Whether the directory at `path` contains a directory called `name`.
     pub(super) fn is_directory(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
         let Some(child) = self.child_called(path, name)? else {
             return Ok(false);
         };
-        // Most names are none: this is asked for every file, and looks for no documents.
+        // The cheap check comes first, because this is asked for the name of every file.
         let view = ViewKind::Arrays;
         Ok(self.directory_meta(view, &child)?.is_some()
             && self.kind_of(&child)? == PathKind::Directory)
@@ -322,7 +322,7 @@ fn note(path: &Prefix) -> Vnode {
     }
 }
 
-/// The directory that a file is in.
+/// The directory that lists a file.
 fn directory_of(vnode: &Vnode) -> Prefix {
     match vnode {
         Vnode::Plain(PlainName {

@@ -1,4 +1,4 @@
-//! Opened whole-array files.
+//! Open whole-array files, and reads of them.
 
 use std::ptr;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::plain::{Elements, Plan};
 use crate::read::{Access, Policy, ReadOperation, Readahead, Region, Run};
 use crate::threads::Class;
 
-/// Runs of a read; most are one.
+/// The runs of a read; most reads have one.
 type Runs = SmallVec<[Run; 1]>;
 
-/// Readers in order, and what they have just read.
+/// The sequential readers of a read, and the runs that they have just read.
 type Prefetches<'o> = SmallVec<[(&'o Readahead, Run); 1]>;
 
-/// An opened file of the arrays view: a layout, and the versions of chunks that are shown.
+/// An open file of the arrays view: a layout, and a snapshot of the chunks that are shown.
 #[derive(Debug)]
 pub(in crate::view) struct PlainOpen {
     file: Arc<PlainFile>,
     snapshot: Arc<Snapshot>,
-    /// How each array is read.
+    /// For each array in the file.
     readers: Vec<(Policy, Readahead)>,
 }
 
@@ -42,18 +42,18 @@ impl Drop for PlainOpen {
 }
 
 impl View {
-    /// Opens the file called `name` as it is now; `None` when there is none.
+    /// Opens the current version of the file called `name`; `None` when it does not exist.
     pub(in crate::view) fn open_plain(
         self: &Arc<Self>,
         name: &PlainName,
     ) -> Result<Option<Opened>, Error> {
-        let Some(mut file) = self.plain_if_held(name)? else {
+        let Some(mut file) = self.expressible_file(name)? else {
             return Ok(None);
         };
-        // What is opened is what is there now, however long names are trusted.
+        // An open file shows the current version, however long names are trusted.
         if !self.options.immutable && !file.inputs.are_unchanged(self.loader.sources()) {
             self.forget_plain(&file)?;
-            match self.plain_if_held(name)? {
+            match self.expressible_file(name)? {
                 Some(again) => file = again,
                 None => return Ok(None),
             }
@@ -81,8 +81,8 @@ impl View {
         Ok(Some(self.opened(attributes, FileContent::Plain(opened))))
     }
 
-    /// Opens a long text. All who have it open share a copy while there is room for that, so that
-    /// readers of many texts do not evict each other's from the cache for every read.
+    /// Opens a long text. All handles share one copy while the budget has room for it, so that
+    /// readers of many texts do not evict each other's texts from the cache.
     fn open_long_text(self: &Arc<Self>, file: &PlainFile) -> Result<Option<Opened>, Error> {
         let Some((_, text)) = self.long_text(&file.name)? else {
             return Err(Error::Stale);
@@ -100,8 +100,8 @@ impl View {
         Ok(Some(self.opened(attributes, content)))
     }
 
-    /// How a run of elements is read: whole chunks, unless a row of them does not fit the cache,
-    /// so that each would be decoded again for every line of it.
+    /// How a run of elements is read: as whole chunks, unless the cache cannot hold a row of
+    /// chunks, which would then be decoded again for every line.
     fn policy(&self, elements: &Elements, source: &ElementSource) -> Policy {
         let budget = self.loader.cache().budget().limit();
         let layout = source.chunked().layout();
@@ -129,31 +129,31 @@ impl View {
     }
 }
 
-/// The cache in which a row of chunks of `layout`, of so many bytes, stays while it is read: with
-/// room for what decoding a few of them takes.
+/// The size of a cache that holds a row of chunks of `row` bytes while it is read, and what
+/// decoders of `layout` need.
 pub fn cache_for(row: u64, layout: &ChunkLayout) -> u64 {
     let chunk = layout.decoded_len().unwrap_or(0);
     row.saturating_add((row / 3).max(chunk.saturating_mul(8)))
 }
 
-/// A size as `--cache-size` takes it, rounded up.
+/// A size as `--cache-size` takes it, rounded up to mebibytes.
 fn in_mib(bytes: u64) -> String {
     format!("{}MiB", bytes.div_ceil(1 << 20))
 }
 
 impl PlainOpen {
-    /// Whether all that the kernel holds of the file is what this handle shows.
+    /// Whether all pages that the kernel holds of the file were read from this snapshot.
     pub(in crate::view) fn keeps_pages(&self) -> bool {
         self.snapshot.is_clean()
     }
 
-    /// The kernel dropped what it held of the file.
+    /// Tells the file that the kernel holds no pages of it.
     pub(in crate::view) fn pages_dropped(&self) {
         self.snapshot.set_clean();
     }
 
-    /// Calls `reply` with `len` bytes at `offset`, which end at the end of the file or before: at once,
-    /// or on the thread that brings the last chunk.
+    /// Calls `reply` with `len` bytes at `offset`, which must be within the file: at once, or on
+    /// the thread that brings the last chunk.
     pub(in crate::view) fn read(
         &self,
         loader: &Arc<Loader>,
@@ -161,7 +161,8 @@ impl PlainOpen {
         patience: Patience,
         reply: Reply,
     ) {
-        // The kernel asks through this handle: what it held it dropped when that was opened.
+        // The kernel reads through this handle, so it dropped all older pages when the file was
+        // opened.
         self.snapshot.set_clean();
         let layout = &self.file.layout;
         let plan = layout.plan(offset, len);
@@ -196,11 +197,12 @@ impl PlainOpen {
         }
     }
 
-    /// The runs of elements of a read of `read_len` bytes; and of those that go on where the one
-    /// before ended, the last one of each array, which says where its reader is.
+    /// The runs of elements of a read of `read_len` bytes, and those runs that continue a
+    /// sequential read. Of several runs of one array, the last one counts, because it tells where
+    /// the reader is.
     fn runs(&self, plan: &Plan, read_len: usize) -> Option<(Runs, Prefetches<'_>)> {
         let (mut runs, mut prefetch) = (Runs::new(), Prefetches::new());
-        // Runs of one part of the layout follow each other, and are of one region.
+        // Consecutive runs of one part of the layout share its region.
         let mut last: Option<(&Elements, Arc<Region>)> = None;
         for (elements, planned) in plan.runs(&self.file.layout) {
             let source = self.file.sources.get(elements.array)?;
@@ -231,7 +233,7 @@ impl PlainOpen {
     }
 }
 
-/// What is left to do when the elements of a read have come.
+/// What has to be done after the last chunk of a read has come.
 struct ReadCompletion {
     loader: Arc<Loader>,
     file: Arc<PlainFile>,
@@ -259,11 +261,12 @@ impl ReadCompletion {
         if patience == Patience::Waits {
             return confirm();
         }
-        // The directories that chunks lie in have to be looked at, which this thread may not wait for.
+        // Confirming the snapshot examines directories in the store, and this thread may not wait
+        // for that.
         threads.submit(Class::Read, confirm);
     }
 
-    /// Replies with the bytes of the range, as the format wants them.
+    /// Replies with the requested bytes, in the encoding of the format.
     fn finish(&self, mut out: Buffer, reply: Reply) {
         let finished = self.plan.finish(&self.file.layout, &mut out);
         let finished = finished.map_err(|error| in_document(&self.file.key(), error));
@@ -272,7 +275,7 @@ impl ReadCompletion {
 }
 
 impl PlainFile {
-    /// What messages call it: the document of its array, or its path.
+    /// The name of the file in messages: the key of its array's document, or its path.
     fn key(&self) -> String {
         match self.sources.as_slice() {
             [source] => source.array.node.document.key.to_string(),

@@ -1,4 +1,5 @@
-//! `NAME.json`: what the other files of an array do not say, and why some are not there.
+//! Sidecars (`NAME.json`): what the other files of an array do not say, and why some formats have
+//! none.
 
 use super::super::View;
 use super::super::rights::more_private;
@@ -12,21 +13,21 @@ use crate::plain::{
 };
 use crate::store::Prefix;
 
-/// Memory for each byte of long attributes: their text, the same compact, what stands for their
-/// names, the file, and a copy of it.
+/// Memory for each byte of long attributes: their text, its compact form, the parsed names, the
+/// file, and a copy of it.
 const MEMORY_OF_LONG: u64 = 6;
 
 /// What became of an array in one format.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is the file of this name.
+    /// The array is in the file of this name.
     File(String),
-    /// The format cannot hold it.
+    /// The format cannot express the array.
     LeftOut(FormatError),
 }
 
-/// What became of a group in one format: its file and what that does not hold, or why there is
-/// none.
+/// What became of a group in one format: the name of its file and what that leaves out, or why
+/// there is no file.
 pub type GroupOutcome = Result<(String, Vec<Omitted>), FormatError>;
 
 impl View {
@@ -76,11 +77,10 @@ impl View {
         Ok(Some(facts.parts(Layout::of_bytes(text))))
     }
 
-    /// What becomes of the array at `path` in each format that is asked for; `None` where there
-    /// is no array.
+    /// What becomes of the array at `path` in each format that is asked for; `None` where there is
+    /// no array.
     ///
-    /// # Errors
-    /// [`Error`] when it cannot be decoded.
+    /// # Errors [`Error`] when the array cannot be decoded.
     pub fn outcomes(&self, path: &Prefix) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
         match self.array_facts(path)? {
             Some(facts) => self.outcomes_of(path, &facts).map(Some),
@@ -88,11 +88,11 @@ impl View {
         }
     }
 
-    /// What becomes of the group at `path` in each format that is asked for and holds groups;
-    /// nothing of one without arrays.
+    /// What becomes of the group at `path` in each format that is asked for and holds groups. A
+    /// group without arrays has no outcomes.
     ///
     /// # Errors
-    /// [`Error`] when it cannot be read.
+    /// [`Error`] when the group cannot be read.
     pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for format in self.group_formats() {
@@ -124,7 +124,7 @@ impl View {
                 continue;
             }
             let name = PlainName::new(path, PlainKind::Array(format, None));
-            // Strings are not decoded to know that they can be held.
+            // Strings are not decoded to find out whether there is a file.
             let is_held = if format == FileFormat::Jsonl && is_text(facts) {
                 Ok(true)
             } else {
@@ -145,7 +145,7 @@ impl View {
         Ok(outcomes)
     }
 
-    /// What becomes of an array in a file of its group.
+    /// What becomes of an array in the file of its group.
     fn outcome_in_group(
         &self,
         path: &Prefix,
@@ -153,10 +153,10 @@ impl View {
         facts: &ArrayFacts,
     ) -> Result<Outcome, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
-        if !self.is_held_by(&group, facts)? {
+        if !self.group_may_include(&group, facts)? {
             return Ok(Outcome::LeftOut(more_private()));
         }
-        // By itself: what the others make of its dimensions is said of the group.
+        // The array alone: conflicts with other arrays in the group are reported for the group.
         let file = facts
             .array(0, &self.text_name_of(path), format)
             .and_then(|array| {
@@ -177,7 +177,7 @@ impl View {
         self.text_name(&group, format, name).map(Outcome::File)
     }
 
-    /// The name of a file of the node at `path`, for messages.
+    /// The name of a file of the node at `path`, as text for messages.
     fn text_name(
         &self,
         path: &Prefix,

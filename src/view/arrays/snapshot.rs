@@ -1,17 +1,18 @@
-//! Which version of each chunk an open file shows, so that it never mixes two.
+//! Which version of each chunk an open file shows, so that its bytes are never a mix of two
+//! versions.
 //!
-//! A file of a million chunks cannot hold them all open. A snapshot stands for the store at one
-//! moment, and remembers the versions of the stored objects that were read so far. One that is
-//! read for the first time and is older than the moment belongs to it. One that came later does
-//! not. Then, if all that was read so far and the documents are still as they were, the moment
-//! moves on to now, because what was shown is what is there now too; else the file is stale, for
-//! good.
+//! A file of a million chunks cannot hold all of them open. A snapshot stands for the store at one
+//! moment, and remembers the versions of the objects that were read. An object that is read for the
+//! first time belongs to the snapshot when it is older than that moment. When it is newer,
+//! everything that was read so far is checked: if the documents and the objects are unchanged, the
+//! moment advances to now, because all bytes that were shown are current; otherwise the file stays
+//! stale.
 //!
-//! What came later is told by its time of change, which nobody can set back, and by the
-//! directories above it: one that is replaced brings old files along.
+//! Whether an object is newer is told by its ctime, which nobody can set back, and by the
+//! directories above it: a directory that is replaced brings older files along.
 //!
-//! Of a file of very many chunks not all versions are remembered. Then its moment cannot move,
-//! and it is not shared with those who open the file later.
+//! The versions of very many chunks are not all remembered. The moment of such a snapshot cannot
+//! advance, and handles that are opened later do not share it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,68 +30,68 @@ use crate::grid::Dims;
 use crate::load::{ChunkedArray, Loader, Look, ReaderIdentity, Versions};
 use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
 
-/// Stored objects whose versions are remembered.
+/// The most stored objects whose versions are remembered for good.
 const MOST_SEEN: usize = 2048;
-/// Of others, those that were read last, so that the lines of a row of chunks ask once: while
-/// someone reads.
+/// The most objects beyond these whose versions are remembered while the file is open, so that the
+/// lines of a row of chunks examine each object once.
 const MOST_RECENT: usize = 1 << 13;
-/// Directories that are remembered; of others, only their times say something.
+/// The most directories that are remembered. Other directories are judged by their ctime alone.
 const MOST_DIRECTORIES: usize = 2048;
 
-/// Objects that the store is asked for at once: few enough for one that changed to be found soon.
+/// Objects that the store is asked for at once: few enough that one that changed is found soon.
 const ASKED_AT_ONCE: usize = 64;
 
-/// The store at one moment, as far as it was read.
+/// The store at one moment, as far as a file was read.
 #[derive(Debug)]
 pub(in crate::view) struct Snapshot {
-    /// Tells it from others of the same file that may be read at the same time.
+    /// Distinguishes snapshots of one file that are open at the same time.
     pub(super) generation: u64,
     loader: Arc<Loader>,
-    /// Nothing changes.
+    /// Whether the store never changes.
     immutable: bool,
-    /// The users who may read the file, and so all of its chunks.
+    /// The users who may read the file, and so must be allowed to read its chunks.
     audience: Audience,
-    /// The document of each array, by the identity of its reader.
+    /// Key and version of each array's document.
     documents: HashMap<ReaderIdentity, (Key, Version)>,
-    /// All that the file was made from.
+    /// Everything that the file was made from.
     inputs: Arc<Inputs>,
-    /// Readers that have it open.
+    /// The number of open handles.
     handles: AtomicUsize,
     clean: AtomicBool,
-    /// Taken by the one who moves the moment.
-    moving: Mutex<()>,
+    /// Held while the moment advances.
+    advancing: Mutex<()>,
     state: Mutex<SnapshotState>,
 }
 
 #[derive(Debug)]
 struct SnapshotState {
     since: SystemTime,
-    /// Arrays whose document was seen to be as it was.
-    entered: HashSet<ReaderIdentity>,
-    /// Which directories they are: device and number, or none.
+    /// Arrays whose document was checked.
+    checked_documents: HashSet<ReaderIdentity>,
+    /// Device and inode number of each directory, `None` where it does not exist.
     directories: HashMap<Prefix, Option<(u64, u64)>>,
-    /// Directories of what was looked at since they were.
-    touched: HashMap<Prefix, DirectoryLooks>,
-    /// How often the moment moved.
-    moves: u64,
+    /// Directories in which objects were examined since the directories were last checked.
+    unconfirmed: HashMap<Prefix, DirectoryLooks>,
+    /// How often the moment advanced.
+    advances: u64,
     seen: HashMap<StoredObjectId, (Key, Option<Version>), DefaultHasher>,
-    /// Whether some that were read are not in `seen`.
+    /// Whether versions were read that are not in `seen`.
     overflowed: bool,
-    /// The last of those.
+    /// The last of those versions.
     recent: LruCache<StoredObjectId, Option<Version>>,
     stale: bool,
 }
 
-/// A stored object of an array: the identity of its reader, and the object's indices.
+/// A stored object: the identity of its array, and its indices.
 type StoredObjectId = (ReaderIdentity, Dims);
 
 impl SnapshotState {
-    /// Remembers for a while what is not in `seen`.
+    /// Remembers a version that has no room in `seen`.
     fn remember(&mut self, object: StoredObjectId, version: Option<Version>) -> Result<(), Error> {
         if let Some(known) = self.recent.put(object, version)
             && known != version
         {
-            // Another thread was first, and saw another one.
+            // Another thread saw another version first.
             self.stale = true;
             return Err(Error::Stale);
         }
@@ -101,17 +102,17 @@ impl SnapshotState {
     }
 }
 
-/// What was looked at in a directory.
+/// The objects of a directory that were examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DirectoryLooks {
-    /// Whether something was absent.
+    /// Whether an object was absent.
     is_absent: bool,
-    /// How often something was looked at.
+    /// How often an object was examined.
     looks: u64,
 }
 
 impl Snapshot {
-    /// The store as it is now.
+    /// A snapshot of the store as it is now.
     pub(super) fn new(
         generation: u64,
         loader: Arc<Loader>,
@@ -133,13 +134,13 @@ impl Snapshot {
             inputs: Arc::clone(&file.inputs),
             handles: AtomicUsize::new(0),
             clean: AtomicBool::new(false),
-            moving: Mutex::default(),
+            advancing: Mutex::default(),
             state: Mutex::new(SnapshotState {
                 since: SystemTime::now(),
-                entered: HashSet::new(),
+                checked_documents: HashSet::new(),
                 directories: HashMap::new(),
-                touched: HashMap::new(),
-                moves: 0,
+                unconfirmed: HashMap::new(),
+                advances: 0,
                 seen: HashMap::default(),
                 overflowed: false,
                 recent: LruCache::unbounded(),
@@ -148,51 +149,51 @@ impl Snapshot {
         }
     }
 
-    /// One more reader, until [`Snapshot::close`].
+    /// Counts an open handle, until [`Snapshot::close`].
     pub(super) fn open(&self) {
         self.handles.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// One reader less.
+    /// Counts a handle that was closed.
     pub(super) fn close(&self) {
         if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             lock(&self.state).recent = LruCache::unbounded();
         }
     }
 
-    /// Whether someone reads it.
+    /// Whether a handle is open.
     pub(super) fn is_open(&self) -> bool {
         self.handles.load(Ordering::Acquire) > 0
     }
 
-    /// Whether it is of `file`, for these users, and not of what the same name was before or after.
+    /// Whether this is a snapshot of the same version of `file`, for the same users.
     pub(super) fn is_of(&self, file: &PlainFile, audience: Audience) -> bool {
         self.inputs.fingerprint() == file.inputs.fingerprint() && self.audience == audience
     }
 
-    /// Whether all that the kernel holds of the file was read from this snapshot.
+    /// Whether all pages that the kernel holds of the file were read from this snapshot.
     pub(super) fn is_clean(&self) -> bool {
         self.clean.load(Ordering::Acquire)
     }
 
-    /// The kernel holds nothing of the file.
+    /// The kernel holds no pages of the file.
     pub(super) fn set_clean(&self) {
         self.clean.store(true, Ordering::Release);
     }
 
-    /// Makes this the store as it is now; `false` when it is not, or too much was read to say. The store
-    /// is asked without the lock, which every read takes: if another one moved it meanwhile, it is asked
-    /// again.
-    pub(super) fn moves_to_now(&self) -> bool {
+    /// Advances the moment to now. Returns `false` when something has changed, or when too much was
+    /// read to check it. The store is asked without the lock that every read takes; if another
+    /// thread advances the moment meanwhile, everything is checked again.
+    pub(super) fn advance_to_now(&self) -> bool {
         if self.immutable {
             return true;
         }
         let asked = SystemTime::now();
-        // One asks for all who open the file meanwhile; reads go on.
-        let _alone = lock(&self.moving);
+        // One thread checks for all that open the file at this time; reads go on.
+        let _alone = lock(&self.advancing);
         loop {
             let now = SystemTime::now();
-            let (seen, directories, moves) = {
+            let (seen, directories, advances) = {
                 let state = lock(&self.state);
                 if state.stale || state.overflowed {
                     return false;
@@ -206,7 +207,7 @@ impl Snapshot {
                 } else {
                     Vec::new()
                 };
-                (seen, directories, state.moves)
+                (seen, directories, state.advances)
             };
             if !self.is_unchanged(&seen, &directories) {
                 return false;
@@ -215,9 +216,10 @@ impl Snapshot {
             if state.stale || state.overflowed {
                 return false;
             }
-            // What was looked at for the first time meanwhile is older than the moment before, and there.
-            if state.moves == moves {
-                state.moves += 1;
+            // Objects that were examined meanwhile existed before the last moment, and need no
+            // check.
+            if state.advances == advances {
+                state.advances += 1;
                 state.directories.clear();
                 state.since = state.since.max(now);
                 return true;
@@ -225,18 +227,17 @@ impl Snapshot {
         }
     }
 
-    /// Whether the documents and the objects that were read are as they were, and all who may read the
-    /// file may still go to them. The store is asked for many of them at once.
+    /// Whether the documents and the objects that were read are unchanged, and all readers of the
+    /// file may still read them. The store is asked for many of them at once.
     fn is_unchanged(&self, seen: &[(Key, Option<Version>)], directories: &[Prefix]) -> bool {
         let sources = self.loader.sources();
-        // What cannot be looked at any more is not what it was.
-        let is_same = |(key, version): &(Key, Option<Version>), found| matches!(found, Ok(found) if self.is_version(key, found, *version));
         let are_same = |seen: &[(Key, Option<Version>)]| {
             let keys: Vec<Key> = seen.iter().map(|(key, _)| key.clone()).collect();
             let found = sources.stat_many(&keys);
-            seen.iter()
-                .zip(found)
-                .all(|(seen, found)| is_same(seen, found))
+            // An object that cannot be examined counts as changed.
+            seen.iter().zip(found).all(|((key, version), found)| {
+                found.is_ok_and(|found| self.is_version(key, found, *version))
+            })
         };
         let are_passable = |directories: &[Prefix]| {
             let found = sources.stat_prefixes(directories).unwrap_or_default();
@@ -249,13 +250,13 @@ impl Snapshot {
             && directories.chunks(ASKED_AT_ONCE).all(are_passable)
     }
 
-    /// Whether `found` is `version`, and all who may read the file may read it.
+    /// Whether `found` is of `version`, and all readers of the file may read it.
     fn is_version(&self, key: &Key, found: Option<ObjectMeta>, version: Option<Version>) -> bool {
         let may_read = |meta| self.audience.check_object(key, &meta).is_ok();
         found.map(|meta| meta.version) == version && found.is_none_or(may_read)
     }
 
-    /// The version of an object that was not read yet, if it belongs to this snapshot.
+    /// The version of an object that is read for the first time, if it belongs to this snapshot.
     fn first_look(
         &self,
         array: &ChunkedArray,
@@ -264,7 +265,8 @@ impl Snapshot {
     ) -> Result<Option<Version>, Error> {
         let parent = key.parent();
         let mut came_later = false;
-        // The directories first: whoever replaces one from here on is noticed when the read ends.
+        // The directories are examined first: whoever replaces one after that is noticed when the
+        // read ends.
         if self.immutable {
             self.audience
                 .check_search_path(self.loader.sources(), &parent)?;
@@ -280,56 +282,57 @@ impl Snapshot {
             return Ok(version);
         }
         let mut state = lock(&self.state);
-        let touched = state.touched.entry(parent).or_default();
-        touched.is_absent |= found.is_none();
-        touched.looks += 1;
+        let unconfirmed = state.unconfirmed.entry(parent).or_default();
+        unconfirmed.is_absent |= found.is_none();
+        unconfirmed.looks += 1;
         came_later |= found.is_some_and(|meta| is_later(meta.times.ctime, state.since));
         drop(state);
-        if !self.enter(array)? {
+        if !self.check_document(array)? {
             return Err(self.becomes_stale());
         }
-        self.keeps_up(came_later)?;
+        self.advance_or_fail(came_later)?;
         Ok(version)
     }
 
-    /// What has to be asked when a read is done, once for all of it: whether the directories of
-    /// the objects that it looked at for the first time are the same still.
+    /// Checks, once for a whole read, that the directories of the objects that it examined were not
+    /// replaced meanwhile.
     ///
-    /// # Errors
-    /// [`Error::Stale`] when they are not, and what was read is no one state of the store.
+    /// # Errors [`Error::Stale`] when one was replaced, so that the bytes of the read may be a mix
+    /// of two versions.
     pub(super) fn confirm(&self) -> Result<(), Error> {
-        let touched = lock(&self.state).touched.clone();
-        if touched.is_empty() {
+        let unconfirmed = lock(&self.state).unconfirmed.clone();
+        if unconfirmed.is_empty() {
             return Ok(());
         }
-        let directories = touched.iter();
-        let directories = directories.map(|(prefix, touched)| (prefix.clone(), touched.is_absent));
+        let directories = unconfirmed.iter();
+        let directories =
+            directories.map(|(prefix, unconfirmed)| (prefix.clone(), unconfirmed.is_absent));
         let came_later = match self.is_replaced(directories) {
-            // It was closed after what lies in it was looked at. What is in the cache by now may
-            // not be shown by this snapshot.
+            // The directory was closed to readers of the file after its objects were examined.
+            // Their bytes may be in the cache, which this snapshot must not show any more.
             Err(error @ Error::Store(StoreError::Denied { .. })) => {
                 lock(&self.state).stale = true;
                 return Err(error);
             }
             replaced => replaced?,
         };
-        self.keeps_up(came_later)?;
-        // Where others looked meanwhile, they ask for themselves.
+        self.advance_or_fail(came_later)?;
+        // Directories that other reads examined meanwhile are left to them.
         let mut state = lock(&self.state);
         state
-            .touched
-            .retain(|prefix, now| touched.get(prefix) != Some(now));
+            .unconfirmed
+            .retain(|prefix, now| unconfirmed.get(prefix) != Some(now));
         Ok(())
     }
 
-    /// Whether all that was looked at was confirmed.
+    /// Whether all directories of examined objects were checked.
     pub(super) fn is_confirmed(&self) -> bool {
-        lock(&self.state).touched.is_empty()
+        lock(&self.state).unconfirmed.is_empty()
     }
 
-    /// Moves to now when something came later, or becomes stale.
-    fn keeps_up(&self, came_later: bool) -> Result<(), Error> {
-        if came_later && !self.moves_to_now() {
+    /// Advances the moment if something is newer; the file becomes stale if that fails.
+    fn advance_or_fail(&self, came_later: bool) -> Result<(), Error> {
+        if came_later && !self.advance_to_now() {
             return Err(self.becomes_stale());
         }
         Ok(())
@@ -340,9 +343,9 @@ impl Snapshot {
         Error::Stale
     }
 
-    /// Whether one of `directories`, or one above, is not the one that it was; or, of those in
-    /// which something was found to be absent, whether something may have been taken out of it,
-    /// or of the nearest one above that exists.
+    /// Whether one of `directories`, or one above it, was replaced. Where an object was absent (the
+    /// flag of a directory), the nearest directory that exists must not have changed either,
+    /// because the object may have been removed from it.
     fn is_replaced(
         &self,
         directories: impl IntoIterator<Item = (Prefix, bool)>,
@@ -354,7 +357,7 @@ impl Snapshot {
         for (directory, is_absent) in directories {
             for prefix in up_from(&directory) {
                 if places.contains_key(&prefix) {
-                    // And so are those above it.
+                    // The directories above it were added with it.
                     break;
                 }
                 places.insert(prefix.clone(), way.len());
@@ -369,9 +372,11 @@ impl Snapshot {
             self.may_pass(prefix, meta.as_ref())?;
         }
         let mut is_replaced = false;
-        // Remembered once none of them is closed: a look at what is remembered asks no more.
+        // They are remembered only after all of them were found to be open: remembered ones are not
+        // examined again.
         for (prefix, meta) in way.iter().zip(&found) {
-            is_replaced |= self.is_another(prefix, meta.as_ref(), is_changed(meta.as_ref()));
+            is_replaced |=
+                self.is_other_directory(prefix, meta.as_ref(), is_changed(meta.as_ref()));
         }
         let mut nearest = absent.iter().filter_map(|directory| {
             up_from(directory).find_map(|prefix| found.get(*places.get(&prefix)?)?.as_ref())
@@ -379,16 +384,21 @@ impl Snapshot {
         Ok(is_replaced | nearest.any(|meta| is_changed(Some(meta))))
     }
 
-    /// Whether all who may read the file may go through the directory at `prefix`, if there is one.
+    /// Whether all readers of the file may search the directory at `prefix`, if it exists.
     fn may_pass(&self, prefix: &Prefix, meta: Option<&ObjectMeta>) -> Result<(), Error> {
         meta.map_or(Ok(()), |meta| {
             self.audience.check_directory(prefix, meta.access())
         })
     }
 
-    /// Whether a directory is not the one that it was; of one that is seen for the first time,
-    /// whether it `changed`.
-    fn is_another(&self, prefix: &Prefix, meta: Option<&ObjectMeta>, changed: bool) -> bool {
+    /// Whether a directory was replaced since it was remembered. A directory that is seen for the
+    /// first time counts as replaced if it `changed`.
+    fn is_other_directory(
+        &self,
+        prefix: &Prefix,
+        meta: Option<&ObjectMeta>,
+        changed: bool,
+    ) -> bool {
         let identity = meta.map(|meta| (meta.version.tag, meta.version.inode));
         let mut state = lock(&self.state);
         if let Some(known) = state.directories.get(prefix) {
@@ -400,22 +410,21 @@ impl Snapshot {
         changed
     }
 
-    /// Whether the document of `array` is the one that the file was made from;
-    /// asked once.
-    fn enter(&self, array: &ChunkedArray) -> Result<bool, Error> {
+    /// Whether the document of `array` is the one that the file was made from; examined once.
+    fn check_document(&self, array: &ChunkedArray) -> Result<bool, Error> {
         let identity = array.identity();
-        if lock(&self.state).entered.contains(&identity) {
+        if lock(&self.state).checked_documents.contains(&identity) {
             return Ok(true);
         }
         let Some((key, version)) = self.documents.get(&identity) else {
-            // Of another version of the file.
+            // The array belongs to another version of the file.
             return Ok(false);
         };
         let now = self.loader.sources().stat(key)?;
         if now.map(|meta| meta.version) != Some(*version) {
             return Ok(false);
         }
-        lock(&self.state).entered.insert(identity);
+        lock(&self.state).checked_documents.insert(identity);
         Ok(true)
     }
 }
@@ -435,19 +444,19 @@ impl Versions for Snapshot {
         }
         let key = array.stored_key(indices)?;
         let object = object(array, indices);
-        let mut moves = lock(&self.state).moves;
+        let mut advances = lock(&self.state).advances;
         let version = self.first_look(array, &key, look)?;
         loop {
             let mut state = lock(&self.state);
             if let Some((_, known)) = state.seen.get(&object) {
-                // Another thread was first.
+                // Another thread saw it first.
                 if *known != version {
                     state.stale = true;
                     return Err(Error::Stale);
                 }
                 return Ok(version);
             }
-            if state.moves == moves {
+            if state.advances == advances {
                 if state.seen.len() < MOST_SEEN {
                     state.seen.insert(object, (key, version));
                 } else {
@@ -458,8 +467,8 @@ impl Versions for Snapshot {
                 }
                 return Ok(version);
             }
-            // The moment moved, and this was not among what was seen to be there still.
-            moves = state.moves;
+            // The moment advanced without checking this object.
+            advances = state.advances;
             drop(state);
             if self.loader.sources().stat(&key)?.map(|meta| meta.version) != version {
                 return Err(self.becomes_stale());
@@ -481,7 +490,8 @@ impl Versions for Snapshot {
     }
 
     fn settle(&self) {
-        // A read that finds them unsettled asks again, and says what is wrong.
+        // An error is ignored here: the read that follows finds the directories unconfirmed, and
+        // reports it.
         let _ = self.confirm();
     }
 }
@@ -496,8 +506,8 @@ fn up_from(directory: &Prefix) -> impl Iterator<Item = Prefix> {
     std::iter::successors(Some(directory.clone()), parent)
 }
 
-/// Whether what changed at `changed` may have done so after `since`. File times lag behind the
-/// clock by its grain; one that is ahead of the clock was set by another clock, and says nothing.
+/// Whether a change at `changed` may have happened after `since`. File times lag behind the clock
+/// by up to their grain. A time in the future was set by another clock, and tells nothing.
 fn is_later(changed: SystemTime, since: SystemTime) -> bool {
     const AHEAD: Duration = Duration::from_millis(100);
     changed > since - GRAIN && changed <= SystemTime::now() + AHEAD

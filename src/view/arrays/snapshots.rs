@@ -1,4 +1,4 @@
-//! The snapshots of a view, by the names of files.
+//! The snapshots of all files, by the names of the files.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -13,16 +13,16 @@ use super::lock;
 use super::snapshot::Snapshot;
 use crate::error::Error;
 
-/// Snapshots that are kept when their last reader closes the file.
+/// The most snapshots that are kept after their last handle was closed.
 const KEPT: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
-/// Files whose generation is remembered after that.
+/// The most files whose generation is remembered.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Snapshots of files that are open, and of some that were.
+/// The snapshots of open files, and of some closed ones.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     by_name: HashMap<PlainName, (u64, Weak<Snapshot>)>,
-    /// What the kernel may hold of closed files is still good where nothing changed.
+    /// Snapshots of closed files, whose pages the kernel may keep where nothing has changed.
     recent: LruCache<PlainName, Arc<Snapshot>>,
 }
 
@@ -36,7 +36,8 @@ impl Default for Snapshots {
 }
 
 impl Snapshots {
-    /// The generation of the file called `name`: 0 until a reader had to be told from another.
+    /// The generation of the file called `name`: 0 until two snapshots of it were open at the same
+    /// time.
     pub(super) fn generation(&self, name: &PlainName) -> u64 {
         self.by_name
             .get(name)
@@ -51,7 +52,7 @@ impl Snapshots {
     }
 
     fn put(&mut self, name: &PlainName, snapshot: &Arc<Snapshot>) {
-        // Of what is gone, the generation is still worth something, but not memory without end.
+        // The generations of closed files are useful, but they must not take memory without limit.
         if self.by_name.len() >= MOST_NAMES {
             self.by_name
                 .retain(|_, (_, known)| known.strong_count() > 0);
@@ -63,21 +64,22 @@ impl Snapshots {
 }
 
 impl View {
-    /// The snapshot that who opens `file` now is to read, counted as open.
+    /// The snapshot for a new handle of `file`, counted as open.
     ///
-    /// What others still read in an older state is of another generation, with an inode number
-    /// of its own. Else the number stays: to those who see it, the file was written into. Only
-    /// what the kernel holds of it may be older ([`Snapshot::is_clean`]).
+    /// If other handles still read an older snapshot, the new one gets another generation, and so
+    /// another inode number. Otherwise the inode number stays the same, as if the file was written
+    /// to, and only pages in the kernel may be older ([`Snapshot::is_clean`]).
     pub(super) fn snapshot(&self, file: &PlainFile) -> Result<Arc<Snapshot>, Error> {
         let name = &file.name;
         let audience = self.audience(&file.meta, file.mode);
         loop {
             let known = lock(&self.arrays.snapshots).get(name);
             let is_good = match &known {
-                Some(known) => known.is_of(file, audience) && known.moves_to_now(),
+                Some(known) => known.is_of(file, audience) && known.advance_to_now(),
                 None => false,
             };
-            // Decided and counted in one go: whoever comes in between sees that it is open.
+            // Checked and counted under one lock, so that other threads see that the snapshot is
+            // open.
             let mut snapshots = lock(&self.arrays.snapshots);
             let newest = snapshots.get(name);
             if newest.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {

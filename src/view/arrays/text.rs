@@ -1,5 +1,5 @@
-//! `.jsonl` files: the one format whose size is not known before everything is decoded. Made
-//! whole when they are first asked for, and again when a chunk changed.
+//! `.jsonl` files: the only format whose size is known only after everything is decoded. The whole
+//! file is made when it is first asked for, and again after a chunk changed.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::load::ChunkedArray;
 use crate::plain::{FileFormat, Layout, Selected, Selection, jsonl};
 use crate::store::Prefix;
 
-/// Bytes of one file at most.
+/// The most bytes of one file.
 const MOST_BYTES: u64 = 64 << 20;
-/// The share of the cache that one file may have: with its lines in another order and the place
-/// of each, less than half, so that chunks can be decoded beside it.
+/// A file may take this part of the cache. With its lines in two orders and the position of each
+/// line, it needs less than half of the cache, so that chunks can be decoded meanwhile.
 const LIMIT_PARTS: u64 = 10;
-/// Chunks of one array at most: each is looked at when the file is asked for again.
+/// The most chunks of one file: each is examined when the file is asked for again.
 const MOST_CHUNKS: u64 = 1 << 16;
 
-/// JsonLines in the order in which they were decoded, and where each element has its own.
+/// Lines in the order in which they were decoded, and the position of each element's line.
 struct JsonLines {
     text: Vec<u8>,
-    /// Begin and end in `text`, by element in C order.
+    /// Start and end in `text`, by element in C order.
     places: Vec<(u32, u32)>,
     limit: u64,
 }
@@ -68,15 +68,15 @@ impl View {
         };
         let limit = MOST_BYTES.min(self.loader.cache().budget().limit() / LIMIT_PARTS);
         let n_elements = product(&selected.shape).unwrap_or(u64::MAX);
-        // No line is shorter than `""` and its end.
+        // The shortest line is `""` and a newline.
         if n_elements.saturating_mul(3) > limit {
             return Err(refused(too_long(limit)));
         }
         let place = size_of::<(u32, u32)>() as u64;
         let memory = limit.saturating_mul(2) + n_elements * place;
         let holding = Holding::NOTHING.to_hold("the lines of a file");
-        // One at a time: each asks for chunks while it holds a part of the budget, and these must
-        // not wait for it.
+        // One file at a time: each decodes chunks while it holds a part of the budget, and must not
+        // wait for another one.
         let _alone = lock(&self.arrays.writing);
         let mut reservation = self.loader.cache().reserve(memory, holding)?;
         reservation.keep();
@@ -107,7 +107,7 @@ impl View {
         Ok(Some(parts))
     }
 
-    /// Whether the strings of the array at `path` turned out to be too many for a file.
+    /// Whether the strings of the array were found to be too long for a file.
     pub(super) fn is_left_out(&self, name: &PlainName) -> bool {
         let subject = super::super::attributes::hash(name);
         lock(&self.arrays.said).contains(&subject)
@@ -115,7 +115,7 @@ impl View {
 }
 
 impl JsonLines {
-    /// JsonLines that all are the fill value.
+    /// Lines for `n_elements` elements that are all the fill value.
     fn filled(
         n_elements: u64,
         fill: &[u8],
@@ -157,7 +157,7 @@ impl JsonLines {
             let place: Option<Dims> = place
                 .map(|(place, &start)| place.checked_sub(start))
                 .collect();
-            // What lies outside of the array, or was not selected, has no place.
+            // Elements outside of the array, or outside of the selection, are skipped.
             if let Some(rank) = place.and_then(|place| rank_of(&place, &selected.shape)) {
                 self.put(rank, element?, kind)?;
             }
@@ -165,7 +165,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// The line of the element of `rank` among the selected ones.
+    /// Adds the line of the element of `rank` in the selection.
     fn put(&mut self, rank: u64, element: &[u8], kind: jsonl::Kind) -> Result<(), FormatError> {
         let place = usize::try_from(rank).ok();
         let Some(place) = place.and_then(|rank| self.places.get_mut(rank)) else {
