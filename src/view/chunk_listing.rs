@@ -39,12 +39,12 @@ struct StoredChunk {
     places: Odometer,
     after: Cursor,
     meta: Option<ObjectMeta>,
-    contents: StoredContents,
+    contents: StoredKind,
     /// How many slots were listed although their inner index cannot be read.
     unknown: u64,
 }
 
-enum StoredContents {
+enum StoredKind {
     /// A stored directory of these stored indices, which covers shown directories.
     Directory(Dims),
     /// A stored chunk that is shown as one chunk.
@@ -113,7 +113,7 @@ impl Segment for StoredChunks {
 
     fn rest(&mut self) {
         if let Some(current) = &mut self.current
-            && let StoredContents::Shard(locator) = &mut current.contents
+            && let StoredKind::Shard(locator) = &mut current.contents
         {
             locator.rest();
         }
@@ -168,7 +168,7 @@ impl StoredChunk {
             Some(view.part(&meta, len))
         };
         let attributes = match (&mut self.contents, self.meta) {
-            (StoredContents::Shard(locator), _) => match locator.locate(&indices) {
+            (StoredKind::Shard(locator), _) => match locator.locate(&indices) {
                 Ok(None) => return Ok(None),
                 Ok(Some(found)) if asked => chunk(locator.meta(), found.encoded.len()),
                 Ok(Some(_)) => None,
@@ -181,17 +181,14 @@ impl StoredChunk {
                     None
                 }
             },
-            (StoredContents::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
-            (StoredContents::Directory(_), Some(meta)) if asked && array.is_at_stored_path() => {
+            (StoredKind::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
+            (StoredKind::Directory(_), Some(meta)) if asked && array.is_at_stored_path() => {
                 Some(view.directory(&meta))
             }
-            (StoredContents::Directory(_), Some(_)) if asked => {
+            (StoredKind::Directory(_), Some(_)) if asked => {
                 view.chunk_directory(array, &indices).ok().flatten()
             }
-            (
-                StoredContents::Unknown(_) | StoredContents::Chunk | StoredContents::Directory(_),
-                _,
-            ) => None,
+            (StoredKind::Unknown(_) | StoredKind::Chunk | StoredKind::Directory(_), _) => None,
         };
         let (name, vnode) = array.entry(indices);
         Ok(Some((name, vnode, attributes)))
@@ -206,9 +203,9 @@ impl StoredChunk {
             return Ok(true);
         }
         match &self.contents {
-            StoredContents::Unknown(error) => Err(error.clone()),
-            StoredContents::Directory(stored) => has_sound_shard(view, array, stored.clone()),
-            StoredContents::Chunk | StoredContents::Shard(_) => Ok(true),
+            StoredKind::Unknown(error) => Err(error.clone()),
+            StoredKind::Directory(stored) => has_sound_shard(view, array, stored.clone()),
+            StoredKind::Chunk | StoredKind::Shard(_) => Ok(true),
         }
     }
 }
@@ -251,13 +248,13 @@ fn stored_chunk(
     Some(StoredChunk {
         rank: rank_of(lower.get(own..)?, counts.get(own..stored.len())?)?,
         contents: if is_directory {
-            StoredContents::Directory(stored)
+            StoredKind::Directory(stored)
         } else if !layout.is_sharded() {
-            StoredContents::Chunk
+            StoredKind::Chunk
         } else {
             match sound_shard(loader, array, &lower) {
-                Ok(locator) => StoredContents::Shard(Box::new(locator?)),
-                Err(error) => StoredContents::Unknown(error),
+                Ok(locator) => StoredKind::Shard(Box::new(locator?)),
+                Err(error) => StoredKind::Unknown(error),
             }
         },
         unknown: 0,

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use super::View;
 use super::documents::in_document;
 use super::folder::Folder;
-use super::resolved_path::ResolvedPath;
-use super::rights::{inaccessible, is_inaccessible, more_private};
+use super::node_path::NodePath;
+use super::rights::{is_refused, more_private, refused};
 use super::shown_node::ShownNode;
 use crate::error::{Error, FormatError};
 use crate::metadata::write;
@@ -29,7 +29,7 @@ impl View {
     /// refuses, is left out, and the log names it.
     pub(super) fn copies(
         &self,
-        group: &ResolvedPath,
+        group: &NodePath,
         target: Target,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
@@ -53,8 +53,8 @@ impl View {
                 });
             };
             let folder = match self.folder(view, &path) {
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
-                    leave_out(&inaccessible(&error));
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    leave_out(&refused(&error));
                     continue;
                 }
                 folder => folder?,
@@ -65,9 +65,7 @@ impl View {
                 continue;
             };
             match self.copies_of(&folder, name, target, audience) {
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
-                    leave_out(&inaccessible(&error))
-                }
+                Err(Error::Store(error)) if is_refused(&error) => leave_out(&refused(&error)),
                 Ok(None) => leave_out(&more_private()),
                 Ok(Some(mut found)) => {
                     n_bytes += found.iter().map(|(_, text)| text.len()).sum::<usize>();
@@ -81,9 +79,7 @@ impl View {
                 Err(error) => return Err(error),
             }
             match self.children_for(&folder, audience) {
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
-                    leave_out(&inaccessible(&error))
-                }
+                Err(Error::Store(error)) if is_refused(&error) => leave_out(&refused(&error)),
                 children => pending.extend(children?.into_iter().map(|(_, path)| path)),
             }
         }

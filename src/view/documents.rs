@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::View;
 use super::attributes::hash;
 use super::options::ViewKind;
-use super::rights::is_inaccessible;
+use super::rights::is_refused;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::Vnode;
 use crate::budget::Holding;
@@ -202,7 +202,7 @@ impl View {
                 Err(Error::Metadata { key, error }) => {
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                Err(Error::Store(error)) if is_refused(&error) => {
                     self.warn_once(&(&group, path, "copy"), || {
                         format!("{}: the copy of {path} is left out: {error}", document.key)
                     });

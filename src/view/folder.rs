@@ -4,9 +4,9 @@
 use super::View;
 use super::listing::NameStream;
 use super::names::ChunkName;
+use super::node_path::NodePath;
 use super::options::ViewKind;
-use super::resolved_path::ResolvedPath;
-use super::shown_node::{FileForm, ShownNode, UnusableNode, looks_like_a_chunk, makes_an_array};
+use super::shown_node::{FileForm, ShownNode, Unusable, looks_like_a_chunk, makes_an_array};
 use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
@@ -16,7 +16,7 @@ use crate::store::{Detail, EntryKind, Key, ListEntry, Prefix};
 /// A directory of the view that is not a directory of chunks.
 #[derive(Debug)]
 pub(super) struct Folder {
-    pub(super) resolved: ResolvedPath,
+    pub(super) resolved: NodePath,
     pub(super) shown: ShownNode,
 }
 
@@ -88,7 +88,7 @@ impl View {
                     NameRole::AsStored
                 })
             }
-            ShownNode::Unusable(unusable) if self.is_hidden_beside(folder, unusable, name)? => {
+            ShownNode::Unusable(unusable) if self.hides(folder, unusable, name)? => {
                 Ok(NameRole::Hidden)
             }
             ShownNode::Plain | ShownNode::Unusable(_) => self.plain_role(folder, key),
@@ -150,12 +150,7 @@ impl View {
     /// does not tell how chunk keys are spelled, all names that could be chunk keys are hidden,
     /// because a reader would take encoded bytes for decoded ones. Nodes stay visible: a group may
     /// have children called `0` and `1`.
-    fn is_hidden_beside(
-        &self,
-        folder: &Folder,
-        unusable: &UnusableNode,
-        name: &[u8],
-    ) -> Result<bool, Error> {
+    fn hides(&self, folder: &Folder, unusable: &Unusable, name: &[u8]) -> Result<bool, Error> {
         if unusable.hides(name) {
             return Ok(true);
         }
@@ -216,7 +211,7 @@ impl View {
     fn files_beside_unusable(
         &self,
         folder: &Folder,
-        unusable: &UnusableNode,
+        unusable: &Unusable,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let (view, path) = (folder.resolved.view, folder.resolved.path.clone());
         let key = unusable.document.key.clone();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::View;
 use super::attributes::hash;
 use super::documents::in_document;
+use super::node_path::NodePath;
 use super::options::ViewKind;
-use super::resolved_path::ResolvedPath;
 use super::rights::limited_to;
 use super::shown_node::{ShownArray, ShownNode};
 use crate::budget::Holding;
@@ -68,10 +68,7 @@ impl View {
 
     /// The attributes of the node's own document (of its directory, where it has none), and the
     /// version of the document that holds its attributes, where that is another one.
-    fn backing(
-        &self,
-        resolved: &ResolvedPath,
-    ) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
+    fn backing(&self, resolved: &NodePath) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
         let sources = self.loader.sources();
         let meta = match (resolved.document(), &resolved.node) {
             (_, Node::Broken(_)) => None,
@@ -87,7 +84,7 @@ impl View {
 
     /// The users who may read all documents of a node; of a node without documents, those who may
     /// reach it.
-    pub(super) fn readers_of_node(&self, resolved: &ResolvedPath) -> Result<Readers, Error> {
+    pub(super) fn readers_of_node(&self, resolved: &NodePath) -> Result<Readers, Error> {
         let mut readers = Readers::default();
         let own = resolved.document().map(|document| &document.key);
         let attributes = self.attributes_key(resolved)?;
@@ -97,13 +94,13 @@ impl View {
             }
         }
         if own.is_none() {
-            self.add_search_rights(&resolved.path, &mut readers)?;
+            self.add_search(&resolved.path, &mut readers)?;
         }
         Ok(readers)
     }
 
     /// The key of the document that holds only the attributes of a node, where there is one.
-    pub(super) fn attributes_key(&self, resolved: &ResolvedPath) -> Result<Option<Key>, Error> {
+    pub(super) fn attributes_key(&self, resolved: &NodePath) -> Result<Option<Key>, Error> {
         let key = match &resolved.node {
             Node::Array(node) => node.attributes.clone(),
             Node::Group(group) if group.format == ZarrFormat::V2 => Some(
@@ -122,7 +119,7 @@ impl View {
     /// users who may read everything else that it is made from.
     fn write(
         &self,
-        resolved: &ResolvedPath,
+        resolved: &NodePath,
         name: DocumentName,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
@@ -178,10 +175,7 @@ impl View {
     }
 
     /// The attributes of a group, a JSON object; `None` when it has none.
-    pub(super) fn group_attributes(
-        &self,
-        resolved: &ResolvedPath,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn group_attributes(&self, resolved: &NodePath) -> Result<Option<Vec<u8>>, Error> {
         if let Some(key) = self.attributes_key(resolved)? {
             let text = self.hierarchy.read(&key, Holding::SOURCE)?;
             return Ok(text.map(|text| text.bytes));
@@ -194,7 +188,7 @@ impl View {
     }
 
     /// The text of the document of a group that has its attributes in the same document.
-    fn group_document(&self, resolved: &ResolvedPath) -> Result<Option<Text>, Error> {
+    fn group_document(&self, resolved: &NodePath) -> Result<Option<Text>, Error> {
         match &resolved.node {
             Node::Group(GroupNode {
                 format: ZarrFormat::V3 | ZarrFormat::Draft,
@@ -206,7 +200,7 @@ impl View {
     }
 
     /// Whether the store has consolidated metadata for a group.
-    fn holds_consolidated(&self, resolved: &ResolvedPath) -> Result<bool, Error> {
+    fn holds_consolidated(&self, resolved: &NodePath) -> Result<bool, Error> {
         match &resolved.node {
             Node::Group(group) if group.format == ZarrFormat::V2 => {
                 let name = DocumentName::ZMetadata.as_str();

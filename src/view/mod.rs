@@ -20,11 +20,11 @@ mod foreign_documents;
 mod grid_listing;
 mod listing;
 mod names;
+mod node_path;
 mod numbers;
 mod odometer;
 mod options;
 mod read_buffer;
-mod resolved_path;
 mod rights;
 mod shown_node;
 mod shown_node_cache;
@@ -53,9 +53,9 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 use documents::in_document;
+use node_path::NodePath;
 use numbers::VnodeNumbers;
-use resolved_path::ResolvedPath;
-use shown_node::{ShownArray, ShownNode, UnusableNode};
+use shown_node::{ShownArray, ShownNode, Unusable};
 use shown_node_cache::ShownNodeCache;
 use vnode::{ChunkPlace, Vnode};
 
@@ -267,11 +267,11 @@ impl View {
     }
 
     /// As [`View::shown`], of a path that is resolved already.
-    fn shown_at(&self, resolved: &ResolvedPath) -> Result<ShownNode, Error> {
+    fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {
             Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
             Node::Broken(broken) => {
-                let unusable = UnusableNode::new(resolved, &broken.document, &broken.error);
+                let unusable = Unusable::new(resolved, &broken.document, &broken.error);
                 return Ok(ShownNode::Unusable(Arc::new(unusable)).in_view(resolved));
             }
             Node::Array(node) => node,
@@ -307,7 +307,7 @@ impl View {
             }
             Err(Error::Metadata { error, .. }) => {
                 log::warn!("{}: {error}", node.document.key);
-                let unusable = UnusableNode::new(resolved, &node.document, &error);
+                let unusable = Unusable::new(resolved, &node.document, &error);
                 ShownNode::Unusable(Arc::new(unusable))
             }
             Err(error) => return Err(error),

@@ -8,18 +8,14 @@
 //! grants a class of users no more than all parts, and all directories above them, do.
 
 use super::View;
-use super::resolved_path::ResolvedPath;
+use super::node_path::NodePath;
 use super::shown_node::ShownArray;
 use crate::error::{Error, FormatError};
 use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
 
 impl View {
     /// Limits `readers` to those who may search `prefix` and all directories above it.
-    pub(super) fn add_search_rights(
-        &self,
-        prefix: &Prefix,
-        readers: &mut Readers,
-    ) -> Result<(), Error> {
+    pub(super) fn add_search(&self, prefix: &Prefix, readers: &mut Readers) -> Result<(), Error> {
         for directory in prefix.on_the_way() {
             if let Some(access) = self.loader.sources().directory_access(&directory)? {
                 readers.add(ReadRight::of_directory(access));
@@ -31,14 +27,14 @@ impl View {
     /// Limits `readers` to those who may list the names of the children of a node.
     pub(super) fn add_names(
         &self,
-        resolved: &ResolvedPath,
+        resolved: &NodePath,
         readers: &mut Readers,
     ) -> Result<(), Error> {
         let listed = resolved.listed()?;
         if let Some(access) = self.loader.sources().directory_access(&listed)? {
             readers.add(ReadRight::of_listed_directory(access));
         }
-        self.add_search_rights(&listed, readers)
+        self.add_search(&listed, readers)
     }
 
     /// Limits `readers` to those who may read the object at `key`, and search the directories above
@@ -52,7 +48,7 @@ impl View {
         if let Some(right) = self.loader.sources().object_right(meta) {
             readers.add(right);
         }
-        self.add_search_rights(&key.parent(), readers)
+        self.add_search(&key.parent(), readers)
     }
 
     /// The attributes of the stored object that holds the shown chunk `indices`, with the mode that
@@ -95,7 +91,7 @@ impl View {
     /// The users who may search `prefix` and all directories above it.
     fn readers_who_can_reach(&self, prefix: &Prefix) -> Result<Readers, Error> {
         let mut readers = Readers::default();
-        self.add_search_rights(prefix, &mut readers)?;
+        self.add_search(prefix, &mut readers)?;
         Ok(readers)
     }
 }
@@ -110,7 +106,7 @@ pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
 
 /// Whether the store refuses an object permanently, so that what is made of several objects is made
 /// without it. Other errors may pass.
-pub(super) fn is_inaccessible(error: &StoreError) -> bool {
+pub(super) fn is_refused(error: &StoreError) -> bool {
     matches!(
         error,
         StoreError::Denied { .. } | StoreError::NotAnObject { .. } | StoreError::Loop { .. }
@@ -118,7 +114,7 @@ pub(super) fn is_inaccessible(error: &StoreError) -> bool {
 }
 
 /// The reason for leaving out an object that the store refuses.
-pub(super) fn inaccessible(error: &StoreError) -> FormatError {
+pub(super) fn refused(error: &StoreError) -> FormatError {
     FormatError::document("store", error.to_string())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::names::{ChunkName, ChunkNames};
+use super::node_path::NodePath;
 use super::options::{Missing, ViewKind, ViewOptions};
-use super::resolved_path::ResolvedPath;
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
@@ -70,12 +70,12 @@ pub(super) enum ShownNode {
     /// An array that can be shown.
     Array(Arc<ShownArray>),
     /// An array, or a document that cannot be read, that this view cannot show.
-    Unusable(Arc<UnusableNode>),
+    Unusable(Arc<Unusable>),
 }
 
 /// A node that cannot be shown, and why.
 #[derive(Debug)]
-pub(super) struct UnusableNode {
+pub(super) struct Unusable {
     pub(super) document: Document,
     pub(super) reason: String,
     /// The path of the node in the view.
@@ -93,7 +93,7 @@ impl ShownArray {
     /// [`FormatError`] when the array cannot be decoded.
     pub(super) fn new(
         node: Arc<ArrayNode>,
-        resolved: &ResolvedPath,
+        resolved: &NodePath,
         options: &ViewOptions,
     ) -> Result<ShownArray, FormatError> {
         let (view, foreign) = (resolved.view, resolved.foreign);
@@ -268,7 +268,7 @@ impl ShownArray {
 impl ShownNode {
     /// In the keys view, arrays that cannot be decoded are shown as stored, unless another version
     /// is asked for.
-    pub(super) fn in_view(self, resolved: &ResolvedPath) -> ShownNode {
+    pub(super) fn in_view(self, resolved: &NodePath) -> ShownNode {
         match (&self, resolved.view, resolved.foreign) {
             (ShownNode::Unusable(_), ViewKind::Keys, None) => ShownNode::Plain,
             _ => self,
@@ -284,19 +284,15 @@ impl ShownNode {
     }
 }
 
-impl UnusableNode {
+impl Unusable {
     /// The node at `resolved` with the document `document`, which cannot be used because of
     /// `error`.
-    pub(super) fn new(
-        resolved: &ResolvedPath,
-        document: &Document,
-        error: &FormatError,
-    ) -> UnusableNode {
+    pub(super) fn new(resolved: &NodePath, document: &Document, error: &FormatError) -> Unusable {
         let node = match &resolved.node {
             Node::Array(node) => Some(node),
             _ => None,
         };
-        UnusableNode {
+        Unusable {
             path: resolved.path.clone(),
             document: document.clone(),
             reason: error.to_string(),

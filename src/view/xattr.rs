@@ -52,7 +52,7 @@ impl View {
             return Ok(false);
         };
         let (mut to_tell, mut to_read) = (Readers::default(), Readers::default());
-        self.add_search_rights(path, &mut to_tell)?;
+        self.add_search(path, &mut to_tell)?;
         let document = &array.node.document;
         self.add_object(&document.key, &document.meta, &mut to_read)?;
         Ok(to_read.include(directory.access(), &to_tell))

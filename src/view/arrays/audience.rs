@@ -50,7 +50,7 @@ impl Audience {
     /// [`Sources::directory_access`].
     ///
     /// # Errors [`StoreError::Denied`], and errors of examining the directories.
-    pub(super) fn check_search_path(self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
+    pub(super) fn check_search(self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
         for directory in prefix.on_the_way().filter(|_| self.is_limited()) {
             if let Some(access) = sources.directory_access(&directory)? {
                 self.check_directory(&directory, access)?;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::super::View;
+use super::super::node_path::NodePath;
 use super::super::options::ViewKind;
-use super::super::resolved_path::ResolvedPath;
-use super::super::rights::is_inaccessible;
+use super::super::rights::is_refused;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
@@ -48,7 +48,7 @@ impl View {
             };
             let resolved = match self.resolve(ViewKind::Arrays, &child) {
                 // The array is shown without a coordinate that the store refuses.
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                Err(Error::Store(error)) if is_refused(&error) => {
                     inputs.observe_access(self.loader.sources(), &child)?;
                     continue;
                 }
@@ -69,14 +69,14 @@ impl View {
             }
             let mut own = Inputs::default();
             match self.short_attributes(&coordinate, &mut own) {
-                Ok(Ok(attributes)) if may_include(&own, node, inputs) => {
+                Ok(Ok(attributes)) if may_mention(&own, node, inputs) => {
                     inputs.add_all(&own);
                     coordinates.push((name.clone(), attributes));
                 }
                 // An error of a coordinate is reported by its own files. The attributes of a
                 // coordinate that fewer users may read are not used.
                 Ok(_) => inputs.add_seen(&own),
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                Err(Error::Store(error)) if is_refused(&error) => {
                     inputs.add_seen(&own);
                     inputs.observe_access(self.loader.sources(), &child)?;
                 }
@@ -106,7 +106,7 @@ impl View {
                 break;
             };
             let found = self.group_facts(&below)?;
-            if may_include(&found.inputs, node, inputs) {
+            if may_mention(&found.inputs, node, inputs) {
                 inputs.add_all(&found.inputs);
                 ancestors.push((relative.to_owned(), found));
             } else {
@@ -186,7 +186,7 @@ impl View {
 }
 
 /// The documents whose presence, or contents, decide the attributes of a group.
-fn documents_of_group(resolved: &ResolvedPath) -> Result<Vec<Key>, Error> {
+fn documents_of_group(resolved: &NodePath) -> Result<Vec<Key>, Error> {
     if let Some(draft) = resolved.draft() {
         return Ok(vec![draft.group_document()?]);
     }
@@ -203,7 +203,7 @@ fn documents_of_group(resolved: &ResolvedPath) -> Result<Vec<Key>, Error> {
 
 /// Whether all users who may read the files of the array `node`, which are made of `inputs` so far,
 /// may read `others` too.
-fn may_include(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
+fn may_mention(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
     let access: Access = node.document.meta.access();
     let shown = access.with_mode(inputs.readers().bits_for(access));
     others.readers().include(shown, inputs.readers())

@@ -223,7 +223,7 @@ impl View {
         });
         let dimension_names = dimension_names(node, &attributes);
         // The chunks may be stored apart from the document.
-        inputs.add_search_rights(self.loader.sources(), &node.prefix)?;
+        inputs.add_search(self.loader.sources(), &node.prefix)?;
         let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
             array,

@@ -268,17 +268,14 @@ impl View {
         &self,
         name: &PlainName,
     ) -> Result<Option<Attributes>, Error> {
-        let file = self.expressible_file(name)?;
+        let file = self.file_or_none(name)?;
         let generation = lock(&self.arrays.snapshots).generation(name);
         Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
     }
 
     /// As [`View::plain_file`], but `None` when the format cannot express the array. The reason is
     /// logged.
-    pub(super) fn expressible_file(
-        &self,
-        name: &PlainName,
-    ) -> Result<Option<Arc<PlainFile>>, Error> {
+    pub(super) fn file_or_none(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         match self.plain_file(name) {
             Err(Error::Metadata { key, error }) if is_refusal(&error) => {
                 let what = match &name.kind {

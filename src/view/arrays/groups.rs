@@ -4,7 +4,7 @@ use super::super::View;
 use super::super::documents::in_document;
 use super::super::folder::Folder;
 use super::super::options::ViewKind;
-use super::super::rights::{inaccessible, is_inaccessible, more_private};
+use super::super::rights::{is_refused, more_private, refused};
 use super::facts::ArrayFacts;
 use super::file::{ElementSource, FileParts, is_refusal};
 use super::inputs::Inputs;
@@ -119,11 +119,7 @@ impl View {
 
     /// Whether the file of the group at `path` may include an array with these `facts`: all readers
     /// of the group must be allowed to read what they are made from.
-    pub(super) fn group_may_include(
-        &self,
-        path: &Prefix,
-        facts: &ArrayFacts,
-    ) -> Result<bool, Error> {
+    pub(super) fn may_include(&self, path: &Prefix, facts: &ArrayFacts) -> Result<bool, Error> {
         let folder = self.folder(ViewKind::Arrays, path)?;
         let Some(meta) = self.group_meta(path)?.filter(|_| folder.has_children()) else {
             return Ok(true);
@@ -238,10 +234,10 @@ impl Gathering<'_> {
             let n_sources = self.sources.len();
             let reason = match self.child(&child, &name, depth, group) {
                 // A node that the store refuses is left out.
-                Err(Error::Store(error)) if is_inaccessible(&error) => {
+                Err(Error::Store(error)) if is_refused(&error) => {
                     self.sources.truncate(n_sources);
                     self.inputs.observe_access(view.loader.sources(), &child)?;
-                    Some(inaccessible(&error))
+                    Some(refused(&error))
                 }
                 reason => reason?,
             };

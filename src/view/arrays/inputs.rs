@@ -29,7 +29,7 @@ enum InputKey {
     Object(Key),
     Directory(Prefix),
     /// A directory above objects, of which only owner and mode matter.
-    SearchPath(Prefix),
+    Parent(Prefix),
 }
 
 /// An input as it was found.
@@ -96,16 +96,12 @@ impl Inputs {
         if let Some(right) = sources.object_right(meta) {
             self.readers.add(right);
         }
-        self.add_search_rights(sources, &key.parent())
+        self.add_search(sources, &key.parent())
     }
 
     /// Adds `prefix` and all directories above it: readers of the file must be allowed to search
     /// them.
-    pub(super) fn add_search_rights(
-        &mut self,
-        sources: &Sources,
-        prefix: &Prefix,
-    ) -> Result<(), Error> {
+    pub(super) fn add_search(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
         for directory in prefix.on_the_way() {
             if let Some(access) = self.observe_access(sources, &directory)? {
                 self.readers.add(ReadRight::of_directory(access));
@@ -119,7 +115,7 @@ impl Inputs {
         if let Some(access) = self.observe_access(sources, prefix)? {
             self.readers.add(ReadRight::of_listed_directory(access));
         }
-        self.add_search_rights(sources, prefix)
+        self.add_search(sources, prefix)
     }
 
     /// Adds a directory of which only owner and mode matter, because they decide who can reach
@@ -134,8 +130,7 @@ impl Inputs {
             version: None,
             access,
         });
-        self.entries
-            .insert(InputKey::SearchPath(prefix.clone()), seen);
+        self.entries.insert(InputKey::Parent(prefix.clone()), seen);
         Ok(access)
     }
 
@@ -143,7 +138,7 @@ impl Inputs {
     pub(super) fn prefixes(&self) -> HashSet<Prefix> {
         let prefix = |key: &InputKey| match key {
             InputKey::Object(key) => key.parent(),
-            InputKey::Directory(prefix) | InputKey::SearchPath(prefix) => prefix.clone(),
+            InputKey::Directory(prefix) | InputKey::Parent(prefix) => prefix.clone(),
         };
         self.entries.keys().map(prefix).collect()
     }
@@ -186,7 +181,7 @@ impl InputKey {
                 let meta = sources.stat_prefix(prefix)?;
                 meta.as_ref().map(InputState::from)
             }
-            InputKey::SearchPath(prefix) => {
+            InputKey::Parent(prefix) => {
                 sources.directory_access(prefix)?.map(|access| InputState {
                     version: None,
                     access,

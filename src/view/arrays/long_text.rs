@@ -44,7 +44,7 @@ impl View {
         &self,
         name: &PlainName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let Some(file) = self.expressible_file(name)? else {
+        let Some(file) = self.file_or_none(name)? else {
             return Ok(None);
         };
         if file.text_len.is_none() {

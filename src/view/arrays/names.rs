@@ -120,7 +120,7 @@ impl View {
         let mut files = Vec::new();
         for format in self.group_formats() {
             let name = PlainName::new(path, PlainKind::Group(format));
-            match self.expressible_file(&name) {
+            match self.file_or_none(&name) {
                 Ok(Some(_)) => {
                     files.push(self.named(path, format.extension(), Vnode::Plain(name))?);
                 }
@@ -149,7 +149,7 @@ impl View {
                 let facts = self.array_facts(path)?;
                 Ok(facts.is_some_and(|facts| is_text(&facts)) && !self.is_left_out(&name))
             }
-            Scope::Array => Ok(self.expressible_file(&name)?.is_some()),
+            Scope::Array => Ok(self.file_or_none(&name)?.is_some()),
         }
     }
 

@@ -47,13 +47,13 @@ impl View {
         self: &Arc<Self>,
         name: &PlainName,
     ) -> Result<Option<Opened>, Error> {
-        let Some(mut file) = self.expressible_file(name)? else {
+        let Some(mut file) = self.file_or_none(name)? else {
             return Ok(None);
         };
         // An open file shows the current version, however long names are trusted.
         if !self.options.immutable && !file.inputs.are_unchanged(self.loader.sources()) {
             self.forget_plain(&file)?;
-            match self.expressible_file(name)? {
+            match self.file_or_none(name)? {
                 Some(again) => file = again,
                 None => return Ok(None),
             }

@@ -153,7 +153,7 @@ impl View {
         facts: &ArrayFacts,
     ) -> Result<Outcome, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
-        if !self.group_may_include(&group, facts)? {
+        if !self.may_include(&group, facts)? {
             return Ok(Outcome::LeftOut(more_private()));
         }
         // The array alone: conflicts with other arrays in the group are reported for the group.

@@ -268,8 +268,7 @@ impl Snapshot {
         // The directories are examined first: whoever replaces one after that is noticed when the
         // read ends.
         if self.immutable {
-            self.audience
-                .check_search_path(self.loader.sources(), &parent)?;
+            self.audience.check_search(self.loader.sources(), &parent)?;
         } else if !lock(&self.state).directories.contains_key(&parent) {
             came_later |= self.is_replaced([(parent.clone(), false)])?;
         }
@@ -375,8 +374,7 @@ impl Snapshot {
         // They are remembered only after all of them were found to be open: remembered ones are not
         // examined again.
         for (prefix, meta) in way.iter().zip(&found) {
-            is_replaced |=
-                self.is_other_directory(prefix, meta.as_ref(), is_changed(meta.as_ref()));
+            is_replaced |= self.is_swapped(prefix, meta.as_ref(), is_changed(meta.as_ref()));
         }
         let mut nearest = absent.iter().filter_map(|directory| {
             up_from(directory).find_map(|prefix| found.get(*places.get(&prefix)?)?.as_ref())
@@ -393,12 +391,7 @@ impl Snapshot {
 
     /// Whether a directory was replaced since it was remembered. A directory that is seen for the
     /// first time counts as replaced if it `changed`.
-    fn is_other_directory(
-        &self,
-        prefix: &Prefix,
-        meta: Option<&ObjectMeta>,
-        changed: bool,
-    ) -> bool {
+    fn is_swapped(&self, prefix: &Prefix, meta: Option<&ObjectMeta>, changed: bool) -> bool {
         let identity = meta.map(|meta| (meta.version.tag, meta.version.inode));
         let mut state = lock(&self.state);
         if let Some(known) = state.directories.get(prefix) {

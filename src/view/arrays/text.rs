@@ -95,7 +95,7 @@ impl View {
                 .add_object(&key, object.as_ref().map(|object| object.meta()));
             let Some(object) = object else { continue };
             audience.check_object(&key, object.meta())?;
-            audience.check_search_path(self.loader.sources(), &key.parent())?;
+            audience.check_search(self.loader.sources(), &key.parent())?;
             if self.loader.locate(chunked, &object, &indices)?.is_some() {
                 let block = self.loader.decoded(chunked, &object, &indices)?;
                 lines

@@ -15,7 +15,7 @@ use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// A path of a view, and what is there.
 #[derive(Debug, Clone)]
-pub(super) struct ResolvedPath {
+pub(super) struct NodePath {
     pub(super) view: ViewKind,
     pub(super) path: Prefix,
     pub(super) node: Node,
@@ -26,7 +26,7 @@ pub(super) struct ResolvedPath {
 
 impl View {
     /// Resolves `path`, which may be a path where nothing is.
-    pub(super) fn resolve(&self, view: ViewKind, path: &Prefix) -> Result<ResolvedPath, Error> {
+    pub(super) fn resolve(&self, view: ViewKind, path: &Prefix) -> Result<NodePath, Error> {
         let TreeNode { node, place: keys } = if self.walks_tree(view) {
             self.hierarchy.tree_node(path)?
         } else {
@@ -49,7 +49,7 @@ impl View {
             };
             format != Some(target.zarr_format())
         };
-        Ok(ResolvedPath {
+        Ok(NodePath {
             view,
             path: path.clone(),
             foreign: target.filter(is_foreign),
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-impl ResolvedPath {
+impl NodePath {
     /// The node's own document.
     pub(super) fn document(&self) -> Option<&Document> {
         match &self.node {
