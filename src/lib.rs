@@ -57,10 +57,10 @@
 //! in memory                                  5 functions in 5 files
 //!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/chunk_file  cached
 //!     -> load/cache  get
-//! not in memory                              10 functions in 7 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read, read_chunk
-//!     -> view/chunk_file  load -> load/loader  ask -> load/cache  run, land
-//!     -> load/loader  load_of_object -> load/decode  decode
+//! not in memory                              9 functions in 7 files
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/chunk_file  load
+//!     -> load/loader  ask -> load/cache  run, land -> load/loader  load_of_object
+//!     -> load/decode  decode
 //! ```
 //!
 //! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements. A

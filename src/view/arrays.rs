@@ -54,13 +54,15 @@ const KEPT_LARGE: NonZeroUsize = NonZeroUsize::new(4).expect("4 is not 0");
 /// The most warnings that are remembered, so that they are logged only once.
 const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 
+/// A file that is open; one that takes little memory is kept when it is not open, too.
+type KeptFile = (Weak<PlainFile>, Option<Arc<PlainFile>>);
+
 /// The state of the arrays view. Every part of it is bounded.
 #[derive(Debug)]
 pub(super) struct Arrays {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
-    /// Files that are open, and small files that are not.
-    files: Mutex<LruCache<PlainName, (Weak<PlainFile>, Option<Arc<PlainFile>>)>>,
+    files: Mutex<LruCache<PlainName, KeptFile>>,
     idle: Arc<IdleFiles>,
     /// Long texts of open files, by the identity of the file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,

@@ -266,7 +266,7 @@ impl OpenFile {
         }
         match &self.content {
             FileContent::Generated(text) | FileContent::Statistics(text) => {
-                reply(Ok(part(text, range)))
+                reply(Ok(part(text, range)));
             }
             FileContent::Kept(text) => reply(Ok(part(text, range))),
             FileContent::Plain(plain) if waits || !loader.is_crowded() => {

@@ -294,14 +294,10 @@ impl View {
         // readers would take chunks without a matching document for something else.
         let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
             Ok(array) => {
-                if resolved.view != ViewKind::Arrays {
-                    let counts = array.grid().counts();
-                    self.numbers.add_array(
-                        resolved.view,
-                        &resolved.path,
-                        node.chunk_identity,
-                        counts,
-                    );
+                if array.view != ViewKind::Arrays {
+                    let (path, counts) = (&array.path, array.grid().counts());
+                    let identity = node.chunk_identity;
+                    self.numbers.add_array(array.view, path, identity, counts);
                 }
                 ShownNode::Array(Arc::new(array))
             }

@@ -7,7 +7,8 @@ use crate::grid::{Dims, indices_of, product};
 pub(super) struct Odometer {
     lower: Dims,
     lengths: Dims,
-    total: u64,
+    /// The number of indices in the box.
+    pub(super) total: u64,
     /// The number of indices that were yielded.
     passed: u64,
 }
@@ -25,11 +26,6 @@ impl Odometer {
             lengths,
             passed: 0,
         })
-    }
-
-    /// The number of indices in the box.
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     /// The number of indices that were yielded.

@@ -205,6 +205,6 @@ fn documents_of_group(resolved: &NodePath) -> Result<Vec<Key>, Error> {
 /// may read `others` too.
 fn may_mention(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
     let access: Access = node.document.meta.access();
-    let shown = access.with_mode(inputs.readers().bits_for(access));
-    others.readers().include(shown, inputs.readers())
+    let shown = access.with_mode(inputs.readers.bits_for(access));
+    others.readers.include(shown, &inputs.readers)
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, FormatError};
 use crate::hierarchy::{ArrayNode, Documents, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
-use crate::plain::{Array, Axis, FileFormat};
+use crate::plain::{Array, Axis, FileFormat, Selected, Selection};
 use crate::store::Prefix;
 
 /// Attributes with longer JSON are not kept in memory, unless the budget has room for them.
@@ -93,12 +93,18 @@ impl ArrayFacts {
         Ok(self.described(id, name))
     }
 
-    /// The names of the dimensions in selections: their own names, or else the names of the axes.
-    pub(super) fn axis_names(&self) -> Vec<Option<String>> {
-        let named = self.dimension_names.iter().zip(&self.axes);
-        named
-            .map(|(name, axis)| name.clone().or_else(|| axis.name.clone()))
-            .collect()
+    /// The elements of a selection, or all elements; `None` where the selection is outside of the
+    /// array.
+    pub(super) fn selected(&self, selection: Option<&Selection>) -> Option<Selected> {
+        let shape = &self.array.node.metadata.shape;
+        let Some(selection) = selection else {
+            return Some(Selected::whole(shape));
+        };
+        // Selections call dimensions by their own names, or else by the names of the axes.
+        let axes = self.dimension_names.iter().zip(&self.axes);
+        let names = axes.map(|(own, axis)| own.clone().or_else(|| axis.name.clone()));
+        let names: Vec<_> = names.collect();
+        selection.of(shape, &names).ok()
     }
 
     /// As [`ArrayFacts::array`], without any check.

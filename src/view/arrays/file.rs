@@ -14,7 +14,7 @@ use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
-use crate::load::{ChunkedArray, Region};
+use crate::load::Region;
 use crate::plain::{
     Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
 };
@@ -73,10 +73,6 @@ impl ElementSource {
             selected: Selected::whole(&array.node.metadata.shape),
             array: Arc::clone(array),
         }
-    }
-
-    pub(super) fn chunked(&self) -> &Arc<ChunkedArray> {
-        &self.array.chunked
     }
 
     /// The elements of a run of a layout, and their order. Axes that the selection removed come
@@ -158,7 +154,7 @@ impl View {
             layout: parts.layout,
             sources: parts.sources,
             meta: parts.meta,
-            mode: parts.inputs.readers().bits_for(parts.meta.access()),
+            mode: parts.inputs.readers.bits_for(parts.meta.access()),
             omitted: parts.omitted,
             checked: Mutex::new(parts.inputs.checked()),
             inputs: Arc::new(parts.inputs),
@@ -235,13 +231,8 @@ impl View {
         let whole = facts
             .array(0, &String::from_utf8_lossy(&stem), format)
             .map_err(refused)?;
-        let selected = match selection {
-            None => Selected::whole(&whole.shape),
-            // A selection outside of the array names no file.
-            Some(selection) => match selection.of(&whole.shape, &facts.axis_names()) {
-                Ok(selected) => selected,
-                Err(_) => return Ok(None),
-            },
+        let Some(selected) = facts.selected(selection) else {
+            return Ok(None);
         };
         let array = selected.apply(&whole);
         let layout = array_file(format, &array).map_err(refused)?;

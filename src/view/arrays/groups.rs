@@ -125,10 +125,8 @@ impl View {
             return Ok(true);
         };
         let (own, _) = self.own_inputs(&folder)?;
-        let shown = meta
-            .access()
-            .with_mode(own.readers().bits_for(meta.access()));
-        Ok(facts.inputs.readers().include(shown, own.readers()))
+        let shown = meta.access().with_mode(own.readers.bits_for(meta.access()));
+        Ok(facts.inputs.readers.include(shown, &own.readers))
     }
 
     /// The most memory that one walk may take.
@@ -163,7 +161,7 @@ impl Gathering<'_> {
         let mut group = Group::default();
         if folder.has_children() {
             let (own, attributes) = view.own_inputs(&folder)?;
-            self.shown = self.shown.with_mode(own.readers().bits_for(self.shown));
+            self.shown = self.shown.with_mode(own.readers.bits_for(self.shown));
             self.inputs.add_all(&own);
             group.attributes = attributes;
             self.children(&folder, 0, &mut group)?;
@@ -196,7 +194,7 @@ impl Gathering<'_> {
     /// Whether all readers of the file may read what is made from `inputs`. Either way the file
     /// depends on them.
     fn may_hold(&mut self, inputs: &Inputs) -> bool {
-        let holds = inputs.readers().include(self.shown, self.inputs.readers());
+        let holds = inputs.readers.include(self.shown, &self.inputs.readers);
         if holds {
             self.inputs.add_all(inputs);
         } else {

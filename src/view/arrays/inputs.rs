@@ -18,7 +18,7 @@ pub(in crate::view) struct Inputs {
     entries: HashMap<InputKey, Option<InputState>>,
     /// The users who may read everything that is in the file. Objects that were only examined do
     /// not count.
-    readers: Readers,
+    pub(super) readers: Readers,
     /// Whether an input is younger than the grain of file times, so that it could change without a
     /// new version.
     is_young: bool,
@@ -78,11 +78,6 @@ impl Inputs {
         let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
         self.is_young |= meta.is_some_and(young);
         self.entries.insert(key, meta.map(InputState::from));
-    }
-
-    /// The users who may read everything that is in the file.
-    pub(super) fn readers(&self) -> &Readers {
-        &self.readers
     }
 
     /// Adds a document whose contents are in the file.

@@ -104,7 +104,7 @@ impl View {
     /// chunks, which would then be decoded again for every line.
     fn policy(&self, elements: &Elements, source: &ElementSource) -> Policy {
         let budget = self.loader.cache().budget().limit();
-        let layout = source.chunked().layout();
+        let layout = source.array.chunked.layout();
         let item_size = layout.data_type().item_size;
         let row = source
             .region(elements)
@@ -212,7 +212,7 @@ impl PlainOpen {
                 _ => Arc::new(source.region(elements)?),
             };
             let mut run = Run {
-                array: Arc::clone(source.chunked()),
+                array: Arc::clone(&source.array.chunked),
                 region: Arc::clone(&region),
                 from: planned.from,
                 at: planned.at,

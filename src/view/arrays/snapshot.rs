@@ -123,7 +123,10 @@ impl Snapshot {
         let documents = file.sources.iter().map(|source| {
             let document = &source.array.node.document;
             let version = document.meta.version;
-            (source.chunked().identity(), (document.key.clone(), version))
+            (
+                source.array.chunked.identity(),
+                (document.key.clone(), version),
+            )
         });
         Snapshot {
             generation,

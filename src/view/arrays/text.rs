@@ -58,13 +58,8 @@ impl View {
                 )));
             }
         };
-        let shape = chunked.layout().shown_grid().shape();
-        let selected = match selection {
-            None => Selected::whole(shape),
-            Some(selection) => match selection.of(shape, &facts.axis_names()) {
-                Ok(selected) => selected,
-                Err(_) => return Ok(None),
-            },
+        let Some(selected) = facts.selected(selection) else {
+            return Ok(None);
         };
         let limit = MOST_BYTES.min(self.loader.cache().budget().limit() / LIMIT_PARTS);
         let n_elements = product(&selected.shape).unwrap_or(u64::MAX);
@@ -82,7 +77,7 @@ impl View {
         reservation.keep();
         let mut parts = facts.parts(Layout::of_bytes(Vec::new()));
         let fill = chunked.layout().fill_value().bytes();
-        let bits = parts.inputs.readers().bits_for(parts.meta.access());
+        let bits = parts.inputs.readers.bits_for(parts.meta.access());
         let audience = self.audience(&parts.meta, bits);
         let mut lines = JsonLines::filled(n_elements, fill, kind, limit).map_err(refused)?;
         let deadline = self.loader.deadline();
@@ -211,7 +206,7 @@ fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatEr
             length => (start + length).div_ceil(chunk).saturating_sub(begin),
         });
     }
-    let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total() <= MOST_CHUNKS);
+    let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total <= MOST_CHUNKS);
     let what = "the number of chunks of a JSON lines file";
     chunks.ok_or_else(|| more_than(what, MOST_CHUNKS))
 }
