@@ -36,7 +36,7 @@ fn sharded() -> Value {
     }}])
 }
 
-/// A shard of two chunks of two bytes; `second` is the entry of the second.
+/// A shard of two chunks of two bytes each; `second` is the index entry of the second chunk.
 fn shard(second: (u64, u64)) -> Vec<u8> {
     let mut bytes = b"abcd".to_vec();
     for number in [0, 2, second.0, second.1] {
@@ -52,7 +52,8 @@ struct Fixture {
     view: Arc<View>,
 }
 
-/// Bytes of a file; a request to the store is made on this thread for one half of the offsets.
+/// Bytes of a file. Reads at even offsets may wait for the store on this thread, reads at odd
+/// offsets may not.
 fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
     let (send, receive) = mpsc::channel();
     let patience = if offset.is_multiple_of(2) {
@@ -73,7 +74,7 @@ impl Fixture {
             store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
         }
         let options = ViewOptions {
-            // Documents are looked at again each time, so that nothing has to be waited for.
+            // Documents are checked at each use, so that the tests need not wait.
             ttl: std::time::Duration::ZERO,
             ..options
         };
@@ -120,7 +121,7 @@ impl Fixture {
         names
     }
 
-    /// Names, and whether their attributes could be had.
+    /// Names of the entries, and whether each has attributes.
     fn entries(&self, path: &str) -> Vec<(String, bool)> {
         let found = self.find(path).unwrap().unwrap();
         let mut directory = self.view.open_directory(found.id).unwrap().unwrap();
@@ -244,10 +245,10 @@ fn consolidated_copies_say_what_the_files_say() {
         "zarr_format": 3, "node_type": "group", "attributes": {"n": 1},
         "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {
             "good": good,
-            // As it was before the array was made anew with other chunks.
+            // The copy of the document from before the array was rewritten with other chunks.
             "stale": array(&[8], &[8], &crc32c()),
             "bad": bad,
-            // The copy is fine, and the document that it is of is not.
+            // The copy is valid, but the array's own document is not.
             "broken": good,
             "gone": good,
             "sub": {"zarr_format": 3, "node_type": "group"},

@@ -1,4 +1,4 @@
-//! Whole arrays as files: names, what is left out, and which version of a chunk is shown.
+//! Whole-array files: their names, what they leave out, and which version of a chunk they show.
 
 use std::time::SystemTime;
 
@@ -48,7 +48,7 @@ fn an_array_is_a_file_for_each_format_that_can_hold_it() {
     ];
     let options = arrays(&[FileFormat::Npy, FileFormat::Raw, FileFormat::Tif]);
     let fixture = Fixture::new(options, &objects);
-    // A TIFF stack holds no float16; what is no node is not shown.
+    // A TIFF stack cannot hold float16, and a directory that is no node has no files.
     let files = [
         "a.json", "a.npy", "a.raw", "a.tif", "g", "h.json", "h.npy", "h.raw",
     ];
@@ -107,7 +107,7 @@ fn who_claims_a_name_that_another_has_gets_a_tilde() {
     assert_eq!(names, expected);
     assert_eq!(fixture.list("x.raw"), [""; 0]);
     assert_eq!(fixture.read("x.raw~~").unwrap(), [7; 4]);
-    // The array with the longer name, in the format with the shorter one, has it.
+    // The array with the longer name, in the format with the shorter extension, has the name.
     assert!(fixture.read("x.ome.tif").unwrap().ends_with(b"abcd"));
     assert!(fixture.read("x.ome.tif~").unwrap().ends_with(&[7; 4]));
 }
@@ -233,17 +233,17 @@ fn a_handle_shows_one_version_or_is_stale() {
     };
     let first = at(&fixture, "a.raw");
     assert_eq!(read_at(&first, 0, 2).unwrap(), b"ab");
-    // What was read is still there, so the file as it is now is what this handle shows.
+    // What was read is unchanged, so the handle goes on with the current file.
     put_now("a/c/1", b"CD");
     assert_eq!(read_at(&first, 0, 4).unwrap(), b"abCD");
-    // Now it is not: what changed since cannot be shown beside it.
+    // Something that was read has changed, so nothing newer can be shown by this handle.
     put_now("a/c/0", b"AB");
     put_now("a/c/2", b"EF");
     assert!(matches!(read_at(&first, 4, 2), Err(Error::Stale)));
     assert!(matches!(read_at(&first, 2, 4), Err(Error::Stale)));
     let second = at(&fixture, "a.raw");
     assert_eq!(read_at(&second, 0, 6).unwrap(), b"ABCDEF");
-    // A chunk that went away is another version too.
+    // A chunk that was removed is another version too.
     let third = at(&fixture, "a.raw");
     assert_eq!(read_at(&third, 0, 2).unwrap(), b"AB");
     fixture.store.remove(&Key::parse(b"a/c/0").unwrap());
@@ -272,12 +272,12 @@ fn a_file_is_told_from_what_others_still_read() {
     let (second, keeps_pages) = open();
     assert_eq!((second.attributes.fingerprint, keeps_pages), (number, true));
     drop(second);
-    // The first handle goes on with what it shows.
+    // The first handle goes on with its snapshot.
     fixture.put("a/c/0", b"AB");
     let (third, keeps_pages) = open();
     assert!(third.attributes.fingerprint != number && !keeps_pages);
     let number = third.attributes.fingerprint;
-    // Nobody reads another state: the file keeps its number, and its pages go.
+    // No other snapshot is open: the file keeps its inode number, and the kernel drops its pages.
     drop((first, third));
     fixture.put("a/c/0", b"Ab");
     let (fourth, keeps_pages) = open();

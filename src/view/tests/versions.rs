@@ -1,10 +1,10 @@
-//! Nodes of every version, natively and in another one.
+//! Nodes of every Zarr version, shown in their own version and in another one.
 
 use super::*;
 
 const URI: &str = "https://purl.org/zarr/spec/protocol/core/3.0";
 
-/// What is in each of the stores.
+/// The keys of each store.
 type Objects = Vec<(&'static str, Vec<u8>)>;
 
 fn v2_array(dtype: &str, separator: &str) -> Vec<u8> {
@@ -132,7 +132,7 @@ fn pre_v1() -> Objects {
         ("__zattr__", br#"{"units": "K"}"#.to_vec()),
         (
             "__zdata__/0.1.blosc",
-            // Four bytes as they are, behind the header of blosc.
+            // Four stored bytes behind a blosc header.
             [
                 &[2, 1, 0x13, 1, 4, 0, 0, 0, 4, 0, 0, 0, 20, 0, 0, 0],
                 &b"abcd"[..],
@@ -165,7 +165,7 @@ fn mount(objects: &Objects, view: ViewKind, shown_as: Option<Target>) -> Fixture
     Fixture::new(options, &objects)
 }
 
-/// Every path below `path`, and whether it is a directory; each is looked up again.
+/// Every path below `path`, and whether it is a directory. Each path is looked up again.
 fn walk(fixture: &Fixture, case: &str) -> Vec<(String, VnodeKind)> {
     let mut found = Vec::new();
     let mut pending = vec![String::new()];
@@ -186,7 +186,7 @@ fn walk(fixture: &Fixture, case: &str) -> Vec<(String, VnodeKind)> {
             if let Some(listed) = entry.attributes {
                 assert_eq!(again.attributes, listed, "{case}: {place}");
             } else {
-                // Only of text is the size not known before it is decoded.
+                // Only the size of text is unknown before it is decoded.
                 assert!(place.contains("/text/"), "{case}: {place}");
             }
             let stat = fixture.view.attributes(again.id).unwrap();
@@ -319,7 +319,7 @@ fn the_files_of_every_version() {
 fn zlib_under_the_name_of_gzip_is_not_shown_as_gzip() {
     let mut document: Value = serde_json::from_slice(&v2_array("|u1", ".")).unwrap();
     document["compressor"] = json!({"id": "gzip", "level": 1});
-    // A zlib stream of four bytes stored.
+    // A zlib stream of four bytes that are stored without compression.
     let zlib = b"\x78\x01\x01\x04\x00\xfb\xffabcd\x03\xd8\x01\x8b".to_vec();
     let objects = vec![
         (".zarray", text(&document)),
@@ -345,7 +345,7 @@ fn text_has_the_size_that_decoding_tells() {
     let mut document = array(&[4], &[2], &json!([{"name": "vlen-utf8"}]));
     document["data_type"] = "string".into();
     document["fill_value"] = "no".into();
-    // Two items, `a` and `bcd`.
+    // Two elements, `a` and `bcd`.
     let chunk = [&[2, 0, 0, 0, 1, 0, 0, 0][..], b"a", &[3, 0, 0, 0], b"bcd"].concat();
     objects.push(("text/zarr.json", text(&document)));
     objects.push(("text/c/0", chunk.clone()));
