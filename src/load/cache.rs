@@ -24,6 +24,7 @@ use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
 use super::counters::Counters;
 use super::spent::Spent;
+use super::tuning::MOST_FINISHED_BYTES;
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
 use crate::error::Error;
@@ -35,9 +36,6 @@ pub(crate) use super::block::ENTRY_OVERHEAD_BYTES;
 
 /// Where uses of blocks are logged, in order: key and bytes.
 const TRACE: &str = "zarr_mount::trace";
-
-/// Memory of finished blocks that others do not take while there is room for them elsewhere.
-const MOST_FINISHED_BYTES: u64 = 64 << 20;
 
 /// What a load ends with: the block, or nothing where the store has no such chunk.
 pub type Answer = Option<Arc<Block>>;
