@@ -1,11 +1,11 @@
-//! What can go wrong, in three enums.
+//! The errors of the crate, in three enums.
 //!
 //! * [`StoreError`]: bytes could not be had; knows the key.
 //! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
-//! A message names what was found, what was expected and what to do, in lower case. Where it
-//! repeats words of a store, they are [`Escaped`].
+//! A message is in lower case and says what was found, what was expected and what to do. Text that
+//! comes from a store is [`Escaped`] in it.
 
 use crate::escape::Escaped;
 use crate::store::StoreError;
@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// What is wrong in a document or in encoded bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A document is no JSON, or not of the form that its format demands.
+    /// A document is not JSON, or is not of the form that its format demands.
     #[error("{}: {}", Escaped(.place), Escaped(.problem))]
     Document {
         /// Where: a member path such as `codecs[1].configuration`, or `line 3 column 7`.
@@ -35,7 +35,7 @@ pub enum FormatError {
         /// Its name as the document spells it.
         name: String,
     },
-    /// What another version of the format has no name for.
+    /// A feature that another version of the format cannot express.
     #[error("{}: `{}` cannot be expressed in {version}", Escaped(.place), Escaped(.name))]
     Inexpressible {
         /// Where in the document.
@@ -48,19 +48,19 @@ pub enum FormatError {
     /// Encoded bytes that a codec refuses.
     #[error("{codec}: {}", Escaped(.problem))]
     Encoded {
-        /// The codec that found it.
+        /// The codec that refuses them.
         codec: &'static str,
         /// What was found and expected.
         problem: String,
     },
-    /// A number too large for what is to be done with it.
+    /// A size or a count that is larger than this build handles.
     #[error("{what} is {}, more than the limit of {limit}", Escaped(.found))]
     TooLarge {
         /// What is too large.
         what: &'static str,
         /// Its value.
         found: String,
-        /// The most that is possible.
+        /// The largest value that is accepted.
         limit: u64,
     },
 }
@@ -82,7 +82,7 @@ impl FormatError {
         }
     }
 
-    /// A name that this build does not know.
+    /// A `name` at `place` that this build does not know; `what` says of which kind it is.
     pub fn unsupported(
         place: impl Into<String>,
         what: &'static str,
@@ -95,7 +95,7 @@ impl FormatError {
         }
     }
 
-    /// What `version` of the format has no name for.
+    /// A feature at `place` that `version` of the format cannot express.
     pub fn inexpressible(
         place: impl Into<String>,
         name: impl Into<String>,
@@ -108,7 +108,7 @@ impl FormatError {
         }
     }
 
-    /// Fails when `found` is more than `limit`.
+    /// Fails when the size or count `found` of `what` is more than `limit`.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl FormatError {
 }
 
 impl From<crate::buffers::NoMemory> for FormatError {
-    /// A decoder that got no memory failed, whatever the bytes are.
+    /// A decoder that gets no memory fails, whether or not the encoded bytes are right.
     fn from(error: crate::buffers::NoMemory) -> Self {
         FormatError::encoded("decoding", error.to_string())
     }
@@ -169,34 +169,34 @@ pub enum Error {
         /// What is wrong.
         error: FormatError,
     },
-    /// More memory than the limits allow.
+    /// An object needs more memory than the limits allow.
     #[error("{} needs {needed} bytes, more than --max-chunk allows ({limit})", Escaped(.what))]
     TooLarge {
         /// What was to be loaded.
         what: String,
-        /// What it needs.
+        /// The memory that it needs, in bytes.
         needed: u64,
-        /// What may be used.
+        /// The memory that it may use, in bytes.
         limit: u64,
     },
-    /// The budget had no room for too long.
+    /// The memory budget had no room for the request in time.
     #[error(transparent)]
     Memory(#[from] crate::budget::OutOfBudget),
-    /// The system had none.
+    /// The system has no memory left.
     #[error(transparent)]
     NoMemory(#[from] crate::buffers::NoMemory),
-    /// It took longer than a request may.
+    /// The request took longer than `--timeout` allows.
     #[error("{}: given up after {seconds} s; --timeout allows more", Escaped(.what))]
     TooSlow {
         /// What was being done.
         what: String,
-        /// How long it may take.
+        /// The time that it may take, in seconds.
         seconds: u64,
     },
-    /// A mistake of this program, confined to one request.
+    /// This program has a bug, which fails one request only.
     #[error("internal error; please report it with the log")]
     Panicked,
-    /// A number that the file system gave back is no longer known here.
+    /// The file that an inode number or a handle stands for has changed or is gone.
     #[error("no longer what it was")]
     Stale,
 }
@@ -205,7 +205,7 @@ pub enum Error {
 mod tests {
     use super::*;
 
-    /// Text such as a store may hold: an escape sequence, the same in C1, ends of lines, and marks that
+    /// Hostile text from a store: an escape sequence, the same in C1, line breaks, and marks that
     /// reorder the text.
     const FOREIGN: &str = "x\u{1b}[2J\r\n\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}";
 

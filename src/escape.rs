@@ -1,55 +1,55 @@
-//! Text for people: nothing in it is a command to a terminal or a line of its own.
+//! Text for people: control characters are escaped, so that no text from a store can command a
+//! terminal or forge a line.
 //!
 //! Names of nodes, codecs, types and attributes come from the store, and so do the values in the
-//! system's answers and in the messages of parsers. Any of them may hold an escape sequence that
-//! a terminal obeys, a line break that forges a line of the log, or a mark that shows the text
-//! in another order than it has.
+//! system's answers and in the messages of parsers. Any of them may hold an escape sequence that a
+//! terminal obeys, a line break that forges a line of the log, or a mark that shows the text in
+//! another order than it is stored in.
 //!
-//! There are two doors, and no message has to remember them. A message is escaped by the type
-//! that it is displayed through ([`Escaped`]: the log, a line of progress, the crate's errors), or
-//! it becomes a line of a [`Text`], which is the only thing that the command prints and what
-//! `ERROR.txt` is made of.
+//! The code that builds a message need not escape it, because all output passes one of two types:
+//! [`Escaped`] displays the messages of the log, of progress and of the crate's errors, and
+//! [`Text`] holds the lines that the command prints and that `ERROR.txt` is made of.
 //!
-//! An escape is spelled as in Rust: `\n`, `\u{1b}`. A backslash stays as it is, so that text may
-//! be escaped twice; [`Key`](crate::store::Key) doubles those of a name, so that two keys never
-//! read the same.
+//! An escape is spelled as in Rust: `\n`, `\u{1b}`. A backslash stays as it is, so that text may be
+//! escaped twice; [`Key`](crate::store::Key) doubles the backslashes of a name, so that no two keys
+//! look the same.
 
 use std::fmt::{self, Display, Write};
 
 use serde_json::Value;
 
-/// Displays a value on one line, with escapes for all that is not to reach a terminal.
+/// Displays a value on one line, with escapes for all characters that must not reach a terminal.
 ///
 /// ```
 /// use zarr_mount::escape::Escaped;
 ///
 /// let codec = "gzip\u{1b}[2J\nall is well";
-/// let told = Escaped(format_args!("codec `{codec}`")).to_string();
-/// assert_eq!(told, r"codec `gzip\u{1b}[2J\nall is well`");
-/// assert_eq!(Escaped(&told).to_string(), told);
+/// let escaped = Escaped(format_args!("codec `{codec}`")).to_string();
+/// assert_eq!(escaped, r"codec `gzip\u{1b}[2J\nall is well`");
+/// assert_eq!(Escaped(&escaped).to_string(), escaped);
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Escaped<T>(pub T);
 
 impl<T: Display> Display for Escaped<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spell = as_in_rust;
-        write!(Escaping { out: f, spell }, "{}", self.0)
+        let style = as_in_rust;
+        write!(Escaping { out: f, style }, "{}", self.0)
     }
 }
 
-/// Lines for people, or JSON. Only this module puts a control character into it: the line feeds
-/// that end the lines.
+/// Lines for people, or JSON. The only control characters in it are the line feeds that end its
+/// lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text(String);
 
 impl Text {
-    /// A text without lines.
+    /// An empty text.
     pub fn new() -> Text {
         Text::default()
     }
 
-    /// Adds `line`, [`Escaped`], and ends it.
+    /// Adds `line`, [`Escaped`], and a line feed.
     #[must_use]
     pub fn line(mut self, line: impl Display) -> Text {
         // Writing to a string fails only where the value itself cannot be displayed.
@@ -57,36 +57,37 @@ impl Text {
         self
     }
 
-    /// Adds `value` as indented JSON, and ends its last line. What [`Escaped`] escapes is spelled
-    /// in the way of JSON there, so that a parser reads the strings of `value`.
+    /// Adds `value` as indented JSON, and a line feed. The characters that [`Escaped`] escapes
+    /// become JSON escapes, so that a parser still reads the same strings.
     #[must_use]
     pub fn json(mut self, value: &Value) -> Text {
-        let (out, spell) = (&mut self.0, as_in_json as Spelling);
+        let (out, style) = (&mut self.0, as_in_json as EscapeStyle);
         // Writing to a string fails only where the value itself cannot be displayed.
-        let _ = write!(Escaping { out, spell }, "{value:#}");
+        let _ = write!(Escaping { out, style }, "{value:#}");
         self.0.push('\n');
         self
     }
 
-    /// The lines, each with the line feed that ends it.
+    /// The bytes of all lines, each with the line feed that ends it.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// As [`Text::as_bytes`].
+    /// The same bytes as [`Text::as_bytes`].
     pub fn into_bytes(self) -> Vec<u8> {
         self.0.into_bytes()
     }
 }
 
-/// Writes what stands in the place of a character.
-type Spelling = fn(char, &mut dyn Write) -> fmt::Result;
+/// Writes the escape that replaces a character.
+type EscapeStyle = fn(char, &mut dyn Write) -> fmt::Result;
 
 fn as_in_rust(character: char, out: &mut dyn Write) -> fmt::Result {
     write!(out, "{}", character.escape_default())
 }
 
-/// For JSON that is indented: its serializer has escaped the line feeds of strings already.
+/// Escapes a character of indented JSON. A line feed is part of the layout: the serializer has
+/// already escaped those inside strings.
 fn as_in_json(character: char, out: &mut dyn Write) -> fmt::Result {
     if character == '\n' {
         return out.write_char(character);
@@ -96,28 +97,29 @@ fn as_in_json(character: char, out: &mut dyn Write) -> fmt::Result {
     units.try_for_each(|unit| write!(out, "\\u{unit:04x}"))
 }
 
-/// Passes text on to `out`, with another spelling of every character that is escaped.
+/// Passes text on to `out`, and replaces each character that must be escaped.
 struct Escaping<'o> {
     out: &'o mut dyn Write,
-    spell: Spelling,
+    style: EscapeStyle,
 }
 
 impl Write for Escaping<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // Each piece but the last ends with the one character in it that is escaped.
+        // Each piece but the last ends with a character that must be escaped, and holds no other
+        // one.
         for piece in text.split_inclusive(is_escaped) {
             self.out.write_str(piece.trim_end_matches(is_escaped))?;
             if let Some(last) = piece.chars().next_back().filter(|&last| is_escaped(last)) {
-                (self.spell)(last, self.out)?;
+                (self.style)(last, self.out)?;
             }
         }
         Ok(())
     }
 }
 
-/// Whether a terminal or a reader of the log could be misled by this character: controls (a
-/// terminal obeys those of C1 too), ends of lines, and what has no width or reorders its
-/// neighbours. The joiners U+200C and U+200D stay: words of some scripts are spelled with them.
+/// Whether this character could mislead a terminal or a reader of the log: controls (a terminal
+/// obeys those of C1 too), line breaks, and characters without width or that reorder others. The
+/// joiners U+200C and U+200D are not escaped, because some scripts need them.
 fn is_escaped(character: char) -> bool {
     matches!(
         character,
@@ -143,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Text of which every other character is likely to be one that is escaped.
+    /// Text of which about half of the characters must be escaped.
     fn hostile() -> impl Strategy<Value = String> {
         let harmful = proptest::char::ranges(
             vec![
@@ -159,14 +161,14 @@ mod tests {
         proptest::collection::vec(character, 0..24).prop_map(String::from_iter)
     }
 
-    /// By the standard library's word: this file's own table is what is tested.
+    /// Judges by the standard library, because the table of this file is under test.
     fn is_harmful(character: char) -> bool {
         character.is_control() || "\u{2028}\u{2029}\u{202e}\u{2066}\u{feff}".contains(character)
     }
 
     #[test]
     fn spellings() {
-        for (text, told) in [
+        for (text, escaped) in [
             ("plain, 'quoted' \\ text", "plain, 'quoted' \\ text"),
             ("a\nb\r\tc\0", r"a\nb\r\tc\u{0}"),
             ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),
@@ -178,26 +180,26 @@ mod tests {
                 "é\u{3000}👩\u{200d}🔬",
             ),
         ] {
-            assert_eq!(Escaped(text).to_string(), told);
+            assert_eq!(Escaped(text).to_string(), escaped);
         }
     }
 
     #[test]
     fn json_keeps_its_values_and_its_lines() {
         let value = serde_json::json!({"a\u{9b}": ["\u{1b}\u{7f}\n", "\u{e0041}", "é"]});
-        let told = "{\n  \"a\\u009b\": [\n    \"\\u001b\\u007f\\n\",\n    \
+        let escaped = "{\n  \"a\\u009b\": [\n    \"\\u001b\\u007f\\n\",\n    \
                     \"\\udb40\\udc41\",\n    \"é\"\n  ]\n}\n";
-        assert_eq!(Text::new().json(&value).as_bytes(), told.as_bytes());
+        assert_eq!(Text::new().json(&value).as_bytes(), escaped.as_bytes());
     }
 
     proptest! {
         #[test]
         fn nothing_harmful_passes(text in hostile()) {
-            let told = Escaped(&text).to_string();
-            prop_assert!(!told.contains(is_harmful), "{told:?}");
-            prop_assert_eq!(Escaped(&told).to_string(), told.clone(), "twice is once");
+            let escaped = Escaped(&text).to_string();
+            prop_assert!(!escaped.contains(is_harmful), "{escaped:?}");
+            prop_assert_eq!(Escaped(&escaped).to_string(), escaped.clone(), "twice is once");
             if !text.contains(is_escaped) {
-                prop_assert_eq!(told, text);
+                prop_assert_eq!(escaped, text);
             }
         }
 
@@ -213,8 +215,8 @@ mod tests {
         fn json_reads_back(name in hostile(), value in hostile()) {
             let object = Value::Object([(name, value.into())].into_iter().collect());
             let text = Text::new().json(&object).into_bytes();
-            let told = String::from_utf8(text.clone()).unwrap();
-            prop_assert!(!told.replace('\n', "").contains(is_harmful), "{told:?}");
+            let escaped = String::from_utf8(text.clone()).unwrap();
+            prop_assert!(!escaped.replace('\n', "").contains(is_harmful), "{escaped:?}");
             prop_assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), object);
         }
     }

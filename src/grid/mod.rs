@@ -23,9 +23,9 @@ use smallvec::SmallVec;
 /// Lengths or indices, one per dimension. Rank 0 is empty.
 pub type Dims = SmallVec<[u64; 6]>;
 
-/// Product of lengths; `None` when it does not fit. The product of none is 1.
+/// The product of the lengths; `None` when it does not fit. The product of no lengths is 1.
 pub fn product(lengths: &[u64]) -> Option<u64> {
-    // A zero anywhere makes the product zero, whatever overflowed before it.
+    // A zero makes the product zero, even where the other lengths alone would overflow.
     if lengths.contains(&0) {
         return Some(0);
     }
@@ -34,8 +34,8 @@ pub fn product(lengths: &[u64]) -> Option<u64> {
         .try_fold(1_u64, |product, &length| product.checked_mul(length))
 }
 
-/// Rank in C order of `indices` within a box of `counts`; `None` when an index is outside or
-/// the rank does not fit.
+/// The rank in C order of `indices` within a box of `counts`; `None` when an index is outside of
+/// the box or the rank does not fit.
 pub fn rank_of(indices: &[u64], counts: &[u64]) -> Option<u64> {
     if indices.len() != counts.len() {
         return None;
@@ -50,8 +50,8 @@ pub fn rank_of(indices: &[u64], counts: &[u64]) -> Option<u64> {
         })
 }
 
-/// The indices of `rank` in C order within a box of `counts`; the inverse of [`rank_of`].
-/// `None` when the rank is outside.
+/// The indices of `rank` in C order within a box of `counts`; the inverse of [`rank_of`]. `None`
+/// when the rank is outside of the box.
 pub fn indices_of(rank: u64, counts: &[u64]) -> Option<Dims> {
     let mut indices: Dims = counts.iter().map(|_| 0).collect();
     let mut rest = rank;
@@ -71,7 +71,8 @@ pub struct ChunkGrid {
 }
 
 impl ChunkGrid {
-    /// A grid; `None` when the ranks differ or a chunk length is zero.
+    /// The grid of an array of `shape` in chunks of `chunk_shape`; `None` when the ranks differ or
+    /// a chunk length is zero.
     pub fn new(shape: &[u64], chunk_shape: &[u64]) -> Option<ChunkGrid> {
         if shape.len() != chunk_shape.len() || chunk_shape.contains(&0) {
             return None;
