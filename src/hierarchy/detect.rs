@@ -1,9 +1,9 @@
-//! Which documents make a prefix a node, in the order in which they are looked for.
+//! Finds the document that makes a prefix a node. Documents are looked for in a fixed order.
 
 use std::time::{Instant, SystemTime};
 
 use super::node::{Document, GroupNode, Node};
-use super::remembered::{Remembered, Seen};
+use super::node_cache::{CachedNode, ObjectFacts};
 use super::{Hierarchy, Text};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
@@ -13,28 +13,31 @@ use crate::metadata::{
 };
 use crate::store::{Key, ObjectMeta, Prefix, StoreError};
 
-/// Files of common names that are larger than this are no documents.
+/// Files of common names that are larger than this, in bytes, are not documents.
 const MAX_COMMON_BYTES: u64 = 4 << 20;
 
-/// Longer documents are read without their attributes and copies of others.
+/// Documents that are longer than this, in bytes, are read as an outline: without their attributes
+/// and their copies of other documents.
 const LONG_BYTES: u64 = 1 << 20;
-/// Memory for each byte of a document that is parsed: the places of its values, and the model.
+/// Memory, in bytes, that each byte of a document takes while it is parsed: for the list of its
+/// values and for the model.
 const PARSED_PER_BYTE: u64 = 8;
-/// Shorter documents are parsed in memory that nobody counts.
+/// Up to this length, in bytes, the memory budget counts only the text of a document and one copy
+/// of it, not the parsed values.
 const SHORT_BYTES: u64 = 64 << 10;
 
 /// The parts that an outline leaves out of its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// Nothing.
+pub(super) enum OmittedParts {
+    /// It leaves nothing out.
     Nothing,
-    /// Its attributes, as far as there are any.
+    /// It leaves attributes out, where there are any, but no copies of other documents.
     Attributes,
-    /// Copies of other documents, and perhaps attributes.
+    /// It leaves copies of other documents out, and perhaps attributes.
     Copies,
 }
 
-/// Memory that a document of `bytes` takes while it is parsed.
+/// Memory, in bytes, that a document of `bytes` takes while it is parsed.
 pub(super) fn parsed_bytes(bytes: u64) -> u64 {
     let per_byte = if bytes > SHORT_BYTES {
         PARSED_PER_BYTE
@@ -44,12 +47,12 @@ pub(super) fn parsed_bytes(bytes: u64) -> u64 {
     bytes.saturating_mul(per_byte)
 }
 
-/// The longest outline, where a document may take `memory`.
+/// The longest outline, in bytes, when a document may take `memory` bytes.
 pub(super) fn most_outlined(memory: u64) -> u64 {
     memory / PARSED_PER_BYTE
 }
 
-/// Whether a file of this name may be anything: it is a document only if it says so itself.
+/// Whether a file of this name may be something else than a document, so that its content decides.
 pub(super) fn is_common_name(name: &[u8]) -> bool {
     matches!(name, b"meta" | b"attributes.json")
 }
@@ -59,40 +62,40 @@ pub(super) fn is_array_document(name: &[u8]) -> bool {
     matches!(name, b"zarr.json" | b".zarray" | b"meta" | b"__zmeta__")
 }
 
-/// A look for documents, which notes what was found.
+/// A search for the documents of one prefix, which records every key that it looked at.
 #[derive(Debug)]
-pub(super) struct Look<'h> {
+pub(super) struct DocumentSearch<'h> {
     hierarchy: &'h Hierarchy,
     started: Instant,
-    found: Vec<(Key, Option<Seen>)>,
+    found: Vec<(Key, Option<ObjectFacts>)>,
     pub(super) settled: bool,
 }
 
-/// The facts that are remembered of an object that was looked at.
-fn seen_of(meta: &ObjectMeta) -> Seen {
+/// The facts that are recorded of an object at one of these keys.
+fn facts_of(meta: &ObjectMeta) -> ObjectFacts {
     (meta.version, meta.access())
 }
 
 impl Hierarchy {
-    /// Looks for the node at `prefix`, which lies in no draft's hierarchy.
-    pub(super) fn load(&self, prefix: &Prefix) -> Result<Remembered, Error> {
-        let mut look = Look::new(self);
-        let node = match look.node_at(prefix) {
+    /// Looks for the node at `prefix`, which is outside of the hierarchies of drafts.
+    pub(super) fn load(&self, prefix: &Prefix) -> Result<CachedNode, Error> {
+        let mut search = DocumentSearch::new(self);
+        let node = match search.node_at(prefix) {
             Ok(node) => node.unwrap_or(Node::Implicit),
-            // A document that is too large to be parsed.
+            // The document is too large to be parsed.
             Err(Error::Metadata { key, error }) => {
-                look.broken(Key::parse(key.as_bytes())?, error)?
+                search.broken(Key::parse(key.as_bytes())?, error)?
             }
             Err(error) => return Err(error),
         };
-        Ok(look.remembered(node))
+        Ok(search.into_cached(node))
     }
 }
 
-impl<'h> Look<'h> {
-    /// Begins.
-    pub(super) fn new(hierarchy: &'h Hierarchy) -> Look<'h> {
-        Look {
+impl<'h> DocumentSearch<'h> {
+    /// A search that has looked at nothing yet.
+    pub(super) fn new(hierarchy: &'h Hierarchy) -> DocumentSearch<'h> {
+        DocumentSearch {
             hierarchy,
             started: Instant::now(),
             found: Vec::new(),
@@ -100,15 +103,15 @@ impl<'h> Look<'h> {
         }
     }
 
-    /// `node`, with all that was looked at.
-    pub(super) fn remembered(self, node: Node) -> Remembered {
-        Remembered {
+    /// The cache entry of `node`, with all keys that were looked at.
+    pub(super) fn into_cached(self, node: Node) -> CachedNode {
+        CachedNode {
             found: self.found,
             settled: self.settled,
             draft: None,
             checked: self.started,
             memory_bytes: match &node {
-                // Nothing is kept of a group but that it is one.
+                // The model of a group has no parts.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,
                 Node::Array(array) => array.model_bytes,
             },
@@ -116,47 +119,51 @@ impl<'h> Look<'h> {
         }
     }
 
-    /// Notes what was found at `key`.
+    /// Records what was found at `key`.
     fn note(&mut self, key: Key, text: Option<&Text>) {
         let meta = text.map(|text| text.document.meta);
         if let Some(meta) = meta {
-            // After it was read: what is written later is younger than now.
+            // The time is taken after the read, so that any later write has a later modification
+            // time.
             self.settled &= meta.settles_in(SystemTime::now()).is_none();
         }
-        self.found.push((key, meta.as_ref().map(seen_of)));
+        self.found.push((key, meta.as_ref().map(facts_of)));
     }
 
-    /// Reads the document at `key`, if there is one.
+    /// Reads the document at `key`; `None` when there is none.
     pub(super) fn read(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        // Its caller may hold a consolidated document that copies this one.
+        // The caller may hold memory for a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
         let text = self.hierarchy.read_as(&key, holding, parsed_bytes)?;
         self.note(key, text.as_ref());
         Ok(text)
     }
 
-    /// The document at `key`, of a long one only the outline, and whether it held copies of others.
-    fn read_outline(&mut self, key: Key) -> Result<Option<(Text, Cut)>, Error> {
-        let seen = self.hierarchy.seen_at(&key)?;
+    /// Reads the document at `key`, or only the outline of a long one, and says what the outline
+    /// leaves out.
+    fn read_outline(&mut self, key: Key) -> Result<Option<(Text, OmittedParts)>, Error> {
+        let seen = self.hierarchy.facts_at(&key)?;
         if seen.is_none_or(|(version, _)| version.size <= LONG_BYTES) {
-            return Ok(self.read(key)?.map(|text| (text, Cut::Nothing)));
+            return Ok(self.read(key)?.map(|text| (text, OmittedParts::Nothing)));
         }
         let outlined = self.hierarchy.read_outline(&key)?;
         self.note(key, outlined.as_ref().map(|(text, _)| text));
         Ok(outlined)
     }
 
-    /// The node whose document at `key` cannot be used, which is looked at again when that changes.
+    /// The node of a document at `key` that cannot be used. The document is read again when it
+    /// changes.
     fn broken(&mut self, key: Key, error: FormatError) -> Result<Node, Error> {
         let stat = self.hierarchy.store.stat(&key)?.ok_or(Error::Stale)?;
         let meta = stat.meta;
-        self.found.push((key.clone(), Some(seen_of(&meta))));
+        self.found.push((key.clone(), Some(facts_of(&meta))));
         Ok(Node::broken(Document { key, meta }, error))
     }
 
-    /// As [`Look::read`], of a file that may be anything: none that is large or cannot be read.
+    /// As [`DocumentSearch::read`], for a file that may be something else than a document: `None`
+    /// when it is large or cannot be read.
     fn read_common(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        let seen = self.hierarchy.seen_at(&key)?;
+        let seen = self.hierarchy.facts_at(&key)?;
         if seen.is_none_or(|(version, _)| version.size > MAX_COMMON_BYTES) {
             self.found.push((key, seen));
             return Ok(None);
@@ -171,8 +178,8 @@ impl<'h> Look<'h> {
     }
 
     fn node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some((text, cut)) = self.read_outline(prefix.key(b"zarr.json")?)? {
-            return self.zarr_json(prefix, text, cut).map(Some);
+        if let Some((text, omitted)) = self.read_outline(prefix.key(b"zarr.json")?)? {
+            return self.zarr_json(prefix, text, omitted).map(Some);
         }
         if let Some(text) = self.read(prefix.key(b".zarray")?)? {
             let mut metadata = v2::parse_array(&text.bytes);
@@ -193,7 +200,7 @@ impl<'h> Look<'h> {
         self.rarer_node_at(prefix)
     }
 
-    /// What is looked for where there is no document of v2 or v3.
+    /// Looks for the kinds of documents that are rarer than those of v2 and v3.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
         if let Some(text) = self.read_copies(prefix.key(b".zmetadata")?)?
             && v2::is_consolidated(&text.bytes)
@@ -222,12 +229,13 @@ impl<'h> Look<'h> {
         Ok(None)
     }
 
-    /// As [`Look::read`], of copies of other documents: none where they are too many to be read.
+    /// As [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
+    /// to be read.
     fn read_copies(&mut self, key: Key) -> Result<Option<Text>, Error> {
         match self.read(key.clone()) {
             Err(Error::Metadata { key: name, error }) => {
                 log::warn!("{name}: {error}");
-                let seen = self.hierarchy.seen_at(&key)?;
+                let seen = self.hierarchy.facts_at(&key)?;
                 self.found.push((key, seen));
                 Ok(None)
             }
@@ -235,9 +243,10 @@ impl<'h> Look<'h> {
         }
     }
 
-    /// Whether the parts of `document` that its outline leaves out are sound: views edit the whole.
+    /// Checks the parts of `document` that its outline leaves out, because views edit the whole
+    /// document. The inner result is about the document, the outer one about reading it.
     fn check_outlined(&self, document: &Document) -> Result<Result<(), FormatError>, Error> {
-        // Its caller holds the outline.
+        // The caller holds memory for the outline.
         let whole = self
             .hierarchy
             .read(&document.key, Holding::SOURCE.and_one())?
@@ -246,14 +255,19 @@ impl<'h> Look<'h> {
         Ok(check_outlined(&whole.bytes))
     }
 
-    fn zarr_json(&mut self, prefix: &Prefix, text: Text, cut: Cut) -> Result<Node, Error> {
+    fn zarr_json(
+        &mut self,
+        prefix: &Prefix,
+        text: Text,
+        omitted: OmittedParts,
+    ) -> Result<Node, Error> {
         let document = text.document;
         let error = match v3::parse(&text.bytes) {
             Ok(NodeMetadata::Array(metadata)) => {
                 if let Err(error) = check_array_document_len(document.meta.size()) {
                     return Ok(Node::array(prefix, document, None, Err(error)));
                 }
-                if cut != Cut::Nothing
+                if omitted != OmittedParts::Nothing
                     && let Err(error) = self.check_outlined(&document)?
                 {
                     return Ok(Node::broken(document, error));
@@ -262,7 +276,7 @@ impl<'h> Look<'h> {
             }
             Ok(NodeMetadata::Group) => {
                 return Ok(Node::Group(GroupNode {
-                    is_only_long: cut == Cut::Attributes,
+                    is_only_long: omitted == OmittedParts::Attributes,
                     ..GroupNode::new(ZarrFormat::V3, Some(document))
                 }));
             }
@@ -270,7 +284,7 @@ impl<'h> Look<'h> {
         };
         Ok(match draft::parse_entry(&text.bytes) {
             Ok(Some(stated)) => {
-                // Which layout it is may change without the document.
+                // The layout may change without a change of this document.
                 self.settled = false;
                 let layout = self.hierarchy.draft_layout(prefix, stated)?;
                 Node::Group(GroupNode {

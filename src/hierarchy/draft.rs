@@ -1,5 +1,5 @@
-//! Hierarchies of the v3 drafts: one `zarr.json` at their root, documents below `meta`, chunks
-//! below `data`.
+//! Hierarchies of the v3 drafts, which have one `zarr.json` at their root, documents below `meta`
+//! and chunks below `data`.
 //!
 //! ```text
 //! R/zarr.json  R/meta/root/a.array.json  R/data/root/a/c0/0       until 2022
@@ -9,14 +9,14 @@
 use std::sync::Arc;
 
 use super::Hierarchy;
-use super::detect::Look;
+use super::detect::DocumentSearch;
 use super::node::Node;
 use crate::error::Error;
 use crate::metadata::ZarrFormat;
 use crate::metadata::draft::{self, Layout};
 use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, StatKind, StoreError};
 
-/// Names below `meta` that are looked at to tell the layout.
+/// The number of names below `meta` that are examined to find the layout.
 const MOST_NAMES: usize = 1024;
 
 /// The root of a draft's hierarchy.
@@ -26,30 +26,30 @@ pub(super) struct DraftRoot {
     pub(super) layout: Arc<Layout>,
 }
 
-/// A node of a draft's hierarchy, and where its keys lie.
+/// A node of a draft's hierarchy, and the location of its keys.
 #[derive(Debug, Clone)]
 pub struct DraftNode {
     /// The root of the hierarchy.
     pub root: Prefix,
-    /// How its keys are spelled.
+    /// The layout of the keys of the hierarchy.
     pub layout: Arc<Layout>,
     /// The path of the node below the root.
     pub path: Prefix,
-    /// Whether a document, or a node below, says that it exists.
+    /// Whether the node exists: it has a document, or a node below it has one.
     pub exists: bool,
 }
 
 impl DraftNode {
-    /// The key of its document, were it an array.
+    /// The key of the node's document if the node is an array.
     ///
     /// # Errors
-    /// [`StoreError::InvalidKey`] when its path is none.
+    /// [`StoreError::InvalidKey`] when the path of the node does not make a valid key.
     pub fn array_document(&self) -> Result<Key, StoreError> {
         self.root
             .key(&self.layout.array_document(self.path.as_bytes()))
     }
 
-    /// The key of its document, were it a group.
+    /// The key of the node's document if the node is a group.
     ///
     /// # Errors
     /// As [`DraftNode::array_document`].
@@ -58,7 +58,8 @@ impl DraftNode {
             .key(&self.layout.group_document(self.path.as_bytes()))
     }
 
-    /// The prefix below which its children are listed: their documents, and directories of theirs.
+    /// The prefix below which the children of the node are listed: their documents, and the
+    /// directories of their own children.
     ///
     /// # Errors
     /// As [`DraftNode::array_document`].
@@ -67,7 +68,7 @@ impl DraftNode {
         self.root.key(&key).map(|key| key.to_prefix())
     }
 
-    /// The prefix of its chunks, were it an array.
+    /// The prefix of the node's chunks if the node is an array.
     ///
     /// # Errors
     /// As [`DraftNode::array_document`].
@@ -76,8 +77,8 @@ impl DraftNode {
         self.root.key(&key).map(|key| key.to_prefix())
     }
 
-    /// The name of the child that an entry of [`DraftNode::children`] tells of. A child may be
-    /// told of twice: by its document, and by the directory of its own children.
+    /// The name of the child that an entry of [`DraftNode::children`] belongs to. A child may have
+    /// two entries: its document, and the directory of its own children.
     pub fn child<'n>(&self, entry: &'n [u8], kind: EntryKind) -> Option<&'n [u8]> {
         match kind {
             EntryKind::Prefix => Some(entry),
@@ -98,7 +99,7 @@ impl DraftRoot {
         }
     }
 
-    /// The prefix of the chunks of the array whose document is called `key`.
+    /// The prefix of the chunks of the array whose document has the key `key`.
     pub(super) fn prefix_described_by(&self, key: &Key) -> Result<Option<Prefix>, StoreError> {
         self.prefix
             .strip(key.as_bytes())
@@ -109,13 +110,15 @@ impl DraftRoot {
 }
 
 impl Hierarchy {
-    /// The draft's hierarchy that `prefix` lies in, below `meta` or `data` of its root.
+    /// The draft's hierarchy that has `prefix` below the `meta` or the `data` of its root; `None`
+    /// when there is none.
     pub(super) fn draft_root_of(&self, prefix: &Prefix) -> Result<Option<Arc<DraftRoot>>, Error> {
         let bytes = prefix.as_bytes();
         let mut start = 0;
         for segment in bytes.split(|&byte| byte == b'/') {
             if matches!(segment, b"meta" | b"data") {
-                // What lies outside of it was no draft's, or this would not be reached.
+                // The prefixes above are in no draft's hierarchy: the loop would have returned at
+                // an outer root.
                 let root = Prefix::parse(bytes.get(..start).unwrap_or_default())?;
                 if let Node::Group(group) = self.plain_node(&root)?
                     && let Some(layout) = group.draft
@@ -131,8 +134,8 @@ impl Hierarchy {
         Ok(None)
     }
 
-    /// The layout of the hierarchy at `root`: as its keys have it, and where they do not tell, as
-    /// its document says (`stated`).
+    /// The layout of the hierarchy at `root`: the one that its keys show, or, where they show none,
+    /// the one that its document states (`stated`).
     pub(super) fn draft_layout(&self, root: &Prefix, stated: Layout) -> Result<Layout, Error> {
         let meta = root.key(b"meta")?.to_prefix();
         let (mut has_root, mut has_others) = (false, false);
@@ -158,7 +161,8 @@ impl Hierarchy {
         })
     }
 
-    /// The node whose keys lie at `prefix` in the hierarchy of `root`: an array below `data`.
+    /// The node whose keys are below `prefix` in the hierarchy of `root`, which is an array below
+    /// `data`.
     pub(super) fn node_at_draft_key(
         &self,
         root: &Arc<DraftRoot>,
@@ -174,7 +178,7 @@ impl Hierarchy {
         }
     }
 
-    /// The array `node`; [`Node::Implicit`] when it is none.
+    /// The array at `node`; [`Node::Implicit`] when there is no array.
     pub(super) fn draft_array(
         &self,
         root: &Arc<DraftRoot>,
@@ -182,43 +186,44 @@ impl Hierarchy {
     ) -> Result<Node, Error> {
         let prefix = node.data()?;
         self.remember(&prefix, Some(root), || {
-            let mut look = Look::new(self);
-            let found = match look.read(node.array_document()?)? {
+            let mut search = DocumentSearch::new(self);
+            let found = match search.read(node.array_document()?)? {
                 Some(text) => {
                     let mut metadata = draft::parse_array(&text.bytes, root.layout.generation());
                     if let Ok(array) = &mut metadata {
-                        look.settled &= self.find_scalar_key(&prefix, array)?;
+                        search.settled &= self.find_scalar_key(&prefix, array)?;
                     }
                     Node::array(&prefix, text.document, None, metadata)
                 }
                 None => Node::Implicit,
             };
-            Ok(look.remembered(found))
+            Ok(search.into_cached(found))
         })
     }
 
-    /// The group `node`, by its document; [`Node::Implicit`] when it has none.
+    /// The group at `node`; [`Node::Implicit`] when it has no document.
     pub(super) fn draft_group(
         &self,
         root: &Arc<DraftRoot>,
         node: &DraftNode,
     ) -> Result<Node, Error> {
         let key = node.group_document()?;
-        // A name below `meta`, where no prefix is a node.
+        // The cache key is a name below `meta`, where no prefix is a node, so that it clashes with
+        // none.
         self.remember(&key.to_prefix(), Some(root), || {
-            let mut look = Look::new(self);
-            let found = match look.read(key.clone())? {
+            let mut search = DocumentSearch::new(self);
+            let found = match search.read(key.clone())? {
                 Some(text) => match draft::parse_group(&text.bytes) {
                     Ok(()) => Node::group(ZarrFormat::Draft, text.document),
                     Err(error) => Node::broken(text.document, error),
                 },
                 None => Node::Implicit,
             };
-            Ok(look.remembered(found))
+            Ok(search.into_cached(found))
         })
     }
 
-    /// Whether the node has children: a group, if only an implicit one.
+    /// Whether the node has children, which make it at least an implicit group.
     pub(super) fn has_draft_children(&self, node: &DraftNode) -> Result<bool, Error> {
         let Some(key) = node.children()?.to_key() else {
             return Ok(false);

@@ -1,8 +1,8 @@
-//! Which node lives at a prefix.
+//! Finds the node at a prefix.
 //!
-//! Documents are read when a prefix is first asked for, parsed into the version-neutral model,
-//! and remembered: a bounded number of them, each checked against the store again when it is
-//! older than the time to live. Nothing is scanned.
+//! A document is read when its prefix is first looked up, parsed into the version-neutral model,
+//! and kept in a bounded cache. A cached node that is older than the time to live is checked
+//! against the store again. The store is never scanned.
 //!
 //! | at a prefix | it is |
 //! |---|---|
@@ -14,12 +14,13 @@
 //! | `__zmeta__` | an array of zarr-python 0.4 |
 //! | `attributes.json` of N5 | refused by name |
 //!
-//! The first that is there decides; where v3 and v2 documents stand side by side, v3 is the one.
+//! The first document that exists decides, so that v3 wins where documents of v3 and v2 are side by
+//! side.
 
 mod detect;
 mod draft;
 mod node;
-mod remembered;
+mod node_cache;
 mod separator;
 mod tree;
 
@@ -37,23 +38,24 @@ use crate::error::{Error, FormatError};
 use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
 use crate::store::{Key, Object, Prefix, StatKind, Store};
-use detect::Cut;
+use detect::OmittedParts;
 use draft::DraftRoot;
-use remembered::{Nodes, Remembered, Seen};
+use node_cache::{CachedNode, NodeCache, ObjectFacts};
 
-/// Largest metadata document that is read; a consolidated one of a million nodes fits.
+/// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a
+/// million nodes.
 pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
 
-/// Memory that one document may take however small the budget is. What is larger than the budget
-/// passes its limit, one at a time.
+/// Memory, in bytes, that one document may take however small the budget is. The budget admits
+/// reservations above its limit one at a time.
 const LEAST_DOCUMENT_MEMORY: u64 = 20 << 20;
 
-/// When a remembered document is checked against the store again.
+/// When a cached node is checked against the store again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recheck {
-    /// When it is older than this.
+    /// When its last check is longer ago than this.
     After(Duration),
-    /// Never: the store does not change.
+    /// Never, because the store does not change.
     Never,
 }
 
@@ -63,7 +65,7 @@ pub struct Hierarchy {
     store: Arc<dyn Store>,
     budget: Arc<Budget>,
     recheck: Recheck,
-    remembered: Mutex<Nodes>,
+    cache: Mutex<NodeCache>,
 }
 
 impl Hierarchy {
@@ -73,15 +75,15 @@ impl Hierarchy {
             store,
             budget,
             recheck,
-            remembered: Mutex::new(Nodes::new()),
+            cache: Mutex::new(NodeCache::new()),
         }
     }
 
     /// The node whose keys lie at `prefix`; [`Node::Implicit`] where there is no document, or
     /// nothing at all.
     ///
-    /// In a draft's hierarchy the arrays live where their chunks do, below `data`; other nodes,
-    /// and all that is below `meta`, have no keys of their own there.
+    /// In a draft's hierarchy an array is at the prefix of its chunks, below `data`. Groups, and
+    /// all prefixes below `meta`, are [`Node::Implicit`] there.
     ///
     /// # Errors
     /// [`Error::Store`] when a document cannot be read.
@@ -92,8 +94,8 @@ impl Hierarchy {
         }
     }
 
-    /// The prefix of the array that the document at `key` describes, or fails to; `None` when it
-    /// describes none.
+    /// The prefix of the array that the document at `key` describes, also when the document cannot
+    /// be used; `None` when it describes none.
     ///
     /// ```text
     /// a/.zarray                 a
@@ -118,19 +120,20 @@ impl Hierarchy {
         })
     }
 
-    /// The node at `prefix`, which lies in no draft's hierarchy.
+    /// The node at `prefix`, which is outside of the hierarchies of drafts.
     fn plain_node(&self, prefix: &Prefix) -> Result<Node, Error> {
         self.remember(prefix, None, || self.load(prefix))
     }
 
-    /// What is remembered as `prefix`, unless it changed, or what `load` gives.
+    /// The cached node of `prefix` if it is still valid, or the node that `load` finds.
     fn remember(
         &self,
         prefix: &Prefix,
         draft: Option<&Arc<DraftRoot>>,
-        load: impl FnOnce() -> Result<Remembered, Error>,
+        load: impl FnOnce() -> Result<CachedNode, Error>,
     ) -> Result<Node, Error> {
-        // A store that took the place of another one has nothing of it, however young it is.
+        // Another generation of the store is another store, so that no node of it is valid any
+        // more.
         let generation = self.store.generation();
         let known = {
             let mut nodes = self.lock();
@@ -144,7 +147,7 @@ impl Hierarchy {
             let checked = Instant::now();
             if known.settled && self.is_unchanged(&known)? {
                 let node = known.node.clone();
-                let known = Remembered { checked, ..known };
+                let known = CachedNode { checked, ..known };
                 self.lock().put(prefix.clone(), known, generation);
                 return Ok(node);
             }
@@ -159,26 +162,27 @@ impl Hierarchy {
         Ok(node)
     }
 
-    fn is_fresh(&self, known: &Remembered) -> bool {
+    fn is_fresh(&self, known: &CachedNode) -> bool {
         match self.recheck {
             Recheck::Never => true,
             Recheck::After(ttl) => known.checked.elapsed() < ttl,
         }
     }
 
-    /// Whether loading would find the same versions and modes, without reading.
-    fn is_unchanged(&self, known: &Remembered) -> Result<bool, Error> {
+    /// Whether the objects that make the node still have the same versions, owners and modes. It
+    /// reads none of them.
+    fn is_unchanged(&self, known: &CachedNode) -> Result<bool, Error> {
         for (key, seen) in &known.found {
-            if self.seen_at(key)? != *seen {
+            if self.facts_at(key)? != *seen {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// The version, owner and mode of the object at `key`. Names that mostly are not Zarr's keep no one from
-    /// looking on when they cannot be examined.
-    fn seen_at(&self, key: &Key) -> Result<Option<Seen>, Error> {
+    /// The version, owner and mode of the object at `key`. An error for a name that is mostly used
+    /// by others than Zarr counts as absent, so that it does not end the search.
+    fn facts_at(&self, key: &Key) -> Result<Option<ObjectFacts>, Error> {
         let stat = match self.store.stat(key) {
             Err(_) if detect::is_common_name(key.name()) => None,
             stat => stat?,
@@ -188,7 +192,8 @@ impl Hierarchy {
             .map(|stat| (stat.meta.version, stat.meta.access())))
     }
 
-    /// The documents of `array`, for what the model does not keep; `None` when it is gone.
+    /// Reads the documents of `array`, for the parts that the model does not keep; `None` when they
+    /// are gone.
     ///
     /// # Errors
     /// As [`Hierarchy::read`].
@@ -197,15 +202,16 @@ impl Hierarchy {
             return Ok(None);
         };
         let attributes = match &array.attributes {
-            // Its own is held meanwhile: nobody must wait for themselves.
+            // The array's own document is held meanwhile, and a request must not wait for memory
+            // that it holds itself.
             Some(key) => self.read(key, Holding::SOURCE.and_one())?,
             None => None,
         };
         Ok(Some(Documents { own, attributes }))
     }
 
-    /// Forgets what is remembered of `prefix` and of all that it lies in, so that it is looked at
-    /// again before its time: for who saw that it changed.
+    /// Removes `prefix` and all prefixes above it from the cache, so that a caller that has seen a
+    /// change looks them up again.
     pub fn forget(&self, prefix: &Prefix) {
         let mut nodes = self.lock();
         let mut prefix = prefix.clone();
@@ -218,20 +224,20 @@ impl Hierarchy {
         }
     }
 
-    /// Reads the document at `key`; `None` when it is absent. `holding` says what the caller
-    /// holds of the budget.
+    /// Reads the document at `key`; `None` when it is absent. `holding` says which part of the
+    /// budget the caller holds already.
     ///
     /// # Errors
-    /// [`Error::Store`], [`Error::Metadata`] when it is larger than [`MAX_DOCUMENT_BYTES`], or takes
-    /// more memory than the budget has for one.
+    /// [`Error::Store`], [`Error::Metadata`] when the document is larger than
+    /// [`MAX_DOCUMENT_BYTES`], or takes more memory than the budget allows for one document.
     pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<Text>, Error> {
-        // Twice: parsing may mask a copy.
+        // Parsing may need a second copy, in which bare NaN are replaced.
         self.read_as(key, holding.to_hold("a document"), |size| {
             size.saturating_mul(2)
         })
     }
 
-    /// As [`Hierarchy::read`], of a document of so many bytes that takes `memory` of them.
+    /// As [`Hierarchy::read`], where a document of n bytes takes `memory(n)` bytes of memory.
     ///
     /// # Errors
     /// As [`Hierarchy::read`].
@@ -261,8 +267,9 @@ impl Hierarchy {
         }))
     }
 
-    /// The document at `key` without its attributes and its copies of others, read piece by piece.
-    fn read_outline(&self, key: &Key) -> Result<Option<(Text, Cut)>, Error> {
+    /// Reads the document at `key` piece by piece, without its attributes and its copies of other
+    /// documents.
+    fn read_outline(&self, key: &Key) -> Result<Option<(Text, OmittedParts)>, Error> {
         const PIECE_BYTES: u64 = 64 << 10;
         let Some(object) = self.open(key)? else {
             return Ok(None);
@@ -294,28 +301,29 @@ impl Hierarchy {
             bytes,
             _reservation: reservation,
         };
-        let cut = if has_copies {
-            Cut::Copies
+        let omitted = if has_copies {
+            OmittedParts::Copies
         } else {
-            Cut::Attributes
+            OmittedParts::Attributes
         };
-        Ok(Some((text, cut)))
+        Ok(Some((text, omitted)))
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, Error> {
-        // A directory where a document should be is not a document: the libraries look on.
+        // A directory with the name of a document counts as absent, as it does for the Zarr
+        // libraries.
         match self.store.stat(key)? {
             Some(stat) if stat.kind == StatKind::Object => Ok(self.store.open(key)?),
             Some(_) | None => Ok(None),
         }
     }
 
-    /// Memory that one document may take.
+    /// Memory, in bytes, that one document may take.
     fn most_document_memory(&self) -> u64 {
         (self.budget.limit() / 4 * 3).max(LEAST_DOCUMENT_MEMORY)
     }
 
-    /// Refuses a document of `size` bytes that takes `needed` bytes of memory, when that is too much.
+    /// Fails when a document of `size` bytes, which takes `needed` bytes of memory, is too large.
     fn check_document(&self, key: &Key, size: u64, needed: u64) -> Result<(), Error> {
         let memory = "the memory that the document takes (see --cache-size)";
         FormatError::check_limit("the size of the document", size, MAX_DOCUMENT_BYTES)
@@ -326,19 +334,17 @@ impl Hierarchy {
             })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Nodes> {
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, NodeCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A document that was read, within the budget while it is held.
+/// The text of a document, whose memory is reserved in the budget while it exists.
 #[derive(Debug)]
 pub struct Text {
-    /// Where it came from.
+    /// The key and the attributes of the document.
     pub document: Document,
-    /// What it says.
+    /// The text.
     pub bytes: Vec<u8>,
     _reservation: crate::budget::Reservation,
 }
@@ -347,7 +353,7 @@ pub struct Text {
 #[derive(Debug)]
 pub struct Documents {
     own: Text,
-    /// Its attributes, where its version keeps them apart and there are any.
+    /// The document of its attributes, where the version has one and it exists.
     attributes: Option<Text>,
 }
 
@@ -357,12 +363,12 @@ impl Documents {
         &self.own.document
     }
 
-    /// The document of its attributes, as it was read, where there is one.
+    /// The document of the array's attributes, as it was read, where there is one.
     pub fn attributes(&self) -> Option<&Document> {
         self.attributes.as_ref().map(|text| &text.document)
     }
 
-    /// What a writer of another version takes from them.
+    /// The texts from which a document of another version is written.
     pub fn source(&self) -> Source<'_> {
         Source {
             document: &self.own.bytes,

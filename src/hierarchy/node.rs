@@ -1,4 +1,4 @@
-//! Nodes: what a prefix holds, and the documents that say so.
+//! Nodes, and the documents that describe them.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -8,49 +8,52 @@ use crate::error::FormatError;
 use crate::metadata::{ArrayMetadata, ZarrFormat, draft};
 use crate::store::{Key, ObjectMeta, Prefix};
 
-/// What lives at a prefix.
+/// The node at a prefix.
 #[derive(Debug, Clone)]
 pub enum Node {
     /// An array.
     Array(Arc<ArrayNode>),
-    /// A group that a document makes one.
+    /// A group with a document.
     Group(GroupNode),
     /// A prefix without a metadata document: an implicit group, or a plain directory.
     Implicit,
-    /// A document that is no metadata, or asks for what must be understood and is not.
+    /// A node whose document is not valid metadata, or requires an extension that this build does
+    /// not know.
     Broken(Arc<BrokenNode>),
 }
 
-/// A group and the document that says so.
+/// A group and its document.
 #[derive(Debug, Clone)]
 pub struct GroupNode {
     /// The version of its document.
     pub format: ZarrFormat,
-    /// Its own document; `None` where only consolidated metadata of v2 says that it is a group.
+    /// The document of the group; `None` where only consolidated metadata of v2 shows that it is a
+    /// group.
     pub document: Option<Document>,
-    /// How the keys of a draft's hierarchy are spelled, of which this is the root.
+    /// The layout of the draft's hierarchy whose root this group is; `None` for other groups.
     pub draft: Option<Arc<draft::Layout>>,
-    /// Whether its document is long, and holds no copies of others that a view would edit.
+    /// Whether the document is long and has no copies of other documents, so that views need not
+    /// edit it.
     pub is_only_long: bool,
 }
 
-/// An array and the document that says so.
+/// An array and its document.
 #[derive(Debug)]
 pub struct ArrayNode {
-    /// Where it lives: chunk keys are relative to this.
+    /// The prefix of the array. Chunk keys are relative to it.
     pub prefix: Prefix,
     /// Its metadata document.
     pub document: Document,
-    /// The key of its attributes, whether or not it exists, in a version that keeps them in a
-    /// document of their own.
+    /// The key of the document of attributes, which need not exist; `None` in a version without
+    /// such a document.
     pub attributes: Option<Key>,
-    /// What the document says.
+    /// The parsed document.
     pub metadata: ArrayMetadata,
-    /// Stands for the prefix and all of `metadata`; attributes do not change it.
+    /// A hash of the prefix and of all of `metadata`. Attributes do not change it.
     pub identity: u64,
-    /// As `identity`, without the shape: an array that grows keeps its chunks.
+    /// As `identity`, without the shape, so that an array that grows keeps its cached chunks.
     pub chunk_identity: u64,
-    /// Memory that `metadata` takes, about.
+    /// The approximate memory of `metadata`, in bytes.
     pub model_bytes: u64,
 }
 
@@ -73,7 +76,7 @@ pub struct Document {
 }
 
 impl GroupNode {
-    /// The group of `document`, which is short and no root of a draft's hierarchy.
+    /// The group of a short document that is not the root of a draft's hierarchy.
     pub(super) fn new(format: ZarrFormat, document: Option<Document>) -> GroupNode {
         GroupNode {
             format,
@@ -85,7 +88,7 @@ impl GroupNode {
 }
 
 impl ArrayNode {
-    /// The array at `prefix` of which `document` says `metadata`.
+    /// The array at `prefix`, whose `document` was parsed into `metadata`.
     pub fn new(
         prefix: &Prefix,
         document: Document,
@@ -106,7 +109,7 @@ impl ArrayNode {
 }
 
 impl Node {
-    /// The array of `document`, or what is wrong with it.
+    /// The array of `document`, or the broken node when it could not be parsed.
     pub(super) fn array(
         prefix: &Prefix,
         document: Document,
@@ -130,32 +133,33 @@ impl Node {
         Node::Group(GroupNode::new(format, Some(document)))
     }
 
-    /// What cannot be used.
+    /// The node of a `document` that cannot be used.
     pub(super) fn broken(document: Document, error: FormatError) -> Node {
         Node::Broken(Arc::new(BrokenNode { document, error }))
     }
 }
 
-/// A number that stands for the prefix and the model, and the length of the model's text, which is about
-/// the memory that the model takes.
+/// A hash of the prefix and the model, and the length of the model's text, which is about the
+/// memory of the model.
 fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> (u64, u64) {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = KEYS.build_hasher();
     prefix.hash(&mut hasher);
-    // The model has no attributes in it; its debug form shows all that it has, and may be long.
-    let mut text = Hashed { hasher, bytes: 0 };
-    // A hasher takes all that is written to it.
+    // The debug text shows everything in the model, which has no attributes. It may be long, so it
+    // is never built.
+    let mut text = TextHasher { hasher, bytes: 0 };
+    // Writing to a hasher never fails.
     let _ = write!(text, "{metadata:?}");
     (text.hasher.finish(), text.bytes)
 }
 
-/// Hashes a text that is nowhere in one piece.
-struct Hashed<H> {
+/// Hashes a text piece by piece, and counts its bytes.
+struct TextHasher<H> {
     hasher: H,
     bytes: u64,
 }
 
-impl<H: Hasher> Write for Hashed<H> {
+impl<H: Hasher> Write for TextHasher<H> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.hasher.write(text.as_bytes());
         self.bytes = self.bytes.saturating_add(text.len() as u64);
@@ -163,7 +167,8 @@ impl<H: Hasher> Write for Hashed<H> {
     }
 }
 
-/// As `hash`, of what decides names and bytes of chunks: all but the shape and names of dimensions.
+/// A hash of everything that determines the keys and bytes of chunks: all but the shape and the
+/// names of dimensions.
 pub(crate) fn chunk_identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
     let mut chunks = metadata.clone();
     chunks.shape.fill(0);

@@ -1,4 +1,4 @@
-//! Nodes that were used last, and what tells whether they still are what they were.
+//! The cache of recently used nodes, with the facts that show whether they are still valid.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,31 +10,33 @@ use super::draft::DraftRoot;
 use super::node::Node;
 use crate::store::{Access, Key, Prefix, Version};
 
-/// Nodes remembered.
-const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-/// Memory of them; 4 KiB each would be many codecs.
-const REMEMBERED_BYTES: u64 = 8 << 20;
+/// The largest number of cached nodes.
+const MAX_CACHED_NODES: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+/// The most memory of cached nodes, in bytes. It is rarely reached, because 8 KiB holds the model
+/// of many codecs.
+const MAX_CACHE_BYTES: u64 = 8 << 20;
 
-/// Nodes used last, bounded in number and in the memory that they take.
+/// A cache of nodes, bounded in number and in memory. The least recently used ones are evicted
+/// first.
 #[derive(Debug)]
-pub(super) struct Nodes {
-    by_prefix: LruCache<Prefix, Remembered>,
+pub(super) struct NodeCache {
+    by_prefix: LruCache<Prefix, CachedNode>,
     memory_bytes: u64,
-    /// The [generation](crate::store::Store::generation) of the store that they were found in.
+    /// The [generation](crate::store::Store::generation) of the store that the nodes were found in.
     generation: u64,
 }
 
-impl Nodes {
-    /// None yet.
-    pub(super) fn new() -> Nodes {
-        Nodes {
-            by_prefix: LruCache::new(REMEMBERED),
+impl NodeCache {
+    /// An empty cache.
+    pub(super) fn new() -> NodeCache {
+        NodeCache {
+            by_prefix: LruCache::new(MAX_CACHED_NODES),
             memory_bytes: 0,
             generation: 0,
         }
     }
 
-    /// Forgets all of them if the store is of another generation than they are.
+    /// Empties the cache if the store is of another generation.
     pub(super) fn enter(&mut self, generation: u64) {
         if self.generation != generation {
             self.by_prefix.clear();
@@ -43,20 +45,21 @@ impl Nodes {
         }
     }
 
-    /// The node at `prefix`, if it is remembered.
-    pub(super) fn get(&mut self, prefix: &Prefix) -> Option<Remembered> {
+    /// The node at `prefix`, if it is cached.
+    pub(super) fn get(&mut self, prefix: &Prefix) -> Option<CachedNode> {
         self.by_prefix.get(prefix).cloned()
     }
 
-    /// Forgets what is at `prefix`.
+    /// Removes the node at `prefix`.
     pub(super) fn forget(&mut self, prefix: &Prefix) {
         if let Some(left) = self.by_prefix.pop(prefix) {
             self.memory_bytes -= left.memory_bytes;
         }
     }
 
-    /// Remembers `node`, which was looked for in the store of `generation`, and forgets others.
-    pub(super) fn put(&mut self, prefix: Prefix, node: Remembered, generation: u64) {
+    /// Adds `node`, which was found in the store of `generation`, and evicts others. A node of
+    /// another generation is not added.
+    pub(super) fn put(&mut self, prefix: Prefix, node: CachedNode, generation: u64) {
         if self.generation != generation {
             return;
         }
@@ -64,7 +67,7 @@ impl Nodes {
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
             self.memory_bytes -= left.memory_bytes;
         }
-        while self.memory_bytes > REMEMBERED_BYTES
+        while self.memory_bytes > MAX_CACHE_BYTES
             && let Some((_, left)) = self.by_prefix.pop_lru()
         {
             self.memory_bytes -= left.memory_bytes;
@@ -72,20 +75,20 @@ impl Nodes {
     }
 }
 
-/// An object as it was seen: its version, and who may read it, because files that are made from it
-/// show that.
-pub(super) type Seen = (Version, Access);
+/// The facts of an object that a node depends on: its version, and its owner and mode, which the
+/// files made from it show.
+pub(super) type ObjectFacts = (Version, Access);
 
-/// A node, and what made it one.
+/// A cached node, with the objects that make it a node.
 #[derive(Debug, Clone)]
-pub(super) struct Remembered {
+pub(super) struct CachedNode {
     pub(super) node: Node,
-    /// The keys that were looked at, and what was found there.
-    pub(super) found: Vec<(Key, Option<Seen>)>,
-    /// Whether equal versions mean that the node is the same: they were old enough to be told
-    /// from later ones, and nothing else was looked at.
+    /// The keys that were looked at, and the facts of the objects there.
+    pub(super) found: Vec<(Key, Option<ObjectFacts>)>,
+    /// Whether equal versions prove that the node is unchanged: the versions were old enough that a
+    /// later write changes them, and the node depends on nothing else.
     pub(super) settled: bool,
-    /// The draft's hierarchy that it was looked for in.
+    /// The draft's hierarchy that the node was looked up in; `None` outside of one.
     pub(super) draft: Option<Arc<DraftRoot>>,
     pub(super) checked: Instant,
     pub(super) memory_bytes: u64,

@@ -1,25 +1,26 @@
-//! What documents do not say of chunk keys, found in the store.
+//! Finds in the store what documents leave out about chunk keys.
 //!
-//! In v2 the separator may be missing: `NestedDirectoryStore` of zarr-python, and early OME-Zarr, wrote `0/0` without recording it.
-//! Chunk 0 tells; where it is absent, the first stored chunk.
+//! In v2 the separator may be missing: `NestedDirectoryStore` of zarr-python, and early OME-Zarr,
+//! wrote `0/0` without recording it. The key of chunk 0 shows the separator, or, where that chunk
+//! is absent, the key of the first stored chunk.
 
 use super::Hierarchy;
 use crate::error::Error;
 use crate::metadata::{ArrayMetadata, ChunkKeyEncoding, KeyKind};
 use crate::store::{Cursor, Detail, EntryKind, Prefix};
 
-/// Names looked at for a stored chunk.
+/// The number of names that are examined to find a stored chunk.
 const MOST_NAMES: usize = 64;
 
 impl Hierarchy {
-    /// Corrects the separator that `array` at `prefix` assumes. Whether the store told: of an
-    /// array without chunks it cannot.
+    /// Corrects the separator that is assumed for `array` at `prefix`. False when the store does
+    /// not show it, because the array has no chunks yet.
     pub(super) fn find_separator(
         &self,
         prefix: &Prefix,
         array: &mut ArrayMetadata,
     ) -> Result<bool, Error> {
-        // One index has nothing to separate.
+        // A key of one index has no separator.
         if !array.separator_is_assumed || array.shape.len() < 2 {
             return Ok(true);
         }
@@ -37,8 +38,8 @@ impl Hierarchy {
         Ok(true)
     }
 
-    /// Corrects the key of the one chunk of a draft's `array` of rank 0: `c` by the text, `c0` as
-    /// zarr-python 2 writes it. Whether the store told.
+    /// Corrects the key of the one chunk of a draft's `array` of rank 0: `c` in the text of the
+    /// draft, `c0` as zarr-python 2 writes it. False when the store does not show it.
     pub(super) fn find_scalar_key(
         &self,
         prefix: &Prefix,
@@ -53,7 +54,7 @@ impl Hierarchy {
                 ..array.chunk_keys
             };
             let key = prefix.key(&keys.encode(&[]))?;
-            if self.seen_at(&key)?.is_some() {
+            if self.facts_at(&key)?.is_some() {
                 array.chunk_keys = keys;
                 return Ok(true);
             }
@@ -71,7 +72,7 @@ impl Hierarchy {
             let mut keys = array.chunk_keys;
             keys.separator = separator;
             let key = prefix.key(&keys.encode(&first))?;
-            if self.seen_at(&key)?.is_some() {
+            if self.facts_at(&key)?.is_some() {
                 return Ok(Some(separator));
             }
         }

@@ -1,4 +1,5 @@
-//! The nodes by their paths, wherever their keys lie: the tree that other versions show.
+//! The tree of nodes by their paths, wherever their keys are. Views in another version show this
+//! tree.
 
 use std::sync::Arc;
 
@@ -11,25 +12,25 @@ use crate::store::Prefix;
 /// A node at a path of the tree.
 #[derive(Debug, Clone)]
 pub struct TreeNode {
-    /// What it is.
+    /// The node.
     pub node: Node,
-    /// Where its keys lie.
+    /// The location of its keys.
     pub place: TreePlace,
 }
 
-/// Where the keys of a path lie.
+/// The location of the keys of a path.
 #[derive(Debug, Clone)]
 pub enum TreePlace {
-    /// At the same prefix of the store, and those of its children too.
+    /// The keys of the path, and of its children, are at the same prefix of the store.
     Store,
-    /// Below an array, where no prefix is a node.
+    /// The path is below an array, where no prefix is a node.
     BelowArray,
-    /// In a draft's hierarchy, spread over `meta` and `data` of its root.
+    /// The keys are in a draft's hierarchy, below `meta` and `data` of its root.
     Draft(DraftNode),
 }
 
 impl Hierarchy {
-    /// The node at `path`: below the root R of a draft's hierarchy the path R/P means its node P.
+    /// The node at `path`. Where R is the root of a draft's hierarchy, the path R/P is its node P.
     ///
     /// # Errors
     /// As [`Hierarchy::node`].
@@ -83,7 +84,7 @@ fn below_array() -> TreeNode {
     }
 }
 
-/// Each prefix that `path` begins with, from the root to `path` itself, and what follows it.
+/// Each prefix of `path`, from the root to `path` itself, and the rest of `path` after it.
 fn splits(path: &Prefix) -> Result<Vec<(Prefix, Prefix)>, Error> {
     let bytes = path.as_bytes();
     let mut splits = vec![(Prefix::root(), path.clone())];
