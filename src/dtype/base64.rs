@@ -4,13 +4,13 @@ use ::base64::Engine;
 use ::base64::alphabet::STANDARD;
 use ::base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-/// Bits behind the last byte mean nothing, whatever they are.
+/// The bits after the last whole byte are ignored, even when they are not zero.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The bytes that `text` encodes; `None` unless it is right, padding included.
+/// The bytes that `text` encodes; `None` when it is not valid base64 with its padding.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     ENGINE.decode(text).ok()
 }

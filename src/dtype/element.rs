@@ -1,7 +1,8 @@
-//! What one element is, in enough detail to spell a fill value.
+//! The type of one element, in enough detail to read and write a fill value.
 //!
-//! A [`DataType`](super::DataType) is what decoding needs: sizes. An [`Element`] is what both
-//! document formats parse into on the way there, and what a fill value is read by.
+//! A [`DataType`](super::DataType) has the sizes that decoding needs. The data types of all
+//! versions of documents are parsed into an [`Element`] first, which also says how a fill value is
+//! spelled.
 
 use std::sync::Arc;
 
@@ -35,80 +36,81 @@ pub(crate) enum Element {
         /// Code units with padding.
         units: u64,
     },
-    /// Bytes without a meaning.
+    /// Opaque bytes.
     Raw {
         /// Bytes.
         len: u64,
     },
-    /// Fields, one after the other without a gap: shared, because there may be very many.
+    /// Fields, one after the other without a gap. They are in an `Arc` because there may be very
+    /// many.
     Record(Arc<[Field]>),
-    /// No fixed number of bytes.
+    /// An element of no fixed number of bytes.
     Variable(Variable),
 }
 
-/// What an element without a fixed size is.
+/// The kind of an element without a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variable {
     /// A string: v3 `string`, v2 `|O` with `vlen-utf8`.
     Text,
     /// Bytes: v3 `bytes`, v2 `|O` with `vlen-bytes`.
     Bytes,
-    /// Whatever its object codec says: v2 `|O` with any other one.
+    /// An object that only its codec can read: v2 `|O` with any other object codec.
     Object,
 }
 
-/// Dates or durations, and the unit that they are counted in.
+/// The unit in which dates or durations are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimeFormat {
     /// Whether it is a duration (`m8`), not a date (`M8`).
     pub(crate) is_duration: bool,
     /// `Y M W D h m s ms us ns ps fs as`, or `generic`.
     pub(crate) unit: String,
-    /// Units in one count, 1 or more.
+    /// The number of units that a count of one stands for: 1 or more.
     pub(crate) scale: u32,
 }
 
 /// A field of a structured type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its name; empty for the padding of aligned `NumPy` records.
+    /// The name of the field; empty for the padding of aligned `NumPy` records.
     pub(crate) name: String,
     /// Its type.
     pub(crate) element: Element,
     /// Shape of a sub-array; empty for one element.
     pub(crate) shape: Vec<u64>,
-    /// Order of its stored bytes, where it is no record itself.
+    /// Byte order of the stored field; meaningless where the field is a record itself.
     pub(crate) order: ByteOrder,
 }
 
 impl Field {
-    /// Elements in it.
+    /// The number of elements in the field: more than one in a sub-array.
     pub(crate) fn count(&self) -> Option<u64> {
         self.shape
             .iter()
             .try_fold(1_u64, |count, &length| count.checked_mul(length))
     }
 
-    /// Bytes of it.
+    /// The size of the field in bytes; `None` when it does not fit 64 bits.
     pub(crate) fn size(&self) -> Result<Option<u64>, FormatError> {
         let size = self.element.size()?;
         Ok(self.count().and_then(|count| count.checked_mul(size)))
     }
 }
 
-/// A whole number: `bits` of it count, in `bytes`.
+/// An integer of `bits` significant bits that is stored in `bytes` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IntegerFormat {
     /// Bytes of one number.
     pub(crate) bytes: usize,
-    /// Bits that count, the low ones.
+    /// Number of significant bits, which are the low ones.
     pub(crate) bits: u32,
     /// Whether it may be negative.
     pub(crate) signed: bool,
 }
 
 impl IntegerFormat {
-    /// An integer all of whose bits count. `bytes` is 1, 2, 4 or 8.
+    /// An integer whose bits are all significant. `bytes` is 1, 2, 4 or 8.
     pub(crate) fn whole(bytes: usize, signed: bool) -> IntegerFormat {
         IntegerFormat {
             bytes,
@@ -117,7 +119,7 @@ impl IntegerFormat {
         }
     }
 
-    /// Least and greatest value.
+    /// The least and the greatest value.
     pub(crate) fn range(self) -> (i128, i128) {
         if self.signed {
             let past = 1_i128 << (self.bits - 1);
@@ -158,7 +160,7 @@ impl Element {
         })
     }
 
-    /// Bytes that change places with the byte order, per number.
+    /// The number of bytes that are reversed together when the byte order changes; 1 when none are.
     pub(crate) fn unit(&self) -> usize {
         match self {
             Element::Bool
@@ -173,7 +175,7 @@ impl Element {
         }
     }
 
-    /// What the bytes are made of.
+    /// The structure of the bytes.
     pub(crate) fn layout(&self) -> ItemLayout {
         match self {
             Element::Record(_) => ItemLayout::Structured {
@@ -194,7 +196,7 @@ impl Element {
         }
     }
 
-    /// Fields of a record, and of the records in it.
+    /// The number of fields of a record, nested records included.
     pub(crate) fn count_fields(&self) -> u64 {
         match self {
             Element::Record(fields) => fields
@@ -205,7 +207,7 @@ impl Element {
         }
     }
 
-    /// Turns `bytes` of one little-endian element, or of several, into `order`.
+    /// Converts `bytes`, one little-endian element or several, to `order`.
     pub(crate) fn reorder(&self, order: ByteOrder, bytes: &mut [u8]) -> Result<(), FormatError> {
         if order == ByteOrder::Little {
             return Ok(());

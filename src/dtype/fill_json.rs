@@ -1,4 +1,4 @@
-//! Fill values as documents spell them.
+//! Reads fill values as the documents of each version spell them.
 //!
 //! | type | v2 | v3 |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | text | `"ab"`; `0` | `"ab"` |
 //! | structured | base64 of the stored bytes; `0` | an object of every field, or base64 |
 //!
-//! In v2 `null` means undefined: zeros, but "not a time" (`NaT`) of times. Provisional v3 documents also have `+Infinity`, `inf`, `nan`
-//! and `0b…`.
+//! In v2 `null` means undefined: zeros, or "not a time" (`NaT`) where the type is a time.
+//! Provisional v3 documents also have `+Infinity`, `inf`, `nan` and `0b…`.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
 
@@ -20,37 +20,37 @@ mod number;
 use serde_json::value::RawValue;
 
 use super::element::{Element, Field};
-use super::json::{self, Json, Object};
+use super::json::{self, Json, Members};
 use super::{ByteOrder, DataType, FillValue, Variable, base64};
 use crate::error::FormatError;
 use number::{bits, complex, float, low_bytes};
 
-/// Largest structured element whose fill value is put together field by field.
+/// Largest structured element, in bytes, whose fill value is built field by field.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The version whose spellings of fill values are meant.
+/// The version of the format whose spelling of fill values applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spelling {
-    /// As v2, but bytes are spelled by their characters.
+pub(crate) enum Dialect {
+    /// Zarr v1: as v2, but bytes are spelled as their characters, not in base64.
     V1,
-    /// As zarr-python 2 and 1 read it: leniently.
+    /// Zarr v2, read as leniently as zarr-python 2 does.
     V2,
-    /// As v2, and bits of numbers may be spelled as they are in v3.
+    /// The v3 drafts: as v2, and numbers may also be spelled as their bits.
     Draft,
-    /// As the text of v3 has it.
+    /// Zarr v3, read strictly.
     V3,
 }
 
-impl Spelling {
-    /// Whether zarr-python 2 or 1 reads it: leniently.
+impl Dialect {
+    /// Whether spellings are accepted that only zarr-python 1 and 2 read.
     fn is_lenient(self) -> bool {
-        self != Spelling::V3
+        self != Dialect::V3
     }
 }
 
 impl FillValue {
-    /// The fill value of type `data_type` that a document older than v3 spells `value`; `null` means
-    /// that it is undefined.
+    /// The fill value that a document older than v3 spells `value`; an absent value or `null` is an
+    /// undefined fill value.
     ///
     /// # Errors
     ///
@@ -58,12 +58,12 @@ impl FillValue {
     pub(crate) fn parse(
         data_type: &DataType,
         value: Option<&RawValue>,
-        spelling: Spelling,
+        dialect: Dialect,
     ) -> Result<FillValue, FormatError> {
         let Some(value) = value.filter(|value| value.get() != "null") else {
             return Ok(FillValue::undefined(data_type));
         };
-        let bytes = encode(&data_type.element, value, spelling)?;
+        let bytes = encode(&data_type.element, value, dialect)?;
         Ok(FillValue::of_type(data_type, bytes))
     }
 
@@ -79,7 +79,7 @@ impl FillValue {
         order: ByteOrder,
     ) -> Result<FillValue, FormatError> {
         let element = &data_type.element;
-        let mut bytes = encode(element, value, Spelling::V3)?;
+        let mut bytes = encode(element, value, Dialect::V3)?;
         if matches!(element, Element::Record(_)) {
             element.reorder(order, &mut bytes)?;
         }
@@ -87,49 +87,49 @@ impl FillValue {
     }
 }
 
-/// Bytes of one element, little-endian; zeros at the end may be left out.
-fn encode(element: &Element, value: &RawValue, spelling: Spelling) -> Result<Vec<u8>, FormatError> {
+/// The bytes of one element, little-endian. Zeros at the end may be missing.
+fn encode(element: &Element, value: &RawValue, dialect: Dialect) -> Result<Vec<u8>, FormatError> {
     let json = Json::of(value)?;
-    if let (Spelling::Draft, Json::String(text)) = (spelling, &json)
+    if let (Dialect::Draft, Json::String(text)) = (dialect, &json)
         && let Some(bytes) = bits(text, element)
     {
         return Ok(bytes);
     }
-    // zarr-python 2 writes 0 for types that have no number zero.
+    // zarr-python 2 writes the number 0 for types that are not numbers too.
     let is_number = matches!(
         element,
         Element::Bool | Element::Integer(_) | Element::Time(_)
     ) || matches!(element, Element::Float(_) | Element::Complex(_));
-    if spelling.is_lenient() && !is_number && json.integer() == Some(0) {
+    if dialect.is_lenient() && !is_number && json.integer() == Some(0) {
         return Ok(Vec::new());
     }
     match element {
         Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
-        Element::Integer(format) => whole(&json, spelling)
+        Element::Integer(format) => whole(&json, dialect)
             .filter(|&value| format.holds(value))
             .map(|value| low_bytes(&value.to_le_bytes(), format.bytes)),
         Element::Time(_) => match &json {
             Json::String(text) if text == "NaT" => Some(i64::MIN),
-            _ => whole(&json, spelling).and_then(|value| i64::try_from(value).ok()),
+            _ => whole(&json, dialect).and_then(|value| i64::try_from(value).ok()),
         }
         .map(|value| value.to_le_bytes().to_vec()),
-        Element::Float(format) => float(&json, *format, spelling),
-        Element::Complex(format) => complex(&json, *format, spelling),
-        Element::Bytes { len } => bytes(&json, spelling).filter(|bytes| fits(bytes, *len)),
-        Element::Raw { len } => raw(&json, *len, spelling),
+        Element::Float(format) => float(&json, *format, dialect),
+        Element::Complex(format) => complex(&json, *format, dialect),
+        Element::Bytes { len } => bytes(&json, dialect).filter(|bytes| fits(bytes, *len)),
+        Element::Raw { len } => raw(&json, *len, dialect),
         Element::Text { units } => text(&json, *units),
         Element::Record(fields) => match &json {
-            Json::Object(members) if spelling == Spelling::V3 => {
+            Json::Object(members) if dialect == Dialect::V3 => {
                 return record(element, fields, members);
             }
-            _ => raw(&json, element.size()?, spelling),
+            _ => raw(&json, element.size()?, dialect),
         },
-        Element::Variable(kind) => variable(&json, *kind, spelling),
+        Element::Variable(kind) => variable(&json, *kind, dialect),
     }
     .ok_or_else(|| json::mismatch(value, &expected(element)))
 }
 
-/// What the message of an error asks for.
+/// The description of the expected value in an error message.
 fn expected(element: &Element) -> String {
     match element {
         Element::Bool => "true or false".to_owned(),
@@ -166,22 +166,22 @@ fn boolean(json: &Json<'_>) -> Option<bool> {
     }
 }
 
-fn whole(json: &Json<'_>, spelling: Spelling) -> Option<i128> {
+fn whole(json: &Json<'_>, dialect: Dialect) -> Option<i128> {
     match json {
-        Json::String(text) if spelling.is_lenient() => json::integer(text),
+        Json::String(text) if dialect.is_lenient() => json::integer(text),
         _ => json.integer(),
     }
 }
 
-/// Bytes in base64, or (v2) the characters themselves when they are no base64.
-fn bytes(json: &Json<'_>, spelling: Spelling) -> Option<Vec<u8>> {
+/// Bytes in base64, or, in v2, the characters themselves when they are not base64.
+fn bytes(json: &Json<'_>, dialect: Dialect) -> Option<Vec<u8>> {
     match json {
-        Json::String(text) if spelling == Spelling::V1 => Some(text.clone().into_bytes()),
+        Json::String(text) if dialect == Dialect::V1 => Some(text.clone().into_bytes()),
         Json::String(text) => match base64::decode(text) {
-            None if spelling.is_lenient() => Some(text.clone().into_bytes()),
+            None if dialect.is_lenient() => Some(text.clone().into_bytes()),
             decoded => decoded,
         },
-        Json::Array(items) if matches!(spelling, Spelling::Draft | Spelling::V3) => {
+        Json::Array(items) if matches!(dialect, Dialect::Draft | Dialect::V3) => {
             let byte = |item: &&RawValue| u8::try_from(json::length(item).ok()?).ok();
             items.iter().map(byte).collect()
         }
@@ -190,10 +190,10 @@ fn bytes(json: &Json<'_>, spelling: Spelling) -> Option<Vec<u8>> {
 }
 
 /// Exactly `len` bytes.
-fn raw(json: &Json<'_>, len: u64, spelling: Spelling) -> Option<Vec<u8>> {
+fn raw(json: &Json<'_>, len: u64, dialect: Dialect) -> Option<Vec<u8>> {
     let bytes = match json {
-        Json::String(text) if spelling != Spelling::V1 => base64::decode(text),
-        _ => bytes(json, spelling),
+        Json::String(text) if dialect != Dialect::V1 => base64::decode(text),
+        _ => bytes(json, dialect),
     }?;
     (u64::try_from(bytes.len()) == Ok(len)).then_some(bytes)
 }
@@ -212,22 +212,22 @@ pub(crate) fn utf32(text: &str) -> Vec<u8> {
     units.flat_map(u32::to_le_bytes).collect()
 }
 
-/// An element of any length. What an object of another kind is spelled like is its codec's affair,
-/// and nothing is filled with it.
-fn variable(json: &Json<'_>, kind: Variable, spelling: Spelling) -> Option<Vec<u8>> {
+/// An element of variable length. How another object is spelled depends on its codec, and no chunk
+/// is filled with it.
+fn variable(json: &Json<'_>, kind: Variable, dialect: Dialect) -> Option<Vec<u8>> {
     match (kind, json) {
         (Variable::Object, _) => Some(Vec::new()),
         (Variable::Text, Json::String(text)) => Some(text.clone().into_bytes()),
         (Variable::Text, _) => None,
-        (Variable::Bytes, json) => bytes(json, spelling),
+        (Variable::Bytes, json) => bytes(json, dialect),
     }
 }
 
-/// Every field of an object, in the order of the type.
+/// The bytes of a record from an object with every field, in the order of the type.
 fn record(
     element: &Element,
     fields: &[Field],
-    members: &Object<'_>,
+    members: &Members<'_>,
 ) -> Result<Vec<u8>, FormatError> {
     let size = element.size()?;
     FormatError::check_limit("the size of a structured element", size, MAX_RECORD_BYTES)?;
@@ -239,9 +239,9 @@ fn record(
     let mut bytes = Vec::new();
     let mut end = 0_usize;
     for field in fields {
-        let encoded = |value| encode(&field.element, value, Spelling::V3);
+        let encoded = |value| encode(&field.element, value, Dialect::V3);
         bytes.extend(members.read(&field.name, encoded)?);
-        // `size` bounds the sum.
+        // The sum cannot overflow, because it is at most `size`.
         end += usize::try_from(field.element.size()?).unwrap_or(0);
         bytes.resize(end, 0);
     }

@@ -1,12 +1,12 @@
-//! Fill values: the element that absent chunks are full of.
+//! Fill values: the element that absent chunks are filled with.
 //!
-//! A fill value is kept as *decoded* bytes, so that filling is copying. The size of an element
-//! is a stored number and may be absurd (`|S99999999999`): of an element larger than
-//! [`WHOLE_ELEMENT_BYTES`] the zeros at its end are not kept.
+//! A fill value is kept as decoded bytes, so that filling is copying. The size of an element comes
+//! from the document and may be absurd (`|S99999999999`), so the zeros at the end of an element
+//! larger than [`WHOLE_ELEMENT_BYTES`] are not kept.
 
 use super::{DataType, Element};
 
-/// Up to this size every byte of an element is kept.
+/// Elements up to this size are kept in full, in bytes.
 const WHOLE_ELEMENT_BYTES: u64 = 64 * 1024;
 
 /// One element that absent chunks are filled with, as decoded bytes: little-endian, structured
@@ -19,14 +19,15 @@ pub struct FillValue {
 }
 
 impl FillValue {
-    /// A fill value of given decoded bytes, one whole element.
+    /// A fill value of the decoded bytes of one whole element.
     pub fn new(bytes: Vec<u8>, defined: bool) -> FillValue {
         let item_size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         FillValue::padded(bytes, item_size, defined)
     }
 
-    /// The undefined fill value (`null`) of `data_type`: what Zarr libraries read in its place.
-    /// That is "not a time" (`NaT`) of times, and zeros of all others, records of times included.
+    /// The undefined fill value (`null`) of `data_type`: the value that Zarr libraries use instead,
+    /// which is "not a time" (`NaT`) for times and zeros for all other types, records of times
+    /// included.
     pub fn undefined(data_type: &DataType) -> FillValue {
         let bytes = match data_type.element {
             Element::Time(_) => i64::MIN.to_le_bytes().to_vec(),
@@ -58,23 +59,22 @@ impl FillValue {
         }
     }
 
-    /// Its bytes. Of an element larger than 64 KiB those after the last one that is not zero
-    /// are left out.
+    /// The decoded bytes. The zeros at the end of an element larger than 64 KiB are left out.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes of the whole element.
+    /// The size of the whole element in bytes.
     pub fn item_size(&self) -> u64 {
         self.item_size
     }
 
-    /// Whether the document gives one; without (`null`) it is [`FillValue::undefined`].
+    /// Whether the document has a fill value; without one (`null`) it is [`FillValue::undefined`].
     pub fn is_defined(&self) -> bool {
         self.defined
     }
 
-    /// Fills `out`, which begins `offset_bytes` into a run of elements.
+    /// Fills `out` with copies of the element. `out` begins `offset_bytes` into a run of elements.
     pub fn fill(&self, offset_bytes: u64, out: &mut [u8]) {
         if self.bytes.iter().all(|&byte| byte == 0) {
             out.fill(0);
@@ -83,7 +83,7 @@ impl FillValue {
         let Some(start) = offset_bytes.checked_rem(self.item_size) else {
             return;
         };
-        // One period byte by byte, wherever in the element it begins …
+        // The first period is written byte by byte, from wherever in the element it begins.
         let period = usize::try_from(self.item_size).unwrap_or(usize::MAX);
         let phase = usize::try_from(start).unwrap_or(usize::MAX);
         let first = period.min(out.len());
@@ -91,7 +91,7 @@ impl FillValue {
         for (byte, at) in head.iter_mut().zip((phase..period).chain(0..phase)) {
             *byte = self.bytes.get(at).copied().unwrap_or(0);
         }
-        // … and then copies of what is there already, twice as much every time.
+        // The rest is copied from the filled part, which doubles with every copy.
         let mut filled = first;
         while filled < out.len() {
             let n = filled.min(out.len() - filled);

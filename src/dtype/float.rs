@@ -1,6 +1,6 @@
-//! Floating point formats, and how a fill value becomes their bits.
+//! Floating point formats, and the conversion of fill values to their bits.
 //!
-//! `float32` and `float64` are read from the decimal text at once. Narrower formats are rounded
+//! `float32` and `float64` are parsed directly from the decimal text. Narrower formats are rounded
 //! half to even from the nearest `f64`.
 //!
 //! ```text
@@ -15,16 +15,16 @@
 mod arithmetic;
 mod spell;
 
-/// What the bit patterns at the ends of a format stand for.
+/// The special values of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Specials {
     /// The largest exponent holds infinities and NaNs.
     Ieee,
-    /// Minus zero is the one NaN; no infinity.
+    /// The bits of minus zero are the only NaN; there is no infinity.
     UnsignedZero,
     /// Finite numbers only.
     Finite,
-    /// Exponent only: no sign, no zero, all ones is NaN.
+    /// All bits are exponent: there is no sign and no zero, and all ones is NaN.
     ExponentOnly,
 }
 
@@ -106,7 +106,7 @@ impl FloatFormat {
         found.map_or("", |(name, _)| name)
     }
 
-    /// The bit of a sign, where there is one.
+    /// The bit of the sign; 0 in a format without one.
     fn sign_bit(self) -> u64 {
         match self.specials {
             Specials::ExponentOnly => 0,
@@ -114,7 +114,7 @@ impl FloatFormat {
         }
     }
 
-    /// The bits that make a number negative, or not.
+    /// The sign bit of a negative number; 0 for others.
     fn sign(self, is_negative: bool) -> u64 {
         if is_negative { self.sign_bit() } else { 0 }
     }
@@ -124,7 +124,7 @@ impl FloatFormat {
         ((1 << self.exponent_bits) - 1) << self.mantissa_bits
     }
 
-    /// The largest finite number's bits, sign left out.
+    /// Bits of the largest finite number, without the sign.
     fn largest(self) -> u64 {
         match self.specials {
             Specials::Ieee | Specials::ExponentOnly => self.exponent_mask() - 1,
@@ -149,10 +149,10 @@ impl FloatFormat {
         (self.specials == Specials::Ieee).then(|| self.exponent_mask() | self.sign(negative))
     }
 
-    /// Bits of the number nearest to the decimal `text`; `None` when it spells none or the
-    /// format cannot hold it. Too large a number is infinite where the format has infinities.
+    /// Bits of the number nearest to the decimal `text`; `None` when it is no number or the format
+    /// cannot hold it. A number that is too large becomes infinite where the format has infinities.
     pub(crate) fn of_decimal(self, text: &str) -> Option<u64> {
-        // `parse` also takes "inf" and "nan", which the caller spells in its own way.
+        // `parse` also accepts "inf" and "nan", for which the caller has its own spellings.
         if !text.bytes().any(|byte| byte.is_ascii_digit()) {
             return None;
         }
@@ -195,7 +195,7 @@ impl FloatFormat {
         }
     }
 
-    /// Exponent and mantissa bits of |value|, rounded; may pass [`largest`](Self::largest).
+    /// Exponent and mantissa bits of |value|, rounded; they may exceed [`largest`](Self::largest).
     fn round_magnitude(self, value: f64) -> u64 {
         // |value| = mantissa * 2^power, and its leading bit is worth 2^exponent.
         let bits = value.to_bits() & !(1 << 63);
@@ -216,7 +216,7 @@ impl FloatFormat {
         if exponent < least {
             return units;
         }
-        // A carry out of the mantissa goes into the exponent by itself.
+        // A carry out of the mantissa increments the exponent, as it should.
         let code = u64::try_from(stored + self.bias).unwrap_or(0);
         (code << self.mantissa_bits) + units - (1 << self.mantissa_bits)
     }
@@ -227,7 +227,7 @@ fn shift_half_even(value: u64, shift: u32) -> u64 {
     let Some(whole) = value.checked_shr(shift) else {
         return 0;
     };
-    // Twice the rest, against what would be a whole one; the rest has no more than 53 bits.
+    // Compares twice the remainder with the divisor, in 128 bits so that neither overflows.
     let (rest, one) = (2 * u128::from(value - (whole << shift)), 1_u128 << shift);
     whole + u64::from(rest > one || (rest == one && whole % 2 == 1))
 }

@@ -1,12 +1,12 @@
-//! One level of a JSON value at a time.
+//! Reads JSON one level at a time.
 //!
-//! Data types and fill values are JSON, nested ever so deep by a hostile document. Nothing here
-//! recurses: a list or an object is opened into the texts of its values, and whoever goes
-//! further counts the levels.
+//! A hostile document may nest data types and fill values arbitrarily deep. Nothing here recurses:
+//! a list or an object is opened into the texts of its values, and a caller that opens those in
+//! turn limits the depth.
 //!
-//! Python writes bare `NaN`, `Infinity` and `-Infinity`. They are masked by strings of the same
-//! length before a document is parsed ([`mask_of`]), and [`Json::of`] gives them back as
-//! [`Json::NonFinite`]. The masks hold the character U+007F, which no real text does.
+//! Python writes bare `NaN`, `Infinity` and `-Infinity`. Before a document is parsed, strings of
+//! the same length replace them ([`mask_of`]), and [`Json::of`] returns them as
+//! [`Json::NonFinite`]. These strings contain the character U+007F, which real documents do not.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use serde_json::value::RawValue;
 
 use crate::error::FormatError;
 
-/// Bare token, the string of the same length that stands for it, and its value.
+/// Each bare token, the string of the same length that replaces it, and its value.
 const NON_FINITE: [(&str, &str, f64); 3] = [
     ("NaN", "\"\u{7f}\"", f64::NAN),
     ("Infinity", "\"\u{7f}+++++\"", f64::INFINITY),
     ("-Infinity", "\"\u{7f}------\"", f64::NEG_INFINITY),
 ];
 
-/// The mask of the bare token that `text` begins with.
+/// The string that replaces the bare token at the beginning of `text`, if there is one.
 pub(crate) fn mask_of(text: &[u8]) -> Option<&'static str> {
     NON_FINITE
         .iter()
@@ -37,7 +37,7 @@ pub(crate) enum Json<'a> {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number as it is spelled.
+    /// A number as the document spells it.
     Number(&'a str),
     /// One of Python's bare tokens.
     NonFinite(f64),
@@ -46,11 +46,11 @@ pub(crate) enum Json<'a> {
     /// A list.
     Array(Vec<&'a RawValue>),
     /// An object.
-    Object(Object<'a>),
+    Object(Members<'a>),
 }
 
 impl<'a> Json<'a> {
-    /// Opens `raw`.
+    /// Opens `raw` by one level.
     pub(crate) fn of(raw: &'a RawValue) -> Result<Json<'a>, FormatError> {
         let text = raw.get();
         if let Some(&(_, _, value)) = NON_FINITE.iter().find(|(_, mask, _)| *mask == text) {
@@ -80,7 +80,7 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FormatError> {
     serde_json::from_str(text).map_err(|error| FormatError::document("", error.to_string()))
 }
 
-/// A string, or what was found instead of `expected`.
+/// The string `raw`, or an error that says what was found instead of `expected`.
 pub(crate) fn string(raw: &RawValue, expected: &str) -> Result<String, FormatError> {
     match Json::of(raw)? {
         Json::String(text) => Ok(text),
@@ -88,7 +88,7 @@ pub(crate) fn string(raw: &RawValue, expected: &str) -> Result<String, FormatErr
     }
 }
 
-/// What the string stands for among `words`.
+/// The meaning of the string `raw`, which must be one of `words`.
 pub(crate) fn word<T: Copy>(raw: &RawValue, words: &[(&str, T)]) -> Result<T, FormatError> {
     let found = match Json::of(raw)? {
         Json::String(text) => words.iter().find(|(word, _)| *word == text),
@@ -100,7 +100,7 @@ pub(crate) fn word<T: Copy>(raw: &RawValue, words: &[(&str, T)]) -> Result<T, Fo
     })
 }
 
-/// A list, or what was found instead of `expected`.
+/// The items of the list `raw`, or an error that says what was found instead of `expected`.
 pub(crate) fn array<'a>(
     raw: &'a RawValue,
     expected: &str,
@@ -111,7 +111,7 @@ pub(crate) fn array<'a>(
     }
 }
 
-/// What `read` makes of each item of a list; an error says which item.
+/// The results of `read` for each item of the list `raw`; an error names the index of its item.
 pub(crate) fn list<'a, T, C: FromIterator<T>>(
     raw: &'a RawValue,
     expected: &str,
@@ -120,7 +120,7 @@ pub(crate) fn list<'a, T, C: FromIterator<T>>(
     each(array(raw, expected)?, read)
 }
 
-/// As [`list`], of a list that was opened.
+/// As [`list`], for a list that is already open.
 pub(crate) fn each<'a, T, C: FromIterator<T>>(
     items: Vec<&'a RawValue>,
     mut read: impl FnMut(&'a RawValue) -> Result<T, FormatError>,
@@ -132,15 +132,15 @@ pub(crate) fn each<'a, T, C: FromIterator<T>>(
         .collect()
 }
 
-/// An object, or what was found instead of `expected`.
-pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Object<'a>, FormatError> {
+/// The members of the object `raw`, or an error that says what was found instead of `expected`.
+pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Members<'a>, FormatError> {
     match Json::of(raw)? {
         Json::Object(members) => Ok(members),
         _ => Err(mismatch(raw, expected)),
     }
 }
 
-/// Calls a function with each item of a list, or with each member of an object, as it is read.
+/// Calls a function with each item of a list, or each member of an object, while it is parsed.
 struct EachValue<F>(F);
 
 impl<'de, F: FnMut(Option<String>, &'de RawValue)> Visitor<'de> for EachValue<F> {
@@ -165,8 +165,9 @@ impl<'de, F: FnMut(Option<String>, &'de RawValue)> Visitor<'de> for EachValue<F>
     }
 }
 
-/// Calls `each` with the members of an object, or with the items of a list and no name, one after
-/// the other, so that very many of them take no memory. After an error it is not called again.
+/// Calls `each` with the name and value of each member of an object, or with each item of a list
+/// and no name. They are not collected, so that very many of them take no memory. After an error
+/// `each` is not called again.
 pub(crate) fn for_each_value<'a>(
     raw: &'a RawValue,
     mut each: impl FnMut(Option<String>, &'a RawValue) -> Result<(), FormatError>,
@@ -183,7 +184,7 @@ pub(crate) fn for_each_value<'a>(
     result
 }
 
-/// A whole number of 0 or more.
+/// A whole number that is not negative.
 pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
     let length = Json::of(raw)?.integer();
     length
@@ -191,28 +192,28 @@ pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
         .ok_or_else(|| mismatch(raw, "a whole number from 0 to 2^64 - 1"))
 }
 
-/// The whole number that `text` spells: `5`, also `5.0` and `5e0` below 2^53.
+/// The whole number that `text` spells: `5`, and also `5.0` and `5e0` up to 2^53.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     if let Ok(value) = text.parse() {
         return Some(value);
     }
     let value: f64 = text.parse().ok()?;
-    // Beyond 2^53 a float no longer says which integer was meant.
+    // Above 2^53 a float does not identify one integer.
     let exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
     exact.then(|| format!("{value:.0}").parse().ok()).flatten()
 }
 
-/// A member that must be there, and is not.
+/// The error that a required member is missing.
 pub(crate) fn missing(name: &str) -> FormatError {
     FormatError::document(name, "missing, but required")
 }
 
-/// "found this, expected that".
+/// The error "found …, expected …".
 pub(crate) fn mismatch(raw: &RawValue, expected: &str) -> FormatError {
     FormatError::document("", format!("found {}, expected {expected}", excerpt(raw)))
 }
 
-/// The beginning of a value, for messages.
+/// The beginning of the text of a value, for messages.
 pub(crate) fn excerpt(raw: &RawValue) -> String {
     const LONGEST: usize = 60;
     if let Some((token, _, _)) = NON_FINITE.iter().find(|(_, mask, _)| *mask == raw.get()) {
@@ -225,12 +226,12 @@ pub(crate) fn excerpt(raw: &RawValue) -> String {
     text
 }
 
-/// The members of an object, in the order of the text, duplicates included.
+/// The members of a JSON object, in the order of the text, duplicates included.
 #[derive(Debug, Default)]
-pub(crate) struct Object<'a>(Vec<(String, &'a RawValue)>);
+pub(crate) struct Members<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'a> Object<'a> {
-    /// The member `name`; of several, the last.
+impl<'a> Members<'a> {
+    /// The member `name`; the last one where there are several.
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0
             .iter()
@@ -249,7 +250,7 @@ impl<'a> Object<'a> {
         self.get(name).ok_or_else(|| missing(name))
     }
 
-    /// What `read` makes of the member `name`, which must be there; an error says which member.
+    /// The result of `read` for the required member `name`; an error names the member.
     pub(crate) fn read<T>(
         &self,
         name: &str,
@@ -258,7 +259,7 @@ impl<'a> Object<'a> {
         read(self.require(name)?).map_err(|error| error.within(name))
     }
 
-    /// As [`Object::read`]; `None` when there is no such member, or it is `null`.
+    /// As [`Members::read`], for an optional member: `None` when it is absent or `null`.
     pub(crate) fn read_some<T>(
         &self,
         name: &str,
@@ -274,12 +275,12 @@ impl<'a> Object<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Vec::new();
         let each = |name: Option<String>, value| members.push((name.unwrap_or_default(), value));
         deserializer.deserialize_map(EachValue(each))?;
-        Ok(Object(members))
+        Ok(Members(members))
     }
 }
 
@@ -287,19 +288,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 /// Documents before March 2023 say `type` for `name`.
 #[derive(Debug)]
 pub(crate) struct Extension<'a> {
-    /// Its name as spelled.
+    /// The name as the document spells it.
     pub(crate) name: String,
-    /// Its configuration, empty when absent.
-    pub(crate) configuration: Object<'a>,
-    /// Its whole text.
+    /// The configuration; empty when it is absent.
+    pub(crate) configuration: Members<'a>,
+    /// The text of the whole extension point.
     pub(crate) text: &'a RawValue,
 }
 
 impl<'a> Extension<'a> {
-    /// Reads `text`; `expected` says what it should be.
+    /// Reads `text`; `expected` describes it in an error message.
     pub(crate) fn of(text: &'a RawValue, expected: &str) -> Result<Extension<'a>, FormatError> {
         let (name, configuration) = match Json::of(text)? {
-            Json::String(name) => (name, Object::default()),
+            Json::String(name) => (name, Members::default()),
             Json::Object(members) => {
                 let name = members.get("name").or_else(|| members.get("type"));
                 let name = name.ok_or_else(|| missing("name"))?;
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_last_of_duplicate_members_wins() {
-        let members: Object<'_> = serde_json::from_str(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        let members: Members<'_> = serde_json::from_str(r#"{"a":1,"b":2,"a":3}"#).unwrap();
         assert_eq!(members.get("a").unwrap().get(), "3");
         assert_eq!(members.iter().count(), 3);
     }

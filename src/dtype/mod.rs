@@ -1,9 +1,8 @@
-//! Data types: how wide an element is, and what its bytes are made of.
+//! Data types: the size of an element, and the numbers or fields that its bytes are made of.
 //!
-//! A [`DataType`] is version-neutral: the v2 typestring `>i4` and the v3 name `int32` give the
-//! same type, and the byte order of stored bytes stands beside it, in the codec chain.
-//! `decoded` bytes are little-endian, except that structured types keep each field's stored
-//! order.
+//! A [`DataType`] is version-neutral: the v2 typestring `>i4` and the v3 name `int32` give the same
+//! type, and the byte order of the stored bytes is not part of it, but of the codec chain. Decoded
+//! bytes are little-endian, except that each field of a structured type keeps its stored order.
 //!
 //! Sources: Zarr v2, section "Data type encoding"; Zarr v3 core, section "Data types".
 
@@ -20,7 +19,7 @@ mod typestr;
 mod v3_name;
 
 pub(crate) use element::{Element, IntegerFormat, TimeFormat, Variable};
-pub(crate) use fill_json::{Spelling, utf32};
+pub(crate) use fill_json::{Dialect, utf32};
 pub use fill_value::FillValue;
 pub(crate) use float::{FLOAT16, FLOAT32, FLOAT64, FloatFormat};
 pub use spell_element::element_text;
@@ -41,7 +40,7 @@ impl ByteOrder {
     pub(crate) const NAMES: [(&'static str, ByteOrder); 2] =
         [("little", ByteOrder::Little), ("big", ByteOrder::Big)];
 
-    /// The name that v3 has for it.
+    /// The name of this byte order in v3.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ByteOrder::Little => "little",
@@ -53,17 +52,17 @@ impl ByteOrder {
 /// The type of an element of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataType {
-    /// Spelled as the document spells it, for messages and `--info`.
+    /// The name as the document spells it, for messages and `--info`.
     pub name: String,
     /// Bytes of one element: at least 1, or 0 when they vary.
     pub item_size: u64,
-    /// What the bytes are made of.
+    /// The numbers or fields that the bytes are made of.
     pub layout: ItemLayout,
-    /// All that documents of other versions need to name it.
+    /// The full type, from which documents of other versions are written.
     pub(crate) element: Element,
 }
 
-/// What the bytes of an element are made of.
+/// The structure of the bytes of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemLayout {
     /// Numbers of `unit` bytes each (1, 2, 4 or 8), `item_size / unit` of them: `complex128`
@@ -72,23 +71,23 @@ pub enum ItemLayout {
         /// Bytes of one number.
         unit: usize,
     },
-    /// Fields with a byte order each; never swapped. `multi_byte` says whether any leaf has
-    /// more than one byte, so that a document must name an order.
+    /// Fields that each have a byte order and are never swapped. `multi_byte` says whether any leaf
+    /// has more than one byte, so that a document must name an order.
     Structured {
         /// Whether any leaf has more than one byte.
         multi_byte: bool,
     },
-    /// Strings and other elements that differ in length.
+    /// Strings and other elements whose length varies.
     Variable,
 }
 
-/// Fields of a record and of those in it. A field takes 150 bytes for as long as anyone looks at the
-/// array, and several times that in each header that tells of it, so that the record of one short
-/// document could take more memory than a small cache has.
+/// The largest number of fields of a record, nested records included. A field takes 150 bytes for
+/// as long as the array is in use, and several times that in each header of a plain file, so that a
+/// record in one short document could take more memory than a small cache has.
 pub const MOST_FIELDS: u64 = 8192;
 
 impl DataType {
-    /// The type of `element`, spelled `name`.
+    /// The type of `element`, which the document calls `name`.
     ///
     /// # Errors
     ///
@@ -104,7 +103,7 @@ impl DataType {
         })
     }
 
-    /// Whole numbers of `bytes` bytes, 1, 2, 4 or 8, without a sign.
+    /// The type of unsigned integers of `bytes` bytes: 1, 2, 4 or 8.
     pub(crate) fn unsigned(bytes: usize) -> DataType {
         DataType {
             name: format!("uint{}", 8 * bytes),
@@ -114,7 +113,7 @@ impl DataType {
         }
     }
 
-    /// Objects as the codec `codec` of a v2 array of `|O` has them.
+    /// The type of the elements of a v2 array of `|O` whose object codec is `codec`.
     pub(crate) fn objects(codec: &str) -> DataType {
         let kind = match codec {
             "vlen-utf8" => Variable::Text,
@@ -129,13 +128,13 @@ impl DataType {
         }
     }
 
-    /// Whether elements differ in length.
+    /// Whether the length of elements varies.
     pub fn is_variable(&self) -> bool {
         self.layout == ItemLayout::Variable
     }
 
-    /// The byte order that a document names for elements stored in `order`: none where no number
-    /// has several bytes; that of a record is what its fields share.
+    /// The byte order that a document names for elements stored in `order`: `None` where no number
+    /// has several bytes, and for a record whose fields do not share one order.
     pub(crate) fn stored_order(&self, order: ByteOrder) -> Option<ByteOrder> {
         match (&self.layout, &self.element) {
             (ItemLayout::Numbers { unit: 1 } | ItemLayout::Variable, _) => None,
@@ -144,7 +143,8 @@ impl DataType {
         }
     }
 
-    /// Bytes that change places between big and little endian, per number; 1 when none do.
+    /// The number of bytes that are reversed together between big- and little-endian; 1 when none
+    /// are.
     pub fn swap_unit(&self) -> usize {
         match self.layout {
             ItemLayout::Numbers { unit } => unit,

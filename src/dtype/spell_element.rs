@@ -6,17 +6,17 @@ use super::DataType;
 use super::element::{Element, Field, Variable};
 use super::spell_fill::{signed, split, text, unsigned, without_padding};
 
-/// Most bytes of one element that are told; the rest is an ellipsis.
+/// The most bytes of one element that are shown; an ellipsis replaces the rest.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// The element of `data_type` that `bytes` are, decoded: numbers in decimal, times as counts of
-/// their unit, strings in quotes, bytes as Python writes them, a record as its fields.
+/// The element of `data_type` with the decoded bytes `bytes`, as text: numbers in decimal, times as
+/// counts of their unit, strings in quotes, bytes as Python writes them, a record as its fields.
 ///
-/// Fewer bytes than the type has stand for zeros after them.
+/// Bytes that are missing at the end are zeros.
 pub fn element_text(data_type: &DataType, bytes: &[u8]) -> String {
     let mut out = String::new();
     let is_cut = bytes.len() > MOST_BYTES;
-    tell(
+    write_element(
         &data_type.element,
         bytes.get(..MOST_BYTES).unwrap_or(bytes),
         &mut out,
@@ -27,12 +27,12 @@ pub fn element_text(data_type: &DataType, bytes: &[u8]) -> String {
     out
 }
 
-fn tell(element: &Element, bytes: &[u8], out: &mut String) {
+fn write_element(element: &Element, bytes: &[u8], out: &mut String) {
     // Writing to a string never fails.
     let _ = match element {
         Element::Bool => write!(out, "{}", bytes.first().is_some_and(|&byte| byte != 0)),
         Element::Integer(format) => {
-            // Of a narrow one the high bits mean nothing.
+            // The high bits of a narrow integer are unused.
             let unused = 64 - format.bits;
             let bits = unsigned(bytes) << unused;
             if format.signed {
@@ -88,7 +88,7 @@ fn tell(element: &Element, bytes: &[u8], out: &mut String) {
     };
 }
 
-/// A number, `float32` by its own shortest digits.
+/// A number; a `float32` with the fewest digits that identify it.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the value came from an f32"
@@ -104,7 +104,7 @@ fn bytes_text(bytes: &[u8], out: &mut String) -> std::fmt::Result {
     write!(out, "b\"{}\"", bytes.escape_ascii())
 }
 
-/// `{a: 1, b: [2, 3]}`; padding is left out.
+/// A record such as `{a: 1, b: [2, 3]}`, without its padding.
 fn record(fields: &[Field], bytes: &[u8], out: &mut String) {
     out.push('{');
     let mut separator = "";
@@ -118,7 +118,7 @@ fn record(fields: &[Field], bytes: &[u8], out: &mut String) {
         out.push_str(": ");
         let own = field.little(own).unwrap_or_default();
         if field.shape.is_empty() {
-            tell(&field.element, &own, out);
+            write_element(&field.element, &own, out);
         } else {
             let size = field
                 .element
@@ -130,7 +130,7 @@ fn record(fields: &[Field], bytes: &[u8], out: &mut String) {
                 if i > 0 {
                     out.push_str(", ");
                 }
-                tell(&field.element, item, out);
+                write_element(&field.element, item, out);
             }
             out.push(']');
         }

@@ -1,8 +1,9 @@
-//! Fill values as documents spell them: the way back from [`fill_json`](super::fill_json).
+//! Writes fill values as documents spell them: the inverse of [`fill_json`](super::fill_json).
 //!
-//! What is written gives the same bits when it is read, or there is an error: v2 has one NaN
-//! only. Where no fill value is defined, v2 says `null`; v3 has no such thing, and the zero of
-//! the type stands for it ("not a time" for times): that it was undefined is lost.
+//! Reading a written fill value gives the same bits. What a version cannot express is an error: v2
+//! has one NaN only. An undefined fill value is `null` in v2. In v3, which has no `null`, it
+//! becomes the zero of the type, or "not a time" for times, so that it is a defined one from then
+//! on.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
 
@@ -11,10 +12,10 @@ use serde_json::{Map, Value};
 use super::element::{Element, Field, Variable};
 use super::float::FloatFormat;
 use super::spell_type::{is_big_record, named_fields};
-use super::{DataType, FillValue, Spelling, base64};
+use super::{DataType, Dialect, FillValue, base64};
 use crate::error::FormatError;
 
-/// Largest element whose fill value is spelled byte by byte.
+/// Largest element, in bytes, whose fill value is written byte by byte.
 const MAX_SPELLED_BYTES: u64 = 64 * 1024;
 
 impl FillValue {
@@ -22,54 +23,54 @@ impl FillValue {
     ///
     /// # Errors
     ///
-    /// When v2 cannot say it.
+    /// When v2 cannot express it.
     pub(crate) fn spell_v2(&self, data_type: &DataType) -> Result<String, FormatError> {
         if !self.is_defined() {
             return Ok("null".to_owned());
         }
-        self.spell(data_type, Spelling::V2)
+        self.spell(data_type, Dialect::V2)
     }
 
     /// The JSON of a v3 `fill_value`.
     ///
     /// # Errors
     ///
-    /// When v3 cannot say it.
+    /// When v3 cannot express it.
     pub(crate) fn spell_v3(&self, data_type: &DataType) -> Result<String, FormatError> {
         match &data_type.element {
             Element::Time(_) if !self.is_defined() => Ok(i64::MIN.to_string()),
-            _ => self.spell(data_type, Spelling::V3),
+            _ => self.spell(data_type, Dialect::V3),
         }
     }
 
-    fn spell(&self, data_type: &DataType, spelling: Spelling) -> Result<String, FormatError> {
+    fn spell(&self, data_type: &DataType, dialect: Dialect) -> Result<String, FormatError> {
         let element = &data_type.element;
         if matches!(element, Element::Raw { .. } | Element::Record(_)) {
             let what = "the size of an element whose fill value is to be written";
             FormatError::check_limit(what, self.item_size(), MAX_SPELLED_BYTES)?;
         }
-        spell(element, self.bytes(), spelling)
+        spell(element, self.bytes(), dialect)
             .map(|value| value.to_string())
             .map_err(|error| error.within("fill_value"))
     }
 }
 
 /// The JSON of one element.
-fn spell(element: &Element, bytes: &[u8], spelling: Spelling) -> Result<Value, FormatError> {
+fn spell(element: &Element, bytes: &[u8], dialect: Dialect) -> Result<Value, FormatError> {
     Ok(match element {
         Element::Bool => bytes.first().is_some_and(|&byte| byte != 0).into(),
         Element::Integer(format) if format.signed => signed(bytes).into(),
         Element::Integer(_) => unsigned(bytes).into(),
         Element::Time(_) => signed(bytes).into(),
-        Element::Float(format) => float(*format, bytes, spelling)?,
+        Element::Float(format) => float(*format, bytes, dialect)?,
         Element::Complex(format) => {
             let (real, imaginary) = bytes.split_at_checked(format.bytes).unwrap_or_default();
-            let real = float(*format, real, spelling)?;
-            vec![real, float(*format, imaginary, spelling)?].into()
+            let real = float(*format, real, dialect)?;
+            vec![real, float(*format, imaginary, dialect)?].into()
         }
         Element::Bytes { .. } => base64::encode(without_padding(bytes)).into(),
         Element::Text { .. } => text(bytes).ok_or_else(|| no_text(bytes))?.into(),
-        Element::Record(fields) if spelling == Spelling::V3 && is_big_record(element) => {
+        Element::Record(fields) if dialect == Dialect::V3 && is_big_record(element) => {
             record(fields, bytes)?
         }
         Element::Variable(Variable::Text) => {
@@ -78,7 +79,7 @@ fn spell(element: &Element, bytes: &[u8], spelling: Spelling) -> Result<Value, F
         Element::Raw { .. } | Element::Record(_) | Element::Variable(Variable::Bytes) => {
             base64::encode(bytes).into()
         }
-        // Nothing is filled with it.
+        // No chunk is filled with it.
         Element::Variable(Variable::Object) => 0.into(),
     })
 }
@@ -91,7 +92,7 @@ fn no_text(bytes: &[u8]) -> FormatError {
     )
 }
 
-/// A little-endian whole number of at most 8 bytes.
+/// The little-endian unsigned integer in `bytes`, of which the first 8 count.
 pub(super) fn unsigned(bytes: &[u8]) -> u64 {
     let low = bytes.iter().take(8).rev();
     low.fold(0, |value, &byte| (value << 8) | u64::from(byte))
@@ -102,12 +103,12 @@ pub(super) fn signed(bytes: &[u8]) -> i64 {
     (unsigned(bytes) << unused).cast_signed() >> unused
 }
 
-fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value, FormatError> {
+fn float(format: FloatFormat, bytes: &[u8], dialect: Dialect) -> Result<Value, FormatError> {
     let bits = format.bits(bytes);
     let hex = format.hex_of(bits);
     match format.json_of(bits) {
         Some(value) => Ok(value),
-        None if spelling == Spelling::V3 => Ok(hex.into()),
+        None if dialect == Dialect::V3 => Ok(hex.into()),
         None => {
             let nan = format.nan().map(|bits| format.hex_of(bits));
             let problem = format!(
@@ -119,13 +120,13 @@ fn float(format: FloatFormat, bytes: &[u8], spelling: Spelling) -> Result<Value,
     }
 }
 
-/// `bytes` without the NULs at their end.
+/// `bytes` without the NULs at the end.
 pub(super) fn without_padding(bytes: &[u8]) -> &[u8] {
     let last = bytes.iter().rposition(|&byte| byte != 0);
     last.and_then(|last| bytes.get(..=last)).unwrap_or_default()
 }
 
-/// The characters of little-endian UTF-32 units without the NULs at their end.
+/// The text of little-endian UTF-32 units, without the NULs at the end.
 pub(super) fn text(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     for unit in bytes.chunks(4) {
@@ -135,13 +136,13 @@ pub(super) fn text(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Every field of a record, by name.
+/// The fields of a record as an object.
 fn record(fields: &[Field], bytes: &[u8]) -> Result<Value, FormatError> {
     let mut members = Map::new();
     for (name, (field, own)) in named_fields(fields).into_iter().zip(split(fields, bytes)) {
         let little = field.little(own)?;
         let value =
-            spell(&field.element, &little, Spelling::V3).map_err(|error| error.within(&name))?;
+            spell(&field.element, &little, Dialect::V3).map_err(|error| error.within(&name))?;
         members.insert(name, value);
     }
     Ok(members.into())
@@ -163,7 +164,8 @@ pub(super) fn split<'a>(
 }
 
 impl Field {
-    /// Its stored bytes in little-endian; a record's stay as they are.
+    /// The stored bytes of the field in little-endian order; those of a nested record stay as they
+    /// are.
     pub(super) fn little(&self, stored: &[u8]) -> Result<Vec<u8>, FormatError> {
         let mut bytes = stored.to_vec();
         if !matches!(self.element, Element::Record(_)) {

@@ -1,4 +1,4 @@
-//! Data types as documents spell them: the way back from [`v3_name`](super::v3_name) and
+//! Writes data types as documents spell them: the inverse of [`v3_name`](super::v3_name) and
 //! [`typestr`](super::typestr).
 //!
 //! | type | v2 | v3 |
@@ -9,10 +9,10 @@
 //! | records | `[["a", ">i2"], ["b", "\|u1", [3]]]` | `structured` or `struct`, without sub-arrays |
 //! | variable | `"\|O"` | `"string"`, `"bytes"` |
 //!
-//! Of the names that v3 readers know, those are written that zarr-python 3.1 opens (`raw_bytes`,
-//! not `r64`). It knows records as `structured` only and reads them as little-endian, whatever
-//! the codec says; so a big-endian record is called `struct`, which it refuses and later readers
-//! read right.
+//! Where v3 has several names for a type, the one that zarr-python 3.1 opens is written
+//! (`raw_bytes`, not `r64`). That version knows records only as `structured` and reads them as
+//! little-endian, whatever the codec says. A big-endian record is therefore called `struct`, which
+//! it refuses and which later readers read correctly.
 //!
 //! Sources: Zarr v2, section "Data type encoding"; zarr-extensions, `data-types`.
 
@@ -27,20 +27,20 @@ use super::{ByteOrder, DataType};
 use crate::error::FormatError;
 
 impl DataType {
-    /// The same type, all fields of a record stored in `order`: a v3 document says it once, in
-    /// its codecs.
+    /// The same type with all fields of a record stored in `order`. A v3 document names one order
+    /// for all fields, in its codecs.
     #[must_use]
     pub(crate) fn with_field_order(mut self, order: ByteOrder) -> DataType {
         set_order(&mut self.element, order);
         self
     }
 
-    /// The JSON of a v2 `dtype` whose numbers are stored in `order`. The fields of a record have
-    /// their own.
+    /// The JSON of a v2 `dtype` whose numbers are stored in `order`. Each field of a record has its
+    /// own order.
     ///
     /// # Errors
     ///
-    /// When v2 has no name for it.
+    /// When v2 has no name for the type.
     pub(crate) fn spell_v2(&self, order: ByteOrder) -> Result<String, FormatError> {
         let value = typestr(&self.element, order).ok_or_else(|| self.unspellable("v2"))?;
         Ok(value.to_string())
@@ -50,7 +50,7 @@ impl DataType {
     ///
     /// # Errors
     ///
-    /// When v3 has no name for it: sub-arrays in records, and objects other than strings.
+    /// When v3 has no name for the type: sub-arrays in records, and objects other than strings.
     pub(crate) fn spell_v3(&self) -> Result<String, FormatError> {
         self.element_v3(&self.element)
     }
@@ -69,7 +69,7 @@ impl DataType {
                 "float64" => "complex128".to_owned(),
                 part => format!("complex_{part}"),
             },
-            // Registered, and read by every zarr-python 3.
+            // These names are registered, and every zarr-python 3 reads them.
             Element::Variable(Variable::Text) => "string".to_owned(),
             Element::Variable(Variable::Bytes) => "bytes".to_owned(),
             Element::Variable(Variable::Object) => return Err(self.unspellable("v3")),
@@ -122,7 +122,7 @@ impl DataType {
 }
 
 impl Element {
-    /// The orders of all numbers of several bytes in a record: none, one or two.
+    /// The different byte orders of the numbers of several bytes in a record: none, one or two.
     pub(crate) fn field_orders(&self) -> Vec<ByteOrder> {
         let Element::Record(fields) = self else {
             return Vec::new();
@@ -151,7 +151,7 @@ fn set_order(element: &mut Element, order: ByteOrder) {
     }
 }
 
-/// The v2 spelling; `None` where there is none.
+/// The v2 spelling of the type; `None` where there is none.
 fn typestr(element: &Element, order: ByteOrder) -> Option<Value> {
     let character = match order {
         _ if element.unit() == 1 => '|',
@@ -208,17 +208,17 @@ fn field_v2(field: &Field) -> Option<Value> {
     })
 }
 
-/// A name and its configuration. The name needs no escape.
+/// The JSON of a name and its configuration. The name must need no escape.
 fn extension(name: &str, configuration: &dyn Display) -> String {
     format!("{{\"name\": \"{name}\", \"configuration\": {configuration}}}")
 }
 
-/// Whether v3 must call a record `struct`.
+/// Whether the record has big-endian fields, so that v3 must call it `struct`.
 pub(super) fn is_big_record(element: &Element) -> bool {
     element.field_orders().contains(&ByteOrder::Big)
 }
 
-/// The names of fields in v3: padding, which has none in v2, is called `__pad0`, `__pad1`, …
+/// The names of the fields in v3. Padding, which has no name in v2, is called `__pad0`, `__pad1`, …
 pub(super) fn named_fields(fields: &[Field]) -> Vec<String> {
     let taken: HashSet<&str> = fields.iter().map(|field| field.name.as_str()).collect();
     let mut free = (0_u64..)

@@ -19,12 +19,12 @@ use super::{ByteOrder, DataType, v3_name};
 use crate::error::FormatError;
 
 impl DataType {
-    /// The v2 data type that `value`, the JSON text of a `dtype` member, spells, and the order
-    /// of its stored bytes (little where there is none).
+    /// The data type that `value`, the JSON of a v2 `dtype` member, spells, and the order of its
+    /// stored bytes (little-endian where it spells none).
     ///
     /// # Errors
     ///
-    /// When it is no data type, or one that this build does not know.
+    /// When it is not a data type, or one that this build does not know.
     pub fn parse_v2(value: &RawValue) -> Result<(DataType, ByteOrder), FormatError> {
         let (element, order) = parse(value)?;
         let name = match Json::of(value)? {
@@ -35,7 +35,7 @@ impl DataType {
     }
 }
 
-/// Element and byte order of a `dtype` member.
+/// The element and the byte order of a `dtype` member.
 pub(crate) fn parse(value: &RawValue) -> Result<(Element, ByteOrder), FormatError> {
     let (element, order) = parse_nested(value, 0)?;
     if element.size()? == 0 {
@@ -63,7 +63,7 @@ fn parse_nested(value: &RawValue, depth: usize) -> Result<(Element, ByteOrder), 
     }
 }
 
-/// `[name, type]` or `[name, type, shape]`; the name may be `[title, name]`.
+/// A field `[name, type]` or `[name, type, shape]`, whose name may be `[title, name]`.
 fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
     const EXPECTED: &str = "a field: [name, type] or [name, type, shape]";
     let parts = json::array(text, EXPECTED)?;
@@ -111,11 +111,11 @@ fn sub_array(shape: &RawValue) -> Result<Vec<u64>, FormatError> {
 
 fn scalar(name: &str) -> Result<(Element, ByteOrder), FormatError> {
     let without_order = name.strip_prefix(['<', '>', '|', '=']).unwrap_or(name);
-    // tensorstore writes the v3 names of types that NumPy lacks, `bfloat16`.
+    // tensorstore writes the v3 names of types that NumPy lacks, such as `bfloat16`.
     let element = numpy(without_order)
         .or_else(|| v3_name::without_parameters(name))
         .ok_or_else(|| FormatError::unsupported("", "data type", name))?;
-    // One byte has no order, whatever the character says.
+    // A number of one byte has no order, whatever the character says.
     Ok(if name.starts_with('>') && element.unit() > 1 {
         (element, ByteOrder::Big)
     } else {
@@ -123,7 +123,7 @@ fn scalar(name: &str) -> Result<(Element, ByteOrder), FormatError> {
     })
 }
 
-/// The type that kind and size name, without the byte order character.
+/// The type of a typestring whose byte order character was removed.
 fn numpy(name: &str) -> Option<Element> {
     let kind = name.chars().next()?;
     let rest = name.get(kind.len_utf8()..)?;
@@ -161,7 +161,7 @@ fn numpy(name: &str) -> Option<Element> {
     })
 }
 
-/// The time unit that `text` has in brackets, and how many of it: `[s]`, `[25s]`, `[generic]`.
+/// The time unit and its count in brackets: `[s]`, `[25s]`, `[generic]`.
 fn time_unit(text: &str) -> Option<(String, u32)> {
     let text = text.strip_prefix('[')?.strip_suffix(']')?;
     let name = text.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -14,22 +14,23 @@ use serde_json::value::RawValue;
 
 use super::element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat};
 use super::float::{FLOAT32, FLOAT64, FloatFormat};
-use super::json::{self, Extension, Json, Object};
+use super::json::{self, Extension, Json, Members};
 use super::{ByteOrder, DataType, Variable};
 use crate::error::FormatError;
 
 impl DataType {
-    /// The v3 data type that `value`, the JSON text of a `data_type` member, names.
+    /// The data type that `value`, the JSON of a v3 `data_type` member, names.
     ///
     /// # Errors
     ///
-    /// When it is no data type, or one that this build does not know.
+    /// When it is not a data type, or one that this build does not know.
     pub fn parse_v3(value: &RawValue) -> Result<DataType, FormatError> {
         let extension = Extension::of(value, EXPECTED_TYPE)?;
-        // Elements of any length are no fields of others.
+        // Types of variable length are known at the top level only: a record cannot have them as
+        // fields.
         let element = match extension.name.as_str() {
             "string" => Element::Variable(Variable::Text),
-            // zarr-python and zarrs have names of their own.
+            // The first name is registered; zarr-python and zarrs have used the others.
             "bytes" | "variable_length_bytes" | "binary" => Element::Variable(Variable::Bytes),
             _ => of_fixed_size(&extension, 0)?,
         };
@@ -71,7 +72,7 @@ fn of_fixed_size(extension: &Extension<'_>, depth: usize) -> Result<Element, For
     }
 }
 
-/// The types that a name alone says.
+/// The type that a name without a configuration names.
 pub(crate) fn without_parameters(name: &str) -> Option<Element> {
     if let Some(format) = FloatFormat::of_name(name) {
         return Some(Element::Float(format));
@@ -106,10 +107,10 @@ pub(crate) fn without_parameters(name: &str) -> Option<Element> {
     }
 }
 
-/// A time unit of `NumPy` in its plain spelling.
+/// The ASCII spelling of a time unit of `NumPy`; `None` when it is not one.
 pub(crate) fn time_unit(unit: &str) -> Option<&str> {
     match unit {
-        // Both letters that look like a micro sign.
+        // The Greek letter mu and the micro sign look the same.
         "\u{3bc}s" | "\u{b5}s" => Some("us"),
         "Y" | "M" | "W" | "D" | "h" | "m" | "s" | "ms" | "us" | "ns" | "ps" | "fs" | "as"
         | "generic" => Some(unit),
@@ -117,8 +118,8 @@ pub(crate) fn time_unit(unit: &str) -> Option<&str> {
     }
 }
 
-/// `unit` and `scale_factor`.
-fn time(configuration: &Object<'_>) -> Result<(String, u32), FormatError> {
+/// The members `unit` and `scale_factor`.
+fn time(configuration: &Members<'_>) -> Result<(String, u32), FormatError> {
     let name = configuration.read("unit", |unit| json::string(unit, "a time unit"))?;
     let Some(name) = time_unit(&name) else {
         return Err(FormatError::unsupported("unit", "time unit", name));
@@ -130,8 +131,8 @@ fn time(configuration: &Object<'_>) -> Result<(String, u32), FormatError> {
     Ok((name.to_owned(), configuration.read("scale_factor", scale)?))
 }
 
-/// `length_bytes`, a multiple of `unit` and not zero.
-fn length_bytes(configuration: &Object<'_>, unit: u64) -> Result<u64, FormatError> {
+/// The member `length_bytes`, a multiple of `unit` above zero.
+fn length_bytes(configuration: &Members<'_>, unit: u64) -> Result<u64, FormatError> {
     configuration.read("length_bytes", |value| match json::length(value)? {
         length if length > 0 && length.is_multiple_of(unit) => Ok(length),
         _ => Err(json::mismatch(
@@ -141,7 +142,7 @@ fn length_bytes(configuration: &Object<'_>, unit: u64) -> Result<u64, FormatErro
     })
 }
 
-fn fields(configuration: &Object<'_>, depth: usize) -> Result<Element, FormatError> {
+fn fields(configuration: &Members<'_>, depth: usize) -> Result<Element, FormatError> {
     let list = |list| json::list(list, "a list of fields", |text| field(text, depth));
     let fields: Vec<Field> = configuration.read("fields", list)?;
     if fields.is_empty() {
@@ -161,7 +162,7 @@ fn fields(configuration: &Object<'_>, depth: usize) -> Result<Element, FormatErr
     Ok(Element::Record(fields.into()))
 }
 
-/// `{"name": .., "data_type": ..}` as `struct` has them, or `[name, type]` as `structured` has.
+/// A field of `struct`, `{"name": .., "data_type": ..}`, or of `structured`, `[name, type]`.
 fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
     const EXPECTED: &str = "a field: an object of name and data_type, or [name, type]";
     let (name, element) = match Json::of(text)? {

@@ -1,5 +1,5 @@
-//! Attributes as a tree that keeps their order, and what JSON cannot say: NaN, and integers of
-//! any width.
+//! Attributes as a tree that keeps their order, and that also holds NaN and integers beyond 64
+//! bits.
 
 mod compact;
 
@@ -10,27 +10,28 @@ use serde_json::value::RawValue;
 pub use compact::compact;
 
 use super::ZarrFormat;
-use super::json::{Document, quoted};
+use super::json::{JsonDocument, quoted};
 use super::write::{Source, attributes_text};
 use crate::dtype::json;
 use crate::error::FormatError;
 
-/// How deeply attributes may nest.
+/// The deepest nesting of attributes.
 const MOST_NESTING: usize = 64;
-/// The longest attributes of one node that are taken apart, in bytes of JSON.
+/// The longest attributes of one node that are parsed, in bytes of JSON.
 const MOST_BYTES: usize = 4 << 20;
-/// Memory for each byte of JSON that is made a tree, at most: `1,` is two bytes, a value, and the
-/// place of its text meanwhile; and a format has a copy of the tree.
+/// The most memory, in bytes, that each byte of JSON takes as a tree. The worst case is `1,`: two
+/// bytes that need a value and, meanwhile, the span of its text. The writer of a plain file also
+/// has a copy of the tree.
 pub const MEMORY_PER_BYTE: u64 = size_of::<Json>() as u64;
-/// Of attributes that are too long to be made a tree as a whole, the longest member that is, and the
-/// most of all such members, in bytes of JSON.
+/// Where all attributes are too long for a tree, it has the short members only: the longest of
+/// them, and the most of all of them together, in bytes of JSON.
 const MOST_MEMBER_BYTES: usize = 4 << 10;
 const MOST_SHORT_BYTES: usize = 64 << 10;
-/// Members that say where an array lies in space, and are made a tree up to a greater length.
+/// Members that describe the coordinates of an array, for which a greater length is allowed.
 const OF_AXES: [&str; 2] = ["multiscales", "ome"];
 const MOST_AXES_BYTES: usize = 256 << 10;
 
-/// The attributes of a node, in their order.
+/// The attributes of a node, or the members of an object in them, in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attributes(Vec<(String, Json)>);
 
@@ -49,50 +50,50 @@ pub enum Json {
     Text(String),
     /// A list.
     List(Vec<Json>),
-    /// An object, in its order.
+    /// An object, whose members keep their order.
     Object(Attributes),
 }
 
 impl Attributes {
-    /// The text of those of an array, out of its documents; `None` when there are none.
+    /// The text of the attributes of an array, from its documents; `None` when it has none.
     ///
     /// # Errors
     ///
-    /// When they are no JSON object, or too long.
+    /// When the attributes are not a JSON object, or are too long.
     pub fn text_of_array(
         format: ZarrFormat,
         source: &Source<'_>,
     ) -> Result<Option<Vec<u8>>, FormatError> {
-        // Asked before anything is taken apart.
+        // The length is checked before anything is parsed.
         check_len(source.attributes.map_or(0, <[u8]>::len))?;
         let text = attributes_text(format, source)?;
         check_len(text.as_ref().map_or(0, Vec::len))?;
         Ok(text)
     }
 
-    /// Those that the JSON object `text` has. Of members with one name the last counts.
+    /// Parses the JSON object `text`. The last of several members of one name counts.
     ///
     /// # Errors
     ///
-    /// When they are no JSON object, too deep or too long.
+    /// When the text is not a JSON object, nests too deeply or is too long.
     pub fn parse(text: &[u8]) -> Result<Attributes, FormatError> {
         check_len(text.len())?;
-        let document = Document::parse(text)?;
+        let document = JsonDocument::parse(text)?;
         match tree(document.value()?, 0)? {
             Json::Object(attributes) => Ok(attributes),
             _ => Err(FormatError::document("attributes", "expected an object")),
         }
     }
 
-    /// Those of the members of the JSON object `text` that are short, as many as take little memory
-    /// together: enough for what says something about dimensions.
+    /// Parses only the short members of the JSON object `text`, until together they reach a limit.
+    /// They include those that describe dimensions.
     ///
     /// # Errors
     ///
     /// As [`Attributes::parse`].
     pub fn parse_short(text: &[u8]) -> Result<Attributes, FormatError> {
         check_len(text.len())?;
-        let document = Document::parse(text)?;
+        let document = JsonDocument::parse(text)?;
         let value = document.value()?;
         let within = |error: FormatError| error.within("attributes");
         if !value.get().starts_with('{') {
@@ -105,7 +106,7 @@ impl Attributes {
             let name = name.unwrap_or_default();
             let bytes = name.len() + value.get().len();
             let is_of_axes = OF_AXES.contains(&name.as_str()) && bytes <= MOST_AXES_BYTES;
-            // Of two members of one name the last counts, also where it is too long.
+            // The last of several members of one name counts, even where it is too long.
             if let Some((_, _, counted)) = short.remove(&name) {
                 left += counted;
             }
@@ -133,7 +134,7 @@ impl Attributes {
             .map(|(_, value)| value)
     }
 
-    /// The attribute `name`, if it is text.
+    /// The attribute `name`, if it is a string.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name)?.as_text()
     }
@@ -143,12 +144,12 @@ impl Attributes {
         self.get(name)?.as_number()
     }
 
-    /// Name and value of each, in their order.
+    /// The name and value of each attribute, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Whether there are none.
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -161,7 +162,7 @@ impl FromIterator<(String, Json)> for Attributes {
 }
 
 impl Json {
-    /// The text, if it is that.
+    /// The string, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Json::Text(text) => Some(text),
@@ -199,7 +200,7 @@ impl Json {
     }
 }
 
-/// As compact JSON; what is not finite as the texts that Zarr v3 has for it.
+/// Compact JSON, with the strings of Zarr v3 for numbers that are not finite.
 impl std::fmt::Display for Json {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -211,7 +212,7 @@ impl std::fmt::Display for Json {
                 f.write_str("\"Infinity\"")
             }
             Json::Float(value) if value.is_infinite() => f.write_str("\"-Infinity\""),
-            // The shortest that reads as the same number.
+            // This is the shortest text that reads as the same number.
             Json::Float(value) => write!(f, "{value:?}"),
             Json::Text(text) => f.write_str(&quoted(text)),
             Json::List(items) => {
@@ -238,11 +239,11 @@ impl std::fmt::Display for Attributes {
     }
 }
 
-/// Checks how long attributes are, in bytes of JSON.
+/// Checks the length of attributes, in bytes of JSON.
 ///
 /// # Errors
 ///
-/// When they are too long to be taken apart.
+/// When they are too long to be parsed.
 pub fn check_len(bytes: usize) -> Result<(), FormatError> {
     FormatError::check_limit(
         "the size of the attributes",

@@ -1,4 +1,4 @@
-//! Chunk keys: from indices to a key and back.
+//! Chunk keys: the conversion of indices to a key and back.
 //!
 //! | encoding | rank 0 | (5) | (1, 23) | levels of (1, 23) |
 //! |---|---|---|---|---|
@@ -19,33 +19,33 @@ use crate::dtype::json;
 use crate::error::FormatError;
 use crate::grid::Dims;
 
-/// How the indices of a chunk become a key.
+/// The kind of a chunk key encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
-    /// v3 `default`: `c`, then the indices.
+    /// v3 `default`: `c` and the indices, with separators between them.
     Default,
     /// v3 `v2`, and Zarr v1 and v2 themselves: the indices alone, `0` at rank 0.
     V2,
-    /// The v3 drafts: `c` and the indices with nothing between.
+    /// The v3 drafts: `c` directly before the indices.
     Draft,
-    /// As zarr-python 2 writes the one chunk of a draft's array of rank 0: `c0`.
+    /// A draft's array of rank 0 as zarr-python 2 writes it: its one chunk is `c0`.
     DraftScalar,
-    /// zarr-python 0.4: a directory of its own, and names that end in `.blosc`.
+    /// zarr-python 0.4: keys in a directory of their own that end in `.blosc`.
     PreV1,
 }
 
-/// Most keys are no longer.
+/// The capacity for a key, in bytes, which few keys exceed.
 const EXPECTED_LEN: usize = 32;
 
 const PRE_V1_DIRECTORY: &[u8] = b"__zdata__/";
 const PRE_V1_SUFFIX: &[u8] = b".blosc";
 
-/// How chunk keys are spelled, relative to the array.
+/// How chunk keys, which are relative to the array, are spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkKeyEncoding {
-    /// What comes before the indices.
+    /// The kind of the encoding.
     pub kind: KeyKind,
-    /// Between the parts: `/` or `.`.
+    /// The separator of the indices: `/` or `.`.
     pub separator: u8,
 }
 
@@ -72,8 +72,8 @@ impl ChunkKeyEncoding {
         key
     }
 
-    /// The indices that `key` names; `None` when it is no chunk key of this rank. An index has
-    /// no sign and no leading zeros, and may lie outside the grid.
+    /// The indices of the chunk at `key`; `None` when it is not a chunk key of this rank. An index
+    /// has no sign and no leading zeros. It may be outside of the grid.
     pub fn decode(&self, key: &[u8], rank: usize) -> Option<Dims> {
         let indices = match (self.kind, rank) {
             (KeyKind::Default | KeyKind::Draft, 0) => return (key == b"c").then(Dims::new),
@@ -103,7 +103,7 @@ pub(super) fn parse_separator(value: &RawValue) -> Result<u8, FormatError> {
     json::word(value, &[("/", b'/'), (".", b'.')])
 }
 
-/// The index that `digits` spell: decimal, without sign or leading zeros.
+/// The index with the decimal `digits`, which must have no sign and no leading zeros.
 pub(crate) fn index_of(digits: &[u8]) -> Option<u64> {
     let plain = match digits {
         [] => false,
@@ -115,9 +115,10 @@ pub(crate) fn index_of(digits: &[u8]) -> Option<u64> {
         .flatten()
 }
 
-/// Adds `index` in decimal digits to `key`; millions are listed, so no string is made for each.
+/// Adds `index` in decimal digits to `key`. It allocates no string, because listings have millions
+/// of keys.
 pub(crate) fn push_index(key: &mut Vec<u8>, index: u64) {
-    /// Digits of `u64::MAX`.
+    /// The number of digits of `u64::MAX`.
     const MOST: usize = 20;
     let mut digits = [0; MOST];
     let mut rest = index;

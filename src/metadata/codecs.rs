@@ -1,4 +1,4 @@
-//! The codec chain that a list of codecs spells, whichever version the list comes from.
+//! Parses a list of codecs, from a document of any version, into a codec chain.
 //!
 //! ```text
 //! array-to-array*   transpose reshape bitround scale_offset cast_value, filters of numcodecs
@@ -7,9 +7,8 @@
 //! bytes-to-bytes*   gzip zstd blosc crc32c conditional, those of numcodecs
 //! ```
 //!
-//! A name that is not known fails the chain by name, before anything else is said about it.
-//! Shape and data type are followed through the chain: a codec sees the axes and the elements
-//! that those before it leave.
+//! An unknown name is the first error that is reported. The shape and the data type of chunks are
+//! followed through the chain, because the input of a codec is the output of the codec before it.
 //!
 //! Source: Zarr v3 core, section "Codecs", and the codec specifications.
 
@@ -23,14 +22,14 @@ use serde_json::value::RawValue;
 
 use super::json::lengths;
 use crate::codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain};
-use crate::dtype::json::{self, Extension, Json, Object};
+use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
 /// How deeply shards may nest in shards.
 const MAX_NESTING: usize = 16;
-/// Codecs of one list; each is a call on the stack when a chunk is decoded.
+/// The largest number of codecs in one list. Each is a call on the stack when a chunk is decoded.
 const MOST_CODECS: u64 = 64;
 
 /// The JSON value that the text of a codec list is.
@@ -39,7 +38,7 @@ pub(super) fn parse(pipeline: &str) -> Result<&RawValue, FormatError> {
         .map_err(|error| FormatError::document("codecs", error.to_string()))
 }
 
-/// The codecs of a list, without judging them.
+/// The codecs of a list, known or not.
 pub(super) fn list(value: &RawValue) -> Result<Vec<Extension<'_>>, FormatError> {
     let expected = "a codec: a name, or an object of name and configuration";
     json::list(value, "a list of codecs", |text| {
@@ -52,8 +51,8 @@ pub(super) fn is_sharding(spec: &Extension<'_>) -> bool {
     spec.name == "sharding_indexed"
 }
 
-/// The axes in the order that a transpose of `rank` dimensions leaves them in. Until October 2023
-/// an order might be `"C"` or `"F"`.
+/// The `order` of a transpose of `rank` dimensions, as a list of axes. Documents before October
+/// 2023 also spell it `"C"` or `"F"`.
 pub(super) fn transpose_order(value: &RawValue, rank: usize) -> Result<Dims, FormatError> {
     let axes = 0..rank as u64;
     match Json::of(value)? {
@@ -63,7 +62,7 @@ pub(super) fn transpose_order(value: &RawValue, rank: usize) -> Result<Dims, For
     }
 }
 
-/// Names of the codecs, those inside a shard in brackets.
+/// The names of the codecs, with those inside a shard in brackets.
 pub(super) fn display(specs: &[Extension<'_>]) -> Vec<String> {
     display_nested(specs, 0)
 }
@@ -93,7 +92,7 @@ pub(super) fn chain(
     data_type: &DataType,
     chunk_shape: &[u64],
 ) -> Result<CodecChain, FormatError> {
-    Seen {
+    Input {
         shape: chunk_shape.into(),
         data_type: data_type.clone(),
         depth: 0,
@@ -101,7 +100,7 @@ pub(super) fn chain(
     .chain(specs)
 }
 
-/// The byte order of the innermost chunks, where one is named.
+/// The byte order of the innermost chunks; `None` when the codecs name none.
 pub(super) fn innermost_endian(chain: &CodecChain) -> Option<ByteOrder> {
     match &chain.array_to_bytes {
         ArrayToBytes::Bytes(codec) => codec.endian,
@@ -110,25 +109,25 @@ pub(super) fn innermost_endian(chain: &CodecChain) -> Option<ByteOrder> {
     }
 }
 
-/// What the next codec sees.
-struct Seen {
+/// The shape and the data type of the chunks that a codec encodes.
+struct Input {
     shape: Dims,
     data_type: DataType,
-    /// How many shards this is inside of.
+    /// The number of shards that the codec is inside of.
     depth: usize,
 }
 
-/// A codec by its place in a chain.
-enum Stage {
+/// A codec of any kind.
+enum Codec {
     ArrayToArray(ArrayToArray),
     ArrayToBytes(ArrayToBytes),
     BytesToBytes(BytesToBytes),
 }
 
-/// Reads the configuration of a codec.
-type Parser = fn(&Seen, &Object<'_>) -> Result<Stage, FormatError>;
+/// Parses the configuration of a codec.
+type Parser = fn(&Input, &Members<'_>) -> Result<Codec, FormatError>;
 
-/// What reads the configuration of the codec `name`; `None` when it is not known.
+/// The parser of the configuration of the codec `name`; `None` when the codec is unknown.
 fn parser(name: &str) -> Option<Parser> {
     match name.strip_prefix("numcodecs.") {
         Some(id) => numcodecs::parser(id).or_else(|| bytes_to_bytes::numcodecs_parser(id)),
@@ -136,7 +135,7 @@ fn parser(name: &str) -> Option<Parser> {
     }
 }
 
-/// What reads the configuration of each codec of one list.
+/// The parsers of the configurations of the codecs of one list.
 fn parsers(specs: &[Extension<'_>]) -> Result<Vec<Parser>, FormatError> {
     FormatError::check_limit(
         "the number of codecs in one list",
@@ -150,18 +149,18 @@ fn parsers(specs: &[Extension<'_>]) -> Result<Vec<Parser>, FormatError> {
     parsers.collect()
 }
 
-impl Seen {
-    /// What a codec inside of this one sees of chunks of `shape`.
-    fn inside(&self, shape: Dims) -> Seen {
-        Seen {
+impl Input {
+    /// The input of a codec inside of this one, which encodes chunks of `shape`.
+    fn inside(&self, shape: Dims) -> Input {
+        Input {
             shape,
             data_type: self.data_type.clone(),
             depth: self.depth + 1,
         }
     }
 
-    /// The codec `[i]` of a list.
-    fn stage(&self, i: usize, spec: &Extension<'_>, parser: Parser) -> Result<Stage, FormatError> {
+    /// Parses the configuration of the codec `[i]` of a list.
+    fn codec(&self, i: usize, spec: &Extension<'_>, parser: Parser) -> Result<Codec, FormatError> {
         parser(self, &spec.configuration)
             .map_err(|error| error.within("configuration").within(&format!("[{i}]")))
     }
@@ -177,19 +176,19 @@ impl Seen {
         let mut bytes_to_bytes = Vec::new();
         for (i, (spec, parser)) in specs.iter().zip(parsers).enumerate() {
             let is_array = array_to_bytes.is_none() && bytes_to_bytes.is_empty();
-            match self.stage(i, spec, parser)? {
-                Stage::ArrayToArray(codec) if is_array => {
+            match self.codec(i, spec, parser)? {
+                Codec::ArrayToArray(codec) if is_array => {
                     (self.shape, self.data_type) = codec.encoded_as(&self.shape, &self.data_type);
                     array_to_array.push(codec);
                 }
-                Stage::ArrayToBytes(codec) if is_array => {
+                Codec::ArrayToBytes(codec) if is_array => {
                     if matches!(codec, ArrayToBytes::Sharding(_)) {
                         sharding::check_before(&array_to_array)?;
                     }
                     array_to_bytes = Some(codec);
                 }
-                Stage::BytesToBytes(codec) => bytes_to_bytes.push(codec),
-                Stage::ArrayToArray(_) | Stage::ArrayToBytes(_) => {
+                Codec::BytesToBytes(codec) => bytes_to_bytes.push(codec),
+                Codec::ArrayToArray(_) | Codec::ArrayToBytes(_) => {
                     let problem = format!(
                         "found `{}` where the chunk is bytes already, expected a codec from bytes to bytes",
                         spec.name
@@ -226,7 +225,8 @@ impl Seen {
             ItemLayout::Numbers { unit: 1 } | ItemLayout::Structured { multi_byte: false } => {
                 Endian::Meaningless
             }
-            // zarr-python 3.1 wrote records without one; fields of v2 need not have the same.
+            // zarr-python 3.1 wrote records without a byte order, and the fields of a v2 record
+            // need not share one.
             ItemLayout::Structured { .. } if self.data_type.name == "structured" => {
                 Endian::Optional
             }
@@ -235,7 +235,7 @@ impl Seen {
     }
 }
 
-/// Whether the `bytes` codec must name a byte order.
+/// Whether the `bytes` codec must name a byte order for the data type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endian {
     Meaningless,

@@ -1,35 +1,35 @@
-//! Consolidated metadata: copies of the documents below a group, inside one of its own.
+//! Consolidated metadata: copies of the documents below a group, inside a document of the group.
 //!
 //! ```text
 //! v2  .zmetadata  {"zarr_consolidated_format": 1, "metadata": {"a/b/.zarray": {…}, …}}
 //! v3  zarr.json   {…, "consolidated_metadata": {"kind": "inline", "metadata": {"a/b": {…}, …}}}
 //! ```
 //!
-//! A view that changes an array's document changes its copies in the same way. What is not
-//! changed stays byte for byte, indentation included, and so do the empty
-//! `consolidated_metadata` that zarr-python writes into the copies of nested groups.
+//! A view that changes an array's document changes its copies in the same way. All other bytes stay
+//! as they are, including indentation and the empty `consolidated_metadata` that zarr-python writes
+//! into the copies of nested groups.
 
 use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::json::{Document, Edits};
+use super::json::{Edits, JsonDocument};
 use super::splice::remove;
-use crate::dtype::json::{Json, Object};
+use crate::dtype::json::{Json, Members};
 use crate::error::FormatError;
 
-/// How deeply copies may hold copies of their own.
+/// The deepest nesting of copies that hold copies of their own.
 const MAX_NESTING: usize = 16;
 
-/// What becomes of the copy of an array's document.
+/// The edit of the copy of an array's document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryEdit {
-    /// It stays.
+    /// The copy stays as it is.
     Keep,
-    /// This one takes its place.
+    /// This document replaces the copy.
     Replace(Vec<u8>),
-    /// The array is not to be found here any more.
+    /// The copy is removed.
     Remove,
 }
 
@@ -44,7 +44,7 @@ pub fn edit_v2(
     text: &[u8],
     edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
 ) -> Result<Vec<u8>, FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
     let Some(metadata) = root.get_some("metadata").filter(|_| known) else {
@@ -86,26 +86,27 @@ pub fn edit_v3(
     text: &[u8],
     edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
 ) -> Result<Vec<u8>, FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let mut edits = Edits::default();
     edit_group(&document, &document.root()?, "", 0, edit, &mut edits)?;
     Ok(edits.apply(text))
 }
 
-/// Whether the v3 group document `text` holds copies.
+/// Whether the v3 group document `text` has inline copies of other documents.
 pub fn is_inline(text: &[u8]) -> bool {
-    let held =
-        || -> Result<bool, FormatError> { Ok(inline(&Document::parse(text)?.root()?)?.is_some()) };
-    // What cannot be parsed holds nothing that can be copied.
+    let held = || -> Result<bool, FormatError> {
+        Ok(inline(&JsonDocument::parse(text)?.root()?)?.is_some())
+    };
+    // A document that cannot be parsed has no usable copies.
     held().unwrap_or(false)
 }
 
 const NAME: &str = "consolidated_metadata";
 
-/// The member of the document of `group` that holds copies, if it is of the kind that is known.
-fn inline<'a>(group: &Object<'a>) -> Result<Option<Object<'a>>, FormatError> {
+/// The member `consolidated_metadata` of the document of `group`, if it is of the kind `inline`.
+fn inline<'a>(group: &Members<'a>) -> Result<Option<Members<'a>>, FormatError> {
     let is_inline =
-        |copies: &Object<'_>| copies.get("kind").map(RawValue::get) == Some("\"inline\"");
+        |copies: &Members<'_>| copies.get("kind").map(RawValue::get) == Some("\"inline\"");
     Ok(match group.get(NAME).map(Json::of).transpose()? {
         Some(Json::Object(copies)) => Some(copies).filter(is_inline),
         _ => None,
@@ -114,8 +115,8 @@ fn inline<'a>(group: &Object<'a>) -> Result<Option<Object<'a>>, FormatError> {
 
 /// Edits the copies in the document of the group at `prefix` ("" or ending in `/`).
 fn edit_group(
-    document: &Document<'_>,
-    group: &Object<'_>,
+    document: &JsonDocument<'_>,
+    group: &Members<'_>,
     prefix: &str,
     depth: usize,
     edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
@@ -154,7 +155,7 @@ fn edit_group(
     Ok(())
 }
 
-/// The path whose `document` the key names.
+/// The path of the node whose `document` has the key `key`; `None` when it is another document.
 fn path_of(key: &str, document: DocumentName) -> Option<&str> {
     match key.strip_suffix(document.as_str())? {
         "" => Some(""),

@@ -1,4 +1,4 @@
-//! Whatever becomes of a document, its parser answers: an array, or an error with a place.
+//! Damaged documents: the parser returns an array, or an error with a place.
 
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ const DOCUMENTS: [(&str, Parser); 6] = [
     (V3, v3_array),
 ];
 
-/// Pieces that documents are made of, and some that they should not be.
+/// Pieces of valid and invalid documents.
 const PIECES: [&str; 22] = [
     "0",
     "-1",
@@ -130,7 +130,7 @@ proptest! {
         piece in 0..PIECES.len(),
     ) {
         let (text, parse) = DOCUMENTS[which];
-        // In place of one value: after a colon, to the comma or bracket that ends it.
+        // The piece replaces one value: from after a colon to the comma or bracket at its end.
         let colons: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
         let start = colons[at.index(colons.len())];
         let len = text[start..].find([',', '}']).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! The v3 drafts of 2019 to 2022: one `zarr.json` for a hierarchy, a document for each node
-//! below `meta`, chunks below `data`.
+//! The v3 drafts of 2019 to 2022, with one `zarr.json` for a hierarchy, a document for each node
+//! below `meta`, and chunks below `data`.
 //!
 //! ```json
 //! {"shape": [20], "data_type": "<i4", "fill_value": 0, "chunk_memory_layout": "C",
@@ -8,9 +8,9 @@
 //!                 "configuration": {"level": 1}}, "attributes": {}, "extensions": []}
 //! ```
 //!
-//! Until 2022 a compressor is one of numcodecs, and filters hide in the attributes; the text of
-//! December 2022 has `codecs` instead. A sharding transformer becomes the outermost codec, and
-//! what the document calls the chunk shape is that of the inner chunks.
+//! Until 2022 the compressor is one of numcodecs, and zarr-python puts the filters among the
+//! attributes. The text of December 2022 has `codecs` instead. A sharding transformer becomes the
+//! outermost codec, because the chunk shape in the document is that of the inner chunks.
 //!
 //! Sources: Zarr v3 core, versions of 2020 and of December 2022; zarr-python 2.18, `zarr.meta`.
 
@@ -25,17 +25,17 @@ pub use layout::{Generation, Layout};
 
 use super::chunk_key::parse_separator;
 use super::json::{
-    Document, check_array_document_len, check_attributes, check_members, lengths, may_be_ignored,
-    spelled,
+    JsonDocument, check_array_document_len, check_attributes, check_members, lengths,
+    may_be_ignored, spelled,
 };
-use super::v2::{self, Order};
+use super::v2::{self, MemoryOrder};
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
-use crate::dtype::json::{self, Json, Object};
-use crate::dtype::{FillValue, Spelling};
+use crate::dtype::json::{self, Json, Members};
+use crate::dtype::{Dialect, FillValue};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
-/// Members that a document of an array has in every draft.
+/// Members of the document of an array in every draft.
 const ARRAY_MEMBERS: [&str; 8] = [
     "shape",
     "data_type",
@@ -46,20 +46,20 @@ const ARRAY_MEMBERS: [&str; 8] = [
     "extensions",
     "storage_transformers",
 ];
-/// Those that it has until 2022. zarr-python repeats the separator.
+/// Additional members until 2022. zarr-python repeats the separator.
 const PROTOCOL_MEMBERS: [&str; 2] = ["compressor", "dimension_separator"];
-/// Those that it has in the text of December 2022.
+/// Additional members in the text of December 2022.
 const CORE_MEMBERS: [&str; 1] = ["codecs"];
 
 /// Parses the document of an array.
 ///
 /// # Errors
 ///
-/// When it is no usable document of this generation. An array that only cannot be decoded is
-/// `Ok`, with the reason in [`ArrayMetadata::decoding`].
+/// When it is not a usable document of this generation. An array whose only fault is that it cannot
+/// be decoded is `Ok`, with the reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata, FormatError> {
     check_array_document_len(text.len() as u64)?;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let more: &[&str] = match generation {
         Generation::Early | Generation::Protocol => &PROTOCOL_MEMBERS,
@@ -104,17 +104,17 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
 ///
 /// # Errors
 ///
-/// When it is none, or must be understood and is not.
+/// When it is not such a document, or requires an extension that this build does not know.
 pub fn parse_group(text: &[u8]) -> Result<(), FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     check_members(&root, &["attributes", "extensions"])?;
     check_attributes(&root)?;
     check_extensions(&root)
 }
 
-/// Fails on an extension that is not marked as one that need not be understood.
-fn check_extensions(root: &Object<'_>) -> Result<(), FormatError> {
+/// Fails on an extension that is not marked as one that readers may ignore.
+fn check_extensions(root: &Members<'_>) -> Result<(), FormatError> {
     let check = |extension| {
         let members = json::object(extension, "an object")?;
         if may_be_ignored(&members) {
@@ -131,8 +131,8 @@ fn check_extensions(root: &Object<'_>) -> Result<(), FormatError> {
         .map(|_: Option<()>| ())
 }
 
-/// The type of a data type that is an extension, `{"extension": .., "type": ..}`; its fallback
-/// would have the bytes mean something else.
+/// The data type itself, or the `type` of an extension `{"extension": .., "type": ..}`. The
+/// fallback of an extension is not used, because it would give the bytes another meaning.
 fn spelled_type(data_type: &RawValue) -> Result<&RawValue, FormatError> {
     match Json::of(data_type)? {
         Json::Object(members) => members.require("type"),
@@ -140,7 +140,8 @@ fn spelled_type(data_type: &RawValue) -> Result<&RawValue, FormatError> {
     }
 }
 
-/// Chunk shape and separator, and whether the grid is one that this build knows.
+/// The chunk shape, the separator of chunk keys, and an error when this build does not know the
+/// grid.
 fn chunk_grid(
     grid: &RawValue,
     shape: &[u64],
@@ -165,7 +166,7 @@ fn chunk_grid(
     Ok((chunk_shape, separator, Ok(())))
 }
 
-/// The chunk shape with each of the shardings around it.
+/// The shape of the outermost shards, from that of the inner chunks.
 fn shard_shape(inner_shape: &[u64], per_shard: &[Dims]) -> Result<Dims, FormatError> {
     let mut shape: Dims = inner_shape.into();
     for counts in per_shard {
@@ -184,7 +185,7 @@ fn shard_shape(inner_shape: &[u64], per_shard: &[Dims]) -> Result<Dims, FormatEr
 }
 
 fn decoding(
-    root: &Object<'_>,
+    root: &Members<'_>,
     generation: Generation,
     specs: &[super::numcodecs::Spec<'_>],
     inner_shape: &[u64],
@@ -192,7 +193,7 @@ fn decoding(
 ) -> Result<Decoding, FormatError> {
     let data_type = |value| v2::data_type(spelled_type(value)?, specs);
     let (data_type, byte_order) = root.read("data_type", data_type)?;
-    let fill_value = FillValue::parse(&data_type, root.get("fill_value"), Spelling::Draft)
+    let fill_value = FillValue::parse(&data_type, root.get("fill_value"), Dialect::Draft)
         .map_err(|error| error.within("fill_value"))?;
     let order = memory_layout(root)?;
     let rank = inner_shape.len();
@@ -208,8 +209,8 @@ fn decoding(
     Decoding::new(data_type, fill_value, chain, text, &chunk_shape)
 }
 
-/// `chunk_memory_layout`: C, F, or an extension.
-fn memory_layout(root: &Object<'_>) -> Result<Order, FormatError> {
+/// The member `chunk_memory_layout`: C, F, or an extension, which is refused.
+fn memory_layout(root: &Members<'_>) -> Result<MemoryOrder, FormatError> {
     const NAME: &str = "chunk_memory_layout";
     match root.get_some(NAME).map(|value| (value, Json::of(value))) {
         Some((value, Ok(Json::Object(_)))) => {

@@ -1,10 +1,11 @@
-//! A document's text, its members with their places in it, and splices of it.
+//! The text of a JSON document, the spans of its members, and edits of it.
 //!
 //! Before `serde_json` parses the text, Python's bare `NaN`, `Infinity` and `-Infinity` are
-//! masked by strings of the same length, and a byte order mark by spaces. A place in the masked
-//! text is therefore a place in the original, and what an edit copies it copies from there.
+//! replaced by strings of the same length, and a byte order mark by spaces. Spans of the masked
+//! text are therefore spans of the original, from which edits copy.
 //!
-//! Objects and lists are opened one level at a time, so that no depth of nesting uses stack.
+//! Objects and lists are opened one level at a time, so that deep nesting cannot overflow the
+//! stack.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -12,24 +13,24 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
 /// A parsed document.
 #[derive(Debug)]
-pub(crate) struct Document<'t> {
+pub(crate) struct JsonDocument<'t> {
     pub(crate) text: &'t [u8],
     masked: Cow<'t, str>,
 }
 
-impl<'t> Document<'t> {
+impl<'t> JsonDocument<'t> {
     /// Reads `text`, one JSON value.
     ///
     /// # Errors
     ///
-    /// With line and column, when it is no UTF-8 or no JSON.
-    pub(crate) fn parse(text: &'t [u8]) -> Result<Document<'t>, FormatError> {
+    /// When the text is not UTF-8 or not JSON; the error has the line and column.
+    pub(crate) fn parse(text: &'t [u8]) -> Result<JsonDocument<'t>, FormatError> {
         let masked = mask(text)?;
         serde_json::from_str::<&RawValue>(&masked).map_err(|error| {
             let place = format!("line {} column {}", error.line(), error.column());
@@ -37,7 +38,7 @@ impl<'t> Document<'t> {
             let problem = message.split(" at line ").next().unwrap_or_default();
             FormatError::document(place, format!("no JSON: {problem}"))
         })?;
-        Ok(Document { text, masked })
+        Ok(JsonDocument { text, masked })
     }
 
     /// The document's value.
@@ -46,12 +47,12 @@ impl<'t> Document<'t> {
             .map_err(|error| FormatError::document("", error.to_string()))
     }
 
-    /// The members of the document.
-    pub(crate) fn root(&self) -> Result<Object<'_>, FormatError> {
+    /// The members of the document, which must be an object.
+    pub(crate) fn root(&self) -> Result<Members<'_>, FormatError> {
         json::object(self.value()?, "an object").map_err(|error| error.within("the document"))
     }
 
-    /// Where a value that was reached from [`value`](Self::value) lies in the text.
+    /// The span in the text of a value that was reached from [`value`](Self::value).
     pub(crate) fn span(&self, value: &RawValue) -> Range<usize> {
         let base = self.masked.as_ptr().addr();
         let start = value.get().as_ptr().addr().saturating_sub(base);
@@ -63,12 +64,12 @@ impl<'t> Document<'t> {
         self.text.get(self.span(value)).unwrap_or_default()
     }
 
-    /// The members of `object` with their places.
+    /// The members of `object` with their spans.
     pub(crate) fn members<'d>(
         &'d self,
         object: &'d RawValue,
-    ) -> Result<Vec<Member<'d>>, FormatError> {
-        // A name opens with the first quote after the member before it, or after the brace.
+    ) -> Result<Vec<MemberSpan<'d>>, FormatError> {
+        // A name begins at the first quote after the member before it, or after the brace.
         let mut end = self.span(object).start;
         let members = json::object(object, "an object")?;
         Ok(members
@@ -77,7 +78,7 @@ impl<'t> Document<'t> {
                 let rest = self.text.get(end..).unwrap_or_default();
                 let start = end + rest.iter().position(|&byte| byte == b'"').unwrap_or(0);
                 end = self.span(value).end;
-                Member {
+                MemberSpan {
                     name: name.to_owned(),
                     value,
                     span: start..end,
@@ -89,7 +90,7 @@ impl<'t> Document<'t> {
 
 /// A member of an object.
 #[derive(Debug)]
-pub(crate) struct Member<'d> {
+pub(crate) struct MemberSpan<'d> {
     /// Its name.
     pub(crate) name: String,
     /// Its value.
@@ -98,14 +99,14 @@ pub(crate) struct Member<'d> {
     pub(crate) span: Range<usize>,
 }
 
-/// `text` with bare non-finite numbers and a byte order mark masked; as it is where there are none.
+/// `text` with bare non-finite numbers and a byte order mark replaced; borrowed when it has none.
 fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
     const MARK: char = '\u{feff}';
     let text = str::from_utf8(text).map_err(|error| {
         let place = format!("byte {}", error.valid_up_to());
         FormatError::document(place, "no UTF-8, so no JSON")
     })?;
-    // The masked text so far, and how much of the original is in it.
+    // The masked text so far, and the length of the original that it covers.
     let mut masked = String::new();
     let mut done = 0;
     let mut put = |at: usize, mask: &str| {
@@ -144,22 +145,22 @@ fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
     Ok(Cow::Owned(masked))
 }
 
-/// Splices of one text.
+/// Replacements of spans of one text.
 #[derive(Debug, Default)]
 pub(crate) struct Edits(Vec<(Range<usize>, Vec<u8>)>);
 
 impl Edits {
-    /// Puts `bytes` in place of `span`. Spans must not overlap.
+    /// Replaces `span` by `bytes`. Spans must not overlap.
     pub(crate) fn replace(&mut self, span: Range<usize>, bytes: impl Into<Vec<u8>>) {
         self.0.push((span, bytes.into()));
     }
 
-    /// The text with all splices made.
+    /// The text with all replacements made.
     pub(crate) fn apply(self, text: &[u8]) -> Vec<u8> {
         self.apply_within(text, 0..text.len())
     }
 
-    /// The part `whole` of the text with all splices made, none of which is outside of it.
+    /// The part `whole` of the text with all replacements made, which must be inside of it.
     pub(crate) fn apply_within(mut self, text: &[u8], whole: Range<usize>) -> Vec<u8> {
         self.0.sort_by_key(|(span, _)| span.start);
         let mut edited = Vec::with_capacity(whole.len());
@@ -194,14 +195,14 @@ pub(crate) fn list_of(lengths: &[u64]) -> String {
     format!("[{}]", lengths.join(", "))
 }
 
-/// Most dimensions of an array, as many as `NumPy` has.
+/// The largest number of dimensions of an array, as in `NumPy`.
 const MOST_DIMENSIONS: u64 = 64;
 
-/// The largest document of an array. Its parsed form may be some times as large; attributes of
-/// megabytes are not seen in practice, and lists of a million codecs are not meant well.
+/// The largest document of an array, in bytes. Its parsed form may be several times as large. Real
+/// arrays do not have attributes of megabytes, and a list of a million codecs is an attack.
 const MAX_ARRAY_DOCUMENT_BYTES: u64 = 4 << 20;
 
-/// Checks the length of the document of an array, before its lists are taken apart.
+/// Checks the length of the document of an array before it is parsed.
 ///
 /// # Errors
 ///
@@ -226,34 +227,35 @@ pub(crate) fn lengths(value: &RawValue) -> Result<Dims, FormatError> {
 }
 
 /// Checks that member `zarr_format` is the number `expected`.
-pub(crate) fn check_format(root: &Object<'_>, expected: i128) -> Result<(), FormatError> {
+pub(crate) fn check_format(root: &Members<'_>, expected: i128) -> Result<(), FormatError> {
     root.read("zarr_format", |value| match Json::of(value)?.integer() {
         Some(format) if format == expected => Ok(()),
         _ => Err(json::mismatch(value, &format!("the number {expected}"))),
     })
 }
 
-/// Whether an extension says that it need not be understood.
-pub(crate) fn may_be_ignored(members: &Object<'_>) -> bool {
+/// Whether an extension is marked as one that readers may ignore.
+pub(crate) fn may_be_ignored(members: &Members<'_>) -> bool {
     members.get("must_understand").map(RawValue::get) == Some("false")
 }
 
-/// Fails on a member that is neither known nor marked as one that need not be understood.
-pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), FormatError> {
+/// Fails on a member that is neither known nor marked as one that readers may ignore.
+pub(crate) fn check_members(root: &Members<'_>, known: &[&str]) -> Result<(), FormatError> {
     for (name, value) in root.iter() {
-        // The value stays in one piece here: attributes may be long.
+        // The value of a known member is not opened, because attributes may be long.
         if known.contains(&name) {
             continue;
         }
         let tolerated = match (name, Json::of(value)?) {
-            // zarr-python 3.0.0 writes null; draft writers leave an empty list.
+            // zarr-python 3.0.0 writes `consolidated_metadata: null`, and writers of drafts an
+            // empty list of `extensions`.
             ("consolidated_metadata", Json::Null) => true,
             ("extensions", Json::Array(items)) => items.is_empty(),
             (_, Json::Object(members)) => may_be_ignored(&members),
             _ => false,
         };
         if !tolerated {
-            // A name may be empty, a place may not.
+            // A name may be empty, but the place of an error may not.
             let place = if name.is_empty() {
                 "the document"
             } else {
@@ -266,7 +268,7 @@ pub(crate) fn check_members(root: &Object<'_>, known: &[&str]) -> Result<(), For
 }
 
 /// Checks that member `attributes` is an object, where there is one.
-pub(crate) fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
+pub(crate) fn check_attributes(root: &Members<'_>) -> Result<(), FormatError> {
     match root.get_some("attributes") {
         Some(value) if !value.get().starts_with('{') => {
             Err(json::mismatch(value, "an object").within("attributes"))
@@ -275,21 +277,21 @@ pub(crate) fn check_attributes(root: &Object<'_>) -> Result<(), FormatError> {
     }
 }
 
-/// Checks the parts of the document `text` that an outline of it leaves out: the whole is JSON, and its
-/// attributes are an object.
+/// Checks the parts of the document `text` that its outline leaves out: the whole must be JSON, and
+/// the attributes an object.
 ///
 /// # Errors
 ///
-/// The first fault, and where it is.
+/// When it is not; the error has the place.
 pub fn check_outlined(text: &[u8]) -> Result<(), FormatError> {
-    check_attributes(&Document::parse(text)?.root()?)
+    check_attributes(&JsonDocument::parse(text)?.root()?)
 }
 
-/// The longest value that is spelled in full, in characters.
+/// The longest value that is shown in full, in characters.
 const LONGEST_SPELLED: usize = 4096;
 
-/// A value as one line, for messages: a string's characters, anything else without white space; of
-/// a long one, such as a record of very many fields, the beginning.
+/// A value as one line, for messages: the characters of a string, or the JSON without white space.
+/// A long value, such as a record of very many fields, is cut.
 pub(crate) fn spelled(value: &RawValue) -> String {
     if let Ok(Json::String(text)) = Json::of(value) {
         return text;
@@ -322,7 +324,7 @@ mod tests {
     #[test]
     fn spans_are_those_of_the_original() {
         let text = "\u{feff}{\"a\" : NaN, \"NaN\\\\\\\"\": [-Infinity, \"NaN\"],\n\"c\":Infinity}";
-        let document = Document::parse(text.as_bytes()).unwrap();
+        let document = JsonDocument::parse(text.as_bytes()).unwrap();
         let root = document.root().unwrap();
         let values: Vec<_> = root
             .iter()
@@ -356,7 +358,7 @@ mod tests {
             (b"\xff", "byte 0: no UTF-8"),
             (b"[1]", "the document: found [1], expected an object"),
         ] {
-            let error = Document::parse(text)
+            let error = JsonDocument::parse(text)
                 .and_then(|document| document.root().map(|_| ()))
                 .unwrap_err()
                 .to_string();
@@ -368,11 +370,11 @@ mod tests {
     fn depth_uses_no_stack() {
         for depth in [1_000, 50_000, 1_000_000] {
             let text = format!("{{\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-            let document = Document::parse(text.as_bytes()).unwrap();
+            let document = JsonDocument::parse(text.as_bytes()).unwrap();
             let value = document.root().unwrap().get("x").unwrap();
             assert_eq!(document.text_of(value).len(), 2 * depth);
             let unclosed = "{\"a\":".repeat(depth);
-            assert!(Document::parse(unclosed.as_bytes()).is_err());
+            assert!(JsonDocument::parse(unclosed.as_bytes()).is_err());
         }
     }
 

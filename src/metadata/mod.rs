@@ -1,13 +1,12 @@
-//! Documents of every Zarr version, and the one model they are parsed into.
+//! Documents of every Zarr version, and the one model that they are parsed into.
 //!
-//! Parsing is in two parts. What makes a document an array at all (shape, chunk shape, key
-//! encoding) must be there, or the parser refuses. What decoding needs (data type, fill value,
-//! codecs) may be unknown to this build: such an array is still listed, and
-//! [`ArrayMetadata::decoding`] says why it cannot be decoded.
+//! A document without the members that every array needs (shape, chunk shape, key encoding) is
+//! refused. The members that decoding needs (data type, fill value, codecs) may be unknown to this
+//! build: the array is still listed, and [`ArrayMetadata::decoding`] says why it cannot be decoded.
 //!
-//! [`render`] and [`consolidated`] edit documents for the views. An edit is a splice of the
-//! text: what is not changed stays byte for byte. [`mod@write`] makes documents of another version
-//! out of the model.
+//! [`render`] and [`consolidated`] edit documents for the views. An edit replaces parts of the
+//! text, and all other bytes stay as they are. [`mod@write`] writes documents of another version
+//! from the model.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -49,7 +48,7 @@ pub enum DocumentName {
     ZArray,
     /// v2: group.
     ZGroup,
-    /// v2: attributes of either.
+    /// v2: attributes of an array or a group.
     ZAttrs,
     /// v2: consolidated metadata of a group.
     ZMetadata,
@@ -99,55 +98,56 @@ pub enum ZarrFormat {
     V3,
 }
 
-/// What a prefix holds.
+/// The parsed document of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeMetadata {
     /// An array.
     Array(Box<ArrayMetadata>),
-    /// A group. It has no properties beside its attributes, which are not kept.
+    /// A group. The model has no members for it, because the attributes of nodes are not kept.
     Group,
 }
 
-/// An array, of whichever version.
+/// An array of any version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayMetadata {
     /// The version of its document.
     pub zarr_format: ZarrFormat,
     /// Length in each dimension, in elements.
     pub shape: Dims,
-    /// Lengths of an outer chunk (the shard, when sharded), 1 or more, in elements. Of a grid
-    /// that is not regular: the whole array (and `decoding` is an error).
+    /// Length of an outer chunk (the shard, when sharded) in each dimension, 1 or more, in
+    /// elements. For a grid that is not regular it is the whole array, and `decoding` is an error.
     pub chunk_shape: Dims,
-    /// The data type as spelled, for messages.
+    /// The data type as the document spells it, for messages.
     pub data_type: String,
-    /// Names of the codecs as spelled, in the order of encoding; those of a shard's inner
-    /// chunks in brackets: `sharding_indexed(bytes, zstd)`.
+    /// Names of the codecs as the document spells them, in the order of encoding. The codecs of a
+    /// shard's inner chunks are in brackets: `sharding_indexed(bytes, zstd)`.
     pub codecs: Vec<String>,
     /// How chunk keys are spelled.
     pub chunk_keys: ChunkKeyEncoding,
-    /// Whether the document leaves the separator of chunk keys out, so that `chunk_keys` has
-    /// the default and the store may know better: v2 before `dimension_separator`.
+    /// Whether the document leaves the separator of chunk keys out, as v2 did before
+    /// `dimension_separator`. Then `chunk_keys` has the default, and the stored keys may have
+    /// another one.
     pub separator_is_assumed: bool,
-    /// A name for each dimension, where there is one; `None` when the document gives none.
+    /// The name of each dimension that has one; `None` when the document has no names.
     pub dimension_names: Option<Vec<Option<String>>>,
-    /// What can be read in two ways, and how it is read: worth a warning.
+    /// Warnings about parts of the document that are ambiguous, and how they are read.
     pub doubts: Vec<String>,
-    /// All that decoding needs, or why there is none.
+    /// Everything that decoding needs, or the reason why the array cannot be decoded.
     pub decoding: Result<Decoding, FormatError>,
 }
 
-/// What turns encoded chunks into elements.
+/// Everything that decoding needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoding {
     /// The type of an element.
     pub data_type: DataType,
-    /// What absent chunks are full of.
+    /// The element that absent chunks are filled with.
     pub fill_value: FillValue,
-    /// From encoded bytes to elements.
+    /// The codecs that turn encoded bytes into elements.
     pub codecs: CodecChain,
-    /// The codecs as final v3 spells them, a JSON list, whatever the version of the document:
-    /// a v2 filter `delta` is `numcodecs.delta`, order F a `transpose`, a draft's sharding
-    /// transformer `sharding_indexed`.
+    /// The codecs as a JSON list in the spelling of final v3, for a document of any version: a v2
+    /// filter `delta` is `numcodecs.delta`, order F is a `transpose`, and a draft's sharding
+    /// transformer is `sharding_indexed`.
     pub pipeline: String,
 }
 
@@ -155,8 +155,9 @@ impl ArrayMetadata {
     /// The shape of the innermost chunks of a sharded array, in the axes of the array. `None`
     /// when it is not sharded, or cannot be decoded.
     ///
-    /// A transpose before the sharding codec moves axes: where axis `i` of what the codec sees
-    /// is axis `p[i]` of the array, an inner chunk has length `c[i]` in axis `p[i]`.
+    /// A transpose before the sharding codec moves axes. Where axis `i` of the codec's input is
+    /// axis `p[i]` of the array, an inner chunk of the codec's `chunk_shape` `c` has length `c[i]`
+    /// in axis `p[i]`.
     ///
     /// ```text
     /// array axes (y, x), transpose [1, 0], sharding chunk_shape [2, 3]:  p = [1, 0]
@@ -192,7 +193,8 @@ impl ArrayMetadata {
 }
 
 impl Decoding {
-    /// Puts the parts together and checks that a chunk has a size that numbers can say.
+    /// Puts the parts together, and checks that the size of a chunk fits 63 bits and that the
+    /// codecs can encode the fill value.
     fn new(
         data_type: DataType,
         fill_value: FillValue,
@@ -222,8 +224,8 @@ impl Decoding {
     }
 }
 
-/// Chunk lengths, checked against the shape of the array. A length of zero stands for 1 where
-/// the array has no elements in that dimension (zarr-python writes it), and is refused
+/// The chunk shape, checked against the shape of the array. A length of zero, which zarr-python
+/// writes where the array has no elements in that dimension, becomes 1 there and is refused
 /// elsewhere.
 fn check_chunk_shape(shape: &[u64], chunk_shape: &[u64]) -> Result<Dims, FormatError> {
     if shape.len() != chunk_shape.len() {

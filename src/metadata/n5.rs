@@ -1,15 +1,15 @@
-//! N5: recognised, so that it can be refused by name.
+//! Recognises N5, so that it can be refused by name.
 //!
 //! Source: N5 specification, sections "Groups" and "Datasets".
 
-use super::json::Document;
+use super::json::JsonDocument;
 use crate::error::FormatError;
 
-/// Whether `text` is the `attributes.json` of an N5 group or dataset. A file of that name may be
-/// anything else.
+/// Whether `text` is the `attributes.json` of an N5 group or dataset, and not another file of that
+/// name.
 pub fn is_attributes(text: &[u8]) -> bool {
     let is_n5 = || {
-        let document = Document::parse(text)?;
+        let document = JsonDocument::parse(text)?;
         let root = document.root()?;
         let is_dataset = ["dimensions", "blockSize", "dataType"]
             .iter()

@@ -1,5 +1,5 @@
-//! Filters and compressors of numcodecs, as Zarr v1, v2 and the drafts configure them, spelled
-//! as one codec list of v3.
+//! Converts the filters and compressors of numcodecs, as Zarr v1, v2 and the drafts configure them,
+//! to one codec list of v3.
 //!
 //! ```text
 //! order F, dtype <i4, filters delta(<i4 to >i2), shuffle, compressor zlib
@@ -7,9 +7,9 @@
 //! transpose [1, 0], numcodecs.delta, bytes big, numcodecs.shuffle, numcodecs.zlib
 //! ```
 //!
-//! The first filter is given the elements, each further one what the filter before it made.
-//! Filters of numbers come before the `bytes` codec, whose byte order is that of what they
-//! made; filters of bytes come after it. Once there are bytes there are no numbers any more.
+//! The input of the first filter is the elements, and that of each further one the output of the
+//! filter before it. Filters of numbers come before the `bytes` codec, which has the byte order of
+//! their output. Filters of bytes come after it, and a filter of numbers cannot follow them.
 //!
 //! Sources: numcodecs 0.16, `codec_id` and `get_config` of each codec; zarr-python 3,
 //! `zarr.codecs.numcodecs`.
@@ -24,25 +24,25 @@ use configuration::{is_at_end, zstd};
 use super::codecs;
 use super::json::object_text;
 use crate::codec::CodecChain;
-use crate::dtype::json::{self, Object};
+use crate::dtype::json::{self, Members};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 
-/// A filter or compressor as its document has it.
+/// A filter or compressor in a document.
 #[derive(Debug)]
 pub(super) struct Spec<'a> {
-    /// Where in the document.
+    /// Its place in the document.
     pub(super) place: String,
     /// What the document calls it: "filter", "compressor", "codec".
     pub(super) what: &'static str,
-    /// Which one.
+    /// Its id in numcodecs.
     pub(super) id: String,
-    /// Its parameters, and perhaps its `id`.
-    pub(super) config: Object<'a>,
+    /// Its parameters, which may include its `id`.
+    pub(super) config: Members<'a>,
 }
 
 impl<'a> Spec<'a> {
-    /// Reads `{"id": .., ..}`.
+    /// Parses `{"id": .., ..}`.
     pub(super) fn of(
         value: &'a RawValue,
         place: String,
@@ -55,11 +55,11 @@ impl<'a> Spec<'a> {
         })
     }
 
-    /// The codec whose id and parameters `read` finds at `place`.
+    /// The codec at `place` whose id and parameters `read` returns.
     pub(super) fn read(
         place: String,
         what: &'static str,
-        read: impl FnOnce() -> Result<(String, Object<'a>), FormatError>,
+        read: impl FnOnce() -> Result<(String, Members<'a>), FormatError>,
     ) -> Result<Spec<'a>, FormatError> {
         let (id, config) = read().map_err(|error| error.within(&place))?;
         Ok(Spec {
@@ -70,7 +70,7 @@ impl<'a> Spec<'a> {
         })
     }
 
-    /// The data type that the member `member` names, and the order of its bytes.
+    /// The data type that `member` of the configuration spells, and its byte order.
     fn data_type(&self, member: &str) -> Result<Option<(DataType, ByteOrder)>, FormatError> {
         let data_type = self.config.read_some(member, DataType::parse_v2);
         data_type.map_err(|error| error.within(&self.place))
@@ -81,56 +81,57 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// Whether a codec turns elements of any length into bytes: what makes sense of `|O`.
+/// Whether the codec `id` turns elements of variable length into bytes, as an array of `|O` needs
+/// it.
 pub(super) fn is_object_codec(id: &str) -> bool {
     frames_items(id) || nests_items(id) || matches!(id, "vlen-array" | "categorize")
 }
 
-/// Whether a codec frames items by their lengths, whatever the data type.
+/// Whether the codec `id` stores each item after its length, whatever the data type.
 pub(super) fn frames_items(id: &str) -> bool {
     matches!(id, "vlen-utf8" | "vlen-bytes")
 }
 
-/// Whether a codec nests items as the chunk is shaped, so that the order of the array, C or F, does
-/// not matter.
+/// Whether the codec `id` stores items in lists nested like the shape of the chunk, so that the
+/// order of the array, C or F, does not matter.
 pub(super) fn nests_items(id: &str) -> bool {
     matches!(id, "json2" | "json" | "msgpack2" | "msgpack")
 }
 
-/// A codec list in the making.
+/// A codec list that is being built.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    codecs: Vec<Codec>,
-    made: Made,
+    codecs: Vec<PipelineCodec>,
+    made: CodecOutput,
 }
 
 /// A codec of the list.
 #[derive(Debug)]
-struct Codec {
+struct PipelineCodec {
     /// Its JSON text.
     text: String,
-    /// Where it comes from.
+    /// The place in the document that it comes from.
     place: String,
     /// What the document calls it.
     what: &'static str,
 }
 
-/// What the next codec is given.
+/// The output of the codecs so far.
 #[derive(Debug)]
-enum Made {
-    /// Elements, and the order of their bytes, where they have one.
+enum CodecOutput {
+    /// Elements, and their byte order, where they have one.
     Array {
         item_size: u64,
         order: Option<ByteOrder>,
     },
-    /// Bytes, made by the codec `by`, that `item_size` says to belong together.
+    /// Bytes in groups of `item_size`, which the codec `by` has made.
     Bytes { item_size: u64, by: String },
 }
 
-impl Made {
-    /// Elements of `data_type`, stored in `order` if they have one.
-    fn array(data_type: &DataType, order: ByteOrder) -> Made {
-        Made::Array {
+impl CodecOutput {
+    /// Elements of `data_type`, which are stored in `order` if they have a byte order.
+    fn array(data_type: &DataType, order: ByteOrder) -> CodecOutput {
+        CodecOutput::Array {
             item_size: data_type.item_size,
             order: data_type.stored_order(order),
         }
@@ -138,15 +139,15 @@ impl Made {
 }
 
 impl Pipeline {
-    /// The list that begins with elements of `data_type` stored in `order`.
+    /// An empty list, whose input is elements of `data_type` stored in `order`.
     pub(super) fn new(data_type: &DataType, order: ByteOrder) -> Pipeline {
         Pipeline {
             codecs: Vec::new(),
-            made: Made::array(data_type, order),
+            made: CodecOutput::array(data_type, order),
         }
     }
 
-    /// Reverses the axes: order F. Below two dimensions there is nothing to reverse.
+    /// Adds the transpose of order F, which reverses the axes. Fewer than two axes need none.
     pub(super) fn reverse_axes(&mut self, rank: usize) {
         if rank >= 2 {
             let order: Vec<String> = (0..rank).rev().map(|axis| axis.to_string()).collect();
@@ -155,9 +156,10 @@ impl Pipeline {
         }
     }
 
-    /// Turns elements into bytes, unless they are. `order` overrides the stored one.
+    /// Adds the `bytes` codec, unless the output is bytes already. `order` overrides the stored
+    /// byte order.
     pub(super) fn serialize(&mut self, order: Option<ByteOrder>) {
-        let Made::Array {
+        let CodecOutput::Array {
             item_size,
             order: own,
         } = self.made
@@ -166,13 +168,13 @@ impl Pipeline {
         };
         let configuration = bytes(own.map(|own| order.unwrap_or(own)));
         self.add("bytes", &configuration, "dtype", "codec");
-        self.made = Made::Bytes {
+        self.made = CodecOutput::Bytes {
             item_size,
             by: "bytes".to_owned(),
         };
     }
 
-    /// Adds the codec of objects, or the one that frames items by their lengths.
+    /// Adds an object codec, or one that stores each item after its length.
     pub(super) fn add_object_codec(&mut self, spec: &Spec<'_>) {
         if frames_items(&spec.id) {
             self.add(&spec.id, "", &spec.place, spec.what);
@@ -182,7 +184,7 @@ impl Pipeline {
         self.now_bytes(spec);
     }
 
-    /// Adds a codec by its numcodecs id.
+    /// Adds any other codec of numcodecs.
     pub(super) fn add_spec(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
         match spec.id.as_str() {
             "delta" | "fixedscaleoffset" | "quantize" => {
@@ -202,7 +204,7 @@ impl Pipeline {
         }
     }
 
-    /// Adds a codec from bytes to bytes that v3 itself has.
+    /// Adds a codec from bytes to bytes of the v3 core.
     pub(super) fn add_core(&mut self, name: &str, spec: &Spec<'_>) {
         self.serialize(None);
         let configuration = object_text(spec.config.iter());
@@ -210,13 +212,13 @@ impl Pipeline {
         self.now_bytes(spec);
     }
 
-    /// A filter of numbers, which makes numbers of the type that one of `members` names.
+    /// Adds a filter of numbers, whose output has the type that one of `members` spells.
     fn array_filter(&mut self, spec: &Spec<'_>, members: &[&str]) -> Result<(), FormatError> {
         self.check_is_array(spec)?;
         self.check_order(spec)?;
         for member in members {
             if let Some((data_type, order)) = spec.data_type(member)? {
-                self.made = Made::array(&data_type, order);
+                self.made = CodecOutput::array(&data_type, order);
                 break;
             }
         }
@@ -224,10 +226,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// A filter that makes bytes of elements, or numbers of the type that one of `members` names.
+    /// Adds a filter whose output is single bytes, or has the type that one of `members` spells.
     fn byte_filter(&mut self, spec: &Spec<'_>, members: &[&str]) -> Result<(), FormatError> {
         self.check_is_array(spec)?;
-        self.made = Made::Array {
+        self.made = CodecOutput::Array {
             item_size: 1,
             order: None,
         };
@@ -237,7 +239,9 @@ impl Pipeline {
     fn bytes_to_bytes(&mut self, spec: &Spec<'_>) -> Result<(), FormatError> {
         self.serialize(None);
         let item_size = match &self.made {
-            Made::Array { item_size, .. } | Made::Bytes { item_size, .. } => *item_size,
+            CodecOutput::Array { item_size, .. } | CodecOutput::Bytes { item_size, .. } => {
+                *item_size
+            }
         };
         let within = |error: FormatError| error.within(&spec.place);
         match spec.id.as_str() {
@@ -263,19 +267,21 @@ impl Pipeline {
 
     fn check_is_array(&self, spec: &Spec<'_>) -> Result<(), FormatError> {
         match &self.made {
-            Made::Array { .. } => Ok(()),
-            Made::Bytes { by, .. } => Err(spec.unsupported(format!("{} after {by}", spec.id))),
+            CodecOutput::Array { .. } => Ok(()),
+            CodecOutput::Bytes { by, .. } => {
+                Err(spec.unsupported(format!("{} after {by}", spec.id)))
+            }
         }
     }
 
-    /// Fails where a filter takes elements for numbers in the other byte order than that they are
-    /// stored in: numcodecs would calculate with the swapped ones.
+    /// Fails when a filter reads elements in another byte order than they are stored in: numcodecs
+    /// would calculate with the swapped numbers.
     fn check_order(&self, spec: &Spec<'_>) -> Result<(), FormatError> {
         let member = match spec.id.as_str() {
             "astype" => "decode_dtype",
             _ => "dtype",
         };
-        let (Made::Array { order: own, .. }, Some((taken, order))) =
+        let (CodecOutput::Array { order: own, .. }, Some((taken, order))) =
             (&self.made, spec.data_type(member)?)
         else {
             return Ok(());
@@ -290,13 +296,13 @@ impl Pipeline {
     }
 
     fn now_bytes(&mut self, spec: &Spec<'_>) {
-        self.made = Made::Bytes {
+        self.made = CodecOutput::Bytes {
             item_size: 1,
             by: spec.id.clone(),
         };
     }
 
-    /// Adds a codec under its name of numcodecs.
+    /// Adds a codec under its v3 name `numcodecs.ID`.
     fn add_numcodecs(&mut self, spec: &Spec<'_>) {
         let members = spec.config.iter().map(|(name, value)| (name, value.get()));
         let without_size = spec.id == "shuffle" && spec.config.get_some("elementsize").is_none();
@@ -306,16 +312,16 @@ impl Pipeline {
         self.add(&name, &configuration, &spec.place, spec.what);
     }
 
-    /// Adds a codec; no text of a configuration means that it has none.
+    /// Adds a codec; an empty `configuration` means that it has none.
     fn add(&mut self, name: &str, configuration: &str, place: &str, what: &'static str) {
-        self.codecs.push(Codec {
+        self.codecs.push(PipelineCodec {
             text: codec_text(name, configuration),
             place: place.to_owned(),
             what,
         });
     }
 
-    /// The text of the list.
+    /// The JSON of the list.
     fn text(&mut self) -> String {
         self.serialize(None);
         let texts = self.codecs.iter().map(|codec| codec.text.as_str());
@@ -323,7 +329,7 @@ impl Pipeline {
         format!("[{}]", texts.join(","))
     }
 
-    /// The chain of the list, and its text.
+    /// The chain of the list, and its JSON.
     pub(super) fn finish(
         mut self,
         data_type: &DataType,
@@ -336,7 +342,7 @@ impl Pipeline {
     }
 }
 
-/// The chain that the text of a codec list spells.
+/// Parses the JSON of a codec list.
 pub(super) fn chain(
     text: &str,
     data_type: &DataType,
@@ -345,8 +351,8 @@ pub(super) fn chain(
     codecs::chain(&codecs::list(codecs::parse(text)?)?, data_type, chunk_shape)
 }
 
-/// An error of the codec `[i]`, put where the document has what became of it.
-fn at_its_source(error: FormatError, codecs: &[Codec]) -> FormatError {
+/// Moves an error of the codec `[i]` to the place in the document that the codec comes from.
+fn at_its_source(error: FormatError, codecs: &[PipelineCodec]) -> FormatError {
     let (FormatError::Document { place, .. } | FormatError::Unsupported { place, .. }) = &error
     else {
         return error;

@@ -1,36 +1,38 @@
-//! A long document without what makes it long: its attributes and its copies of other documents.
+//! The outline of a long document: its text without the parts that make it long, which are its
+//! attributes and its copies of other documents.
 //!
 //! ```text
 //! {"zarr_format": 3, "attributes": {… 120 MB …}, "node_type": "group"}
 //! {"zarr_format": 3, "attributes": {}, "node_type": "group"}
 //! ```
 //!
-//! It is read piece by piece and never held as a whole. What is cut out is not checked: whoever
-//! wants it parses it.
+//! The document is read piece by piece and is never in memory as a whole. The parts that are left
+//! out are not checked here.
 
 use crate::error::FormatError;
 
-/// Members of the document whose objects are cut out.
+/// Members of the document whose objects are left out.
 const CUT: [&[u8]; 2] = [b"attributes", b"consolidated_metadata"];
-/// The longest name among these.
+/// The length of the longest of these names.
 const LONGEST_NAME: usize = 21;
 
-/// An outline while its document is read.
+/// An outline that is being built while its document is read.
 #[derive(Debug)]
 pub struct Outline {
     text: Vec<u8>,
     limit: usize,
     depth: u64,
     place: TextPlace,
-    /// The last string directly in the document, as far as it may be a name of interest.
+    /// The last string at the top level of the document, up to the length of the longest name that
+    /// matters.
     name: Vec<u8>,
-    /// Whether a value of the document begins with what comes next.
+    /// Whether a value at the top level begins next.
     expects_value: bool,
     is_cutting: bool,
     has_copies: bool,
 }
 
-/// Where the next byte is: between the strings of JSON, or in one.
+/// The position of the next byte: between the strings of the JSON, or in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextPlace {
     Between,
@@ -39,7 +41,7 @@ enum TextPlace {
 }
 
 impl Outline {
-    /// The outline of a document of which nothing was read; it may have `limit` bytes.
+    /// The outline of a document of which nothing was read yet. It may have at most `limit` bytes.
     pub fn new(limit: usize) -> Outline {
         Outline {
             text: Vec::new(),
@@ -78,7 +80,7 @@ impl Outline {
         })
     }
 
-    /// The outline, and whether the document had copies of others.
+    /// The outline, and whether the document had copies of other documents.
     pub fn finish(self) -> (Vec<u8>, bool) {
         (self.text, self.has_copies)
     }

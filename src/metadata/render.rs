@@ -1,4 +1,4 @@
-//! The documents that views show: edits of the stored ones, in their own version.
+//! Edits stored documents into those that views show, in the version of the stored document.
 //!
 //! | stored | expanded | decoded |
 //! |---|---|---|
@@ -12,12 +12,13 @@
 //! | `order`, `chunk_memory_layout` | – | `C` |
 //! | `dtype`, draft `data_type` | – | little-endian |
 //!
-//! Structured types keep the byte order of their fields, so their documents keep it too. Elements
-//! of any length stay in their own codec (`vlen-utf8`, …), and documents keep that codec alone.
-//! Everything else stays byte for byte, the order of members and the spelling of numbers
-//! included; a member that is absent and means the default stays absent.
+//! Structured types keep the byte order of their fields, and so do their documents. Elements of
+//! variable length stay in their own codec (`vlen-utf8`, …), which is the only one that documents
+//! keep. All other bytes stay as they are, including the order of members and the spelling of
+//! numbers. An absent member that means the default stays absent.
 //!
-//! Arrays older than v1 are always compressed, so their decoded form needs another version.
+//! Arrays of versions before v1 are always compressed, so only another version can express their
+//! decoded form.
 
 mod draft;
 mod v1;
@@ -26,39 +27,39 @@ mod v3;
 
 use serde_json::value::RawValue;
 
-use super::json::{Document, Edits, list_of, quoted};
+use super::json::{Edits, JsonDocument, list_of, quoted};
 use super::{ArrayMetadata, Decoding, ZarrFormat, codecs};
-use crate::dtype::json::{Json, Object};
+use crate::dtype::json::{Json, Members};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 
 /// How a view shows an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// As it is stored.
+    /// It shows the array as it is stored.
     Stored,
-    /// As the unsharded array of its innermost chunks, encoded.
+    /// It shows the unsharded array of the innermost chunks, encoded.
     Expanded,
-    /// As an uncompressed array.
+    /// It shows an uncompressed array.
     Decoded(Shards),
 }
 
-/// What a file is where the array is sharded.
+/// The chunks that files of a sharded array hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shards {
-    /// An inner chunk.
+    /// A file is an inner chunk.
     Expand,
-    /// A shard.
+    /// A file is a shard.
     Keep,
 }
 
-/// The document `text` of `array` as a view shows it. An array of v2 or before has no shards:
-/// expanded, it is as stored.
+/// The document `text` of `array` as a view shows it. An array of v2 or an earlier version has no
+/// shards, so its expanded form is the stored one.
 ///
 /// # Errors
 ///
-/// When the array cannot be decoded, unless it is shown as stored; when its version cannot say
-/// what is shown.
+/// When the array cannot be decoded, unless it is shown as stored, and when its version cannot
+/// express the shown array.
 pub fn array(text: &[u8], array: &ArrayMetadata, shown: Shown) -> Result<Vec<u8>, FormatError> {
     match (shown, array.zarr_format) {
         (Shown::Stored, _)
@@ -83,8 +84,8 @@ fn decoding(array: &ArrayMetadata) -> Result<&Decoding, FormatError> {
     array.decoding.as_ref().map_err(Clone::clone)
 }
 
-/// The type of decoded elements: the fields of a record in the order that they are stored in,
-/// which in v3 the codecs say.
+/// The type of decoded elements. The fields of a record have the byte order that they are stored
+/// in, which the codecs of v3 name.
 pub(super) fn stored_type(decoding: &Decoding) -> DataType {
     let data_type = decoding.data_type.clone();
     match codecs::innermost_endian(&decoding.codecs) {
@@ -93,7 +94,7 @@ pub(super) fn stored_type(decoding: &Decoding) -> DataType {
     }
 }
 
-/// The v3 codec list of decoded elements of a fixed size, those of a record in `record_order`.
+/// The v3 codec list of decoded elements of a fixed size. Those of a record are in `record_order`.
 pub(super) fn bytes_codec(layout: &ItemLayout, record_order: Option<ByteOrder>) -> &'static str {
     let endian = match layout {
         ItemLayout::Numbers { unit: 1 } | ItemLayout::Variable => None,
@@ -107,14 +108,15 @@ pub(super) fn bytes_codec(layout: &ItemLayout, record_order: Option<ByteOrder>) 
     }
 }
 
-/// The name of a member, what its value is to be, and whether an absent member or `null` means the
-/// same.
+/// The name of a member, its new value, and whether this value is the default, which an absent
+/// member or `null` also means.
 type Change<'a> = (&'a str, &'a str, bool);
 
-/// Gives members their values: in their place, or where there are none, at the beginning.
+/// Replaces the values of members, and adds members that are absent at the beginning of the
+/// document.
 fn change(
-    document: &Document<'_>,
-    root: &Object<'_>,
+    document: &JsonDocument<'_>,
+    root: &Members<'_>,
     changes: &[Change<'_>],
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
@@ -134,9 +136,9 @@ fn change(
     Ok(())
 }
 
-/// Makes the data type `value`, a typestring, little-endian.
+/// Replaces the typestring `value` by the little-endian one.
 fn make_little_endian(
-    document: &Document<'_>,
+    document: &JsonDocument<'_>,
     value: &RawValue,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {

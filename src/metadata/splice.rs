@@ -1,18 +1,18 @@
-//! Edits of the members of an object.
+//! Removes members of an object.
 
-use super::json::{Edits, Member};
+use super::json::{Edits, MemberSpan};
 
-/// Takes members out, each with one comma: the one before it, or where no member before it
-/// stays, the one after it.
+/// Removes the members for which `goes` is true, each with one comma: the one before it, or, where
+/// no member before it stays, the one after it.
 ///
 /// ```text
 /// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}
 ///        ^^^^^^^^                         without b and c: {"a": 1}
 /// ```
 pub(super) fn remove(
-    members: &[Member<'_>],
+    members: &[MemberSpan<'_>],
     edits: &mut Edits,
-    goes: impl Fn(&Member<'_>) -> bool,
+    goes: impl Fn(&MemberSpan<'_>) -> bool,
 ) {
     let mut end = None;
     let mut one_stays = false;

@@ -4,13 +4,13 @@ use super::codecs;
 use crate::dtype::json::Extension;
 use crate::error::FormatError;
 
-/// At each level the codecs before the sharding codec, and at the last level all. What follows a
-/// sharding codec is undone with the shard.
+/// The codecs before the sharding codec of each level, and all codecs of the last level. The codecs
+/// after a sharding codec encode the whole shard, so the inner chunks do not have them.
 ///
 /// # Errors
 ///
-/// A codec before the sharding codec that mixes the elements of different inner chunks: what it
-/// made of the shard is not what it makes of them.
+/// When a codec before the sharding codec mixes elements of different inner chunks: encoding an
+/// inner chunk by itself would give other bytes.
 pub(super) fn innermost(mut specs: Vec<Extension<'_>>) -> Result<Vec<Extension<'_>>, FormatError> {
     let mut chain = Vec::new();
     loop {
@@ -31,7 +31,7 @@ pub(super) fn innermost(mut specs: Vec<Extension<'_>>) -> Result<Vec<Extension<'
     }
 }
 
-/// Whether a codec from array to array makes each element of one element.
+/// Whether a codec from array to array encodes each element by itself.
 fn keeps_elements_apart(name: &str) -> bool {
     let name = name.strip_prefix("numcodecs.").unwrap_or(name);
     matches!(

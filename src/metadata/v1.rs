@@ -5,26 +5,28 @@
 //!  "order": "C", "compression": "zlib", "compression_opts": 1}
 //! ```
 //!
-//! One array and no groups. Documents of the time before the specification are the same, without
-//! `order`. Compression `gzip` is another name of `zlib`.
+//! A store has one array and no groups. Documents from before the specification are the same
+//! without `order`. The compression `gzip` is another name of `zlib`.
 //!
 //! zarr-python 1 wrote the elements of a chunk in order C even where `order` is F, unless the
-//! compression was blosc, and read them so too. They are read like that here.
+//! compression was blosc, and it read them in that order too, as does this module.
 //!
 //! Source: Zarr v1, section "Metadata"; zarr-python 1.1, `zarr.core` and `zarr.compressors`.
 
-use super::json::{Document, check_array_document_len, check_format, object_text, quoted, spelled};
+use super::json::{
+    JsonDocument, check_array_document_len, check_format, object_text, quoted, spelled,
+};
 use super::numcodecs::Spec;
-use super::v2::{self, Order};
+use super::v2::{self, MemoryOrder};
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
-use crate::dtype::json::{self, Object};
-use crate::dtype::{DataType, Spelling};
+use crate::dtype::json::{self, Members};
+use crate::dtype::{DataType, Dialect};
 use crate::error::FormatError;
 
-/// Whether `text` is a `meta` document: an object whose `zarr_format` is 1. A file of that name
-/// may be anything else.
+/// Whether `text` is a `meta` document: an object whose `zarr_format` is 1. Other files may have
+/// the same name.
 pub fn is_array(text: &[u8]) -> bool {
-    Document::parse(text)
+    JsonDocument::parse(text)
         .and_then(|document| check_format(&document.root()?, 1))
         .is_ok()
 }
@@ -33,17 +35,17 @@ pub fn is_array(text: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// When it is no usable v1 document. An array that only cannot be decoded is `Ok`, with the
-/// reason in [`ArrayMetadata::decoding`].
+/// When it is not a usable v1 document. An array whose only fault is that it cannot be decoded is
+/// `Ok`, with the reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     check_array_document_len(text.len() as u64)?;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     check_format(&root, 1)?;
     let compression = compression(&root)?;
     let order = v2::order(&root, "order")?;
     let by_blosc = matches!(&compression, Some((name, _)) if name == "blosc");
-    let stored = if by_blosc { order } else { Order::C };
+    let stored = if by_blosc { order } else { MemoryOrder::C };
     let mut array = array(&root, compression.as_ref(), stored)?;
     if stored != order && array.shape.len() >= 2 {
         let doubt = "order F with a compression other than blosc is read as order C, which is \
@@ -53,14 +55,15 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     Ok(array)
 }
 
-/// Compression by its name, and the text of the numcodecs configuration that means the same.
+/// The name of a compression, and the JSON of the numcodecs configuration with the same meaning.
 pub(super) type Compression = (String, String);
 
-/// The array of a v1 document, or of one from before it, which differ in compression and order.
+/// The array of a document of v1 or earlier. The versions differ in how `compression` and `order`
+/// are found.
 pub(super) fn array(
-    root: &Object<'_>,
+    root: &Members<'_>,
     compression: Option<&Compression>,
-    order: Order,
+    order: MemoryOrder,
 ) -> Result<ArrayMetadata, FormatError> {
     let (shape, chunk_shape) = v2::grid(root)?;
     if shape.is_empty() {
@@ -76,7 +79,7 @@ pub(super) fn array(
     let codecs: Vec<Spec<'_>> = codecs.into_iter().collect::<Result<_, _>>()?;
     let decoding = root
         .read("dtype", DataType::parse_v2)
-        .and_then(|types| v2::decoding(root, types, Spelling::V1, &codecs, order, &chunk_shape));
+        .and_then(|types| v2::decoding(root, types, Dialect::V1, &codecs, order, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V1,
         shape,
@@ -94,9 +97,8 @@ pub(super) fn array(
     })
 }
 
-/// `compression` and `compression_opts`; the options of a compression that is not known are
-/// left out.
-fn compression(root: &Object<'_>) -> Result<Option<Compression>, FormatError> {
+/// The members `compression` and `compression_opts`, without the options of an unknown compression.
+fn compression(root: &Members<'_>) -> Result<Option<Compression>, FormatError> {
     const OPTIONS: &str = "compression_opts";
     let name = |name| json::string(name, "null or a name");
     let Some(name) = root.read_some("compression", name)? else {
@@ -121,9 +123,9 @@ fn compression(root: &Object<'_>) -> Result<Option<Compression>, FormatError> {
     Ok(Some((name, config)))
 }
 
-/// The text of the numcodecs configuration of the codec `id`, of those of `members` that are
+/// The JSON of the numcodecs configuration of the codec `id`, with the `members` whose names are
 /// `known`.
-pub(super) fn codec_config(id: &str, members: &Object<'_>, known: &[&str]) -> String {
+pub(super) fn codec_config(id: &str, members: &Members<'_>, known: &[&str]) -> String {
     let known = known
         .iter()
         .filter_map(|name| Some((*name, members.get(name)?.get())));

@@ -6,12 +6,12 @@
 //!  "dimension_separator": "."}
 //! ```
 //!
-//! `order: "F"` is a transpose that reverses the axes, the byte order of the data type is that
-//! of the bytes codec, and filters and compressor are codecs like any other; so a v2 array has
-//! the codec chain of a v3 one. Unknown members are ignored, absent ones mean what writers mean
-//! by leaving them out.
+//! A v2 array is parsed into the codec chain of a v3 array: `order: "F"` becomes a transpose that
+//! reverses the axes, the byte order of the data type that of the `bytes` codec, and filters and
+//! the compressor become codecs. Unknown members are ignored, and absent members have the defaults
+//! of the writers that leave them out.
 //!
-//! The elements of `|O` are what their object codec makes of them: the first filter, or the
+//! The elements of an array of `|O` depend on its object codec, which is the first filter, or the
 //! compressor where there is no filter.
 //!
 //! Source: Zarr v2, section "Metadata".
@@ -19,11 +19,11 @@
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
-use super::json::{Document, check_array_document_len, check_format, lengths, spelled};
+use super::json::{JsonDocument, check_array_document_len, check_format, lengths, spelled};
 use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
-use crate::dtype::json::{self, Json, Object};
-use crate::dtype::{ByteOrder, DataType, FillValue, Spelling};
+use crate::dtype::json::{self, Json, Members};
+use crate::dtype::{ByteOrder, DataType, Dialect, FillValue};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
@@ -31,11 +31,11 @@ use crate::grid::Dims;
 ///
 /// # Errors
 ///
-/// When it is no usable v2 array document. An array that only cannot be decoded is `Ok`, with
-/// the reason in [`ArrayMetadata::decoding`].
+/// When it is not a usable v2 array document. An array whose only fault is that it cannot be
+/// decoded is `Ok`, with the reason in [`ArrayMetadata::decoding`].
 pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     check_array_document_len(text.len() as u64)?;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     check_format(&root, 2)?;
     let (shape, chunk_shape) = grid(&root)?;
@@ -45,7 +45,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     let codecs = codecs(&root)?;
     let decoding = root
         .read("dtype", |dtype| data_type(dtype, &codecs))
-        .and_then(|types| decoding(&root, types, Spelling::V2, &codecs, order, &chunk_shape));
+        .and_then(|types| decoding(&root, types, Dialect::V2, &codecs, order, &chunk_shape));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
         shape,
@@ -64,7 +64,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
 }
 
 /// The shapes of an array and of its chunks.
-pub(super) fn grid(root: &Object<'_>) -> Result<(Dims, Dims), FormatError> {
+pub(super) fn grid(root: &Members<'_>) -> Result<(Dims, Dims), FormatError> {
     let shape = root.read("shape", lengths)?;
     let chunk_shape = root.read("chunks", |chunks| {
         check_chunk_shape(&shape, &lengths(chunks)?)
@@ -72,20 +72,20 @@ pub(super) fn grid(root: &Object<'_>) -> Result<(Dims, Dims), FormatError> {
     Ok((shape, chunk_shape))
 }
 
-/// Parses a `.zgroup` document. Members beside `zarr_format` are ignored: zarr-python 3 writes
-/// one into consolidated copies.
+/// Parses a `.zgroup` document. Other members than `zarr_format` are ignored, because zarr-python 3
+/// writes one into consolidated copies.
 ///
 /// # Errors
 ///
-/// When it is no v2 group document.
+/// When it is not a v2 group document.
 pub fn parse_group(text: &[u8]) -> Result<(), FormatError> {
-    check_format(&Document::parse(text)?.root()?, 2)
+    check_format(&JsonDocument::parse(text)?.root()?, 2)
 }
 
-/// Whether this is a `.zmetadata` document that readers know: one of consolidated format 1.
+/// Whether `text` is a `.zmetadata` document of consolidated format 1, the only known one.
 pub fn is_consolidated(text: &[u8]) -> bool {
     let is_known = || {
-        let document = Document::parse(text)?;
+        let document = JsonDocument::parse(text)?;
         let root = document.root()?;
         let format = Json::of(root.require("zarr_consolidated_format")?)?;
         Ok::<bool, FormatError>(format.integer() == Some(1))
@@ -93,9 +93,9 @@ pub fn is_consolidated(text: &[u8]) -> bool {
     is_known().unwrap_or(false)
 }
 
-/// Order of the elements in a decoded chunk.
+/// The order of the elements in a decoded chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum MemoryOrder {
     /// The last index varies fastest.
     C,
     /// The first index varies fastest.
@@ -103,14 +103,14 @@ pub(super) enum Order {
 }
 
 /// The order that the member `name` spells; C when there is none.
-pub(super) fn order(root: &Object<'_>, name: &str) -> Result<Order, FormatError> {
-    let orders = [("C", Order::C), ("F", Order::F)];
+pub(super) fn order(root: &Members<'_>, name: &str) -> Result<MemoryOrder, FormatError> {
+    let orders = [("C", MemoryOrder::C), ("F", MemoryOrder::F)];
     let order = root.read_some(name, |value| json::word(value, &orders))?;
-    Ok(order.unwrap_or(Order::C))
+    Ok(order.unwrap_or(MemoryOrder::C))
 }
 
-/// Filters, then the compressor: the order of encoding.
-fn codecs<'a>(root: &Object<'a>) -> Result<Vec<Spec<'a>>, FormatError> {
+/// The filters and the compressor, in the order of encoding.
+fn codecs<'a>(root: &Members<'a>) -> Result<Vec<Spec<'a>>, FormatError> {
     let mut codecs = match root.get_some("filters") {
         Some(list) => filters(list, "filters")?,
         None => Vec::new(),
@@ -130,14 +130,14 @@ pub(super) fn filters<'a>(list: &'a RawValue, place: &str) -> Result<Vec<Spec<'a
         .collect()
 }
 
-/// What decodes the chunks of a document before v3, whose elements are of `types`: a data type and
-/// the order of its stored bytes.
+/// Everything that decoding needs, for a document of v1 or v2. The pair is the data type and the
+/// order of its stored bytes.
 pub(super) fn decoding(
-    root: &Object<'_>,
+    root: &Members<'_>,
     (data_type, byte_order): (DataType, ByteOrder),
-    spelling: Spelling,
+    spelling: Dialect,
     codecs: &[Spec<'_>],
-    order: Order,
+    order: MemoryOrder,
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
     let fill_value = FillValue::parse(&data_type, root.get("fill_value"), spelling)
@@ -147,8 +147,8 @@ pub(super) fn decoding(
     Decoding::new(data_type, fill_value, chain, pipeline, chunk_shape)
 }
 
-/// The data type, and the order of its stored bytes: objects as their codec has them. So are
-/// the empty strings that zarr-python 3.0 wrote for variable ones.
+/// The data type and the order of its stored bytes. The type of `|O`, and of the empty strings that
+/// zarr-python 3.0 wrote for strings of variable length, depends on the object codec.
 pub(super) fn data_type(
     dtype: &RawValue,
     codecs: &[Spec<'_>],
@@ -170,20 +170,20 @@ pub(super) fn data_type(
     }
 }
 
-/// The codec list of `codecs`, which are given chunks of `rank` dimensions in `order`.
+/// The v3 codec list of `codecs`, for chunks of `rank` dimensions whose elements are in `order`.
 pub(super) fn pipeline(
     data_type: &DataType,
     byte_order: ByteOrder,
     codecs: &[Spec<'_>],
-    order: Order,
+    order: MemoryOrder,
     rank: usize,
 ) -> Result<Pipeline, FormatError> {
     let mut pipeline = Pipeline::new(data_type, byte_order);
     let mut codecs = codecs.iter().peekable();
-    // A codec that frames items by their lengths does so whatever the data type says:
-    // zarr-python 3.0 wrote it for types of a fixed size too.
+    // zarr-python 3.0 used the codecs that store each item after its length for types of a fixed
+    // size too.
     let object_codec = codecs.next_if(|first| data_type.is_variable() || frames_items(&first.id));
-    if order == Order::F && !object_codec.is_some_and(|codec| nests_items(&codec.id)) {
+    if order == MemoryOrder::F && !object_codec.is_some_and(|codec| nests_items(&codec.id)) {
         pipeline.reverse_axes(rank);
     }
     if let Some(codec) = object_codec {

@@ -7,8 +7,8 @@
 //!  "fill_value": 0, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}
 //! ```
 //!
-//! A member that is not known here fails the document, unless it says `must_understand: false`.
-//! Of the provisional documents of 2023 and 2024 these spellings are read too: `type` for
+//! A document with an unknown member is refused, unless the member has `must_understand: false`.
+//! Some spellings of the provisional documents of 2023 and 2024 are accepted too: `type` for
 //! `name`, the codec `endian`, a transpose order `"C"` or `"F"`, no array-to-bytes codec, no
 //! `index_location`.
 //!
@@ -22,13 +22,13 @@ use serde_json::value::RawValue;
 use super::chunk_key::parse_separator;
 use super::codecs;
 use super::json::{
-    Document, check_array_document_len, check_attributes, check_format, check_members, lengths,
+    JsonDocument, check_array_document_len, check_attributes, check_format, check_members, lengths,
     spelled,
 };
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, NodeMetadata, ZarrFormat, check_chunk_shape,
 };
-use crate::dtype::json::{self, Extension, Json, Object};
+use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, FillValue, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;
@@ -58,10 +58,10 @@ const GROUP_MEMBERS: [&str; 4] = [
 ///
 /// # Errors
 ///
-/// When it is no usable v3 document. An array that only cannot be decoded is `Ok`, with the
-/// reason in [`ArrayMetadata::decoding`].
+/// When it is not a usable v3 document. An array whose only fault is that it cannot be decoded is
+/// `Ok`, with the reason in [`ArrayMetadata::decoding`].
 pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     check_format(&root, 3)?;
     let types = [("array", true), ("group", false)];
@@ -74,7 +74,7 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     Ok(NodeMetadata::Group)
 }
 
-fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {
+fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     check_members(root, &ARRAY_MEMBERS)?;
     check_attributes(root)?;
     check_storage_transformers(root)?;
@@ -104,8 +104,8 @@ fn array(root: &Object<'_>) -> Result<ArrayMetadata, FormatError> {
     })
 }
 
-/// Records of zarr-python 3.1 with numbers of several bytes and no byte order: it meant
-/// little-endian, and stored big-endian fields as they were.
+/// The warning for records of zarr-python 3.1 with numbers of several bytes and no byte order. It
+/// reads them as little-endian, but stored big-endian fields unchanged.
 fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
     match decoding {
         Ok(decoding)
@@ -120,7 +120,7 @@ fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
 }
 
 fn decoding(
-    root: &Object<'_>,
+    root: &Members<'_>,
     codecs: &[Extension<'_>],
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
@@ -136,7 +136,7 @@ fn decoding(
     Decoding::new(parsed, fill_value, chain, pipeline, chunk_shape)
 }
 
-fn check_storage_transformers(root: &Object<'_>) -> Result<(), FormatError> {
+fn check_storage_transformers(root: &Members<'_>) -> Result<(), FormatError> {
     let refuse = |transformer| {
         let name = Extension::of(transformer, "a storage transformer")?.name;
         Err(FormatError::unsupported("", "storage transformer", name))
@@ -146,7 +146,7 @@ fn check_storage_transformers(root: &Object<'_>) -> Result<(), FormatError> {
         .map(|_: Option<()>| ())
 }
 
-/// The chunk shape, and whether the grid is one that this build knows.
+/// The chunk shape, and an error when this build does not know the grid.
 fn chunk_grid(
     grid: &RawValue,
     shape: &[u64],
@@ -169,7 +169,7 @@ fn chunk_grid(
     Ok((whole, Err(error)))
 }
 
-/// The key encoding, and whether it is one that this build knows.
+/// The key encoding, and an error when this build does not know it.
 fn chunk_key_encoding(
     encoding: &RawValue,
 ) -> Result<(ChunkKeyEncoding, Result<(), FormatError>), FormatError> {

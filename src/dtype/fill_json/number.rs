@@ -1,26 +1,26 @@
-//! Numbers of fill values: decimal, by name, or by their bits.
+//! Numbers of fill values, spelled in decimal, by name, or as their bits.
 
 use super::super::element::Element;
 use super::super::float::FloatFormat;
 use super::super::json::Json;
-use super::Spelling;
+use super::Dialect;
 
 pub(super) fn low_bytes(little_endian: &[u8], n: usize) -> Vec<u8> {
     little_endian.iter().take(n).copied().collect()
 }
 
-pub(super) fn float(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
+pub(super) fn float(json: &Json<'_>, format: FloatFormat, dialect: Dialect) -> Option<Vec<u8>> {
     let bits = match json {
         Json::Number(text) => format.of_decimal(text),
         Json::NonFinite(value) if value.is_nan() => format.nan(),
         Json::NonFinite(value) => format.infinity(*value < 0.0),
-        Json::String(text) => float_of_text(text, format, spelling),
+        Json::String(text) => float_of_text(text, format, dialect),
         _ => None,
     }?;
     Some(low_bytes(&bits.to_le_bytes(), format.bytes))
 }
 
-fn float_of_text(text: &str, format: FloatFormat, spelling: Spelling) -> Option<u64> {
+fn float_of_text(text: &str, format: FloatFormat, dialect: Dialect) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
         "nan" => return format.nan(),
@@ -28,7 +28,7 @@ fn float_of_text(text: &str, format: FloatFormat, spelling: Spelling) -> Option<
         "-infinity" | "-inf" => return format.infinity(true),
         _ => {}
     }
-    if spelling.is_lenient() {
+    if dialect.is_lenient() {
         return format.of_decimal(text);
     }
     let bits = bit_string(text, format.bytes)?;
@@ -53,14 +53,15 @@ fn bit_string(text: &str, len: usize) -> Option<Vec<u8>> {
         .chunks(per_byte)
         .map(|digits| {
             let digits = str::from_utf8(digits).ok()?;
-            // `from_str_radix` would take a sign.
+            // `from_str_radix` would accept a sign.
             let plain = !digits.starts_with(['+', '-']);
             plain.then(|| u8::from_str_radix(digits, radix).ok())?
         })
         .collect()
 }
 
-/// The bytes of a number, or bytes as they are, that `0x…` or `0b…` spells in a draft.
+/// The element that `0x…` or `0b…` spells in a draft: a number, most significant digit first, or
+/// raw bytes.
 pub(super) fn bits(text: &str, element: &Element) -> Option<Vec<u8>> {
     let is_number = match element {
         Element::Integer(_) | Element::Float(_) | Element::Time(_) => true,
@@ -75,18 +76,18 @@ pub(super) fn bits(text: &str, element: &Element) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-pub(super) fn complex(json: &Json<'_>, format: FloatFormat, spelling: Spelling) -> Option<Vec<u8>> {
+pub(super) fn complex(json: &Json<'_>, format: FloatFormat, dialect: Dialect) -> Option<Vec<u8>> {
     match json {
         Json::Array(parts) => {
             let [real, imaginary] = parts.as_slice() else {
                 return None;
             };
-            let mut bytes = float(&Json::of(real).ok()?, format, spelling)?;
-            bytes.extend(float(&Json::of(imaginary).ok()?, format, spelling)?);
+            let mut bytes = float(&Json::of(real).ok()?, format, dialect)?;
+            bytes.extend(float(&Json::of(imaginary).ok()?, format, dialect)?);
             Some(bytes)
         }
-        real if spelling.is_lenient() => {
-            let mut bytes = float(real, format, spelling)?;
+        real if dialect.is_lenient() => {
+            let mut bytes = float(real, format, dialect)?;
             bytes.resize(2 * format.bytes, 0);
             Some(bytes)
         }

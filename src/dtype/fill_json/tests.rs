@@ -18,7 +18,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn v2(dtype: &str, value: &str) -> Result<String, String> {
     DataType::parse_v2(&raw_value(dtype))
-        .and_then(|(dtype, _)| FillValue::parse(&dtype, Some(&raw_value(value)), Spelling::V2))
+        .and_then(|(dtype, _)| FillValue::parse(&dtype, Some(&raw_value(value)), Dialect::V2))
         .map(|fill| hex(fill.bytes()))
         .map_err(|error| error.to_string())
 }
@@ -80,7 +80,7 @@ fn v2_null_is_undefined() {
     for (data_type, bytes) in cases {
         for value in [None, Some(raw_value("null"))] {
             let (dtype, _) = DataType::parse_v2(&raw_value(data_type)).unwrap();
-            let fill = FillValue::parse(&dtype, value.as_deref(), Spelling::V2).unwrap();
+            let fill = FillValue::parse(&dtype, value.as_deref(), Dialect::V2).unwrap();
             assert!(!fill.is_defined(), "{data_type}");
             assert_eq!(fill.bytes(), bytes, "{data_type}");
         }

@@ -1,15 +1,15 @@
-//! Numbers of a format: the nearest one to a value, and its neighbours.
+//! Arithmetic of a format: the number nearest to a value, and the numbers next to it.
 
 use super::{FloatFormat, Specials};
 
 impl FloatFormat {
-    /// Bits of one number, which are the low ones.
+    /// The number of significant bits of a number, which are the low ones.
     pub(crate) fn bit_count(self) -> u32 {
         let sign = u32::from(self.specials != Specials::ExponentOnly);
         sign + self.exponent_bits + self.mantissa_bits
     }
 
-    /// Bits of the last finite number.
+    /// Bits of the greatest or the least finite number.
     pub(crate) fn end(self, negative: bool) -> Option<u64> {
         match (self.specials, negative) {
             (Specials::ExponentOnly, true) => None,
@@ -18,7 +18,7 @@ impl FloatFormat {
         }
     }
 
-    /// The number after `value`, which is one of this format: above it, or below it.
+    /// The number of this format that is next to `value`, also of this format: above or below it.
     pub(crate) fn next(self, value: f64, above: bool) -> Option<f64> {
         if self.bytes == 8 {
             return Some(if above {
@@ -31,7 +31,7 @@ impl FloatFormat {
         let is_negative = bits & self.sign_bit() != 0;
         let magnitude = bits & !self.sign_bit();
         let next = match (magnitude, is_negative == above) {
-            // Through zero, to the smallest number of the other sign.
+            // The next number of zero, towards the other sign, is the smallest one of that sign.
             (0, _) if is_negative == above => 1 | self.sign(!above),
             (0, _) => bits + 1,
             (_, true) => bits - 1,
@@ -41,8 +41,8 @@ impl FloatFormat {
         Some(self.value(next))
     }
 
-    /// Bits of the number of this format nearest to `value`, half to even; `None` when the
-    /// format has none. Too large a number is infinite where the format has infinities.
+    /// Bits of the number of this format nearest to `value`, half to even; `None` when the format
+    /// has none. A number that is too large becomes infinite where the format has infinities.
     pub(crate) fn of_value(self, value: f64) -> Option<u64> {
         match self.bytes {
             8 => Some(value.to_bits()),

@@ -1,7 +1,7 @@
-//! The number that bits stand for, spelled so that it gives the same bits again.
+//! Writes the number that bits stand for so that reading it gives the same bits again.
 //!
-//! A number is spelled as the `f64` of its value: a reader that goes by way of `f64` and one
-//! that rounds the decimal at once both come back to the same bits.
+//! A number is written as the `f64` of its value. A reader that converts the decimal to `f64` first
+//! and one that rounds the decimal directly both get the same bits.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ impl FloatFormat {
         unsigned(bytes.get(..self.bytes).unwrap_or(bytes))
     }
 
-    /// The JSON value that gives `bits` again: a number, or one of the strings `"NaN"`,
-    /// `"Infinity"`, `"-Infinity"`. `None` where there is none, as for other NaNs.
+    /// The JSON value that reads as `bits`: a number, or one of the strings `"NaN"`, `"Infinity"`,
+    /// `"-Infinity"`. `None` where there is none, as for NaNs other than the default one.
     pub(crate) fn json_of(self, bits: u64) -> Option<Value> {
         let specials = [
             (self.nan(), "NaN"),
@@ -34,7 +34,7 @@ impl FloatFormat {
         format!("0x{bits:0width$x}", width = 2 * self.bytes)
     }
 
-    /// The value of `bits`, as exact as it is.
+    /// The exact value of `bits`.
     pub(crate) fn value(self, bits: u64) -> f64 {
         match self.bytes {
             8 => return f64::from_bits(bits),
@@ -69,7 +69,7 @@ impl FloatFormat {
     }
 }
 
-/// 2 to the power of an exponent that an `f64` has.
+/// Two to the power of `exponent`, which must be one that an `f64` can have.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(1023 + exponent).unwrap_or(0) << 52)
 }
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// Every pattern of the narrow formats: its number gives it back, or there is none.
+    /// Every bit pattern of the narrow formats comes back from its number, or has none.
     #[test]
     fn narrow_numbers_come_back() {
         for name in NAMES {
@@ -118,7 +118,7 @@ mod tests {
             let expected = match format.specials {
                 // All but the NaNs that are not the default one.
                 Specials::Ieee => past - nans(format),
-                // The high bits of a byte that mean nothing are not spelled as numbers.
+                // Patterns with unused high bits set have no number.
                 Specials::Finite => 2 * format.sign_bit(),
                 _ => past,
             };

@@ -96,7 +96,7 @@ fn variable_elements_are_spelled_by_kind() {
         let fill = fill(&data_type, bytes);
         assert_eq!(fill.spell_v2(&data_type).unwrap(), expected);
         assert_eq!(fill.spell_v3(&data_type).unwrap(), expected);
-        let again = FillValue::parse(&data_type, Some(&raw(expected)), Spelling::V2).unwrap();
+        let again = FillValue::parse(&data_type, Some(&raw(expected)), Dialect::V2).unwrap();
         assert_eq!(again, fill);
     }
 }
@@ -181,7 +181,7 @@ proptest! {
         }
         let fill = fill(&data_type, &bytes);
         if let Ok(spelled) = fill.spell_v2(&data_type) {
-            let again = FillValue::parse(&data_type, Some(&raw(&spelled)), Spelling::V2).unwrap();
+            let again = FillValue::parse(&data_type, Some(&raw(&spelled)), Dialect::V2).unwrap();
             prop_assert_eq!(&again, &fill, "v2 {}", spelled);
         }
         if let Ok(spelled) = fill.spell_v3(&data_type) {

@@ -1,5 +1,6 @@
-//! Attributes as compact JSON, token by token: what [`Attributes`](super::Attributes) shows of a
-//! text, without the tree, which takes some thirty times the memory of the text.
+//! Attributes as compact JSON, value by value. The text is the one that
+//! [`Attributes`](super::Attributes) displays, but without its tree, which takes some thirty times
+//! the memory of the text.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -8,17 +9,16 @@ use serde_json::value::RawValue;
 use super::{check_depth, tree};
 use crate::dtype::json;
 use crate::error::FormatError;
-use crate::metadata::json::{Document, quoted};
+use crate::metadata::json::{JsonDocument, quoted};
 
-/// The JSON object `text` without white space, each value spelled as the tree of it is shown.
-/// Memory is a few times that of the text.
+/// The JSON object `text` as its tree is displayed. It takes a few times the memory of the text.
 ///
 /// # Errors
 ///
-/// When it is no JSON object or too deep, or when an object has two members of one name, of which
-/// only the tree knows which counts.
+/// When it is not a JSON object or nests too deeply, or when an object has two members of one name:
+/// leaving one out needs the tree.
 pub fn compact(text: &[u8]) -> Result<String, FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let value = document.value()?;
     if !value.get().starts_with('{') {
         return Err(FormatError::document("attributes", "expected an object"));
@@ -28,7 +28,7 @@ pub fn compact(text: &[u8]) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// Adds `value`, which is inside `depth` others, to `out`.
+/// Adds `value`, which is nested in `depth` others, to `out`.
 fn write(
     value: &RawValue,
     depth: usize,
@@ -44,7 +44,7 @@ fn write(
             return Ok(());
         }
     };
-    // The hash of each name so far.
+    // The hashes of the names so far.
     let mut names = Vec::new();
     let mut separator = open;
     json::for_each_value(value, |name, value| {

@@ -1,42 +1,42 @@
-//! Configurations of codecs from bytes to bytes. Most of them say how to encode, which is of no
-//! interest here.
+//! Parses the configurations of codecs from bytes to bytes. Most members only matter for encoding
+//! and are ignored.
 
 use serde_json::value::RawValue;
 
-use super::{MAX_NESTING, Parser, Seen, Stage, list, members, parsers};
+use super::{Codec, Input, MAX_NESTING, Parser, list, members, parsers};
 use crate::codec::{
     BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Lzma, LzmaArchitecture, LzmaFilter,
 };
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 
-/// What reads the configuration of the codec `name`.
+/// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {
     Some(match name {
-        "gzip" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Gzip)),
-        "zstd" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Zstd)),
-        "blosc" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Blosc)),
-        "crc32c" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::CRC32C)),
+        "gzip" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Gzip)),
+        "zstd" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zstd)),
+        "blosc" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Blosc)),
+        "crc32c" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::CRC32C)),
         "conditional" => conditional,
         _ => return None,
     })
 }
 
-/// What reads the configuration of the codec `numcodecs.ID`.
+/// The parser of the configuration of the codec `numcodecs.ID`.
 pub(super) fn numcodecs_parser(id: &str) -> Option<Parser> {
     use ChecksumKind::{Adler32, Crc32, Crc32c, Fletcher32};
     use ChecksumLocation::{End, Start};
     Some(match id {
-        // zlib streams have gone by this name.
-        "gzip" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::GzipOrZlib)),
-        "zlib" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Zlib)),
-        "zstd" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Zstd)),
-        "blosc" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Blosc)),
-        "lz4" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Lz4)),
-        "bz2" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Bz2)),
-        "base64" => |_, _| Ok(Stage::BytesToBytes(BytesToBytes::Base64)),
+        // Some writers stored zlib streams under this name.
+        "gzip" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::GzipOrZlib)),
+        "zlib" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zlib)),
+        "zstd" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zstd)),
+        "blosc" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Blosc)),
+        "lz4" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Lz4)),
+        "bz2" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Bz2)),
+        "base64" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Base64)),
         "lzma" => |_, configuration| {
-            Ok(Stage::BytesToBytes(BytesToBytes::Lzma(lzma(
+            Ok(Codec::BytesToBytes(BytesToBytes::Lzma(lzma(
                 configuration,
             )?)))
         },
@@ -44,32 +44,32 @@ pub(super) fn numcodecs_parser(id: &str) -> Option<Parser> {
         "crc32" => |_, configuration| checksum(configuration, Crc32, Start),
         "adler32" => |_, configuration| checksum(configuration, Adler32, Start),
         "crc32c" => |_, configuration| checksum(configuration, Crc32c, End),
-        "fletcher32" => |_, _| checksum(&Object::default(), Fletcher32, End),
+        "fletcher32" => |_, _| checksum(&Members::default(), Fletcher32, End),
         "jenkins_lookup3" => jenkins_lookup3,
         _ => return None,
     })
 }
 
 fn checksum(
-    configuration: &Object<'_>,
+    configuration: &Members<'_>,
     kind: ChecksumKind,
     default: ChecksumLocation,
-) -> Result<Stage, FormatError> {
+) -> Result<Codec, FormatError> {
     let locations = [
         ("start", ChecksumLocation::Start),
         ("end", ChecksumLocation::End),
     ];
     let location = members::word(configuration, "location", &locations)?;
-    Ok(Stage::BytesToBytes(BytesToBytes::Checksum(Checksum {
+    Ok(Codec::BytesToBytes(BytesToBytes::Checksum(Checksum {
         kind,
         location: location.unwrap_or(default),
     })))
 }
 
-fn jenkins_lookup3(_: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+fn jenkins_lookup3(_: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let initval = members::integer(configuration, "initval", (0, u32::MAX))?;
     let prefix = match configuration.get_some("prefix") {
-        // Python's bytes have no spelling of their own in JSON.
+        // The prefix is a bytes object of Python, which has no defined spelling in JSON.
         Some(raw) => return Err(FormatError::unsupported("prefix", "prefix", raw.get())),
         None => Vec::new(),
     };
@@ -77,19 +77,19 @@ fn jenkins_lookup3(_: &Seen, configuration: &Object<'_>) -> Result<Stage, Format
         initval: initval.unwrap_or(0),
         prefix,
     };
-    checksum(&Object::default(), kind, ChecksumLocation::End)
+    checksum(&Members::default(), kind, ChecksumLocation::End)
 }
 
-fn shuffle(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+fn shuffle(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let size = members::integer(configuration, "elementsize", (0, 0x7fff_ffff))?;
-    // Without one, zarr-python takes that of the array.
-    let size = size.unwrap_or(seen.data_type.item_size);
-    Ok(Stage::BytesToBytes(BytesToBytes::Shuffle {
+    // zarr-python uses the element size of the array when the configuration has none.
+    let size = size.unwrap_or(input.data_type.item_size);
+    Ok(Codec::BytesToBytes(BytesToBytes::Shuffle {
         element_size: usize::try_from(size).unwrap_or(1).max(1),
     }))
 }
 
-fn lzma(configuration: &Object<'_>) -> Result<Lzma, FormatError> {
+fn lzma(configuration: &Members<'_>) -> Result<Lzma, FormatError> {
     let format = members::integer(configuration, "format", (1, 3))?;
     match format.unwrap_or(1) {
         1 => Ok(Lzma::Xz),
@@ -103,7 +103,7 @@ fn lzma(configuration: &Object<'_>) -> Result<Lzma, FormatError> {
     }
 }
 
-/// A filter by the number that Python's module `lzma` gives it.
+/// Parses a filter, whose `id` is its number in Python's module `lzma`.
 fn lzma_filter(filter: &RawValue) -> Result<LzmaFilter, FormatError> {
     const LZMA1: i128 = 0x4000_0000_0000_0001;
     let filter = json::object(filter, "a filter")?;
@@ -140,17 +140,17 @@ fn lzma_filter(filter: &RawValue) -> Result<LzmaFilter, FormatError> {
     })
 }
 
-fn conditional(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    if seen.depth >= MAX_NESTING {
+fn conditional(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    if input.depth >= MAX_NESTING {
         let problem = format!("found codecs nested more than {MAX_NESTING} levels deep");
         return Err(FormatError::document("", problem));
     }
-    let inside = seen.inside(seen.shape.clone());
+    let inside = input.inside(input.shape.clone());
     let codecs = configuration.read("codecs", |value| {
         let specs = list(value)?;
         let mut codecs = Vec::new();
         for (i, (spec, parser)) in specs.iter().zip(parsers(&specs)?).enumerate() {
-            let Stage::BytesToBytes(codec) = inside.stage(i, spec, parser)? else {
+            let Codec::BytesToBytes(codec) = inside.codec(i, spec, parser)? else {
                 let problem = format!(
                     "found `{}`, expected a codec from bytes to bytes",
                     spec.name
@@ -169,7 +169,7 @@ fn conditional(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatE
             &format!("a multiple of 8 from {count} to 2^16"),
         )),
     })?;
-    Ok(Stage::BytesToBytes(BytesToBytes::Conditional {
+    Ok(Codec::BytesToBytes(BytesToBytes::Conditional {
         codecs,
         header_bytes: bits.unwrap_or(count).div_ceil(8),
     }))

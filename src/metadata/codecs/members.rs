@@ -1,42 +1,42 @@
-//! Members of configurations.
+//! Parses members of codec configurations.
 
 use std::fmt::Display;
 
 use serde_json::value::RawValue;
 
-use super::{ArrayToArray, Seen, Stage};
+use super::{ArrayToArray, Codec, Input};
 use crate::codec::{Elementwise, Filter, FilterKind, Number, Value};
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
 
-/// The filter from what the codec sees to elements of `encoded`.
-pub(super) fn filter(seen: &Seen, kind: FilterKind, encoded: DataType) -> Stage {
-    let filter = Filter::new(kind, &seen.data_type, encoded);
-    Stage::ArrayToArray(ArrayToArray::Filter(filter))
+/// The filter of `kind` from the data type of `input` to `encoded`.
+pub(super) fn filter(input: &Input, kind: FilterKind, encoded: DataType) -> Codec {
+    let filter = Filter::new(kind, &input.data_type, encoded);
+    Codec::ArrayToArray(ArrayToArray::Filter(filter))
 }
 
-/// The filter of one number after the other, from what the codec sees to elements of `encoded`.
+/// The filter that encodes each number by itself, from the data type of `input` to `encoded`.
 pub(super) fn elementwise(
-    seen: &Seen,
+    input: &Input,
     operation: Elementwise,
     decoded: Number,
     encoded: DataType,
-) -> Result<Stage, FormatError> {
+) -> Result<Codec, FormatError> {
     let kind = FilterKind::Elementwise {
         operation,
         decoded,
         encoded: number(&encoded)?,
     };
-    Ok(filter(seen, kind, encoded))
+    Ok(filter(input, kind, encoded))
 }
 
-/// The number that an element of `data_type` is.
+/// The number format of `data_type`, which must be a number.
 pub(super) fn number(data_type: &DataType) -> Result<Number, FormatError> {
     Number::of(data_type).ok_or_else(|| no_number(data_type))
 }
 
-/// As [`number`], where truth values will not do.
+/// As [`number`], where `bool` is not accepted.
 pub(super) fn arithmetic(data_type: &DataType) -> Result<Number, FormatError> {
     number(data_type)
         .ok()
@@ -48,23 +48,23 @@ fn no_number(data_type: &DataType) -> FormatError {
     FormatError::unsupported("", "data type before this codec", &data_type.name)
 }
 
-/// The data type, in v2's spelling, that the member `name` says; `None` without.
+/// The data type that the member `name` spells as in v2; `None` when it is absent.
 pub(super) fn data_type(
-    configuration: &Object<'_>,
+    configuration: &Members<'_>,
     name: &str,
 ) -> Result<Option<DataType>, FormatError> {
     let parsed = configuration.read_some(name, DataType::parse_v2)?;
     Ok(parsed.map(|(data_type, _)| data_type))
 }
 
-/// The type that a filter takes elements for: what the member `name` says, as long as they are
-/// of that size, or what they are.
+/// The type that a filter reads its input as: the member `name`, which must have the element size
+/// of the input, or the data type of the input when it is absent.
 pub(super) fn own_type(
-    seen: &Seen,
-    configuration: &Object<'_>,
+    input: &Input,
+    configuration: &Members<'_>,
     name: &str,
 ) -> Result<DataType, FormatError> {
-    let own = &seen.data_type;
+    let own = &input.data_type;
     let read = |value| match DataType::parse_v2(value)? {
         (found, _) if found.item_size == own.item_size => Ok(found),
         _ => {
@@ -76,8 +76,8 @@ pub(super) fn own_type(
     Ok(found.unwrap_or_else(|| own.clone()))
 }
 
-/// A number as Python reads it: whole ones stay exact.
-pub(super) fn value(configuration: &Object<'_>, name: &str) -> Result<Value, FormatError> {
+/// A number as Python reads it, so that integers stay exact.
+pub(super) fn value(configuration: &Members<'_>, name: &str) -> Result<Value, FormatError> {
     let read = |raw| {
         let value = match Json::of(raw)? {
             Json::NonFinite(value) => Some(Value::Float(value)),
@@ -98,9 +98,9 @@ pub(super) fn scalar(data_type: &DataType, raw: &RawValue) -> Result<Value, Form
     Ok(number(data_type)?.read(element.bytes()))
 }
 
-/// A whole number from `least` to `most`; `None` without.
+/// The whole number of the member `name`, from `least` to `most`; `None` when it is absent.
 pub(super) fn integer<T: Copy + Display + PartialOrd + TryFrom<i128>>(
-    configuration: &Object<'_>,
+    configuration: &Members<'_>,
     name: &str,
     (least, most): (T, T),
 ) -> Result<Option<T>, FormatError> {
@@ -113,17 +113,17 @@ pub(super) fn integer<T: Copy + Display + PartialOrd + TryFrom<i128>>(
     })
 }
 
-/// One of some words, and what it stands for; `None` without.
+/// The meaning of the member `name`, which must be one of `words`; `None` when it is absent.
 pub(super) fn word<T: Copy>(
-    configuration: &Object<'_>,
+    configuration: &Members<'_>,
     name: &str,
     words: &[(&str, T)],
 ) -> Result<Option<T>, FormatError> {
     configuration.read_some(name, |raw| json::word(raw, words))
 }
 
-/// Refuses members beside those of `known`, where a specification does.
-pub(super) fn check_known(configuration: &Object<'_>, known: &[&str]) -> Result<(), FormatError> {
+/// Refuses members that are not in `known`, for codecs whose specification asks for that.
+pub(super) fn check_known(configuration: &Members<'_>, known: &[&str]) -> Result<(), FormatError> {
     match configuration.iter().find(|(name, _)| !known.contains(name)) {
         Some((name, _)) => Err(FormatError::unsupported(name, "member", name)),
         None => Ok(()),

@@ -1,17 +1,17 @@
-//! Configurations of the filters and object codecs of numcodecs.
+//! Parses the configurations of the filters and object codecs of numcodecs.
 //!
-//! Members that are left out mean what numcodecs means by that, but types: zarr-python takes
-//! those from the array. Members that are not known are ignored.
+//! An absent member has the default of numcodecs, except that an absent type is the type of the
+//! input, as in zarr-python. Unknown members are ignored.
 
-use super::{Parser, Seen, Stage, members, registered};
+use super::{Codec, Input, Parser, members, registered};
 #[cfg(feature = "pcodec")]
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
-use crate::dtype::json::{self, Object};
+use crate::dtype::json::{self, Members};
 use crate::dtype::{DataType, Element, utf32};
 use crate::error::FormatError;
 
-/// What reads the configuration of the codec `numcodecs.ID`.
+/// The parser of the configuration of the codec `numcodecs.ID`.
 pub(super) fn parser(id: &str) -> Option<Parser> {
     Some(match id {
         "delta" => delta,
@@ -22,32 +22,32 @@ pub(super) fn parser(id: &str) -> Option<Parser> {
         "packbits" => packbits,
         "categorize" => categorize,
         "vlen-array" => vlen_array,
-        "json" => |seen, _| object_codec(seen, "numcodecs.json"),
-        "json2" => |seen, _| object_codec(seen, "numcodecs.json2"),
-        "msgpack" => |seen, _| object_codec(seen, "numcodecs.msgpack"),
-        "msgpack2" => |seen, _| object_codec(seen, "numcodecs.msgpack2"),
+        "json" => |input, _| object_codec(input, "numcodecs.json"),
+        "json2" => |input, _| object_codec(input, "numcodecs.json2"),
+        "msgpack" => |input, _| object_codec(input, "numcodecs.msgpack"),
+        "msgpack2" => |input, _| object_codec(input, "numcodecs.msgpack2"),
         #[cfg(feature = "pcodec")]
-        "pcodec" => |seen, _| {
-            let codec = Pcodec::new(&seen.data_type)?;
-            Ok(Stage::ArrayToBytes(ArrayToBytes::Pcodec(codec)))
+        "pcodec" => |input, _| {
+            let codec = Pcodec::new(&input.data_type)?;
+            Ok(Codec::ArrayToBytes(ArrayToBytes::Pcodec(codec)))
         },
         _ => return None,
     })
 }
 
-/// The types that a filter is between: its own, then that of `astype`.
-fn types(seen: &Seen, configuration: &Object<'_>) -> Result<(DataType, DataType), FormatError> {
-    let own = members::own_type(seen, configuration, "dtype")?;
+/// The type of a filter's input, and the type of its output, which `astype` names.
+fn types(input: &Input, configuration: &Members<'_>) -> Result<(DataType, DataType), FormatError> {
+    let own = members::own_type(input, configuration, "dtype")?;
     let encoded = members::data_type(configuration, "astype")?;
     let encoded = encoded.unwrap_or_else(|| own.clone());
     Ok((own, encoded))
 }
 
-fn delta(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let (own, encoded) = types(seen, configuration)?;
+fn delta(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    let (own, encoded) = types(input, configuration)?;
     let numbers = (members::arithmetic(&own)?, members::arithmetic(&encoded)?);
     if let (Number::Integer(_), Number::Float(_)) = numbers {
-        // What becomes of fractions on the way is nowhere said.
+        // How such a filter rounds is not specified.
         let name = format!("{} for differences of {}", encoded.name, own.name);
         return Err(FormatError::unsupported("astype", "data type", name));
     }
@@ -55,20 +55,20 @@ fn delta(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> 
         decoded: numbers.0,
         encoded: numbers.1,
     };
-    Ok(members::filter(seen, kind, encoded))
+    Ok(members::filter(input, kind, encoded))
 }
 
-fn fixed_scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let (own, encoded) = types(seen, configuration)?;
+fn fixed_scale_offset(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    let (own, encoded) = types(input, configuration)?;
     let operation = Elementwise::FixedScaleOffset {
         offset: members::value(configuration, "offset")?,
         scale: members::value(configuration, "scale")?,
     };
-    members::elementwise(seen, operation, members::arithmetic(&own)?, encoded)
+    members::elementwise(input, operation, members::arithmetic(&own)?, encoded)
 }
 
-fn quantize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let (own, encoded) = types(seen, configuration)?;
+fn quantize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    let (own, encoded) = types(input, configuration)?;
     for data_type in [&own, &encoded] {
         if !matches!(members::number(data_type)?, Number::Float(_)) {
             let name = format!("{} with quantize", data_type.name);
@@ -78,43 +78,43 @@ fn quantize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatErro
     let digits = members::integer(configuration, "digits", (-400, 400))?
         .ok_or_else(|| json::missing("digits"))?;
     let operation = Elementwise::Quantize { digits };
-    members::elementwise(seen, operation, members::number(&own)?, encoded)
+    members::elementwise(input, operation, members::number(&own)?, encoded)
 }
 
-fn astype(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let own = members::own_type(seen, configuration, "decode_dtype")?;
+fn astype(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    let own = members::own_type(input, configuration, "decode_dtype")?;
     let encoded = members::data_type(configuration, "encode_dtype")?
         .ok_or_else(|| json::missing("encode_dtype"))?;
-    members::elementwise(seen, Elementwise::AsType, members::number(&own)?, encoded)
+    members::elementwise(input, Elementwise::AsType, members::number(&own)?, encoded)
 }
 
-fn packbits(seen: &Seen, _: &Object<'_>) -> Result<Stage, FormatError> {
-    if seen.data_type.item_size != 1 {
-        let name = format!("{} with packbits", seen.data_type.name);
+fn packbits(input: &Input, _: &Members<'_>) -> Result<Codec, FormatError> {
+    if input.data_type.item_size != 1 {
+        let name = format!("{} with packbits", input.data_type.name);
         return Err(FormatError::unsupported("", "data type", name));
     }
     Ok(members::filter(
-        seen,
+        input,
         FilterKind::Mask,
         DataType::unsigned(1),
     ))
 }
 
-/// A filter of strings of a fixed length, or the codec of objects.
-fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+/// `categorize`: a filter for strings of a fixed length, or an object codec.
+fn categorize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let code = members::data_type(configuration, "astype")?;
     let code = code.unwrap_or_else(|| DataType::unsigned(1));
     let Ok(number @ Number::Integer(_)) = members::number(&code) else {
         let name = code.name;
         return Err(FormatError::unsupported("astype", "type of codes", name));
     };
-    if seen.data_type.is_variable() {
+    if input.data_type.is_variable() {
         let code_size = number.size();
-        return kept(seen, VariableLength::Categories { code_size });
+        return kept(input, VariableLength::Categories { code_size });
     }
     let label = |raw| {
         let label = json::string(raw, "a label")?;
-        Ok(match seen.data_type.element {
+        Ok(match input.data_type.element {
             Element::Text { .. } => utf32(&label),
             _ => label.into_bytes(),
         })
@@ -124,37 +124,37 @@ fn categorize(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
         .and_then(|labels| labels.into_iter().map(label).collect::<Result<Vec<_>, _>>())
         .map_err(|error| error.within("labels"))?;
     if !matches!(
-        seen.data_type.element,
+        input.data_type.element,
         Element::Text { .. } | Element::Bytes { .. }
     ) {
-        let name = format!("{} with categorize", seen.data_type.name);
+        let name = format!("{} with categorize", input.data_type.name);
         return Err(FormatError::unsupported("", "data type", name));
     }
-    members::own_type(seen, configuration, "dtype")?;
+    members::own_type(input, configuration, "dtype")?;
     let kind = FilterKind::Categories(Categories::new(labels, number));
-    Ok(members::filter(seen, kind, code))
+    Ok(members::filter(input, kind, code))
 }
 
-fn vlen_array(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+fn vlen_array(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let item = members::data_type(configuration, "dtype")?.ok_or_else(|| json::missing("dtype"))?;
     let item_size = item.item_size;
-    kept(seen, VariableLength::Array { item_size })
+    kept(input, VariableLength::Array { item_size })
 }
 
-fn object_codec(seen: &Seen, name: &'static str) -> Result<Stage, FormatError> {
-    kept(seen, VariableLength::Object(name))
+fn object_codec(input: &Input, name: &'static str) -> Result<Codec, FormatError> {
+    kept(input, VariableLength::Object(name))
 }
 
-/// A codec whose bytes are those of the decoded chunk. Bytes that are not item after item
-/// cannot be put together to the bytes of a shard.
-fn kept(seen: &Seen, codec: VariableLength) -> Result<Stage, FormatError> {
-    if !seen.data_type.is_variable() {
-        let name = format!("{} with {}", seen.data_type.name, codec.name());
+/// An object codec, whose encoded bytes also serve as the decoded chunk. Inside a shard it must
+/// store item after item, because the inner chunks are joined.
+fn kept(input: &Input, codec: VariableLength) -> Result<Codec, FormatError> {
+    if !input.data_type.is_variable() {
+        let name = format!("{} with {}", input.data_type.name, codec.name());
         return Err(FormatError::unsupported("", "data type", name));
     }
-    if seen.depth > 0 && !codec.has_items() {
+    if input.depth > 0 && !codec.has_items() {
         let name = format!("{} inside shards", codec.name());
         return Err(FormatError::unsupported("", "codec", name));
     }
-    Ok(Stage::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
+    Ok(Codec::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
 }

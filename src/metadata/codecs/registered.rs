@@ -1,20 +1,22 @@
-//! Configurations of the codecs of the v3 core and of zarr-extensions, but for those of bytes.
+//! Parses the configurations of the codecs of the v3 core and of zarr-extensions, except those from
+//! bytes to bytes.
 
 use serde_json::value::RawValue;
 
-use super::{Endian, Parser, Seen, Stage, members, numcodecs, sharding, transpose_order};
+use super::{Codec, Endian, Input, Parser, members, numcodecs, sharding, transpose_order};
 use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, FilterKind, Number, OutOfRange,
     PackBits, PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
 };
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
 
-/// What reads the configuration of the codec `name`.
+/// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {
-    // Names of zarrs for codecs that have been registered, or are those of numcodecs.
+    // zarrs has used these names for codecs that are registered now, or that are codecs of
+    // numcodecs.
     if let Some(path) = name.strip_prefix("https://codec.zarrs.dev/") {
         return match path {
             "array_to_array/bitround" | "array_to_bytes/bitround" => Some(bitround),
@@ -33,31 +35,31 @@ pub(super) fn parser(name: &str) -> Option<Parser> {
         "cast_value" => cast_value,
         "packbits" => packbits,
         "sharding_indexed" => sharding::sharding,
-        "vlen-utf8" => |seen, _| variable_length(seen, VariableLength::Text),
-        "vlen-bytes" => |seen, _| variable_length(seen, VariableLength::Bytes),
+        "vlen-utf8" => |input, _| variable_length(input, VariableLength::Text),
+        "vlen-bytes" => |input, _| variable_length(input, VariableLength::Bytes),
         _ => return None,
     })
 }
 
-fn bytes(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    if seen.data_type.is_variable() {
-        let name = &seen.data_type.name;
+fn bytes(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    if input.data_type.is_variable() {
+        let name = &input.data_type.name;
         let what = "data type before `bytes`";
         return Err(FormatError::unsupported("", what, name));
     }
     let order = members::word(configuration, "endian", &ByteOrder::NAMES)?;
-    if order.is_none() && seen.endian() == Endian::Required {
+    if order.is_none() && input.endian() == Endian::Required {
         let problem = "missing, but required for a data type of several bytes";
         return Err(FormatError::document("endian", problem));
     }
-    let endian = order.filter(|_| seen.endian() != Endian::Meaningless);
-    Ok(Stage::ArrayToBytes(ArrayToBytes::Bytes(BytesCodec {
+    let endian = order.filter(|_| input.endian() != Endian::Meaningless);
+    Ok(Codec::ArrayToBytes(ArrayToBytes::Bytes(BytesCodec {
         endian,
     })))
 }
 
-fn transpose(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let rank = seen.shape.len();
+fn transpose(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    let rank = input.shape.len();
     let transpose = configuration.read("order", |value| {
         let order = transpose_order(value, rank)?;
         let mut sorted = order.clone();
@@ -68,18 +70,18 @@ fn transpose(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatErr
         }
         Transpose::new(&order, rank)
     })?;
-    Ok(Stage::ArrayToArray(ArrayToArray::Transpose(transpose)))
+    Ok(Codec::ArrayToArray(ArrayToArray::Transpose(transpose)))
 }
 
-fn reshape(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    let encoded_shape = configuration.read("shape", |value| reshaped(&seen.shape, value))?;
-    Ok(Stage::ArrayToArray(ArrayToArray::Reshape(Reshape {
+fn reshape(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    let encoded_shape = configuration.read("shape", |value| reshaped(&input.shape, value))?;
+    Ok(Codec::ArrayToArray(ArrayToArray::Reshape(Reshape {
         encoded_shape,
     })))
 }
 
-/// The shape that a reshape of chunks of `shape` leads to. An item is a length, `-1` for what
-/// is left over, or a list of dimensions whose lengths are multiplied.
+/// The shape of chunks of `shape` after a reshape. An item is a length, `-1` for the length that
+/// follows from the others, or a list of dimensions whose lengths are multiplied.
 fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
     const MOST_DIMENSIONS: usize = 64;
     let expected = format!("a shape of as many elements as {shape:?}, its dimensions in order");
@@ -90,7 +92,8 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
     }
     let mut lengths = Dims::new();
     let mut left_over = None;
-    // For each dimension of the result, the first one and the one after the last that it joins.
+    // For each dimension of the result that joins others: its index, the first of these and one
+    // past the last.
     let mut joined = Vec::new();
     let mut next = 0;
     for (i, item) in items.into_iter().enumerate() {
@@ -124,7 +127,7 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
     if let Some(place) = left_over.and_then(|i| lengths.get_mut(i)) {
         *place = all.checked_div(known).ok_or_else(mismatch)?;
     }
-    // What lies before and behind a joined dimension is so on both sides.
+    // The dimensions before and after a joined one must have the same product in both shapes.
     let outside = |lengths: &[u64], first: usize, past: usize| {
         Some((
             product(lengths.get(..first)?)?,
@@ -141,27 +144,27 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
     Err(mismatch())
 }
 
-pub(super) fn bitround(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+pub(super) fn bitround(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let keepbits = members::integer(configuration, "keepbits", (0, 64))?
         .ok_or_else(|| json::missing("keepbits"))?;
-    let number = Number::part_of(&seen.data_type).filter(|&number| number != Number::Bool);
+    let number = Number::part_of(&input.data_type).filter(|&number| number != Number::Bool);
     let number = match number {
         Some(number) => number,
-        None => members::arithmetic(&seen.data_type)?,
+        None => members::arithmetic(&input.data_type)?,
     };
     let kind = FilterKind::Elementwise {
         operation: Elementwise::BitRound { keepbits },
         decoded: number,
         encoded: number,
     };
-    Ok(members::filter(seen, kind, seen.data_type.clone()))
+    Ok(members::filter(input, kind, input.data_type.clone()))
 }
 
-fn scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+fn scale_offset(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     members::check_known(configuration, &["offset", "scale"])?;
-    let number = members::arithmetic(&seen.data_type)?;
+    let number = members::arithmetic(&input.data_type)?;
     let read = |name: &str, default| match configuration.get(name) {
-        Some(raw) => members::scalar(&seen.data_type, raw).map_err(|error| error.within(name)),
+        Some(raw) => members::scalar(&input.data_type, raw).map_err(|error| error.within(name)),
         None => Ok(match number {
             Number::Float(_) => Value::Float(f64::from(default)),
             _ => Value::Int(i128::from(default)),
@@ -173,14 +176,14 @@ fn scale_offset(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, Format
         return Err(FormatError::document("scale", problem));
     }
     let operation = Elementwise::ScaleOffset { offset, scale };
-    members::elementwise(seen, operation, number, seen.data_type.clone())
+    members::elementwise(input, operation, number, input.data_type.clone())
 }
 
-fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+fn cast_value(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let known = ["data_type", "rounding", "out_of_range", "scalar_map"];
     members::check_known(configuration, &known)?;
     let encoded_type = configuration.read("data_type", DataType::parse_v3)?;
-    let decoded = members::arithmetic(&seen.data_type)?;
+    let decoded = members::arithmetic(&input.data_type)?;
     let encoded = members::arithmetic(&encoded_type).map_err(|error| error.within("data_type"))?;
     let roundings = [
         ("nearest-even", Rounding::NearestEven),
@@ -196,7 +199,7 @@ fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
         let problem = format!("found \"wrap\" with `{}`, no integer", encoded_type.name);
         return Err(FormatError::document("out_of_range", problem));
     }
-    let maps = |value| scalar_maps(value, &seen.data_type, &encoded_type);
+    let maps = |value| scalar_maps(value, &input.data_type, &encoded_type);
     let (encode, decode) = configuration
         .read_some("scalar_map", maps)?
         .unwrap_or_default();
@@ -207,13 +210,13 @@ fn cast_value(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatEr
         decode,
     };
     let operation = Elementwise::CastValue(Box::new(cast));
-    members::elementwise(seen, operation, decoded, encoded_type)
+    members::elementwise(input, operation, decoded, encoded_type)
 }
 
-/// Numbers and what they become.
+/// Pairs of a number and its replacement.
 type ScalarMap = Vec<(Value, Value)>;
 
-/// Of `scalar_map`: `encode`, then `decode`.
+/// The lists `encode` and `decode` of `scalar_map`.
 fn scalar_maps(
     value: &RawValue,
     decoded: &DataType,
@@ -242,7 +245,7 @@ fn scalar_maps(
     ))
 }
 
-fn packbits(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
+fn packbits(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let encodings = [
         ("none", PaddingEncoding::None),
         ("first_byte", PaddingEncoding::FirstByte),
@@ -251,25 +254,25 @@ fn packbits(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatErro
     let padding = members::word(configuration, "padding_encoding", &encodings)?;
     let bit = |name| configuration.read_some(name, json::length);
     let codec = PackBits::new(
-        &seen.data_type,
+        &input.data_type,
         padding.unwrap_or(PaddingEncoding::None),
         bit("first_bit")?,
         bit("last_bit")?,
     )?;
-    Ok(Stage::ArrayToBytes(ArrayToBytes::PackBits(codec)))
+    Ok(Codec::ArrayToBytes(ArrayToBytes::PackBits(codec)))
 }
 
-/// Items behind their lengths. Elements of a fixed size may be such too, as zarr-python 3.0
-/// wrote them.
-fn variable_length(seen: &Seen, codec: VariableLength) -> Result<Stage, FormatError> {
-    let is_possible = match seen.data_type.element {
+/// A codec that stores items after their lengths. Elements of a fixed size may be stored so too, as
+/// by zarr-python 3.0.
+fn variable_length(input: &Input, codec: VariableLength) -> Result<Codec, FormatError> {
+    let is_possible = match input.data_type.element {
         Element::Variable(_) | Element::Bytes { .. } | Element::Raw { .. } => true,
         Element::Text { .. } => codec == VariableLength::Text,
         _ => false,
     };
     if !is_possible {
-        let name = format!("{} with {}", seen.data_type.name, codec.name());
+        let name = format!("{} with {}", input.data_type.name, codec.name());
         return Err(FormatError::unsupported("", "data type", name));
     }
-    Ok(Stage::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
+    Ok(Codec::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
 }

@@ -1,16 +1,16 @@
-//! The configuration of `sharding_indexed`.
+//! Parses the configuration of `sharding_indexed`.
 
 use serde_json::value::RawValue;
 
-use super::{MAX_NESTING, Seen, Stage, list, members};
+use super::{Codec, Input, MAX_NESTING, list, members};
 use crate::codec::{ArrayToArray, ArrayToBytes, IndexLayout, IndexLocation, ShardingCodec};
 use crate::dtype::DataType;
-use crate::dtype::json::{self, Object};
+use crate::dtype::json::{self, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
 use crate::metadata::json::lengths;
 
-/// Refuses codecs that mix the elements of a whole shard.
+/// Refuses codecs before `sharding_indexed` that mix the elements of different inner chunks.
 pub(super) fn check_before(array_to_array: &[ArrayToArray]) -> Result<(), FormatError> {
     let mut codecs = array_to_array.iter().enumerate();
     let Some((i, mixing)) = codecs.find(|(_, codec)| !codec.can_be_split()) else {
@@ -20,35 +20,36 @@ pub(super) fn check_before(array_to_array: &[ArrayToArray]) -> Result<(), Format
     Err(FormatError::unsupported(format!("[{i}]"), "codec", name))
 }
 
-pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage, FormatError> {
-    if seen.depth == MAX_NESTING {
+pub(super) fn sharding(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+    if input.depth == MAX_NESTING {
         let problem =
             format!("found shards in a shard index, or nested more than {MAX_NESTING} levels deep");
         return Err(FormatError::document("", problem));
     }
     let (chunk_shape, chunks_per_shard) = configuration.read("chunk_shape", |value| {
         let chunk_shape = lengths(value)?;
-        let counts = chunks_per_shard(seen, value, &chunk_shape)?;
+        let counts = chunks_per_shard(input, value, &chunk_shape)?;
         Ok((chunk_shape, counts))
     })?;
-    let inner = seen.inside(chunk_shape.clone());
+    let inner = input.inside(chunk_shape.clone());
     let codecs = configuration.read("codecs", |value| inner.chain(&list(value)?))?;
-    let words = Seen {
+    let words = Input {
         shape: chunks_per_shard.iter().copied().chain([2]).collect(),
         data_type: DataType::unsigned(8),
-        // An index is not sharded itself.
+        // The depth is the maximum, so that an index cannot be sharded itself.
         depth: MAX_NESTING,
     };
     let index = match configuration.get("index_codecs") {
         Some(value) => list(value)
             .and_then(|specs| words.chain(&specs))
             .and_then(|chain| IndexLayout::new(&chunks_per_shard, &chain)),
-        // Early 2023: with a checksum or without, told apart by the bytes alone.
+        // Documents of early 2023 do not say whether the index has a checksum; only its length
+        // does.
         None => IndexLayout::undocumented(&chunks_per_shard),
     };
     let locations = [("start", IndexLocation::Start), ("end", IndexLocation::End)];
     let location = members::word(configuration, "index_location", &locations)?;
-    Ok(Stage::ArrayToBytes(ArrayToBytes::Sharding(Box::new(
+    Ok(Codec::ArrayToBytes(ArrayToBytes::Sharding(Box::new(
         ShardingCodec {
             chunk_shape,
             codecs,
@@ -59,9 +60,9 @@ pub(super) fn sharding(seen: &Seen, configuration: &Object<'_>) -> Result<Stage,
     ))))
 }
 
-/// Inner chunks along each axis of what this codec sees.
+/// The number of inner chunks along each axis of the codec's input.
 fn chunks_per_shard(
-    seen: &Seen,
+    input: &Input,
     value: &RawValue,
     chunk_shape: &[u64],
 ) -> Result<Dims, FormatError> {
@@ -69,11 +70,11 @@ fn chunks_per_shard(
         Some(0) => Some(shard / chunk),
         _ => None,
     };
-    let counts: Option<Dims> = seen.shape.iter().zip(chunk_shape).map(divides).collect();
+    let counts: Option<Dims> = input.shape.iter().zip(chunk_shape).map(divides).collect();
     counts
-        .filter(|counts| counts.len() == chunk_shape.len() && counts.len() == seen.shape.len())
+        .filter(|counts| counts.len() == chunk_shape.len() && counts.len() == input.shape.len())
         .ok_or_else(|| {
-            let expected = format!("lengths that divide the shard's {:?}", &seen.shape[..]);
+            let expected = format!("lengths that divide the shard's {:?}", &input.shape[..]);
             json::mismatch(value, &expected)
         })
 }

@@ -1,21 +1,21 @@
-//! The codecs of a draft's array, and the transformers that put chunks into shards.
+//! The codecs of a draft's array, and its sharding transformers.
 
 use serde_json::value::RawValue;
 
 use super::super::json::{lengths, spelled};
 use super::super::numcodecs::{self, Pipeline, Spec};
-use super::super::v2::{self, Order};
+use super::super::v2::{self, MemoryOrder};
 use super::Generation;
 use crate::codec::CodecChain;
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
-/// The codecs in the order of encoding: until 2022 the filters among the attributes and the
-/// compressor, later `codecs`.
+/// The codecs in the order of encoding: until 2022 the filters, which are among the attributes, and
+/// the compressor; in the text of December 2022 `codecs`.
 pub(super) fn specs<'a>(
-    root: &Object<'a>,
+    root: &Members<'a>,
     generation: Generation,
 ) -> Result<Vec<Spec<'a>>, FormatError> {
     if generation == Generation::Core {
@@ -41,8 +41,8 @@ pub(super) fn specs<'a>(
 }
 
 /// The list of filters that zarr-python 2 puts among the attributes. An attribute of that name
-/// whose items have no `id` is the user's.
-fn hidden_filters<'a>(root: &Object<'a>) -> Result<Option<&'a RawValue>, FormatError> {
+/// whose items have no `id` belongs to the user.
+fn hidden_filters<'a>(root: &Members<'a>) -> Result<Option<&'a RawValue>, FormatError> {
     let Some(attributes) = root.get_some("attributes") else {
         return Ok(None);
     };
@@ -61,7 +61,7 @@ fn hidden_filters<'a>(root: &Object<'a>) -> Result<Option<&'a RawValue>, FormatE
     Ok(are_filters.then_some(list))
 }
 
-/// Reads `{"codec": URI, "configuration": {..}}`, whose URI is in member `uri`.
+/// Parses a codec `{"codec": URI, "configuration": {..}}`, whose URI is the member `uri`.
 fn spec<'a>(
     value: &'a RawValue,
     place: String,
@@ -77,8 +77,8 @@ fn spec<'a>(
     })
 }
 
-/// The segment after `/codec/` or `/codecs/`; the version may be missing. Any other URI stands
-/// for itself.
+/// The name of the codec: the segment of the URI after `/codec/` or `/codecs/`, which a version may
+/// follow, or else the whole URI.
 fn codec_name(uri: &str) -> &str {
     ["/codec/", "/codecs/"]
         .iter()
@@ -88,20 +88,20 @@ fn codec_name(uri: &str) -> &str {
         .unwrap_or(uri)
 }
 
-/// The list of the text of December 2022: one codec, `endian`, is given elements; without it they
-/// are little-endian.
+/// The pipeline of a codec list of December 2022. Its first codec may be `endian`, which turns
+/// elements into bytes; without it the bytes are little-endian.
 pub(super) fn core_pipeline(
     data_type: &DataType,
     byte_order: ByteOrder,
     specs: &[Spec<'_>],
-    order: Order,
+    order: MemoryOrder,
     rank: usize,
 ) -> Result<Pipeline, FormatError> {
     if data_type.is_variable() {
         return v2::pipeline(data_type, byte_order, specs, order, rank);
     }
     let mut pipeline = Pipeline::new(data_type, byte_order);
-    if order == Order::F {
+    if order == MemoryOrder::F {
         pipeline.reverse_axes(rank);
     }
     for (i, spec) in specs.iter().enumerate() {
@@ -115,7 +115,7 @@ pub(super) fn core_pipeline(
                 let problem = "found `endian` where the chunk is bytes already";
                 return Err(FormatError::document(&spec.place, problem));
             }
-            // There was no numcodecs in this text, so no zlib stream by that name.
+            // This text has no codecs of numcodecs, whose `gzip` may be a zlib stream.
             "gzip" => pipeline.add_core("gzip", spec),
             _ => pipeline.add_spec(spec)?,
         }
@@ -123,8 +123,9 @@ pub(super) fn core_pipeline(
     Ok(pipeline)
 }
 
-/// Chunks along each axis of a shard, for every sharding transformer, the innermost first.
-pub(super) fn chunks_per_shard(root: &Object<'_>, rank: usize) -> Result<Vec<Dims>, FormatError> {
+/// The number of chunks along each axis of a shard, for each sharding transformer, the innermost
+/// first.
+pub(super) fn chunks_per_shard(root: &Members<'_>, rank: usize) -> Result<Vec<Dims>, FormatError> {
     const NAME: &str = "storage_transformers";
     let list = |list| json::list(list, "a list", |transformer| sharding(transformer, rank));
     Ok(root.read_some(NAME, list)?.unwrap_or_default())
@@ -163,8 +164,8 @@ fn sharding(transformer: &RawValue, rank: usize) -> Result<Dims, FormatError> {
     })
 }
 
-/// The chain, its text and the chunk shape with each of the shardings around them. The index of a
-/// draft's shard is little-endian, at the end, without a checksum.
+/// The chain, its text and the chunk shape, with a sharding codec around them for each sharding
+/// transformer. The index of a draft's shard is little-endian, at the end, without a checksum.
 pub(super) fn sharded(
     chain: CodecChain,
     text: String,

@@ -1,19 +1,20 @@
-//! The `zarr.json` of a draft, which stands once at the root of its hierarchy.
+//! The `zarr.json` of a draft, of which there is one, at the root of the hierarchy.
 
-use super::super::json::Document;
+use super::super::json::JsonDocument;
 use super::layout::Generation;
 use super::{Layout, check_extensions};
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 
-/// The layout that a `zarr.json` whose `zarr_format` is a string means; the keys may tell another
-/// one. `None` when it is none: v3, or no draft.
+/// Parses the `zarr.json` of a draft, whose `zarr_format` is a string. The result is the layout
+/// that the document states; the keys in the store may show another one. `None` when the document
+/// is not one of a draft.
 ///
 /// # Errors
 ///
-/// When it is a draft's, of a version or with an extension that is not known.
+/// When it is of a draft whose version, or an extension of it, this build does not know.
 pub fn parse_entry(text: &[u8]) -> Result<Option<Layout>, FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let Some(value) = root.get("zarr_format") else {
         return Ok(None);
@@ -45,13 +46,13 @@ fn generation(version: &str) -> Option<Generation> {
     }
 }
 
-/// What the names of documents end in: a member of the entry, or of its `metadata_encoding`.
-fn suffix(root: &Object<'_>) -> Result<Option<String>, FormatError> {
+/// The suffix of the names of documents, a member of the root or of `metadata_encoding`.
+fn suffix(root: &Members<'_>) -> Result<Option<String>, FormatError> {
     const NAME: &str = "metadata_key_suffix";
     const ENCODING: &str = "metadata_encoding";
     let encoding = root.read_some(ENCODING, |value| match Json::of(value)? {
-        // A URI, which says no more than that documents are JSON.
-        Json::String(_) => Ok(Object::default()),
+        // A URI only says that documents are JSON.
+        Json::String(_) => Ok(Members::default()),
         Json::Object(members) => Ok(members),
         _ => Err(json::mismatch(value, "a URI or an object")),
     })?;

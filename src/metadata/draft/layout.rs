@@ -1,25 +1,26 @@
-//! Where a draft's hierarchy keeps what: keys relative to its root, from paths of nodes and back.
+//! The layout of keys in a draft's hierarchy: the conversion of paths of nodes to keys, which are
+//! relative to the root of the hierarchy, and back.
 //!
 //! | path | array document | chunks | in the text of December 2022 | |
 //! |---|---|---|---|---|
 //! | `a/b` | `meta/root/a/b.array.json` | `data/root/a/b` | `meta/a/b.array.json` | `data/a/b` |
 //! | the root | `meta/root.array.json` | `data/root` | `meta/array.json` | `data` |
 //!
-//! A group's document is called `.group.json`; the children of a node lie where its own name,
-//! without an ending, is a directory.
+//! The document of a group ends in `.group.json`. The children of a node are in a directory with
+//! the name of the node's document without its ending.
 
-/// Which of the texts a document follows.
+/// The draft that a document follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
     /// 2019: documents without a suffix, chunk keys without a `c`.
     Early,
-    /// 2020 to 2022, "protocol": what zarr-python 2, zarrita, xtensor-zarr and GDAL write.
+    /// 2020 to 2022, "protocol", which zarr-python 2, zarrita, xtensor-zarr and GDAL write.
     Protocol,
     /// December 2022, "core".
     Core,
 }
 
-/// How the keys of a hierarchy are spelled.
+/// The layout of the keys of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     is_flat: bool,
@@ -30,12 +31,13 @@ const ARRAY: &str = "array";
 const GROUP: &str = "group";
 
 impl Layout {
-    /// The layout without (`is_flat`) or with a segment `root`, of documents that end in `suffix`.
+    /// The layout of keys without (`is_flat`) or with a segment `root`, and of documents whose
+    /// names end in `suffix`.
     pub(super) fn new(is_flat: bool, suffix: String) -> Layout {
         Layout { is_flat, suffix }
     }
 
-    /// The same with or without the segment `root`.
+    /// The same layout without (`is_flat`) or with the segment `root`.
     #[must_use]
     pub fn with_flatness(self, is_flat: bool) -> Layout {
         Layout { is_flat, ..self }
@@ -46,7 +48,7 @@ impl Layout {
         self.is_flat
     }
 
-    /// The text that documents of this layout follow.
+    /// The draft that documents of this layout follow.
     pub fn generation(&self) -> Generation {
         match (self.is_flat, self.suffix.is_empty()) {
             (true, _) => Generation::Core,
@@ -55,12 +57,12 @@ impl Layout {
         }
     }
 
-    /// The key of the array document of the node at `path` ("" is the root).
+    /// The key of the document of the array at `path` ("" is the root).
     pub fn array_document(&self, path: &[u8]) -> Vec<u8> {
         self.document(path, ARRAY)
     }
 
-    /// The key of the group document of the node at `path`.
+    /// The key of the document of the group at `path`.
     pub fn group_document(&self, path: &[u8]) -> Vec<u8> {
         self.document(path, GROUP)
     }
@@ -77,8 +79,8 @@ impl Layout {
         key
     }
 
-    /// Whether `name`, listed below `meta`, is the document of the root where keys have no segment
-    /// `root`.
+    /// Whether the entry `name` of `meta` is the document of the root in a layout without the
+    /// segment `root`.
     pub fn is_flat_document_of_root(&self, name: &[u8]) -> bool {
         let stem = name.strip_suffix(self.suffix.as_bytes());
         [ARRAY, GROUP]
@@ -86,12 +88,12 @@ impl Layout {
             .any(|kind| stem == Some(kind.as_bytes()))
     }
 
-    /// What the documents of the children of the node at `path` lie below.
+    /// The prefix of the documents of the children of the node at `path`.
     pub fn children(&self, path: &[u8]) -> Vec<u8> {
         self.below(b"meta", path)
     }
 
-    /// What the chunks of the array at `path` lie below.
+    /// The prefix of the chunks of the array at `path`.
     pub fn data(&self, path: &[u8]) -> Vec<u8> {
         self.below(b"data", path)
     }
@@ -103,7 +105,7 @@ impl Layout {
         present.join(&b'/')
     }
 
-    /// The path whose chunks lie at the key `key`: the inverse of [`Layout::data`].
+    /// The path of the array whose chunks have the prefix `key`: the inverse of [`Layout::data`].
     pub fn path_of_data<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         self.path_below(b"data", key)
     }
@@ -116,7 +118,7 @@ impl Layout {
         Some(rest)
     }
 
-    /// The path that the array document at `key` is of: the inverse of
+    /// The path of the array whose document has the key `key`: the inverse of
     /// [`Layout::array_document`].
     pub fn path_of_array_document<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let stem = key.strip_suffix(self.suffix.as_bytes())?;
@@ -130,7 +132,7 @@ impl Layout {
         self.path_below(b"meta", stem)
     }
 
-    /// The child that `name`, listed below [`Layout::children`], is the document of. Any other
+    /// The child whose document is the entry `name` of [`Layout::children`]. An entry with another
     /// name is a child only where it is a directory.
     pub fn child<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
         let stem = name.strip_suffix(self.suffix.as_bytes())?;
@@ -141,7 +143,7 @@ impl Layout {
     }
 }
 
-/// The rest of `key` below its first segment, which is `top`; "" when there is no more.
+/// The rest of `key` after its first segment, which must be `top`; "" when there is no rest.
 fn below<'k>(key: &'k [u8], top: &[u8]) -> Option<&'k [u8]> {
     let rest = key.strip_prefix(top)?;
     if rest.is_empty() {

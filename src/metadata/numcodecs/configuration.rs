@@ -1,13 +1,13 @@
-//! Configurations of numcodecs in the spelling of v3.
+//! Writes the configurations of numcodecs in the spelling of v3.
 
 use serde_json::value::RawValue;
 
 use super::super::json::{object_text, quoted};
 use crate::dtype::ByteOrder;
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 
-/// The codec `name` as v3 spells it; no text of a configuration means that it has none.
+/// The codec `name` as v3 spells it; an empty `configuration` means that it has none.
 pub(in crate::metadata) fn codec_text(name: &str, configuration: &str) -> String {
     let name = quoted(name);
     if configuration.is_empty() {
@@ -16,15 +16,15 @@ pub(in crate::metadata) fn codec_text(name: &str, configuration: &str) -> String
     format!(r#"{{"name":{name},"configuration":{configuration}}}"#)
 }
 
-/// The configuration of the codec `bytes`, of which `None` has none.
+/// The configuration of the codec `bytes`; empty without a byte order.
 pub(in crate::metadata) fn bytes(order: Option<ByteOrder>) -> String {
     let endian = |order: ByteOrder| object_text([("endian", quoted(order.name()))]);
     order.map(endian).unwrap_or_default()
 }
 
-/// The configuration of `blosc` as v3 spells it. Decoding needs none of it.
+/// The configuration of `blosc` as v3 spells it. Decoding does not need it.
 pub(in crate::metadata) fn blosc(
-    config: &Object<'_>,
+    config: &Members<'_>,
     item_size: u64,
 ) -> Result<String, FormatError> {
     let is_possible = (1..=255).contains(&item_size);
@@ -49,13 +49,13 @@ pub(in crate::metadata) fn blosc(
 }
 
 /// The configuration of `zstd` as v3 spells it.
-pub(super) fn zstd(config: &Object<'_>) -> String {
+pub(super) fn zstd(config: &Members<'_>) -> String {
     let member = |name, default| (name, config.get_some(name).map_or(default, RawValue::get));
     object_text([member("level", "0"), member("checksum", "false")])
 }
 
-/// Whether a checksum comes after what it sums, as `crc32c` of v3 does.
-pub(super) fn is_at_end(config: &Object<'_>) -> Result<bool, FormatError> {
+/// Whether a checksum is after its data, as that of the v3 codec `crc32c` is.
+pub(super) fn is_at_end(config: &Members<'_>) -> Result<bool, FormatError> {
     let places = [("start", false), ("end", true)];
     let is_at_end = config.read_some("location", |value| json::word(value, &places))?;
     Ok(is_at_end.unwrap_or(true))

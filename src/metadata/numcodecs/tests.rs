@@ -1,10 +1,10 @@
 //! Filters and compressors of v2, and the codec lists that they become.
 
-use super::super::v2::{self, Order};
+use super::super::v2::{self, MemoryOrder};
 use super::*;
 
 /// The codec list of an array of rank 2.
-fn pipeline(dtype: &str, codecs: &str, order: Order) -> Result<String, FormatError> {
+fn pipeline(dtype: &str, codecs: &str, order: MemoryOrder) -> Result<String, FormatError> {
     let dtype: Box<RawValue> = serde_json::from_str(&format!("\"{dtype}\"")).unwrap();
     let codecs: Box<RawValue> = serde_json::from_str(codecs).unwrap();
     let specs = v2::filters(&codecs, "filters")?;
@@ -94,7 +94,7 @@ fn every_codec_has_its_name_and_place() {
         ("|S3", r#"[{"id":"vlen-bytes"}]"#, r#"{"name":"vlen-bytes"}"#.to_owned()),
         ("|S0", r#"[{"id":"vlen-bytes"}]"#, r#"{"name":"vlen-bytes"}"#.to_owned()),
     ] {
-        let found = pipeline(dtype, codecs, Order::C).unwrap();
+        let found = pipeline(dtype, codecs, MemoryOrder::C).unwrap();
         assert_eq!(found, format!("[{expected}]"), "{dtype} {codecs}");
     }
 }
@@ -110,7 +110,7 @@ fn blosc_is_spelled_as_in_v3() {
         ("|S300", r#""cname":"lz4""#, "shuffle", 1),
     ] {
         let codecs = format!(r#"[{{"id":"blosc",{config}}}]"#);
-        let found = pipeline(dtype, &codecs, Order::C).unwrap();
+        let found = pipeline(dtype, &codecs, MemoryOrder::C).unwrap();
         let expected = format!(
             r#"{{"name":"blosc","configuration":{{"cname":"lz4","clevel":5,"shuffle":"{shuffle}","typesize":{type_size},"blocksize":0}}}}]"#
         );
@@ -121,7 +121,11 @@ fn blosc_is_spelled_as_in_v3() {
         ("<i4", r#"{"id":"crc32"}"#),
         ("|O", r#"{"id":"vlen-utf8"}"#),
     ] {
-        let found = pipeline(dtype, &format!(r#"[{first},{{"id":"blosc"}}]"#), Order::C);
+        let found = pipeline(
+            dtype,
+            &format!(r#"[{first},{{"id":"blosc"}}]"#),
+            MemoryOrder::C,
+        );
         assert!(found.unwrap().contains("\"typesize\":1"), "{first}");
     }
 }
@@ -136,9 +140,9 @@ fn order_f_is_a_transpose_in_front() {
         ("|O", r#"[{"id":"json2"}]"#, false),
         ("|O", r#"[{"id":"msgpack2"}]"#, false),
     ] {
-        let found = pipeline(dtype, codecs, Order::F).unwrap();
+        let found = pipeline(dtype, codecs, MemoryOrder::F).unwrap();
         assert_eq!(found.starts_with(transpose), is_transposed, "{found}");
-        let found = pipeline(dtype, codecs, Order::C).unwrap();
+        let found = pipeline(dtype, codecs, MemoryOrder::C).unwrap();
         assert!(!found.contains("transpose"), "{found}");
     }
 }
@@ -191,14 +195,16 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ("|S0", r#"[{"id":"zlib"}]"#, "at least one byte"),
         ("<i4", r#"[{"level":1}]"#, "filters[0].id: missing"),
     ] {
-        let error = pipeline(dtype, codecs, Order::C).unwrap_err().to_string();
+        let error = pipeline(dtype, codecs, MemoryOrder::C)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(message), "{dtype} {codecs}: {error}");
     }
 }
 
 #[test]
 fn an_error_of_the_chain_is_put_where_the_document_has_it() {
-    let codecs = vec![Codec {
+    let codecs = vec![PipelineCodec {
         text: String::new(),
         place: "filters[3]".to_owned(),
         what: "filter",

@@ -1,19 +1,20 @@
-//! Edits of documents of the v3 drafts: those of 2020 to 2022 with a `compressor`, and those of
-//! the text of December 2022 with `codecs`.
+//! Edits documents of the v3 drafts: those of 2020 to 2022 with a `compressor`, and those of the
+//! text of December 2022 with `codecs`.
 
-use super::super::json::{Document, Edits};
+use super::super::json::{Edits, JsonDocument};
 use super::super::{ArrayMetadata, splice};
 use super::{Shards, change, decoding, list_of, make_little_endian, v2};
-use crate::dtype::json::{Json, Object};
+use crate::dtype::json::{Json, Members};
 use crate::error::FormatError;
 
-/// The one member that says how chunks lie in shards. No other transformer is read.
+/// The member with the sharding transformers. There are no others, because they are refused when
+/// the document is parsed.
 const TRANSFORMERS: &str = "storage_transformers";
 
-/// The document without sharding: the chunks that it names are the inner ones already.
+/// The document without sharding. Its chunk shape is that of the inner chunks already.
 pub(super) fn expanded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
     decoding(array)?;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let mut edits = Edits::default();
     let root = document.value()?;
     splice::remove(&document.members(root)?, &mut edits, |member| {
@@ -29,7 +30,7 @@ pub(super) fn decoded(
     shards: Shards,
 ) -> Result<Vec<u8>, FormatError> {
     let data_type = &decoding(array)?.data_type;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut edits = Edits::default();
     splice::remove(
@@ -58,10 +59,10 @@ pub(super) fn decoded(
     Ok(edits.apply(text))
 }
 
-/// Takes the filters out of the attributes, or all but the codec of objects.
+/// Removes the filters from the attributes, except an object codec.
 fn remove_filters(
-    document: &Document<'_>,
-    root: &Object<'_>,
+    document: &JsonDocument<'_>,
+    root: &Members<'_>,
     are_objects: bool,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {

@@ -1,14 +1,15 @@
-//! Edits of v1 documents.
+//! Edits v1 documents.
 
 use super::super::ArrayMetadata;
-use super::super::json::{Document, Edits};
+use super::super::json::{Edits, JsonDocument};
 use super::{change, decoding, make_little_endian};
 use crate::error::FormatError;
 
-/// The document of an uncompressed array. An absent `compression` means one, so it is said.
+/// The document of an uncompressed array. An absent `compression` means a compressed one, so the
+/// member is added.
 pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
     decoding(array)?;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut edits = Edits::default();
     let changes = [

@@ -1,7 +1,7 @@
-//! Edits of v2 documents.
+//! Edits v2 documents.
 
 use super::super::ArrayMetadata;
-use super::super::json::{Document, Edits};
+use super::super::json::{Edits, JsonDocument};
 use super::{change, decoding, make_little_endian};
 use crate::dtype::json;
 use crate::error::FormatError;
@@ -9,7 +9,7 @@ use crate::error::FormatError;
 /// The document of an uncompressed array.
 pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
     let data_type = &decoding(array)?.data_type;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut edits = Edits::default();
     let object_codec = match root.get_some("filters") {
@@ -18,7 +18,7 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     };
     let filters = object_codec.map_or_else(|| "null".to_owned(), |codec| format!("[{codec}]"));
     let mut changes = vec![("filters", filters.as_str(), true)];
-    // Without filters the compressor is what makes sense of objects.
+    // Where an array of objects has no filters, the compressor is its object codec and stays.
     if !data_type.is_variable() || filters != "null" {
         changes.push(("compressor", "null", true));
     }
@@ -26,7 +26,7 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     change(&document, &root, &changes, &mut edits)?;
     let dtype = root.require("dtype")?;
     if data_type.is_variable() {
-        // zarr-python 3.0.0 wrote `|S0` for some.
+        // zarr-python 3.0.0 wrote `|S0` for some of these types.
         edits.replace(document.span(dtype), "\"|O\"");
     } else {
         make_little_endian(&document, dtype, &mut edits)?;
@@ -36,7 +36,7 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
 
 /// The first item of a list, as text.
 pub(super) fn first(
-    document: &Document<'_>,
+    document: &JsonDocument<'_>,
     list: &serde_json::value::RawValue,
 ) -> Result<Option<String>, FormatError> {
     let items = json::array(list, "a list")?;

@@ -1,17 +1,17 @@
-//! Edits of v3 documents.
+//! Edits v3 documents.
 
-use super::super::json::{Document, Edits};
+use super::super::json::{Edits, JsonDocument};
 use super::super::{ArrayMetadata, codecs, numcodecs, unshard};
 use super::{Shards, bytes_codec, decoding, list_of};
 use crate::dtype::ItemLayout;
 use crate::dtype::json::Extension;
 use crate::error::FormatError;
 
-/// The document of a sharded array as the unsharded array of its inner chunks, all levels of
-/// nesting undone. The document of an array without shards stays as it is.
+/// The document of the unsharded array of the innermost chunks. The document of an array without
+/// shards stays as it is.
 pub(super) fn expanded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
     decoding(array)?;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let value = document.root()?.require("codecs")?;
     let mut edits = Edits::default();
     if replace_chunk_shape(&document, array, &mut edits)? {
@@ -33,7 +33,7 @@ pub(super) fn decoded(
 ) -> Result<Vec<u8>, FormatError> {
     let decoding = decoding(array)?;
     let layout = &decoding.data_type.layout;
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let value = document.root()?.require("codecs")?;
     let mut edits = Edits::default();
     let chain = match layout {
@@ -51,15 +51,15 @@ pub(super) fn decoded(
     };
     edits.replace(document.span(value), chain);
     if shards == Shards::Expand && replace_chunk_shape(&document, array, &mut edits)? {
-        // Whether the shard may be taken apart at all.
+        // This fails where the inner chunks of a shard cannot be shown by themselves.
         unshard::innermost(codecs::list(value)?)?;
     }
     Ok(edits.apply(text))
 }
 
-/// Puts the inner chunk shape in place of the outer one. False when there are no shards.
+/// Replaces the outer chunk shape by the inner one. False when there are no shards.
 fn replace_chunk_shape(
-    document: &Document<'_>,
+    document: &JsonDocument<'_>,
     array: &ArrayMetadata,
     edits: &mut Edits,
 ) -> Result<bool, FormatError> {

@@ -255,12 +255,11 @@ fn fill_values_of_objects_are_the_element_itself() {
         ("json2", "{\"any\": 1}", b""),
     ] {
         let value: &RawValue = serde_json::from_str(fill_value).unwrap();
-        let parsed =
-            FillValue::parse(&DataType::objects(codec), Some(value), Spelling::V2).unwrap();
+        let parsed = FillValue::parse(&DataType::objects(codec), Some(value), Dialect::V2).unwrap();
         assert_eq!(parsed.bytes(), bytes, "{codec} {fill_value}");
     }
     let number: &RawValue = serde_json::from_str("5").unwrap();
-    assert!(FillValue::parse(&DataType::objects("vlen-utf8"), Some(number), Spelling::V2).is_err());
+    assert!(FillValue::parse(&DataType::objects("vlen-utf8"), Some(number), Dialect::V2).is_err());
 }
 
 #[test]

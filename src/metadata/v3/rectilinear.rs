@@ -1,22 +1,24 @@
-//! Chunk grids whose chunks may differ in length, as far as they do not.
+//! Rectilinear chunk grids. They may have chunks of different lengths, but are only accepted where
+//! all lengths are equal.
 //!
 //! ```json
 //! {"kind": "inline", "chunk_shapes": [4, [4, 4, 2], [[4, 2], 3]]}
 //! ```
 //!
-//! A dimension has one length for all its chunks, or lists them, runs as `[length, count]`. A grid
-//! all of whose chunks are equal is a regular one; the last chunk is not trimmed.
+//! A dimension has one length for all its chunks, or a list of lengths, with runs as `[length,
+//! count]`. A grid whose chunks all have the same length is a regular one. Its last chunk may
+//! extend past the array.
 //!
 //! Source: zarr-extensions, `chunk-grids/rectilinear`.
 
 use serde_json::value::RawValue;
 
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
 /// The chunk shape of the grid for an array of `shape`, if it is regular.
-pub(super) fn as_regular(configuration: &Object<'_>, shape: &[u64]) -> Result<Dims, FormatError> {
+pub(super) fn as_regular(configuration: &Members<'_>, shape: &[u64]) -> Result<Dims, FormatError> {
     let kind = configuration.require("kind")?;
     if kind.get() != "\"inline\"" {
         return Err(json::mismatch(kind, "\"inline\"").within("kind"));
@@ -38,7 +40,7 @@ pub(super) fn as_regular(configuration: &Object<'_>, shape: &[u64]) -> Result<Di
     })
 }
 
-/// The length that all chunks of one dimension share.
+/// The common length of all chunks of one dimension.
 fn common_length(chunks: &RawValue, length: u64) -> Result<u64, FormatError> {
     const EXPECTED: &str = "chunk lengths of 1 or more, or runs [length, count] of them";
     let Json::Array(runs) = Json::of(chunks)? else {

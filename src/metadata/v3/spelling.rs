@@ -1,4 +1,4 @@
-//! The codec list of a v3 document in the spelling of the final text.
+//! Writes the codec list of a v3 document in the spelling of the final specification.
 //!
 //! | until | as it was | as it is |
 //! |---|---|---|
@@ -15,10 +15,10 @@ use super::super::json::object_text;
 use super::super::numcodecs;
 use crate::codec::{ArrayToBytes, BytesCodec, CodecChain};
 use crate::dtype::DataType;
-use crate::dtype::json::{Extension, Json, Object};
+use crate::dtype::json::{Extension, Json, Members};
 use crate::error::FormatError;
 
-/// The text of `specs`, which are `chain`.
+/// The JSON of `specs`, which were parsed into `chain`.
 pub(super) fn of_list(
     specs: &[Extension<'_>],
     chain: &CodecChain,
@@ -86,7 +86,7 @@ fn order(value: &RawValue, rank: usize) -> Result<String, FormatError> {
     Ok(format!("[{}]", axes.join(",")))
 }
 
-fn has_number(configuration: &Object<'_>, member: &str) -> Result<bool, FormatError> {
+fn has_number(configuration: &Members<'_>, member: &str) -> Result<bool, FormatError> {
     Ok(match configuration.get(member) {
         Some(value) => matches!(Json::of(value)?, Json::Number(_)),
         None => false,

@@ -1,17 +1,17 @@
-//! The attributes of a node, found in its stored documents and copied as text.
+//! Finds the attributes of a node in its stored documents, and copies them as text.
 
 use serde_json::value::RawValue;
 
-use super::super::json::{Document, Edits};
+use super::super::json::{Edits, JsonDocument};
 use super::super::{ArrayMetadata, ZarrFormat, splice};
 use super::{Source, quoted};
-use crate::dtype::json::{self, Json, Object};
+use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 
-/// Attribute in which xarray keeps the names of a v2 array's dimensions.
+/// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// The attributes of an array: the text of an object, `None` when there are none.
+/// The attributes of an array as the text of an object; `None` when there are none.
 pub(in crate::metadata) fn of_array(
     format: ZarrFormat,
     source: &Source<'_>,
@@ -26,15 +26,16 @@ pub(in crate::metadata) fn of_array(
     }
 }
 
-/// The object that the document `text` is, unless it is empty.
+/// The object in the document `text`; `None` when it is empty.
 pub(super) fn whole(text: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
-    let document = Document::parse(text).map_err(|error| error.within("attributes"))?;
+    let document = JsonDocument::parse(text).map_err(|error| error.within("attributes"))?;
     object_text(&document, document.value()?, &[])
 }
 
-/// The member `attributes` of the document `text`, without those called in `without`.
+/// The member `attributes` of the document `text`, without the attributes in `without`; `None` when
+/// nothing is left.
 pub(super) fn member(text: &[u8], without: &[&str]) -> Result<Option<Vec<u8>>, FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     match root.get_some("attributes") {
         Some(value) => object_text(&document, value, without),
@@ -43,13 +44,14 @@ pub(super) fn member(text: &[u8], without: &[&str]) -> Result<Option<Vec<u8>>, F
 }
 
 fn object_text(
-    document: &Document<'_>,
+    document: &JsonDocument<'_>,
     value: &RawValue,
     without: &[&str],
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let within = |error: FormatError| error.within("attributes");
     if without.is_empty() {
-        // Very many members are not taken apart only to see that there are some.
+        // The members are not opened, because there may be very many and only their presence
+        // matters.
         let inside = value.get().strip_prefix('{');
         let inside = inside.ok_or_else(|| within(json::mismatch(value, "an object")))?;
         let is_empty = inside.trim_start().starts_with('}');
@@ -71,12 +73,12 @@ fn object_text(
     ))
 }
 
-/// The `.zattrs` of an array, `None` when it would be empty. Its dimension names are in
+/// The `.zattrs` of an array, `None` when it would be empty. The dimension names are added as
 /// `_ARRAY_DIMENSIONS`, unless that attribute exists or a name is missing.
 ///
 /// # Errors
 ///
-/// When the attributes are no JSON object.
+/// When the attributes are not a JSON object.
 pub fn array_attributes_v2(
     array: &ArrayMetadata,
     source: &Source<'_>,
@@ -94,7 +96,7 @@ pub fn array_attributes_v2(
     let Some(attributes) = attributes else {
         return Ok(Some([added.as_bytes(), b"}"].concat()));
     };
-    let document = Document::parse(&attributes)?;
+    let document = JsonDocument::parse(&attributes)?;
     if document.root()?.get(ARRAY_DIMENSIONS).is_some() {
         return Ok(Some(attributes));
     }
@@ -103,7 +105,7 @@ pub fn array_attributes_v2(
     Ok(Some([added.as_bytes(), b", ", rest].concat()))
 }
 
-/// The names of the dimensions of an array: its own, or those in `_ARRAY_DIMENSIONS`.
+/// The names of the dimensions of an array: those of its document, or those in `_ARRAY_DIMENSIONS`.
 pub(super) fn dimension_names(
     array: &ArrayMetadata,
     attributes: Option<&[u8]>,
@@ -114,12 +116,12 @@ pub(super) fn dimension_names(
     let Some(attributes) = attributes else {
         return Ok(None);
     };
-    let document = Document::parse(attributes)?;
+    let document = JsonDocument::parse(attributes)?;
     Ok(names(&document.root()?, array.shape.len()))
 }
 
-/// Names as xarray has them; `None` when the attribute is something else.
-fn names(attributes: &Object<'_>, rank: usize) -> Option<Vec<Option<String>>> {
+/// The names in `_ARRAY_DIMENSIONS`; `None` when it is not a list of one name for each dimension.
+fn names(attributes: &Members<'_>, rank: usize) -> Option<Vec<Option<String>>> {
     let value = attributes.get(ARRAY_DIMENSIONS)?;
     let Ok(Json::Array(items)) = Json::of(value) else {
         return None;

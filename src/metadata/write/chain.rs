@@ -1,4 +1,4 @@
-//! What both writers ask of a codec chain.
+//! Parts of codec chains that the writers of both versions need.
 
 use serde_json::value::RawValue;
 
@@ -8,21 +8,21 @@ use super::super::render::Shards;
 use super::super::unshard;
 use super::quoted;
 use crate::dtype::DataType;
-use crate::dtype::json::{Extension, Object};
+use crate::dtype::json::{Extension, Members};
 use crate::error::FormatError;
 
-/// Where in a chain a codec stands.
+/// The role of a codec in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// From elements to elements.
+pub(super) enum CodecRole {
+    /// It turns elements into elements.
     ArrayToArray,
-    /// From elements to bytes.
+    /// It turns elements into bytes.
     ArrayToBytes,
-    /// From bytes to bytes.
+    /// It turns bytes into bytes.
     BytesToBytes,
 }
 
-/// The codecs of a shown chunk.
+/// The codecs of the chunks that are shown.
 pub(super) fn specs(
     pipeline: &RawValue,
     shards: Shards,
@@ -34,7 +34,7 @@ pub(super) fn specs(
     }
 }
 
-/// The codec of the elements of a variable type, shards undone.
+/// The object codec of the innermost chunks of elements of variable length.
 pub(super) fn object_codec(pipeline: &RawValue) -> Result<Extension<'_>, FormatError> {
     unshard::innermost(codecs::list(pipeline)?)?
         .into_iter()
@@ -42,13 +42,13 @@ pub(super) fn object_codec(pipeline: &RawValue) -> Result<Extension<'_>, FormatE
         .ok_or_else(|| FormatError::document("codecs", "found no codec of elements of any length"))
 }
 
-/// Whether a codec turns elements of any length into bytes.
+/// Whether the codec `name` turns elements of variable length into bytes.
 pub(super) fn is_object_codec(name: &str) -> bool {
     numcodecs::is_object_codec(name.strip_prefix("numcodecs.").unwrap_or(name))
 }
 
-/// Zarr-python 3.0.0 wrote strings of a fixed size in frames. No reader takes that from another
-/// version.
+/// Fails for strings of a fixed size that are stored after their lengths. zarr-python 3.0.0 wrote
+/// them, and no reader accepts them in another version.
 pub(super) fn check_frames(
     spec: &Extension<'_>,
     data_type: &DataType,
@@ -61,10 +61,11 @@ pub(super) fn check_frames(
     Ok(())
 }
 
-/// Members as the text of an object, those of `config` without the ones called in `without`.
+/// The JSON of an object with the members `first`, and those of `config` except the ones in
+/// `without`.
 pub(super) fn object_text(
     first: &[(&str, String)],
-    config: &Object<'_>,
+    config: &Members<'_>,
     without: &[&str],
 ) -> Result<String, FormatError> {
     let first = first
@@ -77,7 +78,8 @@ pub(super) fn object_text(
     let members: Vec<String> = first.chain(rest).collect();
     let text = format!("{{{}}}", members.join(", "));
     if text.contains('\u{7f}') {
-        // The mask of a bare NaN or Infinity, which no metadata should have.
+        // The text contains the replacement of a bare NaN or Infinity, which is not valid in
+        // metadata.
         let problem = "found a number that is not finite, which JSON cannot say";
         return Err(FormatError::document("codecs", problem));
     }

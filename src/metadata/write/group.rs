@@ -1,6 +1,6 @@
-//! Documents of groups, and copies of documents below them.
+//! Writes the documents of groups, with copies of the documents below them.
 
-use super::super::json::Document;
+use super::super::json::JsonDocument;
 use super::{attributes, document, quoted};
 use crate::error::FormatError;
 
@@ -9,7 +9,7 @@ use crate::error::FormatError;
 ///
 /// # Errors
 ///
-/// When the attributes are no JSON object, or a copy is no JSON.
+/// When the attributes are not a JSON object, or a copy is not JSON.
 pub fn group_v3(
     attributes: Option<&[u8]>,
     consolidated: Option<&[(String, Vec<u8>)]>,
@@ -36,20 +36,20 @@ pub fn group_v2() -> &'static [u8] {
 }
 
 /// The `.zattrs` of a group whose v3 or draft document is `document`, `None` when it would be
-/// empty. It is also what [`group_v3`] takes.
+/// empty. [`group_v3`] takes the same text.
 ///
 /// # Errors
 ///
-/// When the document, or its attributes, are no JSON object.
+/// When the document or its attributes are not a JSON object.
 pub fn group_attributes_v2(document: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
     attributes::member(document, &[])
 }
 
-/// The `.zmetadata` of a group that holds the documents at the given keys below it.
+/// The `.zmetadata` of a group, with copies of the documents at the given keys below it.
 ///
 /// # Errors
 ///
-/// When a document is no JSON.
+/// When a document is not JSON.
 pub fn consolidated_v2(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, FormatError> {
     let entries = copies_of(entries)?;
     Ok(document(&[
@@ -58,13 +58,13 @@ pub fn consolidated_v2(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, FormatE
     ]))
 }
 
-/// An object of documents by name.
+/// The JSON of an object with the documents as members.
 fn copies_of(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, FormatError> {
     let members = entries
         .iter()
         .map(|(name, text)| {
-            // Without white space and byte order mark around the value.
-            let document = Document::parse(text).map_err(|error| error.within(name))?;
+            // The copy has no white space or byte order mark around the value.
+            let document = JsonDocument::parse(text).map_err(|error| error.within(name))?;
             let value = document.text_of(document.value()?);
             Ok([quoted(name).as_bytes(), b": ", value].concat())
         })

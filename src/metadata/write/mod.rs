@@ -1,9 +1,9 @@
-//! Documents in another version: from the one model to v2 and v3.
+//! Writes documents of v2 and v3 from the model of an array of another version.
 //!
-//! What a target cannot express is an error that names it: a codec without a name there, a type,
-//! a NaN. Nothing is written that reads as other values. What may be lost without changing a
-//! value is lost: that a fill value is undefined (v3 has none such), dimension names of which
-//! some are missing (v2 has no such list), members that need not be understood.
+//! A feature that the target cannot express, such as a codec, a type or a NaN, is an error that
+//! names it, so that a written document never reads as other values. Features that do not affect
+//! values may be lost: that a fill value is undefined (v3 has no such fill value), dimension names
+//! where some are missing (v2 has no such list), and members that readers may ignore.
 //!
 //! | | v2 | v3 |
 //! |---|---|---|
@@ -15,8 +15,9 @@
 //!
 //! Attributes are copied as text, bare `NaN` included.
 //!
-//! The v3 codec `gzip` means gzip. A v2 chunk under the id `gzip` may hold a zlib stream
-//! (numcodecs before 0.6 made no difference): whoever keeps such chunks encoded must look.
+//! The v3 codec `gzip` means gzip. A v2 chunk with the codec id `gzip` may be a zlib stream,
+//! because numcodecs before 0.6 did not tell them apart. A caller that keeps such chunks encoded
+//! must check them.
 
 mod attributes;
 mod chain;
@@ -36,7 +37,7 @@ use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
-/// What the chunk files of a shown array hold.
+/// The content of the chunk files of a shown array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Chunks as they are stored: inner chunks, or whole shards.
@@ -63,7 +64,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The same version, of a document that is read.
+    /// The same version as a [`ZarrFormat`].
     pub fn zarr_format(self) -> ZarrFormat {
         match self {
             Target::V2 => ZarrFormat::V2,
@@ -72,17 +73,18 @@ impl Target {
     }
 }
 
-/// The stored documents of a node, for what the model does not keep.
+/// The stored documents of a node, for the parts that the model does not keep.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// Its own.
+    /// The node's own document.
     pub document: &'a [u8],
-    /// The one that its version keeps attributes in (`.zattrs`, `attrs`, `__zattr__`), where
-    /// there is one.
+    /// The document of its attributes (`.zattrs`, `attrs`, `__zattr__`), where the version has one
+    /// and it exists.
     pub attributes: Option<&'a [u8]>,
 }
 
-/// How a target spells the keys of chunks that are stored as `stored`: nested where those are.
+/// The chunk key encoding of a target, for chunks whose stored keys are `stored`. The keys are
+/// nested where the stored ones are.
 pub fn chunk_keys(stored: ChunkKeyEncoding, target: Target) -> ChunkKeyEncoding {
     let separator = match stored.kind {
         KeyKind::PreV1 => b'.',
@@ -99,8 +101,8 @@ pub fn chunk_keys(stored: ChunkKeyEncoding, target: Target) -> ChunkKeyEncoding 
 ///
 /// # Errors
 ///
-/// When the array cannot be decoded, or when the target cannot express it; then what it cannot is
-/// named.
+/// When the array cannot be decoded, or when the target cannot express a feature of it, which the
+/// error names.
 pub fn array(
     array: &ArrayMetadata,
     source: &Source<'_>,
@@ -113,7 +115,7 @@ pub fn array(
     }
 }
 
-/// The chunk shape that `content` has.
+/// The chunk shape of an array with `content`.
 fn chunk_shape(array: &ArrayMetadata, content: Content) -> Dims {
     match content.shards() {
         Shards::Expand => array
@@ -123,7 +125,7 @@ fn chunk_shape(array: &ArrayMetadata, content: Content) -> Dims {
     }
 }
 
-/// Members, one a line, whose values are JSON already.
+/// The JSON of an object with one member in each line. The values are JSON already.
 fn document(members: &[(&str, &[u8])]) -> Vec<u8> {
     let lines: Vec<Vec<u8>> = members
         .iter()

@@ -1,9 +1,9 @@
-//! `.zarray` of an array of another version.
+//! Writes the `.zarray` of an array of another version.
 
-use super::super::json::Document;
+use super::super::json::JsonDocument;
 use super::super::render;
 use super::super::{ArrayMetadata, ZarrFormat};
-use super::v2_codecs::Chain;
+use super::v2_codecs::V2Codecs;
 use super::{Content, Source, Target, chunk_keys, chunk_shape, document, list_of};
 use crate::dtype::{ByteOrder, DataType, Element, Variable};
 use crate::error::FormatError;
@@ -17,9 +17,9 @@ pub(super) fn array(
     let data_type = render::stored_type(decoding);
     let rank = array.shape.len();
     let chain = match content {
-        Content::Encoded(shards) => Chain::encoded(decoding, shards, rank)?,
-        Content::Decoded(_) if data_type.is_variable() => Chain::of_items(decoding)?,
-        Content::Decoded(_) => Chain::default(),
+        Content::Encoded(shards) => V2Codecs::encoded(decoding, shards, rank)?,
+        Content::Decoded(_) if data_type.is_variable() => V2Codecs::of_items(decoding)?,
+        Content::Decoded(_) => V2Codecs::default(),
     };
     let fill_value = match passed_through(array, &data_type, source)? {
         Some(text) => text,
@@ -56,12 +56,13 @@ pub(super) fn array(
     ]))
 }
 
-/// Objects whose chunks stay in their codec.
+/// Whether the elements are objects that only their codec can read, so that chunks stay encoded.
 fn is_object(data_type: &DataType) -> bool {
     data_type.element == Element::Variable(Variable::Object)
 }
 
-/// The fill value of an array of objects as it is: only its codec knows what it means.
+/// The stored fill value of an array of objects, whose meaning depends on the object codec; `None`
+/// for other arrays.
 fn passed_through(
     array: &ArrayMetadata,
     data_type: &DataType,
@@ -70,7 +71,7 @@ fn passed_through(
     if !is_object(data_type) || array.zarr_format == ZarrFormat::V3 {
         return Ok(None);
     }
-    let document = Document::parse(source.document)?;
+    let document = JsonDocument::parse(source.document)?;
     let value = document.root()?.get("fill_value");
     Ok(value.map(|value| document.text_of(value).to_vec()))
 }

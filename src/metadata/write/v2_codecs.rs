@@ -1,4 +1,4 @@
-//! A codec chain as the filters and the compressor of v2.
+//! Converts a codec chain to the filters and the compressor of v2.
 //!
 //! ```text
 //! transpose (all axes reversed)   order F
@@ -7,27 +7,28 @@
 //! numcodecs.shuffle, gzip         {"id": "shuffle", ..} is a filter, {"id": "gzip", ..} the compressor
 //! ```
 //!
-//! In v2 each filter says the types that it takes and makes, byte order included, and the last
-//! bytes are as the last filter makes them. So the order of the `bytes` codec becomes that of the
-//! last filter's result, and every filter makes what the next one takes.
+//! In v2 each filter names the types of its input and output, byte order included, and the output
+//! of the last filter has its byte order. The order of the `bytes` codec therefore becomes that of
+//! the last filter's output, and the output of every filter has the type and order of the next
+//! one's input.
 
 use serde_json::value::RawValue;
 
 use super::super::render::Shards;
 use super::super::{Decoding, codecs, numcodecs};
-use super::chain::{self, Stage, object_text};
+use super::chain::{self, CodecRole, object_text};
 use super::quoted;
-use super::v2_filters::Filters;
-use crate::dtype::json::{self, Extension, Json, Object};
+use super::v2_filters::FilterList;
+use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 
-/// What a `.zarray` says of codecs.
+/// The members of a `.zarray` that describe codecs.
 #[derive(Debug, Default)]
-pub(super) struct Chain {
+pub(super) struct V2Codecs {
     /// Whether the order is F.
     pub(super) is_reversed: bool,
-    /// Byte order of the elements that the filters are given; `None` means that there is none.
+    /// Byte order of the input of the filters; `None` when it has none.
     pub(super) order: Option<ByteOrder>,
     /// The JSON of each filter.
     pub(super) filters: Vec<String>,
@@ -35,27 +36,27 @@ pub(super) struct Chain {
     pub(super) compressor: Option<String>,
 }
 
-impl Chain {
-    /// The chain of elements of any length in order C, all else undone.
-    pub(super) fn of_items(decoding: &Decoding) -> Result<Chain, FormatError> {
+impl V2Codecs {
+    /// The codecs of decoded elements of variable length: the object codec alone, in order C.
+    pub(super) fn of_items(decoding: &Decoding) -> Result<V2Codecs, FormatError> {
         let codec = chain::object_codec(codecs::parse(&decoding.pipeline)?)?;
         let id = numcodecs_id(&codec)?;
-        Ok(Chain {
+        Ok(V2Codecs {
             filters: vec![config(id, &[], &codec.configuration, &[])?],
-            ..Chain::default()
+            ..V2Codecs::default()
         })
     }
 
-    /// The chain of chunks as they are stored.
+    /// The codecs of chunks as they are stored.
     pub(super) fn encoded(
         decoding: &Decoding,
         shards: Shards,
         rank: usize,
-    ) -> Result<Chain, FormatError> {
+    ) -> Result<V2Codecs, FormatError> {
         let pipeline = codecs::parse(&decoding.pipeline)?;
         let specs = chain::specs(pipeline, shards)?;
         let mut axes: Vec<u64> = (0..).take(rank).collect();
-        let mut filters = Filters::new(&decoding.data_type);
+        let mut filters = FilterList::new(&decoding.data_type);
         let mut order = codecs::innermost_endian(&decoding.codecs);
         let mut last = None;
         let mut texts = Vec::new();
@@ -68,32 +69,32 @@ impl Chain {
                 axes = transposed(&axes, &spec.configuration)?;
                 continue;
             }
-            let stage =
-                stage(&spec.name, &decoding.data_type).ok_or_else(|| inexpressible(&spec.name))?;
-            last = Some(stage);
-            match stage {
-                Stage::ArrayToArray => filters.add(spec)?,
-                Stage::ArrayToBytes if matches!(spec.name.as_str(), "bytes" | "endian") => {
+            let role =
+                role(&spec.name, &decoding.data_type).ok_or_else(|| inexpressible(&spec.name))?;
+            last = Some(role);
+            match role {
+                CodecRole::ArrayToArray => filters.add(spec)?,
+                CodecRole::ArrayToBytes if matches!(spec.name.as_str(), "bytes" | "endian") => {
                     let endian = |value| json::word(value, &ByteOrder::NAMES);
                     order = spec.configuration.read_some("endian", endian)?;
                 }
-                Stage::ArrayToBytes => {
-                    // It makes its own bytes of numbers in the order of the machine.
+                CodecRole::ArrayToBytes => {
+                    // The codec writes numbers in the byte order of the machine.
                     order = None;
                     texts.push(config(numcodecs_id(spec)?, &[], &spec.configuration, &[])?);
                 }
-                Stage::BytesToBytes => texts.push(bytes_to_bytes(spec, &filters)?),
+                CodecRole::BytesToBytes => texts.push(bytes_to_bytes(spec, &filters)?),
             }
         }
         let is_compressor = match last {
-            Some(Stage::BytesToBytes) => true,
-            Some(Stage::ArrayToBytes) => !decoding.data_type.is_variable() && !texts.is_empty(),
+            Some(CodecRole::BytesToBytes) => true,
+            Some(CodecRole::ArrayToBytes) => !decoding.data_type.is_variable() && !texts.is_empty(),
             _ => false,
         };
         let compressor = if is_compressor { texts.pop() } else { None };
         let (order, mut array_filters) = filters.finish(order)?;
         array_filters.append(&mut texts);
-        Ok(Chain {
+        Ok(V2Codecs {
             is_reversed: are_reversed(&axes)?,
             order,
             filters: array_filters,
@@ -106,33 +107,34 @@ fn inexpressible(name: &str) -> FormatError {
     FormatError::inexpressible("codecs", name, "v2")
 }
 
-/// The place of a codec that v2 has a name for.
-fn stage(name: &str, data_type: &DataType) -> Option<Stage> {
+/// The role of the codec `name`; `None` when v2 cannot express it.
+fn role(name: &str, data_type: &DataType) -> Option<CodecRole> {
     if data_type.is_variable() && chain::is_object_codec(name) {
-        return Some(Stage::ArrayToBytes);
+        return Some(CodecRole::ArrayToBytes);
     }
     match name {
-        "bytes" | "endian" => return Some(Stage::ArrayToBytes),
-        "gzip" | "zstd" | "blosc" | "crc32c" => return Some(Stage::BytesToBytes),
-        // Of integers, v3 keeps bits from the highest that is set.
+        "bytes" | "endian" => return Some(CodecRole::ArrayToBytes),
+        "gzip" | "zstd" | "blosc" | "crc32c" => return Some(CodecRole::BytesToBytes),
+        // For integers the v3 codec counts bits from the highest one that is set, unlike that of
+        // numcodecs.
         "bitround" if matches!(data_type.element, Element::Float(_)) => {
-            return Some(Stage::ArrayToArray);
+            return Some(CodecRole::ArrayToArray);
         }
         _ => {}
     }
     match name.strip_prefix("numcodecs.")? {
         "delta" | "fixedscaleoffset" | "quantize" | "bitround" | "astype" | "packbits"
-        | "categorize" => Some(Stage::ArrayToArray),
-        "zfpy" | "pcodec" => Some(Stage::ArrayToBytes),
+        | "categorize" => Some(CodecRole::ArrayToArray),
+        "zfpy" | "pcodec" => Some(CodecRole::ArrayToBytes),
         "gzip" | "zlib" | "zstd" | "lz4" | "blosc" | "bz2" | "lzma" | "shuffle" | "crc32"
         | "crc32c" | "adler32" | "fletcher32" | "jenkins_lookup3" | "base64" => {
-            Some(Stage::BytesToBytes)
+            Some(CodecRole::BytesToBytes)
         }
         _ => None,
     }
 }
 
-/// The id of a codec in numcodecs.
+/// The id of a codec of numcodecs.
 pub(super) fn numcodecs_id<'s>(spec: &'s Extension<'_>) -> Result<&'s str, FormatError> {
     match spec.name.strip_prefix("numcodecs.") {
         Some(id) => Ok(id),
@@ -141,11 +143,12 @@ pub(super) fn numcodecs_id<'s>(spec: &'s Extension<'_>) -> Result<&'s str, Forma
     }
 }
 
-/// `{"id": .., ..}`: members of `changed`, then those of `rest` without the ones in `without`.
+/// The JSON `{"id": .., ..}` with the members `changed`, and those of `rest` except the ones in
+/// `without`.
 pub(super) fn config(
     id: &str,
     changed: &[(&str, String)],
-    rest: &Object<'_>,
+    rest: &Members<'_>,
     without: &[&str],
 ) -> Result<String, FormatError> {
     let id = ("id", quoted(id));
@@ -153,12 +156,12 @@ pub(super) fn config(
     object_text(&first, rest, &[without, &["id"]].concat())
 }
 
-fn bytes_to_bytes(spec: &Extension<'_>, filters: &Filters<'_>) -> Result<String, FormatError> {
+fn bytes_to_bytes(spec: &Extension<'_>, filters: &FilterList<'_>) -> Result<String, FormatError> {
     let configuration = &spec.configuration;
     match spec.name.as_str() {
         "gzip" => config("gzip", &[], configuration, &[]),
         "zstd" => {
-            // numcodecs before 0.13 does not know it.
+            // numcodecs before 0.13 does not know `checksum`.
             let is_default = configuration.get("checksum").map(RawValue::get) == Some("false");
             let without: &[&str] = if is_default { &["checksum"] } else { &[] };
             config("zstd", &[], configuration, without)
@@ -167,18 +170,18 @@ fn bytes_to_bytes(spec: &Extension<'_>, filters: &Filters<'_>) -> Result<String,
             let shuffle = blosc_shuffle(configuration)?;
             config("blosc", &shuffle, configuration, &["shuffle", "typesize"])
         }
-        // Said, because numcodecs once put it in front.
+        // The location is written because some versions of numcodecs put the checksum in front.
         "crc32c" => config("crc32c", &[("location", quoted("end"))], configuration, &[]),
         "numcodecs.shuffle" if configuration.get_some("elementsize").is_none() => {
-            let size = [("elementsize", filters.made_size().to_string())];
+            let size = [("elementsize", filters.output_size().to_string())];
             config("shuffle", &size, configuration, &["elementsize"])
         }
         _ => config(numcodecs_id(spec)?, &[], configuration, &[]),
     }
 }
 
-/// The number that v2 has for the name of a shuffle.
-fn blosc_shuffle(configuration: &Object<'_>) -> Result<Vec<(&'static str, String)>, FormatError> {
+/// The member `shuffle` with the number that v2 has for its name.
+fn blosc_shuffle(configuration: &Members<'_>) -> Result<Vec<(&'static str, String)>, FormatError> {
     let numbers = [("noshuffle", "0"), ("shuffle", "1"), ("bitshuffle", "2")];
     let number = configuration.read_some("shuffle", |value| match Json::of(value)? {
         Json::Number(number) => Ok(number),
@@ -190,8 +193,8 @@ fn blosc_shuffle(configuration: &Object<'_>) -> Result<Vec<(&'static str, String
         .collect())
 }
 
-/// The axes of the array in the order that one more transpose leaves them in.
-fn transposed(axes: &[u64], configuration: &Object<'_>) -> Result<Vec<u64>, FormatError> {
+/// The axes of the array after one more transpose.
+fn transposed(axes: &[u64], configuration: &Members<'_>) -> Result<Vec<u64>, FormatError> {
     let value = configuration.require("order")?;
     let order = codecs::transpose_order(value, axes.len())?;
     let transposed = order
@@ -201,7 +204,8 @@ fn transposed(axes: &[u64], configuration: &Object<'_>) -> Result<Vec<u64>, Form
     transposed.ok_or_else(|| json::mismatch(value, "axes of the array").within("codecs"))
 }
 
-/// Whether the axes are reversed, as order F has them.
+/// Whether the axes are reversed, as in order F; an error when they are in another order than C or
+/// F.
 fn are_reversed(axes: &[u64]) -> Result<bool, FormatError> {
     let is_reversed = axes.iter().rev().is_sorted();
     if is_reversed || axes.is_sorted() {

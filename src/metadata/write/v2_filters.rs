@@ -1,33 +1,33 @@
-//! The filters of elements, and the types between them.
+//! The filters of a v2 array, and the types of their inputs and outputs.
 
 use super::v2_codecs::{config, numcodecs_id};
-use crate::dtype::json::{Extension, Object};
+use crate::dtype::json::{Extension, Members};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 
-/// Filters in the order of encoding.
-pub(super) struct Filters<'a> {
-    filters: Vec<Filter<'a>>,
-    /// What the last one makes.
+/// The filters in the order of encoding.
+pub(super) struct FilterList<'a> {
+    filters: Vec<TypedFilter<'a>>,
+    /// The output type of the last filter.
     made: DataType,
 }
 
-/// A filter and the types at its two ends, where it has any.
-struct Filter<'a> {
+/// A filter, and the types that its configuration names.
+struct TypedFilter<'a> {
     id: &'a str,
-    configuration: &'a Object<'a>,
-    /// What it takes, and what it makes.
-    types: Option<[Named; 2]>,
+    configuration: &'a Members<'a>,
+    /// The types of its input and its output, where it names them.
+    types: Option<[NamedType; 2]>,
 }
 
-/// A type in the configuration of a filter.
-struct Named {
+/// A type that a member of a filter's configuration names.
+struct NamedType {
     member: &'static str,
     data_type: DataType,
     order: ByteOrder,
 }
 
-/// The members that name what a filter takes and makes.
+/// The members that name the types of a filter's input and output.
 fn members(id: &str) -> Option<(&'static str, &'static str)> {
     match id {
         "delta" | "fixedscaleoffset" | "quantize" => Some(("dtype", "astype")),
@@ -36,10 +36,10 @@ fn members(id: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-impl<'a> Filters<'a> {
-    /// None yet, of elements of `data_type`.
-    pub(super) fn new(data_type: &DataType) -> Filters<'a> {
-        Filters {
+impl<'a> FilterList<'a> {
+    /// An empty list for elements of `data_type`.
+    pub(super) fn new(data_type: &DataType) -> FilterList<'a> {
+        FilterList {
             filters: Vec::new(),
             made: data_type.clone(),
         }
@@ -49,13 +49,13 @@ impl<'a> Filters<'a> {
         self.filters.is_empty()
     }
 
-    /// Bytes of an element that the filters make.
-    pub(super) fn made_size(&self) -> u64 {
+    /// The size of an element of the output, in bytes.
+    pub(super) fn output_size(&self) -> u64 {
         self.made.item_size
     }
 
-    /// Adds a filter. A type that it leaves out is the one that it is given: so zarr-python 3
-    /// reads it, where numcodecs alone would refuse.
+    /// Adds a filter. A type that its configuration leaves out is the type of its input, as in
+    /// zarr-python 3; numcodecs alone would refuse it.
     pub(super) fn add(&mut self, spec: &'a Extension<'_>) -> Result<(), FormatError> {
         let id = numcodecs_id(spec)?;
         let configuration = &spec.configuration;
@@ -68,7 +68,7 @@ impl<'a> Filters<'a> {
         } else if matches!(id, "packbits" | "categorize") {
             self.made = DataType::unsigned(1);
         }
-        self.filters.push(Filter {
+        self.filters.push(TypedFilter {
             id,
             configuration,
             types,
@@ -76,8 +76,8 @@ impl<'a> Filters<'a> {
         Ok(())
     }
 
-    /// The byte order of the elements that the first filter is given, and the JSON of each, when
-    /// the last one makes elements of `order`.
+    /// The byte order of the first filter's input, and the JSON of each filter, when the output of
+    /// the last one is in `order`.
     pub(super) fn finish(
         self,
         order: Option<ByteOrder>,
@@ -98,7 +98,7 @@ impl<'a> Filters<'a> {
     }
 }
 
-impl Filter<'_> {
+impl TypedFilter<'_> {
     fn text(&self) -> Result<String, FormatError> {
         let mut types = Vec::new();
         for named in self.types.iter().flatten() {
@@ -109,17 +109,17 @@ impl Filter<'_> {
     }
 }
 
-/// The type that a member of a configuration names; without it, `data_type` in `order`.
+/// The type that `member` of a configuration names, or `data_type` in `order` when it is absent.
 fn named(
-    configuration: &Object<'_>,
+    configuration: &Members<'_>,
     member: &'static str,
     data_type: &DataType,
     order: ByteOrder,
-) -> Result<Named, FormatError> {
+) -> Result<NamedType, FormatError> {
     let named = configuration.read_some(member, DataType::parse_v2);
     let named = named.map_err(|error| error.within("codecs"))?;
     let (data_type, order) = named.unwrap_or_else(|| (data_type.clone(), order));
-    Ok(Named {
+    Ok(NamedType {
         member,
         data_type,
         order,

@@ -1,16 +1,16 @@
-//! `zarr.json` of an array of another version.
+//! Writes the `zarr.json` of an array of another version.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::codecs;
-use super::super::json::Document;
+use super::super::json::JsonDocument;
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
 use super::{
     Content, Source, Target, attributes, chain, chunk_keys, chunk_shape, document, list_of,
 };
-use crate::dtype::json::{self, Extension, Json, Object};
+use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
 
@@ -67,7 +67,7 @@ fn key_encoding(array: &ArrayMetadata) -> String {
     format!("{{\"name\": \"{name}\", \"configuration\": {{\"separator\": \"{separator}\"}}}}")
 }
 
-/// The one codec of decoded chunks.
+/// The codec list of decoded chunks, which has one codec.
 fn decoded(decoding: &Decoding, data_type: &DataType) -> Result<String, FormatError> {
     if data_type.layout == ItemLayout::Variable {
         let codec = chain::object_codec(codecs::parse(&decoding.pipeline)?)?;
@@ -77,7 +77,7 @@ fn decoded(decoding: &Decoding, data_type: &DataType) -> Result<String, FormatEr
     Ok(render::bytes_codec(&data_type.layout, order).to_owned())
 }
 
-/// The codecs of chunks as they are stored.
+/// The codec list of chunks as they are stored.
 fn encoded(decoding: &Decoding, shards: Shards) -> Result<String, FormatError> {
     let pipeline = codecs::parse(&decoding.pipeline)?;
     list_text(&chain::specs(pipeline, shards)?, &decoding.data_type)
@@ -91,7 +91,7 @@ fn list_text(specs: &[Extension<'_>], data_type: &DataType) -> Result<String, Fo
     Ok(format!("[{}]", texts.join(", ")))
 }
 
-/// A codec as v3 readers know it.
+/// The JSON of a codec under a name that v3 readers know.
 fn codec_text(spec: &Extension<'_>, data_type: &DataType) -> Result<String, FormatError> {
     chain::check_frames(spec, data_type, "v3")?;
     let name = match spec.name.as_str() {
@@ -110,7 +110,7 @@ fn codec_text(spec: &Extension<'_>, data_type: &DataType) -> Result<String, Form
     } else if spec.configuration.iter().next().is_none() && !name.starts_with("numcodecs.") {
         return Ok(format!("{{\"name\": \"{name}\"}}"));
     } else {
-        // zarr-python wants a configuration of every codec of numcodecs, an empty one too.
+        // zarr-python requires a configuration for every codec of numcodecs, even an empty one.
         chain::object_text(&[], &spec.configuration, &[])?
     };
     Ok(format!(
@@ -118,8 +118,9 @@ fn codec_text(spec: &Extension<'_>, data_type: &DataType) -> Result<String, Form
     ))
 }
 
-/// A level that v3 has. Decoding does not need it, and numcodecs takes `-1` for the default.
-fn gzip_level(configuration: &Object<'_>) -> u64 {
+/// A compression level that v3 accepts. numcodecs also has `-1` for the default. Decoding does not
+/// need the level.
+fn gzip_level(configuration: &Members<'_>) -> u64 {
     const DEFAULT: u64 = 6;
     let level = configuration.get("level").map(json::length);
     match level {
@@ -128,8 +129,8 @@ fn gzip_level(configuration: &Object<'_>) -> u64 {
     }
 }
 
-/// Whether a v3 reader knows the codec: those of the specification and its registry, and those
-/// of numcodecs that zarr-python has for v3. It has none of them for objects, and no `base64`.
+/// Whether v3 readers know the codec: it is in the specification or its registry, or one of those
+/// of numcodecs that zarr-python has for v3. zarr-python has no object codec and no `base64` there.
 fn is_known(name: &str) -> bool {
     if let Some(id) = name.strip_prefix("numcodecs.") {
         return matches!(
@@ -178,7 +179,8 @@ fn is_known(name: &str) -> bool {
     )
 }
 
-/// A v3 record has one byte order, that of its `bytes` codec.
+/// Fails on a record with fields in both byte orders: a v3 record has the one order of its `bytes`
+/// codec.
 fn check_field_orders(data_type: &DataType) -> Result<(), FormatError> {
     if data_type.element.field_orders().len() > 1 {
         let name = "a record of fields in both byte orders";
@@ -187,16 +189,16 @@ fn check_field_orders(data_type: &DataType) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Fails on a record of which a field has a title beside its name: v3 has no place for it.
+/// Fails on a record with a field that has a title beside its name, which v3 cannot express.
 fn check_titles(text: &[u8]) -> Result<(), FormatError> {
-    let document = Document::parse(text)?;
+    let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut pending: Vec<&RawValue> = root.get("dtype").into_iter().collect();
-    // A draft has it in an object that names an extension.
+    // In a draft the type may be inside an extension.
     if let Some(Json::Object(extension)) = root.get("data_type").map(Json::of).transpose()? {
         pending.extend(extension.get("type"));
     }
-    // The type is one that was read, so it is not nested deeply.
+    // The type has been parsed before, so it is not nested too deeply.
     while let Some(dtype) = pending.pop() {
         let Json::Array(fields) = Json::of(dtype)? else {
             continue;
