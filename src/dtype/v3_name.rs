@@ -77,24 +77,28 @@ pub(crate) fn without_parameters(name: &str) -> Option<Element> {
     if let Some(format) = FloatFormat::of_name(name) {
         return Some(Element::Float(format));
     }
+    let integer = |digits: &str, signed| {
+        let bits: u32 = digits.parse().ok()?;
+        let bytes = usize::try_from(bits.div_ceil(8)).ok()?;
+        Some(Element::Integer(IntegerFormat {
+            bytes,
+            bits,
+            signed,
+        }))
+    };
     match name {
         "bool" => Some(Element::Bool),
+        "int2" | "int4" | "int8" | "int16" | "int32" | "int64" => {
+            integer(name.strip_prefix("int")?, true)
+        }
+        "uint2" | "uint4" | "uint8" | "uint16" | "uint32" | "uint64" => {
+            integer(name.strip_prefix("uint")?, false)
+        }
         "complex64" => Some(Element::Complex(FLOAT32)),
         "complex128" => Some(Element::Complex(FLOAT64)),
         _ => {
             if let Some(part) = name.strip_prefix("complex_") {
                 return FloatFormat::of_name(part).map(Element::Complex);
-            }
-            let magnitude = name.strip_prefix('u').unwrap_or(name);
-            if let Some(bits @ ("2" | "4" | "8" | "16" | "32" | "64")) =
-                magnitude.strip_prefix("int")
-            {
-                let bits: u32 = bits.parse().ok()?;
-                return Some(Element::Integer(IntegerFormat {
-                    bytes: usize::try_from(bits.div_ceil(8)).ok()?,
-                    bits,
-                    signed: !name.starts_with('u'),
-                }));
             }
             let digits = name.strip_prefix('r')?;
             if digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -26,7 +26,7 @@ struct Tree {
     hierarchy: Hierarchy,
 }
 
-/// A store with an object for each key; every question looks at it again.
+/// A store with an object for each key, and a hierarchy that checks it at every look-up.
 fn tree(objects: &[(&str, &str)]) -> Tree {
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
@@ -53,12 +53,12 @@ impl Tree {
     }
 
     fn at(&self, path: &str) -> String {
-        told(&self.hierarchy.node(&prefix(path)).unwrap())
+        describe(&self.hierarchy.node(&prefix(path)).unwrap())
     }
 
     fn in_tree(&self, path: &str) -> (String, TreePlace) {
         let found = self.hierarchy.tree_node(&prefix(path)).unwrap();
-        (told(&found.node), found.place)
+        (describe(&found.node), found.place)
     }
 
     fn described_by(&self, path: &str) -> Option<String> {
@@ -67,8 +67,8 @@ impl Tree {
     }
 }
 
-/// A node in one line.
-fn told(node: &Node) -> String {
+/// A description of a node in one line.
+fn describe(node: &Node) -> String {
     match node {
         Node::Array(array) => {
             let attributes = array.attributes.as_ref();
@@ -198,7 +198,7 @@ fn a_separator_that_no_document_says_is_the_stored_one() {
         (vector.as_str(), Some("0/0"), b'.'),
     ] {
         let tree = tree(&[("a/.zarray", document)]);
-        // Asked before there is a chunk: an array without chunks is asked again.
+        // The array is looked up before it has a chunk, so it must be looked up again.
         tree.at("a");
         if let Some(chunk) = chunk {
             tree.put(&format!("a/{chunk}"), "bytes");
@@ -311,7 +311,7 @@ fn keys_tell_the_layout_before_the_version_does() {
     for (entry, document, data) in [
         (PROTOCOL, "meta/a.array.json", "data/a"),
         (CORE, "meta/root/a.array.json", "data/root/a"),
-        // A node called `root` beside others: the version decides.
+        // Where a node called `root` is beside others, the version decides.
         (CORE, "meta/root.array.json", "data/root"),
     ] {
         let tree = tree(&[("zarr.json", entry), (document, DRAFT_ARRAY)]);

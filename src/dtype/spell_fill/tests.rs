@@ -1,4 +1,4 @@
-//! What is written is read back to the same bits.
+//! A written fill value reads as the same bits.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! Codec chains, sound and broken.
+//! Codec chains, valid and invalid.
 
 mod filters;
 mod registered;
@@ -7,7 +7,7 @@ mod variable;
 use super::*;
 use crate::codec::{IndexLocation, Transpose};
 
-/// Chunks of 4 x 6.
+/// The chain of `codecs` for chunks of 4 x 6 elements.
 fn parse(codecs: &str, data_type: &str) -> Result<CodecChain, FormatError> {
     let codecs: Box<RawValue> = serde_json::from_str(codecs).unwrap();
     let data_type: Box<RawValue> = serde_json::from_str(data_type).unwrap();

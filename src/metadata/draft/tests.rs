@@ -1,4 +1,4 @@
-//! Documents of the drafts, as their writers wrote them, and broken ones.
+//! Documents of the drafts as their writers write them, and invalid ones.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn protocol(members: &str) -> Result<ArrayMetadata, FormatError> {
     parse_array(text.as_bytes(), Generation::Protocol)
 }
 
-/// A document by the text of December 2022, with `members` added.
+/// A document that follows the text of December 2022, with `members` added.
 fn core(members: &str) -> Result<ArrayMetadata, FormatError> {
     let text = format!(
         r#"{{"attributes": {{}}, "chunk_grid": {{"type": "regular", "chunk_shape": [4, 3]}},

@@ -1,4 +1,4 @@
-//! Filters and compressors of v2, and the codec lists that they become.
+//! Filters and compressors of v2, and their v3 codec lists.
 
 use super::super::v2::{self, MemoryOrder};
 use super::*;
@@ -116,7 +116,7 @@ fn blosc_is_spelled_as_in_v3() {
         );
         assert!(found.ends_with(&expected), "{dtype} {config}: {found}");
     }
-    // After a filter of bytes, and after the one of objects, nothing belongs together.
+    // The output of a filter of bytes, and of an object codec, is single bytes.
     for (dtype, first) in [
         ("<i4", r#"{"id":"crc32"}"#),
         ("|O", r#"{"id":"vlen-utf8"}"#),

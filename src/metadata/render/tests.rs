@@ -1,4 +1,4 @@
-//! Edited documents, and that they parse to what they are meant to say.
+//! Edited documents parse to the expected model.
 
 use super::super::{NodeMetadata, v2 as v2_documents, v3 as v3_documents};
 use super::*;
@@ -24,7 +24,7 @@ fn render_v2(document: &str) -> Result<String, FormatError> {
     array(document.as_bytes(), &parsed, Shown::Decoded(Shards::Expand)).map(text)
 }
 
-/// A v3 document: `{shape}`, `{chunk}` and `{codecs}` put in.
+/// A v3 document with the given shape, chunk shape and codecs.
 fn v3_document(shape: &str, chunk: &str, codecs: &str) -> String {
     format!(
         "{{\"zarr_format\": 3,\n  \"node_type\": \"array\", \"shape\": {shape},\t\"data_type\": \"int16\",
@@ -52,7 +52,7 @@ fn shard(chunk: &str, codecs: &str) -> String {
 fn a_sharded_document_becomes_that_of_its_inner_chunks() {
     let zstd = r#"{ "name":"zstd","configuration":{"level":NaN}}"#;
     let cases = [
-        // One level; what follows the sharding codec goes.
+        // One level of shards: the codecs after the sharding codec are removed.
         (
             "[20, 30]",
             "[10, 6]",
@@ -63,7 +63,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
             ),
             format!("[{LITTLE}, {zstd}]"),
         ),
-        // A transpose moves in front of the inner codecs, and its axes with it.
+        // The transpose stays in front of the inner codecs, and the inner chunk shape has its axes.
         (
             "[20, 30]",
             "[10, 6]",
@@ -92,7 +92,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
                 transpose("[2, 0, 1]")
             ),
         ),
-        // Shards in shards, a transpose at each level.
+        // Shards are nested in shards, with a transpose at each level.
         (
             "[8, 8]",
             "[8, 4]",
@@ -128,13 +128,13 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
         let expected = v3_document(shape, inner, &expanded);
         let rendered = render_v3(&document, Shown::Expanded).unwrap();
         assert_eq!(rendered, expected);
-        // What the document says now is what the array said of its inner chunks.
+        // The chunk shape of the edited document is the inner chunk shape of the array.
         let (before, after) = (array_of(&document), array_of(&rendered));
         assert_eq!(Some(after.chunk_shape.clone()), before.inner_chunk_shape());
         assert_eq!(after.inner_chunk_shape(), None);
         let (before, after) = (before.decoding.unwrap(), after.decoding.unwrap());
         assert_eq!(after.fill_value, before.fill_value);
-        // And there is nothing more to expand.
+        // The edited document has no more shards to expand.
         assert_eq!(render_v3(&rendered, Shown::Expanded).unwrap(), rendered);
 
         let decoded = render_v3(&document, Shown::Decoded(Shards::Expand)).unwrap();
@@ -279,8 +279,7 @@ fn of_duplicate_members_the_one_that_counts_is_edited() {
     );
 }
 
-/// The model of an array of `format`, of which edits ask only what its elements are and how it
-/// is sharded.
+/// A model of an array of `format`, with the parts that edits use: the elements and the shards.
 fn model(format: ZarrFormat, data_type: DataType, codecs: &str) -> ArrayMetadata {
     let mut array = array_of(&v3_document("[8]", "[4]", codecs));
     array.zarr_format = format;
@@ -297,7 +296,7 @@ fn typestr(text: &str) -> DataType {
 const EXPANDED: Shown = Shown::Decoded(Shards::Expand);
 const KEPT: Shown = Shown::Decoded(Shards::Keep);
 
-/// The edit of `document`, whose codecs are `bytes` alone.
+/// The edited `document` of an array whose only codec is `bytes`.
 fn edited(document: &str, format: ZarrFormat, data_type: DataType, shown: Shown) -> String {
     let array = model(format, data_type, &format!("[{LITTLE}]"));
     text(super::array(document.as_bytes(), &array, shown).unwrap())
@@ -358,7 +357,7 @@ fn v2_objects_keep_their_codec_alone() {
             document("|S0", zlib, "C", &both),
             document("|O", "null", "C", &alone),
         ),
-        // Its chunks stay as they are, and so their order.
+        // The chunks stay encoded, so the order stays too.
         (
             "categorize",
             document("|O", zlib, "F", &both),
@@ -382,7 +381,7 @@ fn v2_objects_keep_their_codec_alone() {
             decoded
         );
     }
-    // Frames around items of a fixed size are undone.
+    // Items of a fixed size that are stored after their lengths are decoded.
     let framed = document("<U2", "null", "C", &both);
     let plain = document("<U2", "null", "C", "null");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! v1 documents, sound and broken.
+//! v1 documents, valid and invalid.
 
 use super::*;
 

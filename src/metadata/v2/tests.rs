@@ -1,4 +1,4 @@
-//! v2 documents, sound and broken.
+//! v2 documents, valid and invalid.
 
 use super::*;
 

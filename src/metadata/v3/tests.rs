@@ -1,4 +1,4 @@
-//! v3 documents, sound and broken.
+//! v3 documents, valid and invalid.
 
 use super::*;
 

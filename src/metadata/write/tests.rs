@@ -1,4 +1,4 @@
-//! What is written parses to an equal model, and what cannot be written is named.
+//! Written documents parse to an equal model, and an error names what cannot be written.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn with_pipeline(pipeline: &str) -> ArrayMetadata {
     array
 }
 
-/// The same with elements of the v2 type `dtype`, in a v2 array without fill value.
+/// The same model with elements of the v2 type `dtype`, as a v2 array without a fill value.
 fn with_type(dtype: &str, pipeline: &str) -> ArrayMetadata {
     let raw: Box<serde_json::value::RawValue> = serde_json::from_str(dtype).unwrap();
     let mut array = with_pipeline(pipeline);
@@ -201,7 +201,7 @@ fn types_fill_values_and_codecs_come_back_from_v2() {
                     "{data_type}"
                 );
                 assert_eq!(new.codecs.array_to_array, old.codecs.array_to_array);
-                // The id `gzip` of v2 has meant zlib, too.
+                // The v2 id `gzip` may also mean a zlib stream.
                 let mut bytes_to_bytes = old.codecs.bytes_to_bytes;
                 for codec in &mut bytes_to_bytes {
                     if *codec == BytesToBytes::Gzip {
@@ -217,7 +217,7 @@ fn types_fill_values_and_codecs_come_back_from_v2() {
     }
 }
 
-/// v3 to v2 and back: where v2 says all, the v3 document reads as it did.
+/// A v3 document that v2 can express fully comes back unchanged from v2.
 #[test]
 fn records_keep_their_bytes_both_ways() {
     let dtype = r#"[["a",">i2"],["b",">f4"]]"#;
@@ -236,7 +236,7 @@ fn records_keep_their_bytes_both_ways() {
         assert_eq!(back["dtype"], serde_json::from_str::<Value>(dtype).unwrap());
         assert_eq!(back["fill_value"], "AAE/gAAA");
     }
-    // Both orders: v2 says so, v3 cannot.
+    // Only v2 can express a record with both byte orders.
     let mixed = with_type(r#"[["a",">i2"],["b","<f4"]]"#, r#"[{"name": "bytes"}]"#);
     let mut mixed_without_order = mixed.clone();
     mixed_without_order
@@ -270,7 +270,7 @@ fn codecs_have_ids_in_v2() {
             json!([{"id": "delta", "dtype": "<i4", "astype": ">i2"}]),
             json!({"id": "zlib", "level": 1}),
         ),
-        // zarr-python 3 leaves the byte order out, and types that follow from the array's.
+        // zarr-python 3 leaves out the byte order, and types that follow from that of the array.
         (
             format!("[{}, {BIG}]", filter("delta", r#"{"dtype": "i4"}"#)),
             "<i4",
@@ -402,7 +402,7 @@ fn axes_are_reversed_or_not() {
         "{error}"
     );
     assert_eq!(spell(&cube, DECODED, Target::V2)["order"], "C");
-    // The composition of both is what counts.
+    // Only the composition of both transposes counts.
     let twice = format!(
         "[{0}, {1}, {LITTLE}]",
         transpose("[1, 2, 0]"),
@@ -440,7 +440,7 @@ fn a_sharded_array_is_that_of_its_inner_chunks() {
         "{error}"
     );
 
-    // A draft's shards, in v3 as they are, or taken apart.
+    // The shards of a draft are written to v3 as shards, or as their inner chunks.
     let gzip = r#"{"name": "numcodecs.gzip", "configuration": {"level": 1}}"#;
     let mut draft = array.clone();
     draft.zarr_format = ZarrFormat::Draft;
@@ -639,7 +639,7 @@ fn attributes_and_dimension_names_go_along() {
         json!(["y", null])
     );
 
-    // A draft keeps filters there, which no one calls an attribute.
+    // In a draft the filters are among the attributes, and are not copied.
     array.dimension_names = None;
     array.zarr_format = ZarrFormat::Draft;
     assert_eq!(
@@ -649,7 +649,7 @@ fn attributes_and_dimension_names_go_along() {
     let filtered = r#"{"x": 1, "attributes": {"filters": [1], "a": 1, "filters": [2]}}"#;
     assert_eq!(attributes(&array, filtered).unwrap(), r#"{"a": 1}"#);
 
-    // What is no list of as many names is an attribute only.
+    // An attribute that is not a list of one name for each dimension gives no dimension names.
     array.zarr_format = ZarrFormat::V2;
     for text in [
         r#"{"_ARRAY_DIMENSIONS": ["x"]}"#,

@@ -1,4 +1,4 @@
-//! Filters against what numcodecs decodes, and the rules of those that it lacks.
+//! Filters decode as numcodecs does; filters that it does not have follow their specifications.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::codec::ChunkSpec;
 use crate::dtype::FillValue;
 
-/// The chain of `codecs` for one dimension of `length` elements, and the type.
+/// The chain of `codecs` for chunks of `length` elements, and the data type.
 pub(super) fn chain_of(
     codecs: &str,
     data_type: &str,
@@ -89,7 +89,7 @@ fn fill_values_are_encoded_as_numcodecs_encodes_them() {
     assert!(compared > 200);
 }
 
-/// The chain's bytes for three elements of `data_type`.
+/// The decoded bytes of a chunk of three elements of `data_type`.
 fn three(codecs: &str, data_type: &str, encoded: &str) -> Vec<u8> {
     let chain = chain_of(codecs, data_type, 3).unwrap();
     decode(&chain, 3, &unhex(encoded)).unwrap()
@@ -124,7 +124,7 @@ fn vectors_of_real_writers() {
     assert_eq!(three(&labels("|S2"), bytes, "0103ff"), b"ablo\0\0");
 }
 
-/// 2 x 3 of u1, flattened in order F before the differences are taken.
+/// A chunk of 2 x 3 `u1` is transposed to order F before the filter takes differences.
 #[test]
 fn a_transpose_comes_before_the_filter() {
     let codecs: Box<RawValue> = serde_json::from_str(

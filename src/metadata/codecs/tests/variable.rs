@@ -76,7 +76,7 @@ fn framing_is_checked() {
     );
     let any = of(r#"["vlen-bytes"]"#, &text(), &[3]).unwrap();
     assert_eq!(decode(&any, &text(), &[3], &wrong, MOST).unwrap(), wrong);
-    // Counts as large as numbers go, of bytes that are not there.
+    // The chunk claims a huge number of items that it does not have.
     let many = of(r#"["vlen-utf8"]"#, &text(), &[u64::from(u32::MAX)]).unwrap();
     let count = unhex("ffffffff");
     assert!(decode(&many, &text(), &[u64::from(u32::MAX)], &count, MOST).is_err());
@@ -155,7 +155,7 @@ fn order_f_is_undone() {
     assert_eq!(found, [1, 2, 3, 4, 5, 6]);
 }
 
-/// Two of four inner chunks, and none of the others.
+/// The shard has two of its four inner chunks.
 #[test]
 fn shards_are_put_together() {
     let codecs = r#"[{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 2],
@@ -185,7 +185,7 @@ fn shards_are_put_together() {
         error.to_string().contains("numcodecs.json2 inside shards"),
         "{error}"
     );
-    // An index of nothing but absent chunks does not ask for their memory.
+    // An index whose chunks are all absent must not make the decoder allocate memory for them.
     let huge = codecs.replace("[1, 2]", "[1, 4294967296]");
     let shape = [2, 1 << 32];
     let chain = of(&huge, &text(), &shape).unwrap();
