@@ -85,10 +85,10 @@ fn spell(element: &Element, bytes: &[u8], dialect: Dialect) -> Result<Value, For
 }
 
 fn no_text(bytes: &[u8]) -> FormatError {
-    let shown: Vec<u8> = bytes.iter().copied().take(16).collect();
+    let first: Vec<u8> = bytes.iter().copied().take(16).collect();
     FormatError::document(
         "",
-        format!("found the bytes {shown:?}, expected characters"),
+        format!("found the bytes {first:?}, expected characters"),
     )
 }
 

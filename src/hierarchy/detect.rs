@@ -142,8 +142,8 @@ impl<'h> DocumentSearch<'h> {
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
     fn read_outline(&mut self, key: Key) -> Result<Option<(Text, OmittedParts)>, Error> {
-        let seen = self.hierarchy.facts_at(&key)?;
-        if seen.is_none_or(|(version, _)| version.size <= LONG_BYTES) {
+        let facts = self.hierarchy.facts_at(&key)?;
+        if facts.is_none_or(|(version, _)| version.size <= LONG_BYTES) {
             return Ok(self.read(key)?.map(|text| (text, OmittedParts::Nothing)));
         }
         let outlined = self.hierarchy.read_outline(&key)?;
@@ -163,14 +163,14 @@ impl<'h> DocumentSearch<'h> {
     /// As [`DocumentSearch::read`], for a file that may be something else than a document: `None`
     /// when it is large or cannot be read.
     fn read_common(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        let seen = self.hierarchy.facts_at(&key)?;
-        if seen.is_none_or(|(version, _)| version.size > MAX_COMMON_BYTES) {
-            self.found.push((key, seen));
+        let facts = self.hierarchy.facts_at(&key)?;
+        if facts.is_none_or(|(version, _)| version.size > MAX_COMMON_BYTES) {
+            self.found.push((key, facts));
             return Ok(None);
         }
         match self.read(key.clone()) {
             Err(Error::Store(StoreError::Denied { .. } | StoreError::NotAnObject { .. })) => {
-                self.found.push((key, seen));
+                self.found.push((key, facts));
                 Ok(None)
             }
             text => text,
@@ -235,8 +235,8 @@ impl<'h> DocumentSearch<'h> {
         match self.read(key.clone()) {
             Err(Error::Metadata { key: name, error }) => {
                 log::warn!("{name}: {error}");
-                let seen = self.hierarchy.facts_at(&key)?;
-                self.found.push((key, seen));
+                let facts = self.hierarchy.facts_at(&key)?;
+                self.found.push((key, facts));
                 Ok(None)
             }
             text => text,

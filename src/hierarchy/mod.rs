@@ -172,8 +172,8 @@ impl Hierarchy {
     /// Whether the objects that make the node still have the same versions, owners and modes. It
     /// reads none of them.
     fn is_unchanged(&self, known: &CachedNode) -> Result<bool, Error> {
-        for (key, seen) in &known.found {
-            if self.facts_at(key)? != *seen {
+        for (key, facts) in &known.found {
+            if self.facts_at(key)? != *facts {
                 return Ok(false);
             }
         }
