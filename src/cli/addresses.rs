@@ -1,8 +1,8 @@
 //! Running within a limit of address space (`ulimit -v`).
 //!
-//! The allocator reserves 64 MiB of addresses for each thread that allocates memory, for up to eight
-//! threads a core, and fuser a buffer of 16 MiB for each thread that reads requests. Neither matters
-//! without a limit.
+//! The allocator reserves 64 MiB of addresses for each thread that allocates memory, for up to
+//! eight threads a core, and fuser a buffer of 16 MiB for each thread that reads requests. Neither
+//! matters without a limit.
 
 #![cfg_attr(
     target_env = "gnu",
@@ -11,7 +11,8 @@
 
 use crate::store::address_limit;
 
-/// Address space of a thread that reads requests: its buffer, its stack of 2 MiB, and 1 MiB for the rest.
+/// Address space of a thread that reads requests: its buffer, its stack of 2 MiB, and 1 MiB for the
+/// rest.
 const BYTES_PER_READER: u64 = 19 << 20;
 
 /// These threads may take the address space divided by this.

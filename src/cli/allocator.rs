@@ -1,9 +1,10 @@
 //! How the C library's allocator returns memory to the system.
 //!
-//! It maps each long block separately, so that the block is returned to the system when it is freed.
-//! But with each such block it raises the threshold for long blocks, up to 32 MiB; shorter blocks
-//! stay in the heap of the thread that allocated them. A dozen threads that each read a document of
-//! 4 MiB once kept 130 MiB in this way. A threshold that is set explicitly is not raised.
+//! It maps each long block separately, so that the block is returned to the system when it is
+//! freed. But with each such block it raises the threshold for long blocks, up to 32 MiB; shorter
+//! blocks stay in the heap of the thread that allocated them. A dozen threads that each read a
+//! document of 4 MiB once kept 130 MiB in this way. A threshold that is set explicitly is not
+//! raised.
 
 #![expect(unsafe_code, reason = "mallopt(3) has no safe form")]
 
@@ -12,9 +13,10 @@
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES: i32 = 2 << 20;
 
-/// Free bytes at the end of a heap that are not returned. For each long block, blosc allocates scratch
-/// memory of up to a few megabytes: if the heap returned it, the kernel would clear its pages again
-/// each time. Twice the threshold is also the allocator's own rule, while the threshold is not set.
+/// Free bytes at the end of a heap that are not returned. For each long block, blosc allocates
+/// scratch memory of up to a few megabytes: if the heap returned it, the kernel would clear its
+/// pages again each time. Twice the threshold is also the allocator's own rule, while the threshold
+/// is not set.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: i32 = 2 * MAPPED_BYTES;
 

@@ -62,8 +62,8 @@ pub(super) fn describe_element(
 struct ElementLocation {
     /// The innermost chunk.
     chunk: Dims,
-    /// The indices within the array that the chunk covers, for each dimension: the first, and one past
-    /// the last.
+    /// The indices within the array that the chunk covers, for each dimension: the first, and one
+    /// past the last.
     covers: Vec<(u64, u64)>,
     /// The position of the element in its chunk, in C order.
     number: u64,

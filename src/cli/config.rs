@@ -1,4 +1,5 @@
-//! The configuration that a command line means: checked, with absolute paths and defaults filled in.
+//! The configuration that a command line means: checked, with absolute paths and defaults filled
+//! in.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use super::args::Args;
 use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
-use crate::fuse::session::{Access, SessionOptions};
+use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::store::Symlinks;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
@@ -129,7 +130,7 @@ impl CliTask {
             return Err(CliError::Usage(problem));
         };
         let log = log_config(&args)?;
-        let others_look = options.access == Access::Everyone;
+        let others_look = options.access == MountAccess::Everyone;
         let symlinks = if args.follow_symlinks {
             Symlinks::Follow
         } else {

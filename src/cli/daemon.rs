@@ -9,9 +9,9 @@
 //! end of file        the daemon died without a message: status 1
 //! ```
 //!
-//! The daemon gives up the terminal of its parent (`setsid`), its descriptors (a process that reads a
-//! pipe to its end, as `$(zarr-mount …)` does, would wait for the unmount) and its working directory
-//! (which would keep that file system busy).
+//! The daemon gives up the terminal of its parent (`setsid`), its descriptors (a process that reads
+//! a pipe to its end, as `$(zarr-mount …)` does, would wait for the unmount) and its working
+//! directory (which would keep that file system busy).
 
 #![expect(unsafe_code, reason = "fork(2) and close_range(2) have no safe form")]
 
@@ -118,7 +118,8 @@ pub(crate) fn check_descriptor_limit() -> Result<(), String> {
     }
 }
 
-/// Raises the limit of open files to its maximum: each open file of the mount may need a descriptor.
+/// Raises the limit of open files to its maximum: each open file of the mount may need a
+/// descriptor.
 pub(crate) fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -9,7 +9,8 @@ use crate::metadata::draft::parse_entry;
 /// Most bytes of an entry document that are read.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// The root of the v3 draft's hierarchy that contains the directory `store` in its `meta` or `data`.
+/// The root of the v3 draft's hierarchy that contains the directory `store` in its `meta` or
+/// `data`.
 pub(super) fn root_around(store: &Path) -> Option<PathBuf> {
     let store = store.canonicalize().ok()?;
     let inside = store.ancestors().find(|directory| {

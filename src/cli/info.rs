@@ -210,8 +210,8 @@ impl InfoReport<'_> {
         Ok(reasons)
     }
 
-    /// The number of objects below an array that are chunks or shards of its grid, and their total size
-    /// in bytes.
+    /// The number of objects below an array that are chunks or shards of its grid, and their total
+    /// size in bytes.
     fn stored(&mut self, array: &ArrayNode) -> Result<(u64, u64), Error> {
         let rank = array.metadata.shape.len();
         let (mut objects, mut bytes) = (0_u64, 0_u64);

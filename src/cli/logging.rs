@@ -1,7 +1,7 @@
 //! The log: written to a file if one is named, else to standard error in the foreground.
 //!
-//! Every record is one line without control characters ([`Escaped`]), because it may contain text from
-//! a store that is not trusted.
+//! Every record is one line without control characters ([`Escaped`]), because it may contain text
+//! from a store that is not trusted.
 
 use std::fs::{File, FileType};
 use std::io::{self, Write};
@@ -23,8 +23,8 @@ pub(crate) enum StandardError {
     Null,
 }
 
-/// Starts the log. Where there is neither a file nor a terminal, nothing is logged, at no cost. Must be
-/// called once in a process, before its first thread.
+/// Starts the log. Where there is neither a file nor a terminal, nothing is logged, at no cost.
+/// Must be called once in a process, before its first thread.
 ///
 /// # Errors
 /// When the file cannot be opened, or is no file.
@@ -63,8 +63,8 @@ pub(crate) fn start(config: &LogConfig, stderr: StandardError) -> io::Result<()>
     Ok(())
 }
 
-/// Opens the file at `path` to append to it. A FIFO is refused, because opening it waits for a reader,
-/// and every write waits when that reader stops reading.
+/// Opens the file at `path` to append to it. A FIFO is refused, because opening it waits for a
+/// reader, and every write waits when that reader stops reading.
 fn open(path: &Path) -> io::Result<File> {
     // Checked before it is opened too: a socket or a FIFO that nobody reads cannot be opened.
     if let Ok(found) = path.metadata() {

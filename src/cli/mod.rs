@@ -177,8 +177,8 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
     }
 }
 
-/// Builds the file system of a store. Reads only the attributes and the metadata of its root: a STORE
-/// that contains nothing is an error.
+/// Builds the file system of a store. Reads only the attributes and the metadata of its root: a
+/// STORE that contains nothing is an error.
 fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
     let sharing = sharing(Some(&config.view.arrays));
     let store = open(&config.store, config.symlinks, sharing)?;

@@ -150,8 +150,8 @@ fn resolve(path: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Removes dead mounts of zarr-mount, also several on top of each other: nothing can be mounted at the
-/// path before, and the user who killed the daemon wants them gone.
+/// Removes dead mounts of zarr-mount, also several on top of each other: nothing can be mounted at
+/// the path before, and the user who killed the daemon wants them gone.
 fn make_way(path: &Path) -> Result<(), CliError> {
     let shown = path.display();
     loop {

@@ -10,12 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::args::by_mount_option;
 use super::error::CliError;
-use crate::fuse::session::{Access, Execution};
+use crate::fuse::session::{Execution, MountAccess};
 
 /// The parsed values of `-o`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountOptions {
-    pub(crate) access: Access,
+    pub(crate) access: MountAccess,
     pub(crate) execution: Execution,
     /// Mount over a directory that is not empty.
     pub(crate) nonempty: bool,
@@ -93,8 +93,8 @@ impl MountOptions {
         let name = String::from_utf8_lossy(name);
         let usage = |problem: String| Err(CliError::Usage(problem));
         match &*name {
-            "allow_other" => self.access = Access::Everyone,
-            "allow_root" => self.access = Access::OwnerAndRoot,
+            "allow_other" => self.access = MountAccess::Everyone,
+            "allow_root" => self.access = MountAccess::OwnerAndRoot,
             "exec" => self.execution = Execution::Allowed,
             "noexec" => self.execution = Execution::Denied,
             "nonempty" => self.nonempty = true,
@@ -176,7 +176,7 @@ mod tests {
     fn options_of_the_mount() {
         let options = parse(&["allow_other,noexec", "nonempty,xattr,fsname=a\\,b\\\\c"]).unwrap();
         let expected = MountOptions {
-            access: Access::Everyone,
+            access: MountAccess::Everyone,
             execution: Execution::Denied,
             nonempty: true,
             xattr: true,
@@ -184,7 +184,10 @@ mod tests {
             flags: Vec::new(),
         };
         assert_eq!(options, expected);
-        assert_eq!(parse(&["allow_root"]).unwrap().access, Access::OwnerAndRoot);
+        assert_eq!(
+            parse(&["allow_root"]).unwrap().access,
+            MountAccess::OwnerAndRoot
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Attributes of a vnode, as the kernel wants them.
+//! Attributes of a vnode, as the kernel expects them.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,16 +6,16 @@ use fuser::{FileAttr, FileType, Generation, INodeNo};
 
 use crate::view::{Attributes, VnodeKind};
 
-/// What `st_blksize` says, and the block of `statfs`.
+/// The value of `st_blksize`, and the block size of `statfs`.
 pub(super) const BLOCK_BYTES: u32 = 4096;
 
-/// The longest name, as `statfs` says.
+/// The longest name, as reported by `statfs`.
 pub(super) const NAME_BYTES: usize = 255;
 
-/// Numbers are not used again while the daemon runs, so they need no generation.
+/// Inode numbers are not reused while the daemon runs, so they need no generation.
 pub(super) const GENERATION: Generation = Generation(0);
 
-/// `st_blocks` counts in these, whatever the file system's own block is.
+/// The unit of `st_blocks`, whatever the block size of the file system is.
 const SECTOR_BYTES: u64 = 512;
 
 /// The kernel's attributes of inode `ino`.
@@ -42,7 +42,7 @@ pub(super) fn file_attr(ino: u64, attributes: &Attributes) -> FileAttr {
     }
 }
 
-/// Stands in for the attributes of an entry whose own could not be had: never to be kept.
+/// Placeholder attributes of an entry whose own could not be read. The kernel must not cache them.
 pub(super) fn unknown_attr(ino: u64, kind: VnodeKind) -> FileAttr {
     let never = SystemTime::UNIX_EPOCH;
     FileAttr {
@@ -64,7 +64,7 @@ pub(super) fn unknown_attr(ino: u64, kind: VnodeKind) -> FileAttr {
     }
 }
 
-/// How long the kernel may keep what [`unknown_attr`] says: the next `stat` looks the name up.
+/// How long the kernel may cache [`unknown_attr`]: not at all, so that the next `stat` is a lookup.
 pub(super) const NOT_KEPT: Duration = Duration::ZERO;
 
 pub(super) fn file_type(kind: VnodeKind) -> FileType {

@@ -1,38 +1,38 @@
 //! Directory streams, as getdents(2) and seekdir(3) see them.
 //!
 //! An offset is an ordinal within the handle: 0 is before `.`, 1 before `..`, 2 before the first
-//! entry. The kernel asks for the offset that it was given with the last entry that found room
-//! in its caller's buffer, so it may come back to any entry of the last reply: the positions of
-//! those are kept. An older offset (seekdir) is reached from the start.
+//! entry. The kernel continues at the offset of the last entry that fitted its caller's buffer,
+//! which may be any entry of the last reply: the positions of all of these are kept. An older
+//! offset (seekdir) is reached from the start.
 //!
-//! An entry that did not fit the reply is held for the next one, as is an error that would have
-//! cost the entries before it; the end is an outcome like these.
+//! An entry that did not fit the reply is kept for the next one. So are an error after other
+//! entries, which would be lost with it, and the end of the directory.
 
 use crate::error::Error;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, Position};
 
-/// What a stream reads: entries in an order that stays the same, with places to go back to.
-pub(super) trait Entries {
+/// The source of a stream: entries in a stable order, with positions to return to.
+pub(super) trait EntrySource {
     type Entry;
     type Position: Clone;
     const START: Self::Position;
 
-    /// The place before the next entry.
+    /// The position before the next entry.
     fn position(&self) -> Self::Position;
 
     fn seek(&mut self, position: Self::Position) -> Result<(), Error>;
 
     fn next_entry(&mut self, detail: Detail) -> Result<Option<Self::Entry>, Error>;
 
-    /// Adds attributes to an entry that was read without.
+    /// Adds attributes to an entry that was read without them.
     fn examine(&self, entry: &mut Self::Entry);
 
-    /// Nothing is asked for a while: lets go of what others may need.
+    /// Releases resources that others may need, since no entry may be asked for in a while.
     fn rest(&mut self);
 }
 
-impl Entries for Directory {
+impl EntrySource for Directory {
     type Entry = DirectoryEntry;
     type Position = Position;
     const START: Position = Position::START;
@@ -58,8 +58,8 @@ impl Entries for Directory {
     }
 }
 
-/// What is offered to a reply.
-pub(super) enum Item<'e, E> {
+/// An item that is offered to a reply.
+pub(super) enum StreamItem<'e, E> {
     /// `.`
     This,
     /// `..`
@@ -67,7 +67,7 @@ pub(super) enum Item<'e, E> {
     Entry(&'e E),
 }
 
-/// Whether an item found room in the reply.
+/// Whether an item fitted the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     Added,
@@ -78,34 +78,35 @@ pub(super) enum Fit {
 const FIRST: u64 = 2;
 
 /// One open directory.
-pub(super) struct Stream<D: Entries> {
+pub(super) struct Stream<D: EntrySource> {
     entries: D,
-    /// Ordinal of what comes next: of `held` if there is one, else of the next entry. `None`
-    /// after an error, when the place is not known.
+    /// The ordinal of the next item: of `kept` if there is one, else of the next entry. `None`
+    /// after an error, when the position is unknown.
     next: Option<u64>,
-    held: Option<Held<D>>,
-    /// The entries offered to the last reply, in order, and the places before them.
+    kept: Option<KeptEntry<D>>,
+    /// The ordinals of the entries that were offered to the last reply, and the positions before
+    /// them.
     offered: Vec<(u64, D::Position)>,
 }
 
-struct Held<D: Entries> {
+struct KeptEntry<D: EntrySource> {
     outcome: Result<Option<D::Entry>, Error>,
     detail: Detail,
     position: D::Position,
 }
 
-impl<D: Entries> Stream<D> {
-    /// A stream of `entries`, which are at their start.
+impl<D: EntrySource> Stream<D> {
+    /// A stream of `entries`, which must be at their start.
     pub(super) fn new(entries: D) -> Stream<D> {
         Stream {
             entries,
             next: Some(FIRST),
-            held: None,
+            kept: None,
             offered: Vec::new(),
         }
     }
 
-    /// Offers what follows `offset` to `reply`, each with the offset behind it, until the reply
+    /// Offers the items after `offset` to `reply`, each with the offset after it, until the reply
     /// is full or the directory ends.
     ///
     /// # Errors
@@ -114,7 +115,7 @@ impl<D: Entries> Stream<D> {
         &mut self,
         offset: u64,
         detail: Detail,
-        reply: impl FnMut(Item<'_, D::Entry>, u64) -> Fit,
+        reply: impl FnMut(StreamItem<'_, D::Entry>, u64) -> Fit,
     ) -> Result<(), Error> {
         let listed = self.fill(offset, detail, reply);
         self.entries.rest();
@@ -125,29 +126,29 @@ impl<D: Entries> Stream<D> {
         &mut self,
         offset: u64,
         detail: Detail,
-        mut reply: impl FnMut(Item<'_, D::Entry>, u64) -> Fit,
+        mut reply: impl FnMut(StreamItem<'_, D::Entry>, u64) -> Fit,
     ) -> Result<(), Error> {
         self.go_to(offset)?;
         self.offered.clear();
-        if offset == 0 && reply(Item::This, 1) == Fit::Full {
+        if offset == 0 && reply(StreamItem::This, 1) == Fit::Full {
             return Ok(());
         }
-        if offset <= 1 && reply(Item::Parent, FIRST) == Fit::Full {
+        if offset <= 1 && reply(StreamItem::Parent, FIRST) == Fit::Full {
             return Ok(());
         }
         let mut ordinal = offset.max(FIRST);
         let mut added = offset < FIRST;
         loop {
-            let held = self.hold(detail);
-            self.offered.push((ordinal, held.position.clone()));
-            match &held.outcome {
-                Ok(Some(entry)) if reply(Item::Entry(entry), ordinal + 1) == Fit::Added => {}
+            let next = self.next_or_kept(detail);
+            self.offered.push((ordinal, next.position.clone()));
+            match &next.outcome {
+                Ok(Some(entry)) if reply(StreamItem::Entry(entry), ordinal + 1) == Fit::Added => {}
                 Err(error) if !added => {
                     self.next = None;
                     return Err(error.clone());
                 }
                 _ => {
-                    self.held = Some(held);
+                    self.kept = Some(next);
                     return Ok(());
                 }
             }
@@ -157,15 +158,15 @@ impl<D: Entries> Stream<D> {
         }
     }
 
-    /// Makes `offset` the place to go on from.
+    /// Moves the stream to `offset`.
     fn go_to(&mut self, offset: u64) -> Result<(), Error> {
         let target = offset.max(FIRST);
-        // rewinddir(3) must show what is there now, not what was held.
-        let rewound = offset == 0 && self.held.is_some();
+        // rewinddir(3) must show the current entries, not one that was kept.
+        let rewound = offset == 0 && self.kept.is_some();
         if self.next == Some(target) && !rewound {
             return Ok(());
         }
-        self.held = None;
+        self.kept = None;
         self.next = None;
         let known = self.offered.iter().find(|(ordinal, _)| *ordinal == target);
         if let (Some((_, position)), false) = (known, target == FIRST) {
@@ -182,22 +183,23 @@ impl<D: Entries> Stream<D> {
         Ok(())
     }
 
-    /// What comes next: what is held, with the attributes that are asked for now. They are
-    /// not read again: where entries come and go, going back may pass over others.
-    fn hold(&mut self, detail: Detail) -> Held<D> {
-        if let Some(mut held) = self.held.take() {
-            if held.detail == Detail::Names
+    /// The next entry, error or end: the one that was kept, with the attributes that are asked for
+    /// now, or else the next one of the source. Seeking back to an entry that was kept could skip
+    /// others, if entries were added or removed meanwhile.
+    fn next_or_kept(&mut self, detail: Detail) -> KeptEntry<D> {
+        if let Some(mut kept) = self.kept.take() {
+            if kept.detail == Detail::Names
                 && detail == Detail::Attributes
-                && let Ok(Some(entry)) = &mut held.outcome
+                && let Ok(Some(entry)) = &mut kept.outcome
             {
                 self.entries.examine(entry);
-                held.detail = detail;
+                kept.detail = detail;
             }
-            return held;
+            return kept;
         }
         let position = self.entries.position();
         let outcome = self.entries.next_entry(detail);
-        Held {
+        KeptEntry {
             outcome,
             detail,
             position,

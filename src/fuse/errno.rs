@@ -1,5 +1,5 @@
-//! The only place that knows errno: what the caller of a system call gets for an error, what is
-//! counted, and what is logged (each key once a minute at most).
+//! The only module that knows errno: it decides what the caller of a system call gets for an error,
+//! what is counted, and what is logged (each key once a minute at most).
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -12,9 +12,9 @@ use crate::error::{Error, FormatError};
 use crate::load::Counters;
 use crate::store::StoreError;
 
-/// What an error is counted as.
+/// How an error is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ErrorClass {
     Io,
     Access,
     Stale,
@@ -22,13 +22,13 @@ enum Kind {
     Other,
 }
 
-/// Silence after a message about a key.
+/// The time after a message about a key in which no other one is logged.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Keys remembered for that.
+/// How many keys are remembered for that.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// Counts errors, logs them, and turns them into numbers.
+/// Counts errors, logs them, and translates them to errno.
 #[derive(Debug)]
 pub(super) struct ErrorLog {
     logged: Mutex<LruCache<String, Instant>>,
@@ -41,18 +41,18 @@ impl ErrorLog {
         }
     }
 
-    /// Counts and logs `error`, and says what to reply.
+    /// Counts and logs `error`, and returns the errno to reply.
     pub(super) fn report(&self, error: &Error, counters: &Counters) -> Errno {
-        let (errno, kind) = translate(error);
-        Counters::add(match kind {
-            Kind::Io => &counters.errors_io,
-            Kind::Access => &counters.errors_access,
-            Kind::Stale => &counters.errors_stale,
-            Kind::Unsupported => &counters.errors_unsupported,
-            Kind::Other => &counters.errors_other,
+        let (errno, class) = translate(error);
+        Counters::add(match class {
+            ErrorClass::Io => &counters.errors_io,
+            ErrorClass::Access => &counters.errors_access,
+            ErrorClass::Stale => &counters.errors_stale,
+            ErrorClass::Unsupported => &counters.errors_unsupported,
+            ErrorClass::Other => &counters.errors_other,
         });
-        if kind == Kind::Stale {
-            // The caller was told, and most often the kernel looks the name up again.
+        if class == ErrorClass::Stale {
+            // Not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
         } else if self.is_due(&subject(error), Instant::now()) {
             log::warn!("{error}");
@@ -60,7 +60,7 @@ impl ErrorLog {
         errno
     }
 
-    /// Whether nothing was logged about `subject` for a while; if so, something is now.
+    /// Whether a message about `subject` may be logged now; if so, records that it is.
     fn is_due(&self, subject: &str, now: Instant) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = logged.peek(subject)
@@ -86,17 +86,17 @@ fn subject(error: &Error) -> String {
     }
 }
 
-fn translate(error: &Error) -> (Errno, Kind) {
+fn translate(error: &Error) -> (Errno, ErrorClass) {
     match error {
         Error::Store(error) => translate_store(error),
         Error::Metadata { error, .. } | Error::Chunk { error, .. } => match error {
             FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
-                (Errno::EOPNOTSUPP, Kind::Unsupported)
+                (Errno::EOPNOTSUPP, ErrorClass::Unsupported)
             }
-            // Bad bytes, or a number that no sound file holds.
+            // Bad bytes, or a number that no valid file contains.
             FormatError::Document { .. }
             | FormatError::Encoded { .. }
-            | FormatError::TooLarge { .. } => (Errno::EIO, Kind::Io),
+            | FormatError::TooLarge { .. } => (Errno::EIO, ErrorClass::Io),
         },
         // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
         // both are bytes that could not be read. The log tells which flag raises the limit.
@@ -105,40 +105,40 @@ fn translate(error: &Error) -> (Errno, Kind) {
         | Error::TooSlow { .. }
         | Error::Memory(_)
         | Error::NoMemory(_)
-        | Error::Panicked => (Errno::EIO, Kind::Other),
-        Error::Stale => (Errno::ESTALE, Kind::Stale),
+        | Error::Panicked => (Errno::EIO, ErrorClass::Other),
+        Error::Stale => (Errno::ESTALE, ErrorClass::Stale),
     }
 }
 
-fn translate_store(error: &StoreError) -> (Errno, Kind) {
+fn translate_store(error: &StoreError) -> (Errno, ErrorClass) {
     match error {
-        // No object can be there, so none is.
-        StoreError::InvalidKey(_) => (Errno::ENOENT, Kind::Other),
-        // The system's number, where it tells the caller what to do about it: the daemon's limit
-        // or the machine's is not the file's fault, and trying again may help.
+        // No object can have such a key.
+        StoreError::InvalidKey(_) => (Errno::ENOENT, ErrorClass::Other),
+        // The errno of the system is passed on where it helps the caller: it is a limit of the
+        // daemon or of the machine and not a fault of the file, and the caller may try again.
         StoreError::Io {
             errno: Some(libc::EMFILE),
             ..
-        } => (Errno::EMFILE, Kind::Io),
+        } => (Errno::EMFILE, ErrorClass::Io),
         StoreError::Io {
             errno: Some(libc::ENFILE),
             ..
-        } => (Errno::ENFILE, Kind::Io),
+        } => (Errno::ENFILE, ErrorClass::Io),
         // Never ENOENT: a Zarr reader would take it for the fill value.
         StoreError::Denied { .. }
         | StoreError::Io {
             errno: Some(libc::EACCES | libc::EPERM),
             ..
-        } => (Errno::EACCES, Kind::Access),
-        // Any other number would speak of the store's file system as if it were this one
-        // (ENOENT would be a fill value), so it goes into the log only.
+        } => (Errno::EACCES, ErrorClass::Access),
+        // Any other errno would be about the file system of the store and not about this one (and
+        // ENOENT would mean a fill value), so it is only logged.
         StoreError::NotAnObject { .. } | StoreError::Short { .. } | StoreError::Io { .. } => {
-            (Errno::EIO, Kind::Io)
+            (Errno::EIO, ErrorClass::Io)
         }
-        // Changed behind our back: opening the file again shows the new version.
-        StoreError::Changed { .. } => (Errno::ESTALE, Kind::Stale),
-        StoreError::Loop { .. } => (Errno::ELOOP, Kind::Other),
-        StoreError::Unsupported(_) => (Errno::EOPNOTSUPP, Kind::Unsupported),
+        // The object changed while it was open: opening it again shows the new version.
+        StoreError::Changed { .. } => (Errno::ESTALE, ErrorClass::Stale),
+        StoreError::Loop { .. } => (Errno::ELOOP, ErrorClass::Other),
+        StoreError::Unsupported(_) => (Errno::EOPNOTSUPP, ErrorClass::Unsupported),
     }
 }
 

@@ -1,44 +1,46 @@
-//! fuser's threads, which take requests from the kernel, and what they may wait for.
+//! fuser's event threads, which take requests from the kernel, and when they may wait for the
+//! store.
 //!
-//! What is in memory is answered by the thread that got the request. What has to be asked of the store
-//! becomes a job with its reply, for the threads of [`crate::threads`]: however long a store takes,
-//! requests are taken. One exception keeps local stores fast, where handing a request over costs more
-//! than asking: there a thread may wait while another one takes requests.
+//! A request for what is in memory is answered by the thread that took it. A request that needs the
+//! store becomes a job with its reply for the threads of [`crate::threads`], so that further
+//! requests are taken however long the store needs. Local stores are an exception, because handing
+//! a request to another thread costs more than such a store does: there an event thread may wait,
+//! as long as another one takes requests.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The threads that take requests.
+/// Counts the event threads that wait for the store.
 #[derive(Debug)]
 pub(super) struct EventThreads {
     /// How many of them may wait for the store at once.
-    most: usize,
+    most_waiting: usize,
     waiting: AtomicUsize,
 }
 
-/// The right of a thread to wait for the store, until it is dropped.
+/// Permits a thread to wait for the store, until it is dropped.
 #[derive(Debug)]
-pub(super) struct MayWait<'e>(&'e EventThreads);
+pub(super) struct WaitPermit<'e>(&'e EventThreads);
 
 impl EventThreads {
-    /// So many threads, before a store that is local or is not.
+    /// For `count` threads, and a store that is local or is not.
     pub(super) fn new(count: usize, is_local: bool) -> EventThreads {
         EventThreads {
-            most: if is_local { count.saturating_sub(1) } else { 0 },
+            most_waiting: if is_local { count.saturating_sub(1) } else { 0 },
             waiting: AtomicUsize::new(0),
         }
     }
 
-    /// Whether this thread may wait for the store: while it does, another one takes requests.
-    pub(super) fn may_wait(&self) -> Option<MayWait<'_>> {
-        let begin = |waiting| (waiting < self.most).then_some(waiting + 1);
+    /// A permit to wait for the store, if another event thread is left to take requests.
+    pub(super) fn may_wait(&self) -> Option<WaitPermit<'_>> {
+        let begin = |waiting| (waiting < self.most_waiting).then_some(waiting + 1);
         self.waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, begin)
             .is_ok()
-            .then(|| MayWait(self))
+            .then(|| WaitPermit(self))
     }
 }
 
-impl Drop for MayWait<'_> {
+impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

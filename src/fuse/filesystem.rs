@@ -1,7 +1,7 @@
-//! The operations that the kernel asks for: each resolves a number, calls the view, replies.
+//! The operations that the kernel asks for: each resolves an inode number, calls the view, replies.
 //!
-//! What would write never comes here: the mount is read-only, so the kernel itself refuses it with
-//! `EROFS`. `ENOSYS` means "do not ask again" to the kernel, which then does what is usual.
+//! Operations that write are not implemented: the mount is read-only, so the kernel itself refuses
+//! them with `EROFS`. `ENOSYS` tells the kernel not to ask again, and to use its default behaviour.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,26 +21,26 @@ use super::xattr;
 use crate::load::Counters;
 use crate::threads::confine;
 
-/// Requests of the kernel's readahead, as most reads are, that may be under way at once. The kernel holds
-/// the others back, also those of what is in memory here: more than a store takes at once, so that those
-/// that hang in the store hold nobody up.
+/// Background requests that may be in flight at once: those of the kernel's readahead, as most
+/// reads are. The kernel delays further ones, even if they are for chunks in memory. So this is
+/// more than a store serves at once, and requests that hang in the store do not delay others.
 const MAX_BACKGROUND: u16 = 512;
 
-/// What is asked of the kernel, as far as it knows it. Not among these: opens without a request
-/// (they would end close-to-open freshness) and cached links (there are none).
+/// Capabilities that are asked of the kernel, if it has them. Not among these are opens without a
+/// request (they would break close-to-open consistency) and cached symbolic links (there are none).
 const CAPABILITIES: [InitFlags; 5] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
-    // Pages are dropped when we say so: without it, a new mtime would drop good ones.
+    // Pages are dropped only on request: otherwise a new mtime would drop valid ones.
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
     InitFlags::FUSE_ASYNC_DIO,
 ];
 
-/// How long requests that are under way may take when the mount ends.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long requests in flight may take when the mount ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A backing file may lie on a plain file system, not on a stacked one.
+/// A backing file may be on a plain file system, not on a stacked one.
 const STACK_DEPTH: u32 = 1;
 
 impl Filesystem for ZarrFs {
@@ -56,14 +56,14 @@ impl Filesystem for ZarrFs {
             let has_it = added && config.set_max_stack_depth(STACK_DEPTH).is_ok();
             passthrough.store(has_it, Ordering::Relaxed);
         }
-        // Fails for 0 only. Read-ahead is at the kernel's maximum unless it is lowered.
+        // Fails for 0 only. The kernel's readahead is at its maximum by default.
         let _ = config.set_max_background(MAX_BACKGROUND);
         Ok(())
     }
 
     fn destroy(&mut self) {
-        // A store that never answers keeps nobody from unmounting.
-        if !self.0.view.threads().finish(FAREWELL) {
+        // A store that never answers must not prevent the unmount.
+        if !self.0.view.threads().finish(SHUTDOWN_TIMEOUT) {
             log::warn!("the store has not answered yet; what it was asked for is given up");
         }
     }
@@ -79,7 +79,7 @@ impl Filesystem for ZarrFs {
     fn forget(&self, _req: &Request, ino: INodeNo, lookups: u64) {
         confine("forget", || {
             Counters::add(&self.0.view.counters().forgets);
-            self.0.forget_number(ino.0, lookups);
+            self.0.forget_inode(ino.0, lookups);
         });
     }
 
@@ -214,7 +214,7 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    // Nothing waits to be written.
+    // There is nothing to flush.
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
@@ -228,7 +228,7 @@ impl Filesystem for ZarrFs {
         reply.ok();
     }
 
-    // What the kernel does better itself, once it is told so.
+    // The kernel does these itself after the first `ENOSYS`.
 
     fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);

@@ -1,7 +1,7 @@
-//! What is open, by the number that the kernel was given for it.
+//! Open files and directories, by the file handle that the kernel was given.
 //!
-//! Numbers are reused. The kernel sends nothing about a handle after its release,
-//! so a number never means two things at once.
+//! Handles are reused. The kernel sends no request for a handle after its release, so that a handle
+//! is never ambiguous.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -29,7 +29,7 @@ impl<T> Handles<T> {
         }
     }
 
-    /// A number for `opened`.
+    /// Adds `opened`, and returns its handle.
     pub(super) fn insert(&self, opened: T) -> FileHandle {
         let opened = Some(Arc::new(opened));
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
@@ -43,14 +43,14 @@ impl<T> Handles<T> {
         FileHandle(u64::try_from(index).expect("usize has at most 64 bits"))
     }
 
-    /// What `handle` stands for; `None` only when the kernel makes numbers up.
+    /// The file or directory of `handle`; `None` only if the kernel makes handles up.
     pub(super) fn get(&self, handle: FileHandle) -> Option<Arc<T>> {
         let index = usize::try_from(handle.0).ok()?;
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
         slots.open.get(index)?.clone()
     }
 
-    /// Takes it away.
+    /// Removes the file or directory of `handle`.
     pub(super) fn remove(&self, handle: FileHandle) -> Option<Arc<T>> {
         let index = usize::try_from(handle.0).ok()?;
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);

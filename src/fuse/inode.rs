@@ -1,14 +1,14 @@
-//! Inode numbers: one for each version of a vnode, and what the kernel may hold under each.
+//! Inode numbers: one for each version of a vnode, and what the kernel may cache under each.
 //!
-//! The kernel keeps pages and attributes by inode number. A number therefore stands for one
-//! version of the bytes: the first version that is shown has the vnode's own number, a later
-//! one, while the kernel may still hold pages of the first, a fresh number from a counter that
-//! the view's numbers never reach. [`Versions`] compares fingerprints; it does no I/O and knows
-//! no FUSE.
+//! The kernel caches pages and attributes by inode number. A number therefore stands for one
+//! version of the bytes. The first version that is reported has the vnode's own number. A later
+//! one, while the kernel may still cache pages of the first, has a fresh number from a counter that
+//! the view's numbers never reach. [`InodeVersions`] compares fingerprints; it does no I/O and
+//! knows no FUSE.
 //!
-//! What the kernel holds is remembered in bounded tables. Where a table forgot, the kernel's
-//! copy must be dropped at the next open ([`Comparison::FirstOpen`]), which is always right.
-//! Directories and files that are never cached have fingerprint 0 and are not recorded.
+//! What the kernel caches is remembered in bounded tables. Where an entry was evicted from a table,
+//! the kernel's cache must be dropped at the next open ([`Comparison::FirstOpen`]), which is always
+//! correct. Directories and files that are never cached have fingerprint 0 and are not recorded.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -19,104 +19,106 @@ use lru::LruCache;
 
 use crate::view::{Attributes, VnodeId};
 
-/// Numbers from here on are given out here, those below are the view's.
+/// The first fresh number: those below are the view's.
 const FIRST_FRESH: u64 = 1 << 62;
 
-/// Closed files, and files never opened, whose versions are remembered: 65536 of each.
+/// How many closed files, and how many files that were never opened, have their versions
+/// remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
-/// Told of a number that was shown with more than one version. Of replies that are under way
-/// together the kernel takes the attributes of the first to arrive, which nobody knows here.
+/// The fingerprint of a number that was reported with more than one version. Of concurrent replies
+/// the kernel takes the attributes of the first to arrive, and which one that is, is unknown here.
 const SEVERAL: u64 = 0;
 
-/// Which number stands for what. `B` is what a passthrough file is backed by.
+/// The versions that inode numbers stand for. `B` is the backing file of passthrough.
 #[derive(Debug)]
-pub(super) struct Versions<B> {
-    table: Mutex<Table<B>>,
-    /// Whether any vnode ever had a number but its own: listings ask about millions.
+pub(super) struct InodeVersions<B> {
+    table: Mutex<InodeTable<B>>,
+    /// Whether any vnode ever had a fresh number. Saves the lock in listings of millions of files.
     gave_fresh: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Table<B> {
+struct InodeTable<B> {
     next_fresh: u64,
     /// Numbers with open handles.
-    pinned: HashMap<u64, Pinned<B>>,
-    /// Fingerprints of closed files whose pages the kernel may hold.
+    pinned: HashMap<u64, PinnedInode<B>>,
+    /// Fingerprints of closed files whose pages the kernel may cache.
     opened: LruCache<u64, u64>,
-    /// Fingerprints that the kernel was told of numbers that were never opened, or [`SEVERAL`].
+    /// Fingerprints that were reported to the kernel of inodes that were never opened, or
+    /// [`SEVERAL`].
     looked_up: LruCache<u64, u64>,
     /// The newest fresh number of each vnode that has one.
     newest: HashMap<VnodeId, u64>,
-    /// Every fresh number that the kernel holds.
-    fresh: HashMap<u64, Fresh>,
-    /// Whether `opened` ever dropped a number that the kernel may hold pages of.
+    /// Every fresh number that the kernel refers to.
+    fresh: HashMap<u64, FreshInode>,
+    /// Whether `opened` ever evicted an inode whose pages the kernel may cache.
     forgot_opened: bool,
 }
 
 #[derive(Debug)]
-struct Fresh {
+struct FreshInode {
     vnode: VnodeId,
-    /// Lookups that the kernel has not taken back.
+    /// Lookups that the kernel has not forgotten (FORGET).
     references: u64,
 }
 
-/// A number with open handles.
+/// An inode with open handles.
 #[derive(Debug)]
-pub(super) struct Pinned<B> {
+pub(super) struct PinnedInode<B> {
     attributes: Attributes,
     /// `None` until the first open has decided.
-    mode: Option<Mode<B>>,
+    mode: Option<ReadMode<B>>,
     handles: u64,
 }
 
-/// Who reads for the handles of a number. The kernel refuses to mix the two on one inode.
+/// How the handles of an inode are read. The kernel refuses to mix the two modes on one inode.
 #[derive(Debug)]
-pub(super) enum Mode<B> {
-    /// The daemon, into the page cache.
+pub(super) enum ReadMode<B> {
+    /// By the daemon, into the page cache.
     Cached,
-    /// The kernel itself, from this file, which all handles share.
+    /// By the kernel itself, from this file, which all handles share.
     Passthrough(Arc<B>),
 }
 
-// By hand: deriving would ask for `B: Clone`.
-impl<B> Clone for Mode<B> {
+// Written by hand, because a derived one would require `B: Clone`.
+impl<B> Clone for ReadMode<B> {
     fn clone(&self) -> Self {
         match self {
-            Mode::Cached => Mode::Cached,
-            Mode::Passthrough(backing) => Mode::Passthrough(Arc::clone(backing)),
+            ReadMode::Cached => ReadMode::Cached,
+            ReadMode::Passthrough(backing) => ReadMode::Passthrough(Arc::clone(backing)),
         }
     }
 }
 
-/// How the version that is there now compares with the one that a number stands for.
+/// How the current version compares with the one that an inode number stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
-    /// The same: the kernel's pages are good.
+    /// They are the same: the kernel's pages are valid.
     Same,
-    /// Another: the number is stale, the name must be looked up again.
+    /// They differ: the number is stale, and the name must be looked up again.
     Changed,
-    /// Not opened as far as is known: the number may stand for this version from now on, once
-    /// the kernel has dropped what it may hold.
-    FirstOpen(Leftovers),
+    /// The inode was not opened before, as far as is known: its number may stand for this version
+    /// from now on, once the kernel has dropped what it may cache.
+    FirstOpen(StaleCache),
 }
 
-/// What the kernel may hold of another version.
+/// What the kernel may cache of another version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leftovers {
+pub(super) enum StaleCache {
     Nothing,
     Attributes,
     PagesAndAttributes,
 }
 
-impl<B> Versions<B> {
-    pub(super) fn new() -> Versions<B> {
-        Versions::remembering(REMEMBERED)
+impl<B> InodeVersions<B> {
+    pub(super) fn new() -> InodeVersions<B> {
+        InodeVersions::remembering(REMEMBERED)
     }
 
-    fn remembering(count: NonZeroUsize) -> Versions<B> {
-        Versions {
-            table: Mutex::new(Table {
+    fn remembering(count: NonZeroUsize) -> InodeVersions<B> {
+        InodeVersions {
+            table: Mutex::new(InodeTable {
                 next_fresh: FIRST_FRESH,
                 pinned: HashMap::new(),
                 opened: LruCache::new(count),
@@ -129,14 +131,13 @@ impl<B> Versions<B> {
         }
     }
 
-    /// The number under which the kernel is told of this version of `vnode`, by a reply that
-    /// counts as a lookup.
-    pub(super) fn told(&self, vnode: VnodeId, fingerprint: u64) -> u64 {
+    /// The inode number to report for this version of `vnode`, in a reply that counts as a lookup.
+    pub(super) fn number_to_report(&self, vnode: VnodeId, fingerprint: u64) -> u64 {
         if fingerprint == 0 {
             return vnode.0;
         }
         let mut table = self.lock();
-        let shown = table.shown(vnode);
+        let shown = table.newest_number(vnode);
         let ino = match table.known(shown) {
             Some(known) if known == fingerprint => shown,
             Some(_) => {
@@ -144,7 +145,7 @@ impl<B> Versions<B> {
                 table.fresh(vnode, fingerprint)
             }
             None => {
-                table.remember_told(shown, fingerprint);
+                table.remember_reported(shown, fingerprint);
                 shown
             }
         };
@@ -154,20 +155,20 @@ impl<B> Versions<B> {
         ino
     }
 
-    /// The number of `vnode` for a listing that tells names only.
-    pub(super) fn shown(&self, vnode: VnodeId) -> u64 {
+    /// The newest number of `vnode`, for a listing of names alone.
+    pub(super) fn newest_number(&self, vnode: VnodeId) -> u64 {
         if !self.gave_fresh.load(Ordering::Acquire) {
             return vnode.0;
         }
-        self.lock().shown(vnode)
+        self.lock().newest_number(vnode)
     }
 
-    /// A number that stands for nothing and is not remembered.
+    /// A number that stands for no vnode and is not remembered.
     pub(super) fn placeholder(&self) -> u64 {
         self.lock().take_fresh()
     }
 
-    /// The vnode that `ino` is a version of; `None` for a placeholder, or when the kernel has
+    /// The vnode that `ino` is a version of; `None` for a placeholder, or if the kernel has
     /// forgotten the number.
     pub(super) fn vnode(&self, ino: u64) -> Option<VnodeId> {
         if ino < FIRST_FRESH {
@@ -176,8 +177,8 @@ impl<B> Versions<B> {
         self.lock().fresh.get(&ino).map(|fresh| fresh.vnode)
     }
 
-    /// The kernel takes back `times` lookups of `ino`. Tells which vnode the references go back
-    /// to; `None` for a placeholder.
+    /// The kernel forgets `times` lookups of `ino`. Returns the vnode that they referred to; `None`
+    /// for a placeholder.
     pub(super) fn forget(&self, ino: u64, times: u64) -> Option<VnodeId> {
         if ino < FIRST_FRESH {
             return Some(VnodeId(ino));
@@ -188,7 +189,7 @@ impl<B> Versions<B> {
         let (vnode, references) = (fresh.vnode, fresh.references);
         if references == 0 {
             table.fresh.remove(&ino);
-            // A still newer version may have taken the place.
+            // A newer version may have another number by now.
             if table.newest.get(&vnode) == Some(&ino) {
                 table.newest.remove(&vnode);
             }
@@ -203,32 +204,32 @@ impl<B> Versions<B> {
         self.lock().pinned.get(&ino).map(|pinned| pinned.attributes)
     }
 
-    /// Whether the kernel may be told attributes of version `fingerprint` for `ino`; if so,
-    /// remembers that it was.
-    pub(super) fn may_tell(&self, ino: u64, fingerprint: u64) -> bool {
+    /// Whether attributes of version `fingerprint` may be reported for `ino`; if so, remembers that
+    /// they were.
+    pub(super) fn may_report(&self, ino: u64, fingerprint: u64) -> bool {
         let mut table = self.lock();
         if let Some(known) = table.known(ino) {
             return known == fingerprint;
         }
         if fingerprint != 0 {
-            table.remember_told(ino, fingerprint);
+            table.remember_reported(ino, fingerprint);
         }
         true
     }
 
-    /// Compares the version that was just opened with the one that `ino` stands for, and counts
-    /// a handle of it unless it is another.
+    /// Compares the version that was just opened with the one that `ino` stands for, and counts a
+    /// handle of `ino` unless they differ.
     ///
-    /// From here on the kernel is told of this version only. What it was told before, and has
-    /// not received yet, it ignores when the leftovers are dropped: it compares the times at
-    /// which request and drop began.
+    /// From here on, only this version is reported for `ino`. An older reply that the kernel has
+    /// not received yet does no harm: after an invalidation, the kernel ignores the attributes of
+    /// requests that began before it.
     pub(super) fn open(&self, ino: u64, attributes: Attributes) -> Comparison {
         let mut table = self.lock();
         let comparison = table.compare(ino, attributes.fingerprint);
         if comparison != Comparison::Changed {
             table.opened.pop(&ino);
             table.looked_up.pop(&ino);
-            let pinned = table.pinned.entry(ino).or_insert(Pinned {
+            let pinned = table.pinned.entry(ino).or_insert(PinnedInode {
                 attributes,
                 mode: None,
                 handles: 0,
@@ -238,21 +239,21 @@ impl<B> Versions<B> {
         comparison
     }
 
-    /// Who reads for the open handles of `ino`; `None` when the first is to decide.
-    pub(super) fn mode(&self, ino: u64) -> Option<Mode<B>> {
+    /// How the open handles of `ino` are read; `None` when the first is yet to decide.
+    pub(super) fn mode(&self, ino: u64) -> Option<ReadMode<B>> {
         self.lock().pinned.get(&ino)?.mode.clone()
     }
 
-    /// Decides who reads for the open handles of `ino`.
-    pub(super) fn set_mode(&self, ino: u64, mode: Mode<B>) {
+    /// Decides how the open handles of `ino` are read.
+    pub(super) fn set_mode(&self, ino: u64, mode: ReadMode<B>) {
         if let Some(pinned) = self.lock().pinned.get_mut(&ino) {
             pinned.mode = Some(mode);
         }
     }
 
-    /// One handle of `ino` less. Returns what the last one leaves, to be dropped by the caller:
-    /// dropping a backing file is a system call.
-    pub(super) fn close(&self, ino: u64) -> Option<Pinned<B>> {
+    /// Closes a handle of `ino`. The last one returns the state of the inode, which the caller
+    /// drops without the lock: dropping a backing file is a system call.
+    pub(super) fn close(&self, ino: u64) -> Option<PinnedInode<B>> {
         let mut table = self.lock();
         let pinned = table.pinned.get_mut(&ino)?;
         pinned.handles = pinned.handles.saturating_sub(1);
@@ -260,7 +261,7 @@ impl<B> Versions<B> {
             return None;
         }
         let last = table.pinned.remove(&ino)?;
-        // FORGET may overtake RELEASE: then the kernel holds nothing under this number.
+        // FORGET may arrive before RELEASE: then the kernel caches nothing under this number.
         if ino < FIRST_FRESH || table.fresh.contains_key(&ino) {
             let evicted = table.opened.push(ino, last.attributes.fingerprint);
             table.forgot_opened |= evicted.is_some_and(|(other, _)| other != ino);
@@ -268,17 +269,17 @@ impl<B> Versions<B> {
         Some(last)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table<B>> {
+    fn lock(&self) -> MutexGuard<'_, InodeTable<B>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<B> Table<B> {
-    fn shown(&self, vnode: VnodeId) -> u64 {
+impl<B> InodeTable<B> {
+    fn newest_number(&self, vnode: VnodeId) -> u64 {
         self.newest.get(&vnode).copied().unwrap_or(vnode.0)
     }
 
-    /// The version whose pages the kernel may hold under `ino`.
+    /// The version whose pages the kernel may cache under `ino`.
     fn known(&mut self, ino: u64) -> Option<u64> {
         match self.pinned.get(&ino) {
             Some(pinned) => Some(pinned.attributes.fingerprint),
@@ -290,15 +291,15 @@ impl<B> Table<B> {
         match self.known(ino) {
             Some(known) if known == fingerprint => Comparison::Same,
             Some(_) => Comparison::Changed,
-            None if self.forgot_opened => Comparison::FirstOpen(Leftovers::PagesAndAttributes),
+            None if self.forgot_opened => Comparison::FirstOpen(StaleCache::PagesAndAttributes),
             None if self.looked_up.get(&ino) == Some(&fingerprint) => {
-                Comparison::FirstOpen(Leftovers::Nothing)
+                Comparison::FirstOpen(StaleCache::Nothing)
             }
-            None => Comparison::FirstOpen(Leftovers::Attributes),
+            None => Comparison::FirstOpen(StaleCache::Attributes),
         }
     }
 
-    fn remember_told(&mut self, ino: u64, fingerprint: u64) {
+    fn remember_reported(&mut self, ino: u64, fingerprint: u64) {
         match self.looked_up.get_mut(&ino) {
             Some(told) if *told == fingerprint => {}
             Some(told) => *told = SEVERAL,
@@ -312,7 +313,7 @@ impl<B> Table<B> {
         let ino = self.take_fresh();
         self.newest.insert(vnode, ino);
         let references = 0;
-        self.fresh.insert(ino, Fresh { vnode, references });
+        self.fresh.insert(ino, FreshInode { vnode, references });
         self.looked_up.put(ino, fingerprint);
         ino
     }

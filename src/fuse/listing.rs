@@ -1,4 +1,4 @@
-//! Listing a directory: names alone, or with the attributes that save a lookup for each.
+//! Listing a directory: names alone, or names with the attributes that save a lookup for each.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, Re
 
 use super::Core;
 use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
-use super::directory::{Fit, Item, Stream};
+use super::directory::{Fit, Stream, StreamItem};
 use crate::load::Counters;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, VnodeKind};
@@ -24,7 +24,7 @@ impl Core {
         Ok(self.directories.insert(Mutex::new(stream)))
     }
 
-    /// What the kernel may keep of a listing, beside the names that were looked up.
+    /// Whether the kernel may cache the listing of a directory.
     pub(super) fn listing_flags(&self) -> FopenFlags {
         if self.options.keep_listings {
             FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
@@ -41,11 +41,11 @@ impl Core {
     ) -> Result<(), Errno> {
         Counters::add(&self.view.counters().readdirs);
         self.list(from, Detail::Names, |item, next| match item {
-            Item::This => fit(reply.add(INodeNo(ino), next, FileType::Directory, ".")),
-            // The number of the parent is not known here, and nobody reads it.
-            Item::Parent => fit(reply.add(INodeNo(ino), next, FileType::Directory, "..")),
-            Item::Entry(entry) => {
-                let shown = INodeNo(self.versions.shown(entry.id));
+            StreamItem::This => fit(reply.add(INodeNo(ino), next, FileType::Directory, ".")),
+            // The inode number of the parent is unknown here, and nobody reads it.
+            StreamItem::Parent => fit(reply.add(INodeNo(ino), next, FileType::Directory, "..")),
+            StreamItem::Entry(entry) => {
+                let shown = INodeNo(self.versions.newest_number(entry.id));
                 let name = OsStr::from_bytes(&entry.name);
                 fit(reply.add(shown, next, file_type(entry.kind), name))
             }
@@ -59,12 +59,12 @@ impl Core {
         reply: &mut ReplyDirectoryPlus,
     ) -> Result<(), Errno> {
         Counters::add(&self.view.counters().readdirpluses);
-        // The kernel links neither of the two, and takes no reference for them.
+        // The kernel adds neither `.` nor `..` to its cache, and takes no reference to them.
         let dot = unknown_attr(ino, VnodeKind::Directory);
         self.list(from, Detail::Attributes, |item, next| match item {
-            Item::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, GENERATION)),
-            Item::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, GENERATION)),
-            Item::Entry(entry) => self.add_with_attributes(entry, next, reply),
+            StreamItem::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, GENERATION)),
+            StreamItem::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, GENERATION)),
+            StreamItem::Entry(entry) => self.add_with_attributes(entry, next, reply),
         })
     }
 
@@ -72,7 +72,7 @@ impl Core {
         &self,
         (handle, offset): (FileHandle, u64),
         detail: Detail,
-        reply: impl FnMut(Item<'_, DirectoryEntry>, u64) -> Fit,
+        reply: impl FnMut(StreamItem<'_, DirectoryEntry>, u64) -> Fit,
     ) -> Result<(), Errno> {
         let opened = self.directories.get(handle).ok_or(Errno::EBADF)?;
         let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,8 +80,8 @@ impl Core {
         listed.map_err(|error| self.errno(&error))
     }
 
-    /// An entry of this kind is a lookup: the kernel will give the reference back by FORGET, if
-    /// the entry reaches it.
+    /// An entry with attributes counts as a lookup: if it reaches the kernel, the kernel will
+    /// release its reference by FORGET.
     fn add_with_attributes(
         &self,
         entry: &DirectoryEntry,
@@ -90,19 +90,19 @@ impl Core {
     ) -> Fit {
         let name = OsStr::from_bytes(&entry.name);
         let Some(attributes) = &entry.attributes else {
-            // Number 0 would mean "no lookup done" to the kernel, but also be the entry's
-            // `d_ino`, and readdir(3) leaves those out. A number of nothing that is not kept
-            // makes the next stat(2) look the name up, and get the error.
+            // Inode number 0 would mean "no lookup done" to the kernel, but it would also be the
+            // `d_ino` of the entry, and readdir(3) omits such entries. With an unused number that
+            // is not cached, the next stat(2) looks the name up, and gets the error.
             let attr = unknown_attr(self.versions.placeholder(), entry.kind);
             return fit(reply.add(attr.ino, next, name, &NOT_KEPT, &attr, GENERATION));
         };
         let ino = self
             .versions
-            .told(self.view.refer(entry), attributes.fingerprint);
+            .number_to_report(self.view.refer(entry), attributes.fingerprint);
         let attr = file_attr(ino, attributes);
         let fit = fit(reply.add(attr.ino, next, name, &self.options.ttl, &attr, GENERATION));
         if fit == Fit::Full {
-            self.forget_number(ino, 1);
+            self.forget_inode(ino, 1);
         }
         fit
     }

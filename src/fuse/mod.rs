@@ -1,15 +1,17 @@
-//! The kernel's side: inode numbers, handles, replies, errno. Knows no Zarr and no store.
+//! The interface to the kernel: inode numbers, handles, replies, errno. Knows neither Zarr nor
+//! stores.
 //!
 //! * `filesystem`: the operations of fuser's trait, a few lines each;
-//! * `inode`: which number stands for which version of which vnode, and what the kernel may hold;
+//! * `inode`: the version of a vnode that an inode number stands for, and what the kernel may
+//!   cache;
 //! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
 //! * `directory`: directory streams, which the kernel may ask for again from any entry;
-//! * `handles`: what is open, by the number that the kernel was given;
+//! * `handles`: open files and directories, by the file handle that the kernel was given;
 //! * `session`, with `session_mount`, `session_unmount` and `mount_table`: a mount from its
 //!   beginning to its end;
-//! * `attr`, `xattr`, `errno`: translations.
+//! * `attr`, `xattr`, `errno`: conversions to the types of the kernel.
 //!
-//! `events` says which requests are answered by the thread that took them, and which by others.
+//! `events` decides which requests are answered by the thread that took them, and which by others.
 //! A panic is confined to its request: the reply, dropped unanswered, becomes `EIO`.
 
 mod attr;
@@ -45,21 +47,22 @@ use attr::file_attr;
 use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
-use inode::Versions;
+use inode::InodeVersions;
 use listing::OpenedDirectory;
 use open::OpenedFile;
 
-/// How a mount behaves, beside what it shows.
+/// How a mount behaves, apart from what it shows.
 #[derive(Debug, Clone, Copy)]
 pub struct FsOptions {
     /// How long the kernel may use names and attributes without asking; a year or so where
     /// nothing changes.
     pub ttl: Duration,
-    /// Whether the kernel may answer listings that it has seen: where nothing changes.
+    /// Whether the kernel may cache listings, because nothing changes.
     pub keep_listings: bool,
     /// Whether the kernel reads plain store files itself, where it can.
     pub passthrough: bool,
-    /// Whether extended attributes are answered, at two requests a file in `ls -l`.
+    /// Whether extended attributes are answered, at the cost of two requests for each file in `ls
+    /// -l`.
     pub xattr: bool,
     /// Threads that take requests from the kernel.
     pub event_threads: usize,
@@ -68,17 +71,17 @@ pub struct FsOptions {
 /// A view as a file system.
 pub struct ZarrFs(Arc<Core>);
 
-/// What all requests share.
+/// The state that all requests share.
 struct Core {
     view: Arc<View>,
     options: FsOptions,
-    /// Wanted by the options, and not refused so far.
+    /// Whether passthrough was asked for, and the kernel has not refused it so far.
     passthrough: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     errors: ErrorLog,
-    versions: Versions<BackingId>,
-    /// Taken while the first open of a number decides; a number shares one with few others.
-    numbers: Vec<Mutex<()>>,
+    versions: InodeVersions<BackingId>,
+    /// An inode is locked while it is opened or released; few inodes share a lock.
+    inode_locks: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,
     directories: Handles<OpenedDirectory>,
     events: EventThreads,
@@ -94,23 +97,23 @@ impl ZarrFs {
             passthrough: AtomicBool::new(options.passthrough),
             notifier: Arc::default(),
             errors: ErrorLog::new(),
-            versions: Versions::new(),
-            numbers: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
+            versions: InodeVersions::new(),
+            inode_locks: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
             directories: Handles::new(),
             events: EventThreads::new(options.event_threads, is_local),
         }))
     }
 
-    /// Where the session puts its notifier, after mounting and before it serves requests.
-    /// Without one, files that may have changed lose their pages at every first open, and a
-    /// changed size may be seen late.
+    /// The place for the session's notifier, which is set after mounting and before it serves
+    /// requests. Without one, files that may have changed lose their cached pages at every first
+    /// open, and a changed size may be seen late.
     pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
         Arc::clone(&self.0.notifier)
     }
 
-    /// Has `request`, which may ask the store, answered on this thread, if that may wait, else on
-    /// another one.
+    /// Runs `request`, which may wait for the store, on this thread if this thread may wait, else
+    /// on another one.
     fn answer(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
         if let Some(_permit) = self.0.events.may_wait() {
             return confine(what, || as_class(Class::Names, || request(&self.0)));
@@ -124,18 +127,18 @@ impl ZarrFs {
 }
 
 impl Core {
-    /// The vnode of an inode number; a number that the kernel should no longer hold is stale,
-    /// which makes it look the name up again.
+    /// The vnode of an inode number. A number that the kernel has forgotten is stale, which makes
+    /// it look the name up again.
     fn vnode(&self, ino: u64) -> Result<VnodeId, Errno> {
         self.versions.vnode(ino).ok_or(Errno::ESTALE)
     }
 
-    /// Counts and logs an error, and says what to reply.
+    /// Counts and logs an error, and returns the errno to reply.
     fn errno(&self, error: &Error) -> Errno {
         self.errors.report(error, self.view.counters())
     }
 
-    /// What the view found; an error where it found nothing.
+    /// What the view found; `ENOENT` where it found nothing.
     fn present<T>(&self, found: Result<Option<T>, Error>) -> Result<T, Errno> {
         let found = found.map_err(|error| self.errno(&error))?;
         found.ok_or(Errno::ENOENT)
@@ -147,19 +150,21 @@ impl Core {
             return Err(Errno::ENAMETOOLONG);
         }
         let parent = self.vnode(parent)?;
-        // Never a cached absence: another process may write what is not there yet.
+        // Absence is never cached: another process may create the file at any time.
         let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
-        let ino = self.versions.told(found.id, found.attributes.fingerprint);
+        let ino = self
+            .versions
+            .number_to_report(found.id, found.attributes.fingerprint);
         Ok(file_attr(ino, &found.attributes))
     }
 
-    fn forget_number(&self, ino: u64, times: u64) {
+    fn forget_inode(&self, ino: u64, times: u64) {
         if let Some(vnode) = self.versions.forget(ino, times) {
             self.view.forget(vnode, times);
         }
     }
 
-    /// What an open file was opened with, else what is there now.
+    /// The attributes that an open file was opened with, else the current ones.
     fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<FileAttr, Errno> {
         Counters::add(&self.view.counters().getattrs);
         let opened = handle.and_then(|handle| self.files.get(handle));
@@ -167,19 +172,19 @@ impl Core {
             return Ok(file_attr(ino, &opened.attributes));
         }
         if let Some(pinned) = self.versions.pinned_attributes(ino) {
-            return Ok(file_attr(ino, &self.with_mode_of_now(ino, pinned)));
+            return Ok(file_attr(ino, &self.with_current_mode(ino, pinned)));
         }
         let current = self.present(self.view.attributes(self.vnode(ino)?))?;
-        if !self.versions.may_tell(ino, current.fingerprint) {
-            // A new size under the old number would mix with the old pages.
+        if !self.versions.may_report(ino, current.fingerprint) {
+            // A new size under the old inode number would be combined with the old pages.
             return Err(Errno::ESTALE);
         }
         Ok(file_attr(ino, &current))
     }
 
-    /// The attributes of a version that others have open, for somebody who may want to open it too:
-    /// who may do so can change while the bytes stay the same.
-    fn with_mode_of_now(&self, ino: u64, pinned: Attributes) -> Attributes {
+    /// The attributes of a version that is open, with its current mode: permissions can change
+    /// while the bytes stay the same.
+    fn with_current_mode(&self, ino: u64, pinned: Attributes) -> Attributes {
         let current = self.vnode(ino).ok();
         let current = current.and_then(|vnode| self.view.attributes(vnode).ok().flatten());
         current
@@ -187,7 +192,7 @@ impl Core {
             .unwrap_or(pinned)
     }
 
-    fn extended_attributes(&self, ino: u64) -> Result<xattr::Attributes, Errno> {
+    fn extended_attributes(&self, ino: u64) -> Result<xattr::ExtendedAttributes, Errno> {
         if !self.options.xattr {
             return Err(Errno::ENOSYS);
         }

@@ -18,10 +18,10 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The type of a mount made here, as `mount`, `df -T` and `findmnt` print it.
+/// The file system type of zarr-mount, as `mount`, `df -T` and `findmnt` print it.
 pub const FILE_SYSTEM_TYPE: &str = "fuse.zarr-mount";
 
-/// One look at the mount table.
+/// A snapshot of the mount table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MountTable {
     entries: Vec<MountEntry>,
@@ -58,7 +58,7 @@ impl MountTable {
         Ok(Self::parse(&std::fs::read("/proc/self/mountinfo")?))
     }
 
-    /// Parses the text of a `mountinfo` file. A line of another form is left out.
+    /// Parses the text of a `mountinfo` file. Lines of another form are ignored.
     pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n');
         MountTable {
@@ -66,7 +66,7 @@ impl MountTable {
         }
     }
 
-    /// What a path walk finds at `mountpoint`: the newest of the mounts stacked there.
+    /// The mount that a path walk finds at `mountpoint`: the newest one there.
     pub fn at(&self, mountpoint: &Path) -> Option<&MountEntry> {
         self.entries
             .iter()
@@ -84,7 +84,7 @@ impl MountTable {
 }
 
 impl MountEntry {
-    /// Whether a `zarr-mount` made this mount.
+    /// Whether this is a mount of zarr-mount.
     pub fn is_ours(&self) -> bool {
         self.file_system_type == FILE_SYSTEM_TYPE
     }

@@ -1,13 +1,14 @@
 //! Opening a file: close-to-open freshness, and who reads for it.
 //!
-//! The version that is there now is opened and compared with the one that the inode number
-//! stands for. The same: the kernel's pages are good. Another: `ESTALE`, and the kernel looks
-//! the name up again at once, which gives it a fresh number. Not known: the number stands for
-//! this version from now on, once the kernel has dropped what it may hold of another.
+//! The current version is opened and compared with the one that the inode number stands for. If
+//! they are the same, the kernel's pages are valid. If they differ, the reply is `ESTALE`, and the
+//! kernel looks the name up again at once, which gives it a fresh number. If the number stands for
+//! no version yet, it stands for this one from now on, once the kernel has dropped what it may
+//! cache of another.
 //!
-//! All of this happens under a lock that the number shares with few others, so that the first
-//! open alone decides. The kernel holds no page locked that a drop could wait for: there is no
-//! handle yet, and RELEASE of the last one came after all its reads were answered.
+//! All of this happens under a lock that the inode shares with few others, so that only the first
+//! open decides. Dropping pages cannot wait for a locked page: there is no handle yet, and the
+//! RELEASE of the last one came after all its reads were answered.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -15,11 +16,11 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use fuser::{BackingId, Errno, FopenFlags, INodeNo, ReplyOpen};
 
 use super::Core;
-use super::inode::{Comparison, Leftovers, Mode};
+use super::inode::{Comparison, ReadMode, StaleCache};
 use crate::load::Counters;
 use crate::view::{Attributes, OpenFile, Opened};
 
-/// Numbers are spread over so many locks.
+/// Number of locks that all inodes share.
 pub(super) const STRIPES: u64 = 64;
 
 /// An open file.
@@ -47,11 +48,11 @@ impl Core {
             });
             return reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO);
         }
-        let alone = self.lock_number(ino);
+        let lock = self.lock_inode(ino);
         let flags = match self.settle(ino, attributes, &file) {
             Ok(flags) => flags,
             Err(errno) => {
-                // Before the kernel asks again: this one reads nothing.
+                // Before the kernel opens it again: this file is not read.
                 drop(file);
                 return reply.error(errno);
             }
@@ -62,11 +63,11 @@ impl Core {
             file,
             attributes,
         });
-        // Whoever opened this file may close it before the reply has returned.
-        drop(alone);
+        // The file may be closed, which takes the lock, before the reply has returned.
+        drop(lock);
         match mode {
-            Mode::Cached => reply.opened(handle, flags),
-            Mode::Passthrough(backing) => {
+            ReadMode::Cached => reply.opened(handle, flags),
+            ReadMode::Passthrough(backing) => {
                 Counters::add(&self.view.counters().opens_passthrough);
                 // FOPEN_KEEP_CACHE beside passthrough is EIO; there are no pages to keep.
                 reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
@@ -74,7 +75,8 @@ impl Core {
         }
     }
 
-    /// Makes `ino` stand for what was opened; says whether the kernel may keep its pages.
+    /// Makes `ino` stand for the version that was opened; returns whether the kernel may keep its
+    /// pages.
     fn settle(
         &self,
         ino: u64,
@@ -87,8 +89,8 @@ impl Core {
                 Counters::add(&counters.opens_kept);
                 Ok(FopenFlags::FOPEN_KEEP_CACHE)
             }
-            // The kernel drops its pages itself, while it opens. It is not asked to from here: others
-            // may be reading, and their pages are locked until they are answered.
+            // Without FOPEN_KEEP_CACHE, the kernel drops its pages itself. An invalidation from
+            // here could wait for other readers, whose pages are locked until they are answered.
             Comparison::Same => {
                 Counters::add(&counters.opens_fresh);
                 Ok(FopenFlags::empty())
@@ -108,14 +110,14 @@ impl Core {
         }
     }
 
-    /// Has the kernel drop what it may hold of another version. Where that fails, it drops the
-    /// pages itself for want of `FOPEN_KEEP_CACHE`, and the attributes when their time is over.
-    fn drop_leftovers(&self, ino: u64, leftovers: Leftovers) -> FopenFlags {
+    /// Makes the kernel drop what it may cache of another version. If that fails, it drops the
+    /// pages itself for want of `FOPEN_KEEP_CACHE`, and the attributes when they expire.
+    fn drop_leftovers(&self, ino: u64, leftovers: StaleCache) -> FopenFlags {
         let offset = match leftovers {
-            Leftovers::Nothing => return FopenFlags::FOPEN_KEEP_CACHE,
+            StaleCache::Nothing => return FopenFlags::FOPEN_KEEP_CACHE,
             // To the kernel, a negative offset means no pages.
-            Leftovers::Attributes => -1,
-            Leftovers::PagesAndAttributes => 0,
+            StaleCache::Attributes => -1,
+            StaleCache::PagesAndAttributes => 0,
         };
         let Some(notifier) = self.notifier.get() else {
             return FopenFlags::empty();
@@ -130,9 +132,9 @@ impl Core {
         }
     }
 
-    /// Who reads for the handles of a number. The first decides until the last is released: the
-    /// kernel refuses (`EIO`) to mix the two on one inode.
-    fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> Mode<BackingId> {
+    /// How the handles of an inode are read. The first decides until the last is released: the
+    /// kernel refuses (`EIO`) to mix the two modes on one inode.
+    fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<BackingId> {
         self.versions.mode(ino).unwrap_or_else(|| {
             let mode = self.choose_mode(file, reply);
             self.versions.set_mode(ino, mode.clone());
@@ -140,28 +142,28 @@ impl Core {
         })
     }
 
-    fn choose_mode(&self, file: &OpenFile, reply: &ReplyOpen) -> Mode<BackingId> {
+    fn choose_mode(&self, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<BackingId> {
         if !self.passthrough.load(Ordering::Relaxed) {
-            return Mode::Cached;
+            return ReadMode::Cached;
         }
         let Some(backing) = file.backing() else {
-            return Mode::Cached;
+            return ReadMode::Cached;
         };
         match reply.open_backing(backing) {
-            Ok(backing) => Mode::Passthrough(Arc::new(backing)),
+            Ok(backing) => ReadMode::Passthrough(Arc::new(backing)),
             Err(error) => {
                 self.passthrough_failed(&error);
-                Mode::Cached
+                ReadMode::Cached
             }
         }
     }
 
-    /// Without the privilege or the kernel's support no other file can do better. Anything else
-    /// is about this file: `ELOOP` says that it lies on stacked file systems already.
+    /// Disables passthrough if the privilege or the kernel's support is missing. Other errors
+    /// concern this file alone: `ELOOP` means that it is on stacked file systems already.
     fn passthrough_failed(&self, error: &std::io::Error) {
-        const FOR_ALL: [i32; 4] = [libc::EPERM, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOTTY];
-        let for_all = error.raw_os_error().is_some_and(|n| FOR_ALL.contains(&n));
-        if for_all && self.passthrough.swap(false, Ordering::Relaxed) {
+        const GENERAL: [i32; 4] = [libc::EPERM, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOTTY];
+        let is_general = error.raw_os_error().is_some_and(|n| GENERAL.contains(&n));
+        if is_general && self.passthrough.swap(false, Ordering::Relaxed) {
             log::debug!("the daemon reads all files itself: passthrough is refused: {error}");
         }
     }
@@ -171,14 +173,14 @@ impl Core {
             return;
         };
         if !opened.file.is_uncached() {
-            let _alone = self.lock_number(opened.ino);
+            let _lock = self.lock_inode(opened.ino);
             drop(self.versions.close(opened.ino));
         }
     }
 
-    fn lock_number(&self, ino: u64) -> MutexGuard<'_, ()> {
+    fn lock_inode(&self, ino: u64) -> MutexGuard<'_, ()> {
         let stripe = usize::try_from(ino % STRIPES).expect("less than 64");
-        self.numbers[stripe]
+        self.inode_locks[stripe]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

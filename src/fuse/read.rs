@@ -1,5 +1,5 @@
-//! Reading a file: by the thread that got the request, where the bytes are in memory or it may wait
-//! for them; else by whoever brings the last of them.
+//! Reading a file. The event thread that took the request replies if the bytes are in memory or if
+//! it may wait for them; otherwise the thread that loads the last of them replies.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::load::{Counters, Patience};
 use crate::threads::confine;
 
 impl Core {
-    /// Answers a read; never short of the end of the file, since the kernel would shrink the
-    /// file to what it got.
+    /// Answers a read. A reply is never shorter than asked for, except at the end of the file: the
+    /// kernel would take that for a smaller file.
     pub(super) fn read_file(
         self: &Arc<Self>,
         file: &OpenedFile,
@@ -29,7 +29,8 @@ impl Core {
             Patience::Never
         };
         file.file.read(offset, len, patience, move |read| {
-            // Runs wherever the bytes became ready, with others' replies behind it.
+            // The thread that made the bytes ready runs this, and has other replies to run after
+            // it.
             confine("read", || match read {
                 Ok(bytes) => {
                     let counters = core.view.counters();

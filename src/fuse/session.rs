@@ -1,12 +1,12 @@
 //! A mount from its beginning to its end.
 //!
-//! [`Session::mount`] returns when the mount answers. [`Session::wait`] returns when it is gone:
-//! unmounted by someone else, or by us after SIGINT, SIGTERM or SIGHUP. Then it is unmounted
-//! first, so that nobody finds a dead mountpoint; a mount in use gets some seconds, and is
-//! detached after that, or at a second signal.
+//! [`Session::mount`] returns when the mount answers. [`Session::wait`] returns when the mount is
+//! gone: unmounted by someone else, or by this process after SIGINT, SIGTERM or SIGHUP. After a
+//! signal it is unmounted before its requests end, so that nobody finds a dead mountpoint; a mount
+//! in use gets some seconds, and is detached after that, or at a second signal.
 //!
 //! fuser serves the requests and neither mounts nor unmounts (`session_mount` says why): its
-//! session is made of a device that is mounted already, and so holds nothing to unmount.
+//! session gets a device that is mounted already, and so has nothing to unmount.
 
 use std::ffi::OsString;
 use std::io;
@@ -30,17 +30,17 @@ use super::session_unmount::{Unmount, UnmountError, unmount};
 pub struct SessionOptions {
     /// The source that the mount table shows.
     pub fsname: OsString,
-    /// Who may look into the mount.
-    pub access: Access,
-    /// Whether programs may be run from it.
+    /// The users who may use the mount.
+    pub access: MountAccess,
+    /// Whether programs may be run from the mount.
     pub execution: Execution,
     /// Threads that answer requests; at least one.
     pub n_threads: usize,
 }
 
-/// Who may look into a mount, file permissions aside.
+/// The users who may use a mount, file permissions aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
+pub enum MountAccess {
     /// The user who mounted.
     #[default]
     Owner,
@@ -68,7 +68,7 @@ pub enum SessionError {
         "/dev/fuse is missing; load the kernel module (modprobe fuse), or pass the device to the container (--device /dev/fuse)"
     )]
     NoDevice,
-    /// Not privileged, and no helper that is.
+    /// This process may not mount, and there is no set-uid helper.
     #[error("mounting needs root or fusermount3, and fusermount3 is not on PATH; install fuse3")]
     NoHelper,
     /// The system refused to mount at the path, in the words that follow.
@@ -87,33 +87,33 @@ pub enum SessionError {
 pub struct Session {
     mountpoint: PathBuf,
     device: Device,
-    events: Receiver<Event>,
+    events: Receiver<SessionEvent>,
 }
 
 #[derive(Debug)]
-enum Event {
-    /// The kernel is done with us: unmounted, and no file open.
+enum SessionEvent {
+    /// The kernel ended the session: it is unmounted, and no file is open.
     Ended(io::Result<()>),
-    /// Asked to go.
+    /// A signal asks to unmount.
     Signal(i32),
 }
 
 /// How long a mount in use may stay after a signal.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the kernel may take to end a session after the mount left the table.
-const FAREWELL: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Stack of a thread of [`spawn`].
 const SMALL_STACK_BYTES: usize = 256 << 10;
-/// Between two attempts at a busy mount.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Time between two attempts to unmount a busy mount.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Session {
     /// Mounts `filesystem` at `mountpoint`, an absolute path free of links, and serves it from
-    /// threads of its own. The mount answers when this returns. `notify` gets what the file
-    /// system tells the kernel through, before the first request.
+    /// threads of its own. The mount answers when this returns. `notify` gets the notifier, by
+    /// which the file system can invalidate caches of the kernel, before the first request.
     ///
     /// # Errors
-    /// See [`SessionError`]. Nothing stays mounted then.
+    /// See [`SessionError`]. Nothing is left mounted then.
     pub fn mount(
         filesystem: impl fuser::Filesystem,
         notify: impl FnOnce(fuser::Notifier),
@@ -122,7 +122,7 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let (sender, events) = mpsc::channel();
         let (first, answers) = mpsc::channel();
-        // From here on a signal waits until there is something to unmount.
+        // From here on, a signal is kept until there is something to unmount.
         listen_to_signals(sender.clone()).map_err(|error| {
             let problem = format!("signals cannot be caught: {error}");
             SessionError::Mount(mountpoint.to_owned(), problem)
@@ -138,7 +138,7 @@ impl Session {
             notify(session.notifier());
             serve(session, sender, first.clone())
         })
-        .and_then(|()| await_first_answer(mountpoint, first, &answers));
+        .and_then(|()| await_first_reply(mountpoint, first, &answers));
         match answer {
             Ok(device) => {
                 session_mount::widen_read_ahead(device);
@@ -151,9 +151,9 @@ impl Session {
             }
             Err(error) => {
                 log_failure(mountpoint, unmount(mountpoint, Unmount::Detach));
-                // The thread that serves knows better why than whoever got no answer.
-                let cause = match events.recv_timeout(FAREWELL) {
-                    Ok(Event::Ended(Err(cause))) => cause,
+                // The error of the serving thread says more than that of the request.
+                let cause = match events.recv_timeout(END_TIMEOUT) {
+                    Ok(SessionEvent::Ended(Err(cause))) => cause,
                     _ => error,
                 };
                 Err(SessionError::Silent(mountpoint.to_owned(), cause))
@@ -161,18 +161,18 @@ impl Session {
         }
     }
 
-    /// Waits for the end of the mount, and brings it about after a signal.
+    /// Waits for the end of the mount, and unmounts it after a signal.
     ///
     /// # Errors
-    /// [`SessionError::Broken`] when serving failed; nothing stays mounted then either.
+    /// [`SessionError::Broken`] when serving failed; nothing is left mounted then either.
     pub fn wait(self) -> Result<(), SessionError> {
         match self.events.recv() {
-            Ok(Event::Ended(result)) => self.ended(result),
-            Ok(Event::Signal(signal)) => {
+            Ok(SessionEvent::Ended(result)) => self.ended(result),
+            Ok(SessionEvent::Signal(signal)) => {
                 log::info!("signal {signal}: unmounting {}", self.mountpoint.display());
                 self.end()
             }
-            // Both threads are gone, and the serving one says goodbye unless it panicked.
+            // Both threads have ended, and the serving one sends its result unless it panicked.
             Err(mpsc::RecvError) => {
                 self.ended(Err(io::Error::other("the serving thread panicked")))
             }
@@ -184,16 +184,16 @@ impl Session {
     /// # Errors
     /// As [`Session::wait`].
     pub fn end(self) -> Result<(), SessionError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BUSY_TIMEOUT;
         let mut outcome = self.unmount_everywhere(Unmount::WhenIdle);
         while outcome == Err(UnmountError::Busy) {
             let patience = deadline.saturating_duration_since(Instant::now());
-            match self.events.recv_timeout(PAUSE.min(patience)) {
-                Ok(Event::Ended(result)) => return self.ended(result),
+            match self.events.recv_timeout(RETRY_INTERVAL.min(patience)) {
+                Ok(SessionEvent::Ended(result)) => return self.ended(result),
                 Err(RecvTimeoutError::Timeout) if !patience.is_zero() => {
                     outcome = self.unmount_everywhere(Unmount::WhenIdle);
                 }
-                Ok(Event::Signal(_)) | Err(_) => {
+                Ok(SessionEvent::Signal(_)) | Err(_) => {
                     log::warn!("{} is in use: detaching it", self.mountpoint.display());
                     outcome = self.unmount_everywhere(Unmount::Detach);
                     break;
@@ -201,18 +201,18 @@ impl Session {
             }
         }
         log_failure(&self.mountpoint, outcome);
-        match self.events.recv_timeout(FAREWELL) {
-            Ok(Event::Ended(result)) => self.ended(result),
+        match self.events.recv_timeout(END_TIMEOUT) {
+            Ok(SessionEvent::Ended(result)) => self.ended(result),
             // Open files of a detached mount fail from now on.
-            Ok(Event::Signal(_)) | Err(_) => Ok(()),
+            Ok(SessionEvent::Signal(_)) | Err(_) => Ok(()),
         }
     }
 
-    /// Unmounts every mount of our device that is on top of its place: it may have been moved
-    /// or bound elsewhere, and what is mounted over it is not ours to unmount.
+    /// Unmounts every mount of this device, which may have been moved or bound elsewhere. A mount
+    /// with another one on top of it counts as busy, because that one must not be unmounted here.
     fn unmount_everywhere(&self, how: Unmount) -> Result<(), UnmountError> {
         let mut result = Ok(());
-        for (mountpoint, is_on_top) in self.places()? {
+        for (mountpoint, is_on_top) in self.mountpoints()? {
             match is_on_top.then(|| unmount(&mountpoint, how)) {
                 Some(Ok(()) | Err(UnmountError::NotMounted)) => {}
                 Some(Err(error)) => result = Err(error),
@@ -222,27 +222,27 @@ impl Session {
         result
     }
 
-    /// After the last answer. A mount may remain, when the connection was aborted (through
-    /// `/sys/fs/fuse/connections`) or serving failed: it is dead, and is detached. A live one is
-    /// not ours any more: the kernel gives the device number of an ended mount to the next.
+    /// Cleans up after the session has ended. If the connection was aborted (through
+    /// `/sys/fs/fuse/connections`) or serving failed, a dead mount remains, and is detached. A live
+    /// mount belongs to another process: the kernel reuses the device number of a mount that ended.
     fn ended(&self, result: io::Result<()>) -> Result<(), SessionError> {
-        for (mountpoint, _) in self.places().unwrap_or_default() {
+        for (mountpoint, _) in self.mountpoints().unwrap_or_default() {
             if is_dead(&mountpoint) {
                 log_failure(&mountpoint, unmount(&mountpoint, Unmount::Detach));
             }
         }
         log::info!("unmounted {}", self.mountpoint.display());
         match result {
-            Err(error) if !is_farewell(&error) => {
+            Err(error) if !is_session_end(&error) => {
                 Err(SessionError::Broken(self.mountpoint.clone(), error))
             }
             _ => Ok(()),
         }
     }
 
-    /// Where our device is mounted, newest first, and whether a path walk finds it there: nothing is
-    /// mounted over it.
-    fn places(&self) -> Result<Vec<(PathBuf, bool)>, UnmountError> {
+    /// Where this device is mounted, newest first, and whether a path walk finds it there, because
+    /// nothing is mounted over it.
+    fn mountpoints(&self) -> Result<Vec<(PathBuf, bool)>, UnmountError> {
         let table = MountTable::read().map_err(|error| UnmountError::Refused(error.to_string()))?;
         let ours = table.of_device(self.device).filter(|entry| entry.is_ours());
         let place = |entry: &MountEntry| {
@@ -253,52 +253,52 @@ impl Session {
     }
 }
 
-/// Whether a FUSE mount is left at `mountpoint` whose daemon is gone: "Transport endpoint is
-/// not connected". `stat` does not tell: the kernel answers it from its cache.
+/// Whether the FUSE mount at `mountpoint` is dead, because its daemon is gone: "Transport endpoint
+/// is not connected". `stat` does not show that, because the kernel answers it from its cache.
 pub fn is_dead(mountpoint: &Path) -> bool {
     matches!(rustix::fs::statvfs(mountpoint), Err(Errno::NOTCONN))
 }
 
-/// Whether the kernel ended the session, and nothing failed. A thread that waits for a request is
-/// told so by `ENODEV`, which fuser knows; one that was just taking its last request, such as the
-/// release of a file of a detached mount, by `ECONNABORTED` (`fuse_dev_do_read`).
-fn is_farewell(error: &io::Error) -> bool {
+/// Whether the error only means that the kernel ended the session. A thread that waits for a
+/// request gets `ENODEV` then, which fuser handles; a thread that is taking its last request, such
+/// as the release of a file of a detached mount, gets `ECONNABORTED` (`fuse_dev_do_read`).
+fn is_session_end(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-fn listen_to_signals(events: Sender<Event>) -> io::Result<()> {
+fn listen_to_signals(events: Sender<SessionEvent>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
     }
     spawn("signals", move || {
         let mut signals = signals.forever();
-        signals.all(|signal| events.send(Event::Signal(signal)).is_ok());
+        signals.all(|signal| events.send(SessionEvent::Signal(signal)).is_ok());
     })
 }
 
-/// Starts a thread that does next to nothing.
+/// Starts a thread that needs little stack.
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.stack_size(SMALL_STACK_BYTES).spawn(work).map(drop)
 }
 
-/// Whether this was started by nohup(1), which wants a hangup to change nothing.
+/// Whether this process was started by nohup(1), so that a hangup must not end it.
 fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
-    // One bit a signal, the lowest for signal 1, which is SIGHUP.
+    // A bit for each signal, the lowest for signal 1, which is SIGHUP.
     let bits = lines
         .find_map(|line| line.strip_prefix("SigIgn:"))
         .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     bits.is_some_and(|bits| bits & 1 != 0)
 }
 
-fn acl(access: Access) -> fuser::SessionACL {
+fn acl(access: MountAccess) -> fuser::SessionACL {
     match access {
-        Access::Owner => fuser::SessionACL::Owner,
-        Access::OwnerAndRoot => fuser::SessionACL::RootAndOwner,
-        Access::Everyone => fuser::SessionACL::All,
+        MountAccess::Owner => fuser::SessionACL::Owner,
+        MountAccess::OwnerAndRoot => fuser::SessionACL::RootAndOwner,
+        MountAccess::Everyone => fuser::SessionACL::All,
     }
 }
 
@@ -310,10 +310,10 @@ fn config(options: &SessionOptions) -> fuser::Config {
     config
 }
 
-/// Answers requests until the kernel has no more. `first` is told if it cannot.
+/// Answers requests until the session ends. An error is sent to `first` too.
 fn serve<F: fuser::Filesystem>(
     session: fuser::Session<F>,
-    events: Sender<Event>,
+    events: Sender<SessionEvent>,
     first: Sender<io::Result<Device>>,
 ) -> io::Result<()> {
     spawn("session", move || {
@@ -322,15 +322,15 @@ fn serve<F: fuser::Filesystem>(
             let error = io::Error::new(error.kind(), error.to_string());
             first.send(Err(error)).ok();
         }
-        // Nobody listens any more when the process is about to end.
-        events.send(Event::Ended(result)).ok();
+        // The receiver is gone if the process is about to end.
+        events.send(SessionEvent::Ended(result)).ok();
     })
 }
 
-/// Waits until the mount answers, or cannot be served. A thread of its own asks, because what is
-/// asked of a mount that nobody serves has no answer for as long as this process lives: the file
-/// system holds the device open too, through its notifier.
-fn await_first_answer(
+/// Waits until the mount answers, or cannot be served. The request is sent by a thread of its own,
+/// because it would hang if nobody served the mount: as long as this process lives, the notifier of
+/// the file system keeps the device open.
+fn await_first_reply(
     mountpoint: &Path,
     first: Sender<io::Result<Device>>,
     answers: &Receiver<io::Result<Device>>,
@@ -344,8 +344,8 @@ fn await_first_answer(
         .unwrap_or_else(|_| Err(io::Error::other("nobody serves it")))
 }
 
-/// Asks the mount for its attributes, through the kernel. Not to be called by a thread that
-/// has to give the answer.
+/// Asks the mount for its attributes, through the kernel. Must not be called by a thread that
+/// serves the mount.
 fn device_behind(mountpoint: &Path) -> io::Result<Device> {
     rustix::fs::statvfs(mountpoint)?;
     let device = rustix::fs::stat(mountpoint)?.st_dev;

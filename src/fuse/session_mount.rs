@@ -1,7 +1,7 @@
-//! Mounting: mount(2) for who may, `fusermount3` for everyone else. Either way the result is an
-//! open `/dev/fuse` on which the kernel waits for answers.
+//! Mounting: by mount(2) for users who may, by `fusermount3` for all others. Either way the result
+//! is an open `/dev/fuse` on which the kernel waits for answers.
 //!
-//! fuser 0.18 can mount as well. It is not asked to, because then it also unmounts: its mount
+//! fuser 0.18 can mount as well. That is not used, because it would also unmount: its mount
 //! handle, when dropped, takes an ended mount for a live one (`is_mounted` in its `mnt/mod.rs`
 //! reads `POLLERR` the wrong way round) and unmounts whatever is at that path by then, perhaps
 //! another mount. It also hides the subtype from mount(2), and passes a comma in the name of
@@ -22,29 +22,29 @@ use rustix::mount::MountFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::mount_table::FILE_SYSTEM_TYPE;
-use super::session::{Access, Execution, SessionError, SessionOptions};
+use super::session::{Execution, MountAccess, SessionError, SessionOptions};
 use super::session_unmount::FUSERMOUNT;
 use crate::store::descriptor_limit;
 
 const DEVICE: &str = "/dev/fuse";
 
-/// Longest read that the kernel asks for. What it reads ahead is more, and comes as several
-/// requests, which several threads answer side by side: files of 1 MiB are read faster so than by
-/// one request each. Still shorter ones are faster still, but ask for more chunks again where a row
-/// of them does not fit the cache.
+/// Longest read request of the kernel. Its readahead is longer, and is split into several requests,
+/// which several threads answer in parallel: files of 1 MiB are read faster so than by one request
+/// each. Shorter requests would be faster still, but they load more chunks repeatedly where a row
+/// of chunks does not fit the cache.
 const MAX_READ_BYTES: u32 = 512 << 10;
 
-/// Descriptors that threads must leave to files before each of them has a device of its own.
+/// Descriptors that are reserved for files before each thread gets a device of its own.
 const DESCRIPTORS_FOR_FILES: u64 = 64;
 
-/// Mounts at `mountpoint`, an absolute path free of links, and gives the kernel's end.
+/// Mounts at `mountpoint`, an absolute path free of links, and returns the device.
 pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedFd, SessionError> {
     if !Path::new(DEVICE).exists() {
         return Err(SessionError::NoDevice);
     }
     match mount_directly(mountpoint, options) {
         Ok(device) => Ok(device),
-        // No right to mount, or none to the device.
+        // This process may not mount, or may not open the device.
         Err(Errno::PERM | Errno::ACCESS) => mount_by_helper(mountpoint, options),
         Err(errno) => {
             let problem = io::Error::from(errno).to_string();
@@ -53,8 +53,8 @@ pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<Owned
     }
 }
 
-/// Whether each of so many threads can have a device of its own. That needs the right to open it, and
-/// descriptors: where these are few, files have them.
+/// Whether each of `n_threads` can have a device of its own. That requires permission to open it,
+/// and enough descriptors to leave some for files.
 pub(super) fn can_open_devices(n_threads: usize) -> bool {
     let wanted = u64::try_from(n_threads).unwrap_or(u64::MAX);
     let suffices =
@@ -79,11 +79,11 @@ fn mount_directly(mountpoint: &Path, options: &SessionOptions) -> rustix::io::Re
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
-    if options.access != Access::Owner {
+    if options.access != MountAccess::Owner {
         data.push_str(",allow_other");
     }
     let data = CString::new(data).map_err(|_| Errno::INVAL)?;
-    // The source is an argument of its own here, and needs no escape.
+    // The source is a separate argument here, and needs no escape.
     rustix::mount::mount(
         &options.fsname,
         mountpoint,
@@ -94,9 +94,8 @@ fn mount_directly(mountpoint: &Path, options: &SessionOptions) -> rustix::io::Re
     Ok(device)
 }
 
-/// `fusermount3` mounts, and sends the device through the socket that `_FUSE_COMMFD` names.
-/// Standard input serves as that socket: it is the one descriptor that a child inherits
-/// without more ado.
+/// Runs `fusermount3`, which mounts, and sends the device through the socket that `_FUSE_COMMFD`
+/// names. That socket is its standard input, a descriptor that a child always inherits.
 fn mount_by_helper(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedFd, SessionError> {
     let refused = |problem| SessionError::Mount(mountpoint.to_owned(), problem);
     for helper in FUSERMOUNT {
@@ -112,7 +111,8 @@ fn mount_by_helper(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedF
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(refused(format!("{helper}: {error}"))),
         };
-        // The command holds our copy of its end; without it gone, a failure never ends the wait.
+        // Closes the copy of the child's end in `command`: otherwise a failure would never end the
+        // wait.
         drop(command);
         let device = receive_device(&ours);
         let output = child
@@ -132,7 +132,7 @@ fn helper_options(options: &SessionOptions) -> OsString {
     if options.execution == Execution::Denied {
         text.push(",noexec");
     }
-    if options.access != Access::Owner {
+    if options.access != MountAccess::Owner {
         text.push(",allow_other");
     }
     text.push(",subtype=zarr-mount,fsname=");
@@ -149,7 +149,7 @@ fn escaped(fsname: &OsStr) -> OsString {
     OsString::from_vec(bytes.collect())
 }
 
-/// One byte with one descriptor; `None` when the helper ends without.
+/// Receives one byte with one descriptor; `None` when the helper ends without sending it.
 fn receive_device(socket: &UnixStream) -> Option<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -192,7 +192,7 @@ mod tests {
     fn a_source_injects_no_options() {
         let options = SessionOptions {
             fsname: OsString::from("/a,suid\\,dev"),
-            access: Access::Everyone,
+            access: MountAccess::Everyone,
             execution: Execution::Denied,
             n_threads: 1,
         };

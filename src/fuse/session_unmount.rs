@@ -1,4 +1,4 @@
-//! Unmounting: umount2(2) for who may, `fusermount3 -u` for everyone else.
+//! Unmounting: by umount2(2) for users who may, by `fusermount3 -u` for all others.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-/// What to do when files of the mount are open.
+/// What an unmount does when files of the mount are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmount {
     /// Refuse, with [`UnmountError::Busy`].
@@ -16,7 +16,7 @@ pub enum Unmount {
     Detach,
 }
 
-/// Why a mount is still there.
+/// Why an unmount failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnmountError {
     /// Files of the mount are open, or it is a working directory.
@@ -30,8 +30,8 @@ pub enum UnmountError {
     Refused(String),
 }
 
-/// Unmounts whatever is on top at `mountpoint`, an absolute path free of links. Who calls has
-/// made sure that it is ours.
+/// Unmounts whatever is on top at `mountpoint`, an absolute path free of links. The caller must
+/// have checked that this is a mount of zarr-mount.
 ///
 /// # Errors
 /// [`UnmountError::Busy`] only with [`Unmount::WhenIdle`]; the others always.
@@ -44,7 +44,7 @@ pub fn unmount(mountpoint: &Path, how: Unmount) -> Result<(), UnmountError> {
         Ok(()) => Ok(()),
         Err(Errno::BUSY) => Err(UnmountError::Busy),
         Err(Errno::INVAL | Errno::NOENT) => Err(UnmountError::NotMounted),
-        // Without CAP_SYS_ADMIN the answer is this one, mounted or not.
+        // Without CAP_SYS_ADMIN this is always the answer, mounted or not.
         Err(Errno::PERM) => unmount_by_helper(mountpoint, how),
         Err(errno) => Err(UnmountError::Refused(io::Error::from(errno).to_string())),
     }
@@ -58,7 +58,7 @@ fn unmount_by_helper(mountpoint: &Path, how: Unmount) -> Result<(), UnmountError
     for helper in FUSERMOUNT {
         let mut command = Command::new(helper);
         command.args(flags).arg("--").arg(mountpoint);
-        // Its words are read below.
+        // Its messages are parsed below.
         command.env("LC_ALL", "C").stdin(Stdio::null());
         match command.output() {
             Ok(output) if output.status.success() => return Ok(()),

@@ -1,29 +1,29 @@
-//! Extended attributes: the two questions that the kernel asks in one, and the names of ours.
+//! Extended attributes: their names, and the request for either a value or its length.
 
 use fuser::{Errno, ReplyXattr};
 
-/// Every name of ours begins so; any other is not asked of the view.
+/// All names of the view have this prefix; the view is not asked for others.
 const PREFIX: &[u8] = b"user.zarr.";
 
-/// Names and values, as the view gives them.
-pub(super) type Attributes = Vec<(&'static str, Vec<u8>)>;
+/// Names and values, as the view returns them.
+pub(super) type ExtendedAttributes = Vec<(&'static str, Vec<u8>)>;
 
-/// Whether `name` can be one of ours. `ls -l` and `cp -a` ask for `security.*` and `system.*`
+/// Whether `name` can be one of the view. `ls -l` and `cp -a` ask for `security.*` and `system.*`
 /// of each file: those are answered at once.
 pub(super) fn is_ours(name: &[u8]) -> bool {
     name.starts_with(PREFIX)
 }
 
 /// The value of `name`.
-pub(super) fn value(attributes: Attributes, name: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn value(attributes: ExtendedAttributes, name: &[u8]) -> Option<Vec<u8>> {
     let mut attributes = attributes.into_iter();
     attributes
         .find(|(known, _)| known.as_bytes() == name)
         .map(|(_, value)| value)
 }
 
-/// The names, each ended by a zero byte, as listxattr(2) wants them.
-pub(super) fn names(attributes: &Attributes) -> Vec<u8> {
+/// The names, each terminated by a zero byte, as listxattr(2) returns them.
+pub(super) fn names(attributes: &ExtendedAttributes) -> Vec<u8> {
     let mut list = Vec::new();
     for (name, _) in attributes {
         list.extend_from_slice(name.as_bytes());
@@ -32,27 +32,27 @@ pub(super) fn names(attributes: &Attributes) -> Vec<u8> {
     list
 }
 
-/// Replies with `bytes`, or with their length when the caller asks with no room for it first.
+/// Replies with `bytes`, or with their length if `size`, the size of the caller's buffer, is 0.
 pub(super) fn reply_within(size: u32, bytes: &[u8], reply: ReplyXattr) {
     match fit(size, bytes.len()) {
-        Ok(Answer::Length(length)) => reply.size(length),
-        Ok(Answer::Bytes) => reply.data(bytes),
+        Ok(XattrReply::Length(length)) => reply.size(length),
+        Ok(XattrReply::Bytes) => reply.data(bytes),
         Err(errno) => reply.error(errno),
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum XattrReply {
     Length(u32),
     Bytes,
 }
 
-fn fit(size: u32, length: usize) -> Result<Answer, Errno> {
+fn fit(size: u32, length: usize) -> Result<XattrReply, Errno> {
     match u32::try_from(length) {
         Err(_) => Err(Errno::E2BIG),
-        Ok(length) if size == 0 => Ok(Answer::Length(length)),
+        Ok(length) if size == 0 => Ok(XattrReply::Length(length)),
         Ok(length) if length > size => Err(Errno::ERANGE),
-        Ok(_) => Ok(Answer::Bytes),
+        Ok(_) => Ok(XattrReply::Bytes),
     }
 }
 
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn lengths_and_bytes() {
         let cases = [
-            (0, 0, Ok(Answer::Length(0))),
-            (0, 5, Ok(Answer::Length(5))),
+            (0, 0, Ok(XattrReply::Length(0))),
+            (0, 5, Ok(XattrReply::Length(5))),
             (4, 5, Err(Errno::ERANGE)),
-            (5, 5, Ok(Answer::Bytes)),
-            (9, 0, Ok(Answer::Bytes)),
+            (5, 5, Ok(XattrReply::Bytes)),
+            (9, 0, Ok(XattrReply::Bytes)),
         ];
         for (size, length, answer) in cases {
             assert_eq!(fit(size, length), answer, "{length} bytes, room for {size}");

@@ -17,7 +17,8 @@ pub struct Fetched {
 /// The destination of a fetch: memory of the caller, which is allocated once the length is known.
 pub trait Room {
     /// A buffer of exactly `len` bytes to fill; `None` when there is no memory for it, so that the
-    /// object is not read. Called once for each attempt, which discards the buffer of the one before.
+    /// object is not read. Called once for each attempt, which discards the buffer of the one
+    /// before.
     fn of_len(&mut self, len: u64) -> Option<&mut [u8]>;
 }
 
@@ -32,7 +33,8 @@ impl Room for Vec<u8> {
 }
 
 impl Fetched {
-    /// Reads all of `object` into `room`, if it has at most `most_bytes` and there is memory for it.
+    /// Reads all of `object` into `room`, if it has at most `most_bytes` and there is memory for
+    /// it.
     ///
     /// # Errors
     /// As [`Object::read_at`].

@@ -1,8 +1,8 @@
 //! Names within a store.
 //!
-//! A [`Key`] is bytes: relative, segments separated by `/`, no empty, `.` or `..` segment, no
-//! NUL. It is checked once, where it enters the crate, and passed on as this type. A [`Prefix`] is the root
-//! or a key that other keys lie below; it is written without the trailing `/`.
+//! A [`Key`] is bytes: relative, segments separated by `/`, no empty, `.` or `..` segment, no NUL.
+//! It is checked once, where it enters the crate, and passed on as this type. A [`Prefix`] is the
+//! root or a key that other keys lie below; it is written without the trailing `/`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -141,8 +141,9 @@ impl Prefix {
     }
 }
 
-/// Writes a name with its control characters escaped, since a terminal would obey them. Backslashes are
-/// doubled, so that a name that contains an escape reads differently from a name that is spelled like one.
+/// Writes a name with its control characters escaped, since a terminal would obey them. Backslashes
+/// are doubled, so that a name that contains an escape reads differently from a name that is
+/// spelled like one.
 fn write_lossy(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let name = String::from_utf8_lossy(bytes).replace('\\', r"\\");
     write!(f, "{}", Escaped(name))

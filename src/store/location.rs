@@ -107,7 +107,8 @@ fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
     Ok(store.below(root))
 }
 
-/// The prefix of the hierarchy: the root or, where the root holds none, the only directory that does.
+/// The prefix of the hierarchy: the root or, where the root holds none, the only directory that
+/// does.
 fn hierarchy_root(store: &dyn Store) -> Result<Prefix, StoreError> {
     let root = Prefix::root();
     if holds_hierarchy(store, &root)? {

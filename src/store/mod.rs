@@ -75,8 +75,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// As [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
 
-    /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of it
-    /// into `room`; in a single request where the store supports that.
+    /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of
+    /// it into `room`; in a single request where the store supports that.
     ///
     /// # Errors
     /// As [`Store::open`] and [`Object::read_at`].
@@ -107,8 +107,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What a request to this store costs. Sends no request.
     fn profile(&self) -> Profile;
 
-    /// A number that changes when the store as a whole was replaced, for example by another directory
-    /// at the same path: what was cached of the old one is invalid then. Sends no request.
+    /// A number that changes when the store as a whole was replaced, for example by another
+    /// directory at the same path: what was cached of the old one is invalid then. Sends no
+    /// request.
     fn generation(&self) -> u64 {
         0
     }
@@ -178,8 +179,8 @@ pub trait Listing: Send {
     /// comes with [`EntryKind::Unreadable`].
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError>;
 
-    /// Changes the detail of the entries that follow. Unlike a new listing from a cursor, this cannot
-    /// skip entries when others were removed meanwhile.
+    /// Changes the detail of the entries that follow. Unlike a new listing from a cursor, this
+    /// cannot skip entries when others were removed meanwhile.
     fn ask_for(&mut self, detail: Detail);
 }
 

@@ -16,7 +16,8 @@ const NETWORK_REQUEST_BYTES: u64 = 256 << 10;
 /// Bytes that a disk or the page cache reads in the time of a system call.
 const LOCAL_REQUEST_BYTES: u64 = 8 << 10;
 
-/// Concurrent requests per core to a local file system: one computes while others wait for the disk.
+/// Concurrent requests per core to a local file system: one computes while others wait for the
+/// disk.
 const LOCAL_IN_FLIGHT_PER_CORE: usize = 4;
 
 /// File systems that are served by another machine or process, by their magic numbers in statfs(2).
@@ -39,8 +40,8 @@ const NETWORK_FILE_SYSTEMS: [(FsWord, &str); 13] = [
 /// What a request to a store costs. Constant while the store is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// Whether a request takes no longer than a system call, as on a disk or in memory. Asking again
-    /// is cheaper than caching the answer then, and prefetching gains nothing.
+    /// Whether a request takes no longer than a system call, as on a disk or in memory. Asking
+    /// again is cheaper than caching the answer then, and prefetching gains nothing.
     pub is_local: bool,
     /// How many requests may be in flight at once; more would be no faster, or refused.
     pub most_in_flight: usize,

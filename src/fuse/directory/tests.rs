@@ -3,7 +3,7 @@
 use super::*;
 use Fit::{Added, Full};
 
-/// Entries 100, 101, … with a count of what was asked.
+/// EntrySource 100, 101, … with a count of what was asked.
 struct Numbers {
     count: usize,
     at: usize,
@@ -14,7 +14,7 @@ struct Numbers {
     details: Vec<Detail>,
 }
 
-impl Entries for Numbers {
+impl EntrySource for Numbers {
     type Entry = usize;
     type Position = usize;
     const START: usize = 0;
@@ -63,11 +63,11 @@ fn stream(count: usize) -> Stream<Numbers> {
 }
 
 /// `.` is 0, `..` is 1.
-fn value(item: &Item<'_, usize>) -> usize {
+fn value(item: &StreamItem<'_, usize>) -> usize {
     match item {
-        Item::This => 0,
-        Item::Parent => 1,
-        Item::Entry(number) => **number,
+        StreamItem::This => 0,
+        StreamItem::Parent => 1,
+        StreamItem::Entry(number) => **number,
     }
 }
 

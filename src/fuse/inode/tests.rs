@@ -11,12 +11,12 @@ const A: u64 = 0xa;
 const B: u64 = 0xb;
 const C: u64 = 0xc;
 
-const KEEP: Comparison = Comparison::FirstOpen(Leftovers::Nothing);
-const DROP_ATTRIBUTES: Comparison = Comparison::FirstOpen(Leftovers::Attributes);
-const DROP_ALL: Comparison = Comparison::FirstOpen(Leftovers::PagesAndAttributes);
+const KEEP: Comparison = Comparison::FirstOpen(StaleCache::Nothing);
+const DROP_ATTRIBUTES: Comparison = Comparison::FirstOpen(StaleCache::Attributes);
+const DROP_ALL: Comparison = Comparison::FirstOpen(StaleCache::PagesAndAttributes);
 
-fn versions() -> Versions<u8> {
-    Versions::new()
+fn versions() -> InodeVersions<u8> {
+    InodeVersions::new()
 }
 
 fn attributes(fingerprint: u64) -> Attributes {
@@ -36,11 +36,11 @@ fn attributes(fingerprint: u64) -> Attributes {
     }
 }
 
-fn open(versions: &Versions<u8>, ino: u64, fingerprint: u64) -> Comparison {
+fn open(versions: &InodeVersions<u8>, ino: u64, fingerprint: u64) -> Comparison {
     versions.open(ino, attributes(fingerprint))
 }
 
-fn open_and_close(versions: &Versions<u8>, ino: u64, fingerprint: u64) -> Comparison {
+fn open_and_close(versions: &InodeVersions<u8>, ino: u64, fingerprint: u64) -> Comparison {
     let comparison = open(versions, ino, fingerprint);
     assert_ne!(comparison, Comparison::Changed);
     assert!(versions.close(ino).is_some());
@@ -50,7 +50,7 @@ fn open_and_close(versions: &Versions<u8>, ino: u64, fingerprint: u64) -> Compar
 #[test]
 fn the_first_version_has_the_number_of_the_vnode() {
     let versions = versions();
-    assert_eq!(versions.told(VNODE, A), VNODE.0);
+    assert_eq!(versions.number_to_report(VNODE, A), VNODE.0);
     assert_eq!(versions.vnode(VNODE.0), Some(VNODE));
     assert_eq!(versions.forget(VNODE.0, 1), Some(VNODE));
 }
@@ -58,8 +58,8 @@ fn the_first_version_has_the_number_of_the_vnode() {
 #[test]
 fn directories_have_no_versions() {
     let versions = versions();
-    assert_eq!(versions.told(VNODE, 0), VNODE.0);
-    assert!(versions.may_tell(VNODE.0, 0));
+    assert_eq!(versions.number_to_report(VNODE, 0), VNODE.0);
+    assert!(versions.may_report(VNODE.0, 0));
     let table = versions.lock();
     assert_eq!((table.looked_up.len(), table.opened.len()), (0, 0));
 }
@@ -68,22 +68,22 @@ fn directories_have_no_versions() {
 fn a_file_never_opened_keeps_its_number_through_changes() {
     let versions = versions();
     for fingerprint in [A, B, C] {
-        assert_eq!(versions.told(VNODE, fingerprint), VNODE.0);
+        assert_eq!(versions.number_to_report(VNODE, fingerprint), VNODE.0);
     }
 }
 
 #[test]
 fn the_first_open_drops_attributes_of_other_versions() {
     let versions = versions();
-    versions.told(VnodeId(2), A);
-    versions.told(VnodeId(2), A);
+    versions.number_to_report(VnodeId(2), A);
+    versions.number_to_report(VnodeId(2), A);
     assert_eq!(open(&versions, 2, A), KEEP);
-    versions.told(VnodeId(3), A);
+    versions.number_to_report(VnodeId(3), A);
     assert_eq!(open(&versions, 3, B), DROP_ATTRIBUTES, "the kernel knows A");
     assert_eq!(open(&versions, 4, A), DROP_ATTRIBUTES, "told too long ago");
     // Two lookups at once: which reply the kernel took, nobody knows.
-    versions.told(VnodeId(5), A);
-    versions.told(VnodeId(5), B);
+    versions.number_to_report(VnodeId(5), A);
+    versions.number_to_report(VnodeId(5), B);
     assert_eq!(open(&versions, 5, B), DROP_ATTRIBUTES);
 }
 
@@ -92,7 +92,7 @@ fn from_open_on_the_kernel_is_told_of_that_version_only() {
     let versions = versions();
     open(&versions, VNODE.0, A);
     assert_ne!(
-        versions.told(VNODE, B),
+        versions.number_to_report(VNODE, B),
         VNODE.0,
         "before the mode is decided, too"
     );
@@ -106,9 +106,9 @@ fn from_open_on_the_kernel_is_told_of_that_version_only() {
 #[test]
 fn a_closed_file_keeps_its_pages_while_it_is_the_same() {
     let versions = versions();
-    versions.told(VNODE, A);
+    versions.number_to_report(VNODE, A);
     open_and_close(&versions, VNODE.0, A);
-    assert_eq!(versions.told(VNODE, A), VNODE.0);
+    assert_eq!(versions.number_to_report(VNODE, A), VNODE.0);
     assert_eq!(open(&versions, VNODE.0, B), Comparison::Changed);
     assert_eq!(open(&versions, VNODE.0, A), Comparison::Same);
 }
@@ -117,13 +117,17 @@ fn a_closed_file_keeps_its_pages_while_it_is_the_same() {
 fn a_changed_file_gets_a_fresh_number() {
     let versions = versions();
     open(&versions, VNODE.0, A);
-    let second = versions.told(VNODE, B);
+    let second = versions.number_to_report(VNODE, B);
     assert!(second >= FIRST_FRESH);
-    assert_eq!(versions.told(VNODE, B), second, "as long as it is B");
-    assert_eq!(versions.shown(VNODE), second);
+    assert_eq!(
+        versions.number_to_report(VNODE, B),
+        second,
+        "as long as it is B"
+    );
+    assert_eq!(versions.newest_number(VNODE), second);
     assert_eq!(versions.vnode(second), Some(VNODE));
     assert_eq!(open_and_close(&versions, second, B), KEEP);
-    let third = versions.told(VNODE, A);
+    let third = versions.number_to_report(VNODE, A);
     assert!(
         third != second && third != VNODE.0,
         "one number, one version"
@@ -134,8 +138,8 @@ fn a_changed_file_gets_a_fresh_number() {
 fn a_fresh_number_never_opened_adopts_the_next_version() {
     let versions = versions();
     open_and_close(&versions, VNODE.0, A);
-    let second = versions.told(VNODE, B);
-    assert_eq!(versions.told(VNODE, C), second);
+    let second = versions.number_to_report(VNODE, B);
+    assert_eq!(versions.number_to_report(VNODE, C), second);
 }
 
 #[test]
@@ -144,11 +148,11 @@ fn attributes_come_from_the_open_handles() {
     assert!(versions.pinned_attributes(VNODE.0).is_none());
     open(&versions, VNODE.0, A);
     assert_eq!(versions.pinned_attributes(VNODE.0), Some(attributes(A)));
-    assert!(versions.may_tell(VNODE.0, A) && !versions.may_tell(VNODE.0, B));
+    assert!(versions.may_report(VNODE.0, A) && !versions.may_report(VNODE.0, B));
     versions.close(VNODE.0);
     assert!(versions.pinned_attributes(VNODE.0).is_none());
     assert!(
-        !versions.may_tell(VNODE.0, B),
+        !versions.may_report(VNODE.0, B),
         "the kernel may hold pages of A"
     );
 }
@@ -156,7 +160,7 @@ fn attributes_come_from_the_open_handles() {
 #[test]
 fn telling_attributes_is_remembered() {
     let versions = versions();
-    assert!(versions.may_tell(VNODE.0, A));
+    assert!(versions.may_report(VNODE.0, A));
     assert_eq!(open(&versions, VNODE.0, A), KEEP);
 }
 
@@ -166,10 +170,10 @@ fn the_last_handle_ends_the_mode() {
     assert!(versions.mode(VNODE.0).is_none());
     open(&versions, VNODE.0, A);
     assert!(versions.mode(VNODE.0).is_none(), "not decided yet");
-    versions.set_mode(VNODE.0, Mode::Passthrough(Arc::new(3)));
+    versions.set_mode(VNODE.0, ReadMode::Passthrough(Arc::new(3)));
     open(&versions, VNODE.0, A);
     assert!(versions.close(VNODE.0).is_none(), "one is left");
-    assert!(matches!(versions.mode(VNODE.0), Some(Mode::Passthrough(b)) if *b == 3));
+    assert!(matches!(versions.mode(VNODE.0), Some(ReadMode::Passthrough(b)) if *b == 3));
     assert!(versions.close(VNODE.0).is_some());
     assert!(versions.mode(VNODE.0).is_none());
     assert!(versions.close(VNODE.0).is_none(), "no handle left to close");
@@ -179,15 +183,15 @@ fn the_last_handle_ends_the_mode() {
 fn forgetting_a_fresh_number_leads_back_to_the_vnode() {
     let versions = versions();
     open_and_close(&versions, VNODE.0, A);
-    let second = versions.told(VNODE, B);
-    versions.told(VNODE, B);
+    let second = versions.number_to_report(VNODE, B);
+    versions.number_to_report(VNODE, B);
     assert_eq!(versions.forget(second, 1), Some(VNODE));
-    assert_eq!(versions.shown(VNODE), second, "one lookup is left");
+    assert_eq!(versions.newest_number(VNODE), second, "one lookup is left");
     assert_eq!(versions.forget(second, 1), Some(VNODE));
     assert_eq!(versions.vnode(second), None);
-    assert_eq!(versions.shown(VNODE), VNODE.0);
+    assert_eq!(versions.newest_number(VNODE), VNODE.0);
     assert_eq!(
-        versions.told(VNODE, A),
+        versions.number_to_report(VNODE, A),
         VNODE.0,
         "A is back, with its pages"
     );
@@ -198,13 +202,13 @@ fn forgetting_a_fresh_number_leads_back_to_the_vnode() {
 fn forgetting_an_old_fresh_number_leaves_the_newer_one() {
     let versions = versions();
     open_and_close(&versions, VNODE.0, A);
-    let second = versions.told(VNODE, B);
+    let second = versions.number_to_report(VNODE, B);
     open_and_close(&versions, second, B);
-    let third = versions.told(VNODE, C);
+    let third = versions.number_to_report(VNODE, C);
     versions.forget(second, 1);
-    assert_eq!(versions.shown(VNODE), third);
+    assert_eq!(versions.newest_number(VNODE), third);
     versions.forget(third, 1);
-    assert_eq!(versions.shown(VNODE), VNODE.0);
+    assert_eq!(versions.newest_number(VNODE), VNODE.0);
     let table = versions.lock();
     assert!(table.fresh.is_empty() && table.newest.is_empty());
     assert!(!table.forgot_opened, "the kernel forgot, not we");
@@ -214,7 +218,7 @@ fn forgetting_an_old_fresh_number_leaves_the_newer_one() {
 fn a_release_overtaken_by_forget_leaves_nothing() {
     let versions = versions();
     open_and_close(&versions, VNODE.0, A);
-    let second = versions.told(VNODE, B);
+    let second = versions.number_to_report(VNODE, B);
     open(&versions, second, B);
     versions.forget(second, 1);
     assert!(versions.close(second).is_some());
@@ -236,16 +240,16 @@ fn placeholders_stand_for_nothing() {
 
 #[test]
 fn after_forgetting_a_closed_file_pages_are_dropped() {
-    let versions = Versions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    let versions = InodeVersions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
     for ino in [1, 2, 2, 1] {
-        versions.told(VnodeId(ino), A);
+        versions.number_to_report(VnodeId(ino), A);
         open_and_close(&versions, ino, A);
     }
     assert!(!versions.lock().forgot_opened, "both fit");
     open_and_close(&versions, 3, A);
     assert!(versions.lock().forgot_opened);
     assert_eq!(
-        versions.told(VnodeId(2), B),
+        versions.number_to_report(VnodeId(2), B),
         2,
         "open drops what is left of A"
     );
@@ -255,9 +259,9 @@ fn after_forgetting_a_closed_file_pages_are_dropped() {
 
 #[test]
 fn after_forgetting_a_lookup_attributes_are_dropped() {
-    let versions = Versions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    let versions = InodeVersions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
     for ino in [1, 2, 3] {
-        versions.told(VnodeId(ino), A);
+        versions.number_to_report(VnodeId(ino), A);
     }
     assert_eq!(open(&versions, 1, A), DROP_ATTRIBUTES);
     assert_eq!(open(&versions, 3, A), KEEP);
@@ -265,7 +269,7 @@ fn after_forgetting_a_lookup_attributes_are_dropped() {
 
 #[test]
 fn open_files_are_not_forgotten() {
-    let versions = Versions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    let versions = InodeVersions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
     open(&versions, 1, A);
     for ino in 2..10 {
         open_and_close(&versions, ino, A);

@@ -16,8 +16,8 @@ pub(in crate::store) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
     }
 }
 
-/// The attributes in `stat` of a file in a directory of `generation`. Device numbers of Linux take the
-/// lower half of the tag.
+/// The attributes in `stat` of a file in a directory of `generation`. Device numbers of Linux take
+/// the lower half of the tag.
 pub(super) fn object_meta_in(generation: u32, stat: &Stat) -> ObjectMeta {
     let mut meta = object_meta(stat);
     meta.version.tag ^= u64::from(generation) << 32;

@@ -1,9 +1,9 @@
 //! The directory at the path of the store, whichever it is at the moment.
 //!
 //! A descriptor keeps referring to the directory that it was opened for, also after `rm -r` and
-//! `mkdir`, or after another directory was renamed into its place. So each request checks whether the
-//! path still leads to the open directory (requests within [`CHECK_INTERVAL`] of each other share a
-//! check), and opens the path again where it does not:
+//! `mkdir`, or after another directory was renamed into its place. So each request checks whether
+//! the path still leads to the open directory (requests within [`CHECK_INTERVAL`] of each other
+//! share a check), and opens the path again where it does not:
 //!
 //! ```text
 //! the path leads to      the open directory
@@ -13,9 +13,9 @@
 //! another directory      the other one is used, if it is allowed; else error
 //! ```
 //!
-//! A daemon that runs as root must not be redirected by users who may write to a directory above the
-//! store. So no symbolic link is followed, and the other directory must have the same owner as the
-//! one that it replaces, and be on the same device.
+//! A daemon that runs as root must not be redirected by users who may write to a directory above
+//! the store. So no symbolic link is followed, and the other directory must have the same owner as
+//! the one that it replaces, and be on the same device.
 //!
 //! The new directory may hold files with the inode numbers, sizes and times of old ones. Each
 //! [`Root`] has a generation, which is a part of the versions of its files, so that none of them
@@ -111,9 +111,9 @@ impl FollowedRoot {
         self.current().map(|(root, _)| root)
     }
 
-    /// Runs `ask`, which looks for `key`, on the directory that is at the path now. If that directory
-    /// is deleted meanwhile, so that all names in it seem absent, the request is repeated on the
-    /// directory that replaced it.
+    /// Runs `ask`, which looks for `key`, on the directory that is at the path now. If that
+    /// directory is deleted meanwhile, so that all names in it seem absent, the request is repeated
+    /// on the directory that replaced it.
     ///
     /// # Errors
     /// Those of `ask` and of [`FollowedRoot::now`]. [`StoreError::Changed`] in place of absence if

@@ -1,8 +1,8 @@
 //! One directory, streamed.
 //!
-//! Names come from `getdents64(2)` through a buffer of fixed size, so that a directory of
-//! millions of entries costs no more memory than one of ten. A [`Cursor`] is the kernel's own (`d_off`):
-//! it survives the descriptor, and names that come or go elsewhere in the directory.
+//! Names come from `getdents64(2)` through a buffer of fixed size, so that a directory of millions
+//! of entries costs no more memory than one of ten. A [`Cursor`] is the kernel's own (`d_off`): it
+//! survives the descriptor, and names that come or go elsewhere in the directory.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,8 +25,8 @@ pub(super) struct DirListing {
     prefix: Prefix,
     fd: OwnedFd,
     detail: Detail,
-    /// The directories from the root to this one: known if the path contains symbolic links, otherwise
-    /// found when the first link to a directory is listed.
+    /// The directories from the root to this one: known if the path contains symbolic links,
+    /// otherwise found when the first link to a directory is listed.
     ancestors: Option<Vec<Identity>>,
     buffer: Vec<u8>,
     batch: VecDeque<RawEntry>,

@@ -2,9 +2,9 @@
 //!
 //! Every name is resolved by the kernel relative to a descriptor of the directory ([`Root`],
 //! `openat2(2)`), so that no key and no symbolic link leads outside unless [`Symlinks::Follow`]
-//! allows it. The directory is found again by its path ([`FollowedRoot`]): a directory that replaces
-//! it is used from then on. A directory that was moved is used until another one takes its place; a
-//! deleted one is an error, not absence.
+//! allows it. The directory is found again by its path ([`FollowedRoot`]): a directory that
+//! replaces it is used from then on. A directory that was moved is used until another one takes its
+//! place; a deleted one is an error, not absence.
 //!
 //! A version is the size, mtime, inode and device *of the descriptor*, and the generation of the
 //! directory that the file was opened in: a file replaced by rename(2) stays readable through the
@@ -62,8 +62,8 @@ impl DirStore {
         DirStore::new(FollowedRoot::open(path, symlinks, Sharing::Nobody)?)
     }
 
-    /// As [`DirStore::open`], for a mount: files are reported with the modes that `sharing` asks for, and
-    /// requests that follow each other closely share one check of the path.
+    /// As [`DirStore::open`], for a mount: files are reported with the modes that `sharing` asks
+    /// for, and requests that follow each other closely share one check of the path.
     ///
     /// # Errors
     /// As [`DirStore::open`].

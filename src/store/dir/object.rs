@@ -23,7 +23,8 @@ pub(super) struct DirObject {
 }
 
 impl DirObject {
-    /// `meta` are the attributes to report for `file`, which was opened in a directory of `generation`.
+    /// `meta` are the attributes to report for `file`, which was opened in a directory of
+    /// `generation`.
     pub(super) fn new(key: Key, file: File, generation: u32, meta: ObjectMeta) -> DirObject {
         DirObject {
             key,

@@ -1,13 +1,14 @@
 //! Permissions that the mode of a file does not show: those of access control lists, and of the
 //! directories that symbolic links lead through.
 //!
-//! They matter where users other than the daemon's may use the mount ([`Sharing::Others`]): the kernel
-//! checks these users against the reported mode alone. So the reported mode grants no more than the
-//! file itself does:
+//! They matter where users other than the daemon's may use the mount ([`Sharing::Others`]): the
+//! kernel checks these users against the reported mode alone. So the reported mode grants no more
+//! than the file itself does:
 //!
-//! * With an access control list (`acl(5)`), the group bits of the mode are a mask: the most that any
-//!   entry grants. The reported mode has no group bits. Its bits for others are those granted to
-//!   others and to every named user and group, because the kernel takes the named ones for others.
+//! * With an access control list (`acl(5)`), the group bits of the mode are a mask: the most that
+//!   any entry grants. The reported mode has no group bits. Its bits for others are those granted
+//!   to others and to every named user and group, because the kernel takes the named ones for
+//!   others.
 //! * A symbolic link can be followed only by users who may search the directories that it leads
 //!   through, which are not on the path in the mount.
 
@@ -35,8 +36,8 @@ pub enum Sharing {
 
 /// The extended attribute that holds the list.
 const LIST: &str = "system.posix_acl_access";
-/// Size of a buffer for a list of about a hundred entries. With a longer list, only the owner's bits
-/// are reported.
+/// Size of a buffer for a list of about a hundred entries. With a longer list, only the owner's
+/// bits are reported.
 const LIST_BYTES: usize = 1024;
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -109,8 +110,8 @@ fn granted_to_all(list: &[u8]) -> Option<u32> {
     Some(u32::from(masked & mask & others))
 }
 
-/// `meta` of the target of `path`, which contains symbolic links, below the directory `root`: with its
-/// mode restricted to the users who may search every directory on the way.
+/// `meta` of the target of `path`, which contains symbolic links, below the directory `root`: with
+/// its mode restricted to the users who may search every directory on the way.
 pub(super) fn through_links(root: BorrowedFd<'_>, path: &Prefix, meta: ObjectMeta) -> ObjectMeta {
     let readers = fs::read_link(path_of(root))
         .ok()
@@ -140,8 +141,8 @@ fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
     Some(readers)
 }
 
-/// The directories on the way from the directory `root` to `path`, with links followed. `None` when one
-/// of them is gone.
+/// The directories on the way from the directory `root` to `path`, with links followed. `None` when
+/// one of them is gone.
 fn directories_through(root: &Path, path: &Prefix) -> Option<Vec<PathBuf>> {
     let mut here = root.to_owned();
     let mut through = Vec::new();

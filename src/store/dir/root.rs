@@ -115,8 +115,8 @@ impl Root {
         })
     }
 
-    /// Whether the directory was deleted, so that every name in it is absent. Other errors do not count
-    /// as that.
+    /// Whether the directory was deleted, so that every name in it is absent. Other errors do not
+    /// count as that.
     pub(super) fn is_deleted(&self) -> bool {
         match fstat(&self.fd) {
             Ok(stat) => self.counts_links && stat.st_nlink == 0,
@@ -141,7 +141,8 @@ impl Root {
         })
     }
 
-    /// The attributes to report for the entry `name` of an open directory, which has the result `stat`.
+    /// The attributes to report for the entry `name` of an open directory, which has the result
+    /// `stat`.
     pub(super) fn entry_meta(
         &self,
         directory: BorrowedFd<'_>,
@@ -151,7 +152,8 @@ impl Root {
         self.reported(stat, |meta| restrict_entry_by_list(directory, name, meta))
     }
 
-    /// The attributes in `stat`, with the mode that `restrict` leaves where it is reported to other users.
+    /// The attributes in `stat`, with the mode that `restrict` leaves where it is reported to other
+    /// users.
     fn reported(&self, stat: &Stat, restrict: impl FnOnce(ObjectMeta) -> ObjectMeta) -> ObjectMeta {
         let meta = object_meta_in(self.generation, stat);
         if self.is_shared() {
@@ -171,8 +173,8 @@ impl Root {
         fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))
     }
 
-    /// Opens `path`, or `None` when nothing is there. Does not check whether the directory itself was
-    /// deleted.
+    /// Opens `path`, or `None` when nothing is there. Does not check whether the directory itself
+    /// was deleted.
     pub(super) fn resolve(
         &self,
         path: &Prefix,

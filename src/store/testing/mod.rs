@@ -1,8 +1,8 @@
 //! Stores for tests that intercept the requests to another store: [`Recording`] records them,
 //! [`Slow`] delays them as a network does, [`Faulty`] makes them fail or hang.
 //!
-//! Each is a [`Layer`], and [`wrap`] puts it around a store. The result is a store, so that layers can
-//! be nested. They exist in tests and debug builds only, where `--inject` puts them around the
+//! Each is a [`Layer`], and [`wrap`] puts it around a store. The result is a store, so that layers
+//! can be nested. They exist in tests and debug builds only, where `--inject` puts them around the
 //! mounted store ([`Injection`]).
 
 mod call;

@@ -65,7 +65,8 @@ impl Slow {
 
     /// The delay of the next request.
     fn delay(&self) -> Duration {
-        // SplitMix64: each state is the previous one plus a constant, so that an atomic add suffices.
+        // SplitMix64: each state is the previous one plus a constant, so that an atomic add
+        // suffices.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.random.fetch_add(STEP, Ordering::Relaxed);
         let mut mixed = state.wrapping_add(STEP);

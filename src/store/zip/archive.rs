@@ -89,8 +89,8 @@ impl Archive {
         }
     }
 
-    /// Attributes of entry number `at`. Its change time is that of the zip file, so that entries of a
-    /// file that is too young to be trusted are not trusted either.
+    /// Attributes of entry number `at`. Its change time is that of the zip file, so that entries of
+    /// a file that is too young to be trusted are not trusted either.
     pub(super) fn meta(&self, at: usize) -> Option<ObjectMeta> {
         let entry = self.index.entry(at)?;
         let file = self.file().meta;
@@ -188,8 +188,8 @@ impl Archive {
         })
     }
 
-    /// Checks that the local header is one of this entry: a wrong offset must not lead to the bytes of
-    /// another.
+    /// Checks that the local header is one of this entry: a wrong offset must not lead to the bytes
+    /// of another.
     fn check_local_header(
         &self,
         entry: &IndexEntry,
@@ -241,8 +241,8 @@ fn coding(entry: &IndexEntry) -> Result<Coding, String> {
     }
 }
 
-/// The error for one of the parser, which may be one of the system, with the part of the file that it
-/// is about.
+/// The error for one of the parser, which may be one of the system, with the part of the file that
+/// it is about.
 fn refusal(key: impl fmt::Display, part: &str, error: &rawzip::Error) -> StoreError {
     let mut errno = None;
     let message = match error.kind() {

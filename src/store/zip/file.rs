@@ -14,8 +14,8 @@ use crate::store::dir::attributes::{kind_of, object_meta};
 use crate::store::dir::rights::restrict_entry_by_list;
 use crate::store::{ObjectMeta, Sharing, StatKind, StoreError};
 
-/// The zip file, by its name in an open directory: neither a mount over the path nor a change of the
-/// current directory makes it another file.
+/// The zip file, by its name in an open directory: neither a mount over the path nor a change of
+/// the current directory makes it another file.
 #[derive(Debug)]
 pub(super) struct ZipPath {
     directory: OwnedFd,
@@ -91,8 +91,8 @@ impl ZipPath {
 }
 
 impl ZipFile {
-    /// Whether the open file still has the version that was opened. Unlinking does not change that, so
-    /// that a replaced file stays readable.
+    /// Whether the open file still has the version that was opened. Unlinking does not change that,
+    /// so that a replaced file stays readable.
     pub(super) fn is_unchanged(&self) -> io::Result<bool> {
         match fstat(&self.fd) {
             Ok(stat) => Ok(object_meta(&stat).version == self.meta.version),

@@ -8,8 +8,8 @@
 //! * of entries with one name, the last in the directory counts: that is how keys are
 //!   overwritten in a zip file;
 //! * a name that is not a valid key is percent-encoded ([`names`]);
-//! * an object whose key is a prefix of other keys, or whose encoded key is taken, gets `~` appended
-//!   until its key is unique.
+//! * an object whose key is a prefix of other keys, or whose encoded key is taken, gets `~`
+//!   appended until its key is unique.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -88,8 +88,8 @@ impl Index {
         range.start + entries.partition_point(|e| self.name(e).starts_with(start))
     }
 
-    /// The part of `range` after the key `seen` or, if `seen` ends in `/`, after all keys that begin
-    /// with it.
+    /// The part of `range` after the key `seen` or, if `seen` ends in `/`, after all keys that
+    /// begin with it.
     pub(super) fn after(&self, range: Range<usize>, seen: &[u8]) -> Range<usize> {
         let entries = self.entries.get(range.clone()).unwrap_or_default();
         let is_seen = |key: &[u8]| key <= seen || seen.ends_with(b"/") && key.starts_with(seen);

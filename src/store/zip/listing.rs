@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::archive::Archive;
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, StoreError};
 
-/// The names below a prefix, in the order of keys. A [`Cursor`] is the last name that was listed, so
-/// that it is valid for another version of the zip file too.
+/// The names below a prefix, in the order of keys. A [`Cursor`] is the last name that was listed,
+/// so that it is valid for another version of the zip file too.
 pub(super) struct ZipListing {
     archive: Arc<Archive>,
     /// With the `/` at its end; empty at the root.
