@@ -3,7 +3,7 @@
 use super::*;
 use Fit::{Added, Full};
 
-/// EntrySource 100, 101, … with a count of what was asked.
+/// Entries 100, 101, … with a count of what was asked.
 struct Numbers {
     count: usize,
     at: usize,

@@ -1,6 +1,6 @@
 //! A zip file as a store, read in place: a key is the name of an entry.
 //!
-//! The central directory is read once and held in memory ([`Index`](index::Index)), about 50
+//! The central directory is read once and held in memory ([`Index`]), about 50
 //! bytes an entry and its name. Stored entries are ranges of the file; deflated ones are inflated
 //! as they are read (`object`). Anything else about an entry (another method, encryption, bytes
 //! that lie outside the file) is an error of that entry alone, when it is opened.
