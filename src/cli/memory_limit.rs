@@ -63,12 +63,8 @@ fn limit_files(groups: &str) -> Vec<PathBuf> {
             .filter(|part| matches!(part, Component::Normal(_)))
             .collect();
         for level in group.ancestors() {
-            for root in roots {
-                files.extend(
-                    names
-                        .iter()
-                        .map(|name| Path::new(root).join(level).join(name)),
-                );
+            for directory in roots.iter().map(|root| Path::new(root).join(level)) {
+                files.extend(names.iter().map(|name| directory.join(name)));
             }
         }
     }

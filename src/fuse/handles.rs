@@ -31,15 +31,12 @@ impl<T> Handles<T> {
 
     /// Adds `opened`, and returns its handle.
     pub(super) fn insert(&self, opened: T) -> FileHandle {
-        let opened = Some(Arc::new(opened));
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
-        let index = if let Some(index) = slots.free.pop() {
-            slots.open[index] = opened;
-            index
-        } else {
-            slots.open.push(opened);
-            slots.open.len() - 1
-        };
+        let index = slots.free.pop().unwrap_or(slots.open.len());
+        if index == slots.open.len() {
+            slots.open.push(None);
+        }
+        slots.open[index] = Some(Arc::new(opened));
         FileHandle(u64::try_from(index).expect("usize has at most 64 bits"))
     }
 

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
@@ -30,7 +30,7 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not
 /// the kernel takes the attributes of the first to arrive, and which one that is, is unknown here.
 const SEVERAL: u64 = 0;
 
-/// The versions that inode numbers stand for. `B` is the backing file of passthrough.
+/// The versions that inode numbers stand for. `B` is a shared backing file of passthrough.
 #[derive(Debug)]
 pub(super) struct InodeVersions<B> {
     table: Mutex<InodeTable<B>>,
@@ -73,22 +73,12 @@ pub(super) struct PinnedInode<B> {
 }
 
 /// How the handles of an inode are read. The kernel refuses to mix the two modes on one inode.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum ReadMode<B> {
     /// By the daemon, into the page cache.
     Cached,
     /// By the kernel itself, from this file, which all handles share.
-    Passthrough(Arc<B>),
-}
-
-// Written by hand, because a derived one would require `B: Clone`.
-impl<B> Clone for ReadMode<B> {
-    fn clone(&self) -> Self {
-        match self {
-            ReadMode::Cached => ReadMode::Cached,
-            ReadMode::Passthrough(backing) => ReadMode::Passthrough(Arc::clone(backing)),
-        }
-    }
+    Passthrough(B),
 }
 
 /// How the current version compares with the one that an inode number stands for.
@@ -111,7 +101,7 @@ pub(super) enum StaleCache {
     PagesAndAttributes,
 }
 
-impl<B> InodeVersions<B> {
+impl<B: Clone> InodeVersions<B> {
     pub(super) fn new() -> InodeVersions<B> {
         InodeVersions::remembering(REMEMBERED)
     }

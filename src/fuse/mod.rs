@@ -79,7 +79,7 @@ struct Core {
     passthrough: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     errors: ErrorLog,
-    versions: InodeVersions<BackingId>,
+    versions: InodeVersions<Arc<BackingId>>,
     /// An inode is locked while it is opened or released; few inodes share a lock.
     inode_locks: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,

@@ -13,9 +13,9 @@
 //!
 //! Space, tab, newline, `#` and backslash are written as a backslash and three octal digits.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// The file system type of zarr-mount, as `mount`, `df -T` and `findmnt` print it.
@@ -124,28 +124,26 @@ fn unescape(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((first, tail)) = rest.split_first() {
-        if let Some(byte) = octal_escape(rest) {
-            bytes.push(byte);
-            rest = &rest[4..];
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
+        let escape = octal_escape(rest);
+        bytes.push(escape.unwrap_or(*first));
+        rest = if escape.is_some() { &rest[4..] } else { tail };
     }
     OsString::from_vec(bytes)
 }
 
 fn octal_escape(text: &[u8]) -> Option<u8> {
-    let digits = text.strip_prefix(b"\\")?.get(..3)?;
-    let digits = OsStr::from_bytes(digits).to_str()?;
-    if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    u8::from_str_radix(digits, 8).ok()
+    let digits = text.strip_prefix(b"\\")?.first_chunk::<3>()?;
+    digits.iter().try_fold(0_u8, |value, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 8)?;
+        value.checked_mul(8)?.checked_add(digit)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     const TABLE: &[u8] = b"\

@@ -134,7 +134,7 @@ impl Core {
 
     /// How the handles of an inode are read. The first decides until the last is released: the
     /// kernel refuses (`EIO`) to mix the two modes on one inode.
-    fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<BackingId> {
+    fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<Arc<BackingId>> {
         self.versions.mode(ino).unwrap_or_else(|| {
             let mode = self.choose_mode(file, reply);
             self.versions.set_mode(ino, mode.clone());
@@ -142,7 +142,7 @@ impl Core {
         })
     }
 
-    fn choose_mode(&self, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<BackingId> {
+    fn choose_mode(&self, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<Arc<BackingId>> {
         if !self.passthrough.load(Ordering::Relaxed) {
             return ReadMode::Cached;
         }

@@ -1,5 +1,6 @@
 //! Every transition of a number, and what happens when a table forgets.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::*;
@@ -15,7 +16,7 @@ const KEEP: Comparison = Comparison::FirstOpen(StaleCache::Nothing);
 const DROP_ATTRIBUTES: Comparison = Comparison::FirstOpen(StaleCache::Attributes);
 const DROP_ALL: Comparison = Comparison::FirstOpen(StaleCache::PagesAndAttributes);
 
-fn versions() -> InodeVersions<u8> {
+fn versions() -> InodeVersions<Arc<u8>> {
     InodeVersions::new()
 }
 
@@ -36,11 +37,11 @@ fn attributes(fingerprint: u64) -> Attributes {
     }
 }
 
-fn open(versions: &InodeVersions<u8>, ino: u64, fingerprint: u64) -> Comparison {
+fn open(versions: &InodeVersions<Arc<u8>>, ino: u64, fingerprint: u64) -> Comparison {
     versions.open(ino, attributes(fingerprint))
 }
 
-fn open_and_close(versions: &InodeVersions<u8>, ino: u64, fingerprint: u64) -> Comparison {
+fn open_and_close(versions: &InodeVersions<Arc<u8>>, ino: u64, fingerprint: u64) -> Comparison {
     let comparison = open(versions, ino, fingerprint);
     assert_ne!(comparison, Comparison::Changed);
     assert!(versions.close(ino).is_some());
@@ -240,7 +241,7 @@ fn placeholders_stand_for_nothing() {
 
 #[test]
 fn after_forgetting_a_closed_file_pages_are_dropped() {
-    let versions = InodeVersions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    let versions = InodeVersions::<Arc<u8>>::remembering(NonZeroUsize::new(2).unwrap());
     for ino in [1, 2, 2, 1] {
         versions.number_to_report(VnodeId(ino), A);
         open_and_close(&versions, ino, A);
@@ -259,7 +260,7 @@ fn after_forgetting_a_closed_file_pages_are_dropped() {
 
 #[test]
 fn after_forgetting_a_lookup_attributes_are_dropped() {
-    let versions = InodeVersions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    let versions = InodeVersions::<Arc<u8>>::remembering(NonZeroUsize::new(2).unwrap());
     for ino in [1, 2, 3] {
         versions.number_to_report(VnodeId(ino), A);
     }
@@ -269,7 +270,7 @@ fn after_forgetting_a_lookup_attributes_are_dropped() {
 
 #[test]
 fn open_files_are_not_forgotten() {
-    let versions = InodeVersions::<u8>::remembering(NonZeroUsize::new(2).unwrap());
+    let versions = InodeVersions::<Arc<u8>>::remembering(NonZeroUsize::new(2).unwrap());
     open(&versions, 1, A);
     for ino in 2..10 {
         open_and_close(&versions, ino, A);

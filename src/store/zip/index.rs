@@ -160,20 +160,17 @@ impl IndexBuilder {
     ///
     /// # Errors
     /// As [`IndexBuilder::push`].
-    pub(super) fn finish(self) -> Result<(Index, Option<String>), String> {
-        let IndexBuilder {
-            mut index,
-            mut encoded,
-        } = self;
+    pub(super) fn finish(mut self) -> Result<(Index, Option<String>), String> {
+        let index = &mut self.index;
         keep_last(&index.names, &mut index.entries);
-        keep_last(&index.names, &mut encoded);
+        keep_last(&index.names, &mut self.encoded);
         let mut renamed = RenamedEntries::default();
-        renamed.add_encoded(&mut index, encoded);
-        renamed.move_prefixes(&mut index);
-        renamed.place(&mut index)?;
+        renamed.add_encoded(index, self.encoded);
+        renamed.move_prefixes(index);
+        renamed.place(index)?;
         index.names.shrink_to_fit();
         index.entries.shrink_to_fit();
-        Ok((index, renamed.sentence()))
+        Ok((self.index, renamed.sentence()))
     }
 }
 
