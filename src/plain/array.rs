@@ -1,4 +1,5 @@
-//! What the formats are told of arrays and groups: no elements, only what they are.
+//! Descriptions of arrays and groups, from which the formats build their files. They hold metadata
+//! and no elements.
 
 use super::axes::{Axis, AxisKind};
 use super::layout::Layout;
@@ -8,67 +9,68 @@ use crate::error::FormatError;
 use crate::grid::{Dims, product};
 use crate::metadata::Attributes;
 
-/// An array, or a selection of one, that is to be a file or part of one.
+/// An array, or a selection of one, that becomes a file or a part of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
-    /// What [`Elements::array`](super::Elements::array) calls it.
+    /// The number by which [`Elements::array`](super::Elements::array) refers to it.
     pub id: usize,
-    /// The last part of its path; of a root array, the name of the store.
+    /// The last segment of its path; for a root array, the name of the store.
     pub name: String,
     /// Length in each dimension, in elements.
     pub shape: Dims,
-    /// The type of the decoded elements: little-endian, records as stored. Never of variable
-    /// length.
+    /// The type of the decoded elements: little-endian, except that fields of records keep their
+    /// stored byte order. Never of variable length.
     pub data_type: DataType,
-    /// What absent chunks are full of.
+    /// The value of every element of a chunk that the store lacks.
     pub fill_value: FillValue,
-    /// A name for each dimension, where there is one; as long as `shape`.
+    /// The name of each dimension, if it has one; as long as `shape`.
     pub dimension_names: Vec<Option<String>>,
-    /// What its metadata say beside that, in their order.
+    /// The user attributes, in the order of the metadata document.
     pub attributes: Attributes,
-    /// Its dimensions in space and time; as long as `shape`.
+    /// The spacing, origin, unit and kind of each dimension; as long as `shape`.
     pub axes: Vec<Axis>,
-    /// Whether its fill value stands for missing data, as xarray means it in v2.
+    /// Whether the fill value marks missing data, as xarray interprets it in Zarr v2.
     pub fill_is_missing: bool,
 }
 
-/// A group, or a directory that is none, with what is in it.
+/// A group, or a directory of the store that is no group, with its children.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
-    /// The last part of its path; of the root, the name of the store.
+    /// The last segment of its path; for the root, the name of the store.
     pub name: String,
-    /// Its attributes, in their order.
+    /// The user attributes, in the order of the metadata document.
     pub attributes: Attributes,
-    /// The arrays in it, by name.
+    /// The arrays directly in the group, sorted by name.
     pub arrays: Vec<Array>,
-    /// The groups in it, by name. Empty for formats that have none.
+    /// The groups directly in the group, sorted by name. Empty for formats that hold no subgroups.
     pub groups: Vec<Group>,
-    /// What was left out before any format was asked, such as what cannot be decoded.
+    /// Children that were left out before any format was asked, for example those that cannot be
+    /// decoded.
     pub omitted: Vec<Omitted>,
 }
 
-/// The file of a group.
+/// A file that holds a group.
 #[derive(Debug)]
 pub struct GroupFile {
-    /// Its bytes.
+    /// The bytes of the file.
     pub layout: Layout,
-    /// What it does not hold.
+    /// The arrays, groups and attributes that the file does not hold.
     pub omitted: Vec<Omitted>,
 }
 
-/// Something that a file does not hold.
+/// An array, group or attribute that a file does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
-    /// The path of the array (or group) below the group of the file.
+    /// The path of the array (or group), relative to the group of the file.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: FormatError,
 }
 
-/// What is asked of group files.
+/// The user's options for group files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The dimension that is to be the record dimension of NetCDF.
+    /// The dimension that becomes the record dimension of NetCDF.
     pub unlimited: Option<String>,
 }
 
@@ -78,7 +80,7 @@ impl Array {
         self.shape.len()
     }
 
-    /// What dimension `axis` goes along.
+    /// The kind of dimension `axis`; [`AxisKind::Other`] if there is no such dimension.
     pub(super) fn kind(&self, axis: usize) -> AxisKind {
         let axis = self.axes.get(axis);
         axis.map(|axis| axis.kind).unwrap_or_default()
@@ -88,16 +90,16 @@ impl Array {
     ///
     /// # Errors
     ///
-    /// When 64 bits cannot say it.
+    /// When the number does not fit 64 bits.
     pub fn n_elements(&self) -> Result<u64, FormatError> {
         product(&self.shape).ok_or_else(|| self.too_large())
     }
 
-    /// Bytes of all elements.
+    /// The size of all elements in bytes.
     ///
     /// # Errors
     ///
-    /// When a file cannot be so long.
+    /// When the size exceeds the greatest file offset.
     pub fn n_bytes(&self) -> Result<u64, FormatError> {
         self.n_elements()?
             .checked_mul(self.data_type.item_size)

@@ -1,13 +1,12 @@
-//! Dimensions in space and time: names, voxel sizes and units, out of OME-NGFF multiscales and CF
-//! attributes.
+//! The kind, spacing, origin and unit of dimensions, from OME-NGFF multiscales and CF attributes.
 //!
 //! ```text
 //! OME-NGFF  a group above says `multiscales`    names, kinds, units, voxel sizes, origin
 //! CF        dimension names, coordinate arrays  names, kinds, units
 //! ```
 //!
-//! Where CF has spacings, they are differences of coordinates, which are elements: no header knows
-//! them. Attributes of the array itself are about its values, and none of them is looked at.
+//! In CF a spacing is the difference of two coordinates. These are elements, so it is unknown here.
+//! Attributes of the array itself describe its values, so they are not used.
 
 mod cf;
 mod ngff;
@@ -15,22 +14,22 @@ pub(super) mod units;
 
 use crate::metadata::Attributes;
 
-/// One dimension of an array.
+/// A dimension of an array.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
     /// Its name, from the axes of a multiscale or the dimension names.
     pub name: Option<String>,
-    /// What it goes along.
+    /// The quantity along the dimension.
     pub kind: AxisKind,
-    /// From one element to the next, in `unit`; finite and more than 0.
+    /// Distance from one element to the next, in `unit`; finite and greater than 0.
     pub spacing: Option<f64>,
-    /// Of the first element, in `unit`; finite. Never without `spacing`.
+    /// Position of the first element, in `unit`; finite. Never present without `spacing`.
     pub origin: Option<f64>,
     /// A word of UDUNITS, such as `micrometer`, as the metadata spell it.
     pub unit: Option<String>,
 }
 
-/// What a dimension goes along.
+/// The quantity along a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AxisKind {
     /// Space.
@@ -39,13 +38,13 @@ pub enum AxisKind {
     Time,
     /// Channels.
     Channel,
-    /// Something else, or it is not said.
+    /// Another quantity, or an unknown one.
     #[default]
     Other,
 }
 
 impl Axis {
-    /// The same without its first `start` elements.
+    /// The axis of the same array without its first `start` elements.
     #[must_use]
     pub fn shifted(&self, start: u64) -> Axis {
         let mut shifted = self.clone();
@@ -58,11 +57,11 @@ impl Axis {
     }
 }
 
-/// The dimensions of an array, as many as it has names.
+/// The axes of an array, one for each of `dimension_names`.
 ///
-/// `ancestors` are the groups that it is in, the nearest first: the path of the array relative to
-/// each, and the attributes of the group. `coordinates` are the arrays of one dimension beside it
-/// that are named as a dimension: names and attributes.
+/// `ancestors` are the groups around the array, the nearest first: the path of the array relative
+/// to the group, and the attributes of the group. `coordinates` are the one-dimensional arrays in
+/// the same group that are named after their dimension: names and attributes.
 pub fn axes(
     dimension_names: &[Option<String>],
     ancestors: &[(&str, &Attributes)],

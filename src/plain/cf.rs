@@ -1,5 +1,5 @@
-//! What `NetCDF` and HDF5 files of a group share: typed attributes, dimensions and names as the CF
-//! conventions and their readers expect them. Each format spells the bytes.
+//! The common parts of `NetCDF` and HDF5 files of a group: typed attributes, dimensions and names,
+//! as the CF conventions and their readers expect them. Each format encodes them in its own way.
 //!
 //! ```text
 //! attributes::of_array(array)     Vec<Attribute>: name, and text | integers | floats | own type

@@ -17,13 +17,13 @@
 //! data offset values = {0.0, 0.0, 0.0}                   `add_offset`, as the names
 //! ```
 //!
-//! The pixel 1.5, 1.5 is the centre of the first one. ENVI counts lines downwards: `dy` is
-//! minus the spacing. Truth values are unsigned bytes. An array has two axes or more, none of
-//! them empty; GDAL opens 65,536 bands at most.
+//! The pixel 1.5, 1.5 is the centre of the first pixel. ENVI counts lines downwards, so `dy` is
+//! minus the spacing. Truth values are unsigned bytes. An array needs two axes or more, and none
+//! may be empty; GDAL opens at most 65,536 bands.
 //!
-//! The name of the file is no `NAME.hdr`: see [`FileFormat::extension`].
+//! The file is not called `NAME.hdr`: [`FileFormat::extension`] tells why.
 //!
-//! Source: "ENVI Header Files" of the documentation of ENVI; raw.hdr as GDAL looks for it.
+//! Source: "ENVI Header Files" in the documentation of ENVI; GDAL looks for the name `raw.hdr`.
 
 use std::fmt::Write;
 
@@ -33,8 +33,8 @@ use super::{Array, Axis, FileFormat, Layout};
 use crate::error::FormatError;
 use crate::grid::product;
 
-/// Most bands that are told one by one.
-const MOST_TOLD: u64 = 1024;
+/// The most bands that are named one by one.
+const MOST_NAMED: u64 = 1024;
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Ok(Layout::of_bytes(header(array)?.into_bytes()))
@@ -48,7 +48,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
         return Err(unfit());
     };
     let bands = product(outer).ok_or_else(unfit)?;
-    // Readers count in 32 bits.
+    // Readers use 32-bit integers.
     let fits = |length: u64| length > 0 && i32::try_from(length).is_ok();
     if !(fits(bands) && fits(*lines) && fits(*samples)) {
         return Err(unfit());
@@ -58,8 +58,8 @@ fn header(array: &Array) -> Result<String, FormatError> {
          file type = ENVI Standard\ndata type = {code}\ninterleave = bsq\nbyte order = 0\n"
     );
     map_info(&mut out, &array.axes);
-    let is_told = bands <= MOST_TOLD;
-    if is_told && !outer.is_empty() {
+    let is_short = bands <= MOST_NAMED;
+    if is_short && !outer.is_empty() {
         let names = (0..bands).map(|band| band_name(band, outer, &array.axes));
         list(&mut out, "band names", names);
     }
@@ -73,7 +73,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
         }
         _ => {}
     }
-    if let Some((scale, offset)) = packing::scale_and_offset(array).filter(|_| is_told) {
+    if let Some((scale, offset)) = packing::scale_and_offset(array).filter(|_| is_short) {
         let each = |value: f64| (0..bands).map(move |_| format!("{value:?}"));
         list(&mut out, "data gain values", each(scale));
         list(&mut out, "data offset values", each(offset));
@@ -99,12 +99,12 @@ fn map_info(out: &mut String, axes: &[Axis]) {
     }
 }
 
-/// The indices of a band: `t 0 z 1`.
+/// The name of a band, from its indices: `t 0 z 1`.
 fn band_name(band: u64, outer: &[u64], axes: &[Axis]) -> String {
     let mut rest = band;
     let mut parts = Vec::new();
     for (number, (&length, axis)) in outer.iter().zip(axes).enumerate().rev() {
-        // No length is 0.
+        // `header` refuses lengths of 0.
         let index = rest % length.max(1);
         rest /= length.max(1);
         let is_word =

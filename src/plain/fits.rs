@@ -17,12 +17,13 @@
 //! big-endian elements, zeros up to a multiple of 2880
 //! ```
 //!
-//! FITS has signed integers but for bytes. Others have their sign bit flipped, which subtracts
-//! what `BZERO` adds; so `BSCALE` and `BZERO` are not free for `scale_factor` and `add_offset`,
-//! which are in the history then. Readers give scaled values where these are set.
+//! Integers in FITS are signed, except bytes. For other types the sign bit is flipped, which
+//! subtracts what `BZERO` adds. Then `BSCALE` and `BZERO` cannot express `scale_factor` and
+//! `add_offset`, and these two go to the history. Readers return scaled values if `BSCALE` and
+//! `BZERO` are set.
 //!
-//! A length of 0 is allowed, and means what it says. No axis at all would mean that there are no
-//! data: such an array is refused, and one of more than 999 axes.
+//! Axes may have the length 0. An array without axes is refused, because `NAXIS` 0 means that there
+//! are no data, and so is one of more than 999 axes.
 //!
 //! Source: "Definition of the Flexible Image Transport System", version 4.0.
 
@@ -37,17 +38,17 @@ mod history;
 
 use cards::Cards;
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: u64 = 2880;
-/// Most axes.
+/// The most axes.
 const MOST_AXES: usize = 999;
 
-/// How FITS has numbers of one type.
+/// The encoding of numbers of one type.
 #[derive(Debug, Clone, Copy)]
 struct FitsEncoding {
     bits: i8,
     transform: Transform,
-    /// What is added to what is stored.
+    /// The number that `BZERO` adds to stored values.
     zero: Option<i128>,
 }
 
@@ -72,7 +73,7 @@ fn header(array: &Array) -> Result<(Vec<u8>, FitsEncoding), FormatError> {
     for (i, length) in array.shape.iter().rev().enumerate() {
         cards.fixed(&format!("NAXIS{}", i + 1), length);
     }
-    let mut told = Vec::new();
+    let mut expressed = Vec::new();
     let packing = packing::scale_and_offset(array);
     match (kind.zero, packing) {
         (Some(zero), _) => {
@@ -82,26 +83,27 @@ fn header(array: &Array) -> Result<(Vec<u8>, FitsEncoding), FormatError> {
         (None, Some((scale, offset))) => {
             cards.float("BSCALE", scale);
             cards.float("BZERO", offset);
-            told.extend(["scale_factor", "add_offset"]);
+            expressed.extend(["scale_factor", "add_offset"]);
         }
         (None, None) => {}
     }
-    // Readers that turn missing values into NaN do so for BITPIX 8 before the sign comes back.
+    // Readers that replace missing values by NaN do so before they add `BZERO` if `BITPIX` is 8, so
+    // they would replace the wrong value.
     if let Some(MissingValue::Integer(value)) = packing::missing(array)
         && !(kind.zero.is_some() && array.data_type.item_size == 1)
     {
-        // Both are of 64 bits or fewer.
+        // Both numbers have at most 64 bits, so the difference fits.
         cards.fixed("BLANK", value - kind.zero.unwrap_or(0));
     }
     if let Some(units) = array.attributes.text("units")
         && cards.text("BUNIT", units)
     {
-        told.push("units");
+        expressed.push("units");
     }
     for (i, axis) in array.axes.iter().rev().enumerate() {
         axis::cards(&mut cards, i + 1, axis);
     }
-    history::cards(&mut cards, &array.attributes, &told);
+    history::cards(&mut cards, &array.attributes, &expressed);
     Ok((cards.finish(), kind))
 }
 

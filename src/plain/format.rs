@@ -1,4 +1,4 @@
-//! The formats by name.
+//! The supported file formats, their names and their extensions.
 
 use super::array::Array;
 use crate::error::FormatError;
@@ -6,9 +6,9 @@ use crate::error::FormatError;
 /// A plain file format, as `--files` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileFormat {
-    /// Elements alone.
+    /// The elements and nothing else.
     Raw,
-    /// NumPy's.
+    /// NumPy's file of one array.
     Npy,
     /// NRRD header beside a `.raw` file.
     Nhdr,
@@ -48,7 +48,7 @@ pub enum Scope {
 }
 
 impl FileFormat {
-    /// All of them, in the order in which they are listed.
+    /// All formats, in the order in which they are listed.
     pub const ALL: [FileFormat; 15] = [
         FileFormat::Npy,
         FileFormat::Raw,
@@ -83,24 +83,25 @@ impl FileFormat {
             .find(|format| format.name() == name)
     }
 
-    /// What follows the name of the array or group, and a dot.
+    /// The file name extension, without the dot in front of it.
     pub fn extension(self) -> &'static str {
         self.words().0
     }
 
-    /// The name in messages.
+    /// The name in error messages.
     pub fn title(self) -> &'static str {
         self.words().1
     }
 
-    /// The extension and the title.
+    /// The extension and the name in error messages.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             FileFormat::Raw => ("raw", "raw binary"),
             FileFormat::Npy => ("npy", "npy"),
             FileFormat::Nhdr => ("nhdr", "NRRD"),
             FileFormat::Mhd => ("mhd", "MetaImage"),
-            // Never `hdr`: with `a.hdr` beside it GDAL reads any other `a.*` as ENVI.
+            // The extension is never `hdr`: where `a.hdr` exists, GDAL reads any other `a.*` as
+            // ENVI.
             FileFormat::Envi => ("raw.hdr", "ENVI"),
             FileFormat::Nc => ("nc", "classic NetCDF"),
             FileFormat::Nc5 => ("nc", "CDF-5"),
@@ -115,7 +116,7 @@ impl FileFormat {
         }
     }
 
-    /// Whether its files hold an array or a group.
+    /// Whether a file of this format holds one array or a whole group.
     pub fn scope(self) -> Scope {
         match self {
             FileFormat::Nc | FileFormat::Nc5 | FileFormat::H5 => Scope::Group,
@@ -123,22 +124,22 @@ impl FileFormat {
         }
     }
 
-    /// Whether it is a header that points to the `.raw` file.
+    /// Whether a file of this format is only a header that refers to the `.raw` file.
     pub fn points_to_raw(self) -> bool {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)
     }
 
-    /// The error that the format has no way to express `name`, which stands at `place`.
+    /// An error: the format cannot express `name`, which stands at `place`.
     pub(super) fn refused(self, place: &str, name: impl Into<String>) -> FormatError {
         FormatError::inexpressible(place, name, self.title())
     }
 
-    /// The error that the format has no such data type.
+    /// An error: the format lacks the data type of `array`.
     pub(super) fn refused_type(self, array: &Array) -> FormatError {
         self.refused("data type", array.data_type.name.as_str())
     }
 
-    /// The error that the format has no room for such a shape.
+    /// An error: the format cannot hold the shape of `array`.
     pub(super) fn refused_shape(self, array: &Array) -> FormatError {
         self.refused("shape", format!("{:?}", array.shape))
     }

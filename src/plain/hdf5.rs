@@ -1,23 +1,23 @@
-//! HDF5: a group with its arrays, attributes and groups as one file, which is a `NetCDF`-4 file
-//! too.
+//! HDF5: a group with its arrays, attributes and subgroups as one file, which is also a valid
+//! `NetCDF`-4 file.
 //!
 //! ```text
 //! offset 0     48                               multiple of 4096
 //!        | superblock | headers, types, heaps | small payloads | large payload | …
 //! ```
 //!
-//! Everything has its newest simple form: superblock 2, object headers 2, links and attributes as
-//! messages, contiguous data. So there is no tree, no symbol table and no chunk index, and every
-//! address follows from metadata alone.
+//! Everything is written in its newest simple form: superblock 2, object headers 2, links and
+//! attributes as messages, contiguous data. So there is no B-tree, no symbol table and no chunk
+//! index, and every address follows from metadata alone.
 //!
 //! ```text
 //!  0  89 'HDF' 0D 0A 1A 0A   2   8  8   0
 //! 12  base 0 u64    ~0 u64   end of file u64   root header u64   checksum of all before u32
 //! ```
 //!
-//! Dimensions are the scales of the `NetCDF` library, so that it finds their names. The order of
-//! links and attributes is kept. A contiguous dataset cannot grow: no dimension is unlimited,
-//! whatever [`Options`] say.
+//! Dimensions are dimension scales in the form of the `NetCDF` library, which finds their names
+//! there. Links and attributes keep their order. A contiguous dataset cannot grow, so no dimension
+//! is unlimited, whatever [`Options`] ask for.
 //!
 //! Sources: HDF5 File Format Specification 3.0; HDF5 Dimension Scale Specification; `NetCDF` File
 //! Format Specifications, appendix "The `NetCDF`-4 Format".
@@ -37,7 +37,7 @@ use crate::codec::lookup3;
 use crate::error::FormatError;
 use block::{PlacedBlocks, Pointee, UNDEFINED};
 
-/// Bytes of the superblock.
+/// Size of the superblock in bytes.
 const SUPERBLOCK: u64 = 48;
 const SIGNATURE: [u8; 12] = *b"\x89HDF\r\n\x1a\n\x02\x08\x08\x00";
 

@@ -1,8 +1,9 @@
-//! Arrays as images of time, channel, z, y and x.
+//! Interprets arrays as images with the axes time, channel, z, y and x.
 //!
-//! The last two axes are the planes: y and x, whatever they are called. The ones before them are
-//! what their metadata say they are; the others take what is left, as below. Where metadata leave
-//! no such way (the last axis is one of channels, or two axes are times), none of it counts.
+//! The last two axes are y and x of the planes, whatever their names are. The role of an axis in
+//! front of them comes from its kind; axes without a kind take the roles that are left, as in the
+//! table. If the kinds make no image (the last axis is a channel axis, or two axes are times), all
+//! of them are ignored.
 //!
 //! | axes without a kind | become |
 //! |---|---|
@@ -10,7 +11,7 @@
 //! | 2 | t, z, as CF has it |
 //! | 3 | t, c, z, as OME-NGFF has it |
 //!
-//! Axes of length 1 that are too many are left out, those without a kind first.
+//! If there are too many axes, those of length 1 are left out, the ones without a kind first.
 
 use super::FileFormat;
 use super::array::Array;
@@ -19,7 +20,7 @@ use super::layout::AxisOrder;
 use crate::error::FormatError;
 use crate::grid::product;
 
-/// What an axis in front of the planes is.
+/// The role of an axis in front of the planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ImageAxis {
     /// Time.
@@ -30,21 +31,21 @@ pub(super) enum ImageAxis {
     Z,
 }
 
-/// Which axis of an array is which of an image.
+/// The assignment of the axes of an array to the axes of an image.
 #[derive(Debug)]
 pub(super) struct Image<'a> {
     array: &'a Array,
-    /// Axes in front of the planes that are kept, slowest first.
+    /// The axes in front of the planes that are kept, slowest first, with their roles.
     outer: Vec<(usize, ImageAxis)>,
 }
 
 impl<'a> Image<'a> {
-    /// `array` as an image.
+    /// Interprets `array` as an image.
     ///
     /// # Errors
     ///
-    /// When `format` cannot hold its shape: it has no planes, no elements, or more axes longer
-    /// than 1 than an image.
+    /// When the array has no planes, no elements, or too many axes longer than 1. The error names
+    /// `format`.
     pub(super) fn of(array: &'a Array, format: FileFormat) -> Result<Image<'a>, FormatError> {
         let refused = |name: String| Err(format.refused("shape", name));
         if array.rank() < 2 {
@@ -73,7 +74,7 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Length of y and x.
+    /// The lengths of y and x.
     pub(super) fn plane(&self) -> [u64; 2] {
         let at = |from_end: usize| {
             let axis = self.array.rank() - from_end;
@@ -82,21 +83,21 @@ impl<'a> Image<'a> {
         [at(2), at(1)]
     }
 
-    /// Length along `role`; 1 where there is none.
+    /// The length of the axis with this role; 1 if there is none.
     pub(super) fn len(&self, role: ImageAxis) -> u64 {
-        let axis = self.place(role).and_then(|axis| self.array.shape.get(axis));
+        let axis = self.index(role).and_then(|axis| self.array.shape.get(axis));
         axis.copied().unwrap_or(1)
     }
 
-    /// Planes.
+    /// The number of planes.
     pub(super) fn n_planes(&self) -> Option<u64> {
         let lengths = [ImageAxis::T, ImageAxis::C, ImageAxis::Z].map(|role| self.len(role));
         product(&lengths)
     }
 
-    /// The axis along `role`.
+    /// The axis with this role.
     pub(super) fn axis(&self, role: ImageAxis) -> Option<&'a Axis> {
-        self.array.axes.get(self.place(role)?)
+        self.array.axes.get(self.index(role)?)
     }
 
     /// The axes y and x.
@@ -104,16 +105,16 @@ impl<'a> Image<'a> {
         [2, 1].map(|from_end| self.array.axes.get(self.array.rank() - from_end))
     }
 
-    /// What the axes in front of the planes are, slowest first.
+    /// The roles of the axes in front of the planes, slowest first.
     pub(super) fn roles(&self) -> impl DoubleEndedIterator<Item = ImageAxis> {
         self.outer.iter().map(|(_, role)| *role)
     }
 
-    /// The axes of the array with those in front of the planes in the order `roles`; the ones
-    /// that are left out, of length 1, come first.
+    /// The order of the array's axes in the file, with those in front of the planes in the order of
+    /// `roles`. Axes that are left out (of length 1) come first.
     pub(super) fn order(&self, roles: [ImageAxis; 3]) -> AxisOrder {
         let rank = self.array.rank();
-        let kept: Vec<usize> = roles.iter().filter_map(|role| self.place(*role)).collect();
+        let kept: Vec<usize> = roles.iter().filter_map(|role| self.index(*role)).collect();
         let left_out = (0..rank - 2).filter(|axis| !kept.contains(axis));
         let mut order: AxisOrder = left_out.collect();
         order.extend(kept.iter().copied());
@@ -121,13 +122,13 @@ impl<'a> Image<'a> {
         order
     }
 
-    fn place(&self, role: ImageAxis) -> Option<usize> {
+    fn index(&self, role: ImageAxis) -> Option<usize> {
         let mut outer = self.outer.iter();
         outer.find(|(_, is)| *is == role).map(|(axis, _)| *axis)
     }
 }
 
-/// What the metadata say of the axes `outer`; `None` when that makes no image.
+/// The roles of the axes `outer` according to their kinds; `None` if the kinds make no image.
 fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<ImageAxis>>> {
     let rank = array.rank();
     let in_plane = [AxisKind::Space, AxisKind::Other];
@@ -148,7 +149,7 @@ fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<ImageAxis>>>
         .then_some(roles)
 }
 
-/// The same with what is left for those that are not known.
+/// Gives the roles that are left to the axes without one.
 fn all_roles(known: &[Option<ImageAxis>]) -> Vec<ImageAxis> {
     let n_unknown = known.iter().filter(|role| role.is_none()).count();
     let mut left: Vec<ImageAxis> = [ImageAxis::Z, ImageAxis::T, ImageAxis::C]

@@ -1,4 +1,4 @@
-//! `ImageJ`'s TIFF stack: one directory, and all planes behind the first.
+//! `ImageJ`'s TIFF stack: one directory, and all planes one after the other.
 //!
 //! ```text
 //! 0        "II", 42, offset 8
@@ -8,9 +8,9 @@
 //! up(4096) planes: t slowest, then z, then c
 //! ```
 //!
-//! `images=` in the description says how many planes there are, and that they follow each other
-//! is what makes a file longer than the 4 GiB of classic TIFF: only the first has an offset.
-//! Readers that know nothing of that see the first plane.
+//! Only the first plane has an offset. `images=` in the description tells the number of planes,
+//! which follow each other without gaps, so the file may exceed the 4 GiB of classic TIFF. Readers
+//! that do not know `images=` see the first plane.
 //! <https://imagej.net/ij/developer/source/ij/io/TiffDecoder.java.html>
 
 mod calibration;
@@ -23,12 +23,12 @@ use crate::error::FormatError;
 use crate::grid::product;
 use calibration::Calibration;
 
-/// The longest plane and the most planes: `ImageJ` counts in signed 32 bits.
+/// The longest plane in bytes, and the most planes: `ImageJ` uses signed 32-bit integers.
 const MOST: u64 = i32::MAX as u64;
-/// Where planes may begin.
+/// The alignment of the first plane.
 const ALIGNMENT: u64 = 4096;
 
-/// The file of `array`.
+/// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let sample = |number| match number {
         Scalar::Bool | Scalar::UInt8 | Scalar::UInt16 | Scalar::Int16 | Scalar::Float32 => {
@@ -66,7 +66,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Layout::of_header(header, ALIGNMENT, elements)
 }
 
-/// What `ImageJ` reads of the stack beside its planes.
+/// The description, which tells `ImageJ` the dimensions of the stack and its calibration.
 fn description(image: &Image<'_>, n_planes: u64, calibration: &Calibration) -> String {
     let mut lines = vec!["ImageJ=1.54f".to_owned()];
     if n_planes > 1 {
@@ -89,7 +89,7 @@ fn description(image: &Image<'_>, n_planes: u64, calibration: &Calibration) -> S
     lines.join("\n") + "\n"
 }
 
-/// All before the planes; `None` when 32 bits cannot say an offset.
+/// The bytes before the planes; `None` if an offset does not fit 32 bits.
 fn header(
     plane: [u64; 2],
     plane_bytes: u64,
@@ -106,14 +106,14 @@ fn header(
         None => description_at + description_len,
     };
     let strip = (end.next_multiple_of(ALIGNMENT), plane_bytes);
-    let told = Some((description_len, description_at));
-    let mut entries = tiff::entries(plane, sample, told, strip, FieldType::Long);
+    let description_field = Some((description_len, description_at));
+    let mut entries = tiff::entries(plane, sample, description_field, strip, FieldType::Long);
     if resolution.is_some() {
         let rational = |tag, at| DirectoryEntry::one(tag, FieldType::Rational, at);
         entries.push(rational(tag::X_RESOLUTION, resolution_at));
         entries.push(rational(tag::Y_RESOLUTION, resolution_at + 8));
     }
-    // The unit of the resolution is in the description.
+    // The unit of the resolution stands in the description.
     entries.push(DirectoryEntry::one(
         tag::RESOLUTION_UNIT,
         FieldType::Short,

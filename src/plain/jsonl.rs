@@ -6,16 +6,16 @@
 //! bytes     "YQ=="\n                 ""\n       "CiI="\n           in base64
 //! ```
 //!
-//! How long a file is cannot be told without decoding all of it. Gathering the elements of an
-//! array out of its chunks is not the business of this module.
+//! The length of a file is unknown until all of it is decoded. The caller gathers the elements of
+//! an array from its chunks.
 
 use crate::dtype::base64;
 use crate::error::FormatError;
 
-/// The name in messages.
+/// The name in error messages.
 const NAME: &str = "JSON lines";
 
-/// What the elements are.
+/// The type of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Strings, in UTF-8.
@@ -24,11 +24,11 @@ pub enum Kind {
     Bytes,
 }
 
-/// Appends the line of one element.
+/// Appends one element as a line.
 ///
 /// # Errors
 ///
-/// When a string is no UTF-8; nothing is appended then.
+/// When a string is not valid UTF-8; nothing is appended then.
 pub fn line(out: &mut Vec<u8>, element: &[u8], kind: Kind) -> Result<(), FormatError> {
     let text = match kind {
         Kind::Text => {
@@ -46,7 +46,7 @@ pub fn line(out: &mut Vec<u8>, element: &[u8], kind: Kind) -> Result<(), FormatE
     Ok(())
 }
 
-/// JSON text without the characters that some readers end a line at.
+/// JSON text with escapes for the characters that some readers take for the end of a line.
 fn escaped(json: &str) -> String {
     const LINE_ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
     if !json.contains(LINE_ENDS) {
@@ -59,19 +59,19 @@ fn escaped(json: &str) -> String {
     json.chars().map(escape).collect()
 }
 
-/// The elements of a decoded chunk, in C order.
+/// An iterator over the elements of a decoded chunk, in C order.
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
     rest: &'a [u8],
     left: u32,
 }
 
-/// The elements of `block`: a count, then each behind its length. After an error there are no
-/// more; bytes behind the last one are an error.
+/// The elements of `block`, which is a count followed by the elements, each with its length in
+/// front. The iterator ends after an error; bytes after the last element are an error.
 ///
 /// # Errors
 ///
-/// When there is no count.
+/// When the count is missing.
 pub fn elements(block: &[u8]) -> Result<Elements<'_>, FormatError> {
     let (left, rest) = word(block).ok_or_else(|| wrong("no count of elements"))?;
     Ok(Elements { rest, left })

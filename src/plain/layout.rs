@@ -1,13 +1,12 @@
-//! Which byte of a file is which.
+//! Maps each byte of a file to its source.
 //!
 //! ```text
 //! offset 0        H                P                  P+L      P+stride             len
 //!        | header | zeros to align | elements, slab 0 | zeros  | slab 1 | … | tail |
 //! ```
 //!
-//! A layout is a sequence of parts that do not overlap, in the order of their offsets; every byte
-//! that no part covers is zero. The slabs of one part may have those of others between them (the
-//! records of NetCDF).
+//! A layout is a sequence of parts that do not overlap, sorted by offset; bytes that no part covers
+//! are zero. Between the slabs of one part there may be slabs of others (the records of NetCDF).
 
 mod builder;
 mod plan;
@@ -24,51 +23,51 @@ use super::ome_tiff::Directories;
 use super::transform::Transform;
 use crate::error::FormatError;
 
-/// Which array axis each axis of the file is, slowest first.
+/// The array axis that each axis of the file is, slowest first.
 pub type AxisOrder = SmallVec<[usize; 6]>;
 
-/// The bytes of a file.
+/// The sources of the bytes of a file.
 #[derive(Debug, Clone)]
 pub struct Layout {
     parts: Vec<Part>,
     len: u64,
 }
 
-/// Bytes that come from one place.
+/// A part of a file whose bytes have one source.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Where they begin.
+    /// Offset of the part in the file.
     pub offset: u64,
-    /// What they are.
+    /// The source of the bytes.
     pub content: Content,
 }
 
-/// What the bytes of a part are.
+/// The source of the bytes of a part.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// These.
+    /// Bytes in memory.
     Bytes(Arc<[u8]>),
-    /// Made when they are read, because there may be too many to keep.
+    /// Bytes that are computed on each read, because there may be too many to keep.
     Computed(Arc<Directories>),
     /// Elements of an array.
     Elements(Elements),
 }
 
-/// A run of the elements of an array: all of them in some order of its axes, or the part of that
-/// which begins after `skip` bytes and has `len`.
+/// A run of elements of an array. All elements in the axis order `order` form one sequence of
+/// bytes; the run is the `len` bytes of it after the first `skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elements {
-    /// Which array: [`Array::id`].
+    /// The array, by its [`Array::id`].
     pub array: usize,
-    /// Which array axis each axis of the file is, slowest first.
+    /// The array axis that each axis of the file is, slowest first.
     pub order: AxisOrder,
-    /// Bytes of the run that come before these.
+    /// Bytes of the sequence before the run.
     pub skip: u64,
-    /// Bytes.
+    /// Length of the run in bytes.
     pub len: u64,
-    /// What becomes of them.
+    /// The transform from decoded elements to the bytes of the file.
     pub transform: Transform,
-    /// Whether they lie apart.
+    /// If the run is split into slabs, their length and distance.
     pub slabs: Option<Slabs>,
 }
 
@@ -77,7 +76,7 @@ pub struct Elements {
 pub struct Slabs {
     /// Bytes of elements in each; divides [`Elements::len`].
     pub len: u64,
-    /// From the beginning of one to that of the next; `len` or more.
+    /// Bytes from the start of one slab to the start of the next; `len` or more.
     pub stride: u64,
 }
 
@@ -86,7 +85,7 @@ impl Elements {
     ///
     /// # Errors
     ///
-    /// When they are more than a file can hold.
+    /// When they exceed the greatest file offset.
     pub fn all(array: &Array, transform: Transform) -> Result<Elements, FormatError> {
         Ok(Elements {
             array: array.id,
@@ -98,7 +97,7 @@ impl Elements {
         })
     }
 
-    /// Bytes from the first to the last, gaps included; `None` when 64 bits cannot say.
+    /// Bytes from the first to the last, gaps included; `None` when that does not fit 64 bits.
     fn span(&self) -> Option<u64> {
         match self.slabs {
             _ if self.len == 0 => Some(0),
@@ -111,14 +110,14 @@ impl Elements {
 }
 
 impl Part {
-    /// Whether it is all there is from where it begins up to `end`.
+    /// Whether the part covers every byte from its offset up to `end`.
     fn has_no_gap_before(&self, end: u64) -> bool {
         let is_slabs =
             matches!(&self.content, Content::Elements(elements) if elements.slabs.is_some());
         !is_slabs && self.end().is_some_and(|last| last >= end)
     }
 
-    /// One past its last byte; `None` when 64 bits cannot say.
+    /// Offset of the end of the part; `None` when it does not fit 64 bits.
     fn end(&self) -> Option<u64> {
         let span = match &self.content {
             Content::Bytes(bytes) => bytes.len() as u64,
@@ -130,12 +129,12 @@ impl Part {
 }
 
 impl Layout {
-    /// Begins a layout.
+    /// Starts to build a layout.
     pub(super) fn builder() -> LayoutBuilder {
         LayoutBuilder::default()
     }
 
-    /// A file that is these bytes.
+    /// A file that consists of these bytes.
     pub fn of_bytes(bytes: impl Into<Arc<[u8]>>) -> Layout {
         let bytes = bytes.into();
         Layout {
@@ -147,11 +146,11 @@ impl Layout {
         }
     }
 
-    /// A file that is `header`, zeros up to a multiple of `alignment`, and `elements`.
+    /// A file that consists of `header`, zeros up to a multiple of `alignment`, and `elements`.
     ///
     /// # Errors
     ///
-    /// When a file cannot be so long.
+    /// When the file would exceed the greatest file offset.
     pub(super) fn of_header(
         header: Vec<u8>,
         alignment: u64,
@@ -162,22 +161,22 @@ impl Layout {
         builder.finish()
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the file has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The parts, by their offsets.
+    /// The parts, sorted by offset.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The runs of elements in it.
+    /// The runs of elements in the file.
     pub fn elements(&self) -> impl Iterator<Item = &Elements> {
         self.parts.iter().filter_map(|part| match &part.content {
             Content::Elements(elements) => Some(elements),
@@ -185,7 +184,7 @@ impl Layout {
         })
     }
 
-    /// Memory that the layout takes, about.
+    /// Estimate of the memory that the layout takes, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let kept = |part: &Part| match &part.content {
             Content::Bytes(bytes) => bytes.len() as u64,
@@ -195,7 +194,7 @@ impl Layout {
         parts + self.parts.iter().map(kept).sum::<u64>()
     }
 
-    /// How `len` bytes at `offset`, which end at the end of the file or before, are read.
+    /// Plans a read of `len` bytes at `offset`; the range must not exceed the file.
     pub fn plan(&self, offset: u64, len: usize) -> Plan {
         Plan::new(self, offset, len)
     }

@@ -1,5 +1,4 @@
-//! `.mhd`: a `MetaImage` header beside `NAME.raw`, for the programs on ITK, elastix,
-//! `ParaView`.
+//! `.mhd`: a `MetaImage` header beside `NAME.raw`, for programs that use ITK, elastix, `ParaView`.
 //!
 //! ```text
 //! ObjectType = Image
@@ -15,9 +14,9 @@
 //! ElementDataFile = t.raw              the last line
 //! ```
 //!
-//! Lengths are millimetres here, so that spacings in micrometres are divided by 1000; other units
-//! stay, unnamed. Truth values are `MET_UCHAR`, times `MET_LONG_LONG`. An array has 1 to 10 axes,
-//! none of them empty. There is no place for attributes.
+//! Spacings and origins with a unit of length are converted to millimetres; other units are
+//! dropped, and the numbers stay. Truth values are `MET_UCHAR`, times are `MET_LONG_LONG`. An array
+//! needs 1 to 10 axes, and none may be empty. The format cannot hold attributes.
 //!
 //! Source: the `MetaIO` documentation of ITK.
 
@@ -28,7 +27,7 @@ use super::number::Scalar;
 use super::{Array, Axis, AxisKind, FileFormat, Layout, raw};
 use crate::error::FormatError;
 
-/// Most axes.
+/// The most axes.
 const MOST_AXES: usize = 10;
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
@@ -42,7 +41,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
     let rank = array.rank() - usize::from(channels.is_some() && !number.is_complex());
     let shape = array.shape.get(..rank).unwrap_or_default();
     let axes = array.axes.get(..rank).unwrap_or_default();
-    // MetaIO counts elements of an axis, and channels, in 32 bits.
+    // MetaIO uses 32-bit integers for lengths and channels.
     let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
     if !(1..=MOST_AXES).contains(&rank) || !array.shape.iter().all(fits) {
         return Err(FileFormat::Mhd.refused_shape(array));
@@ -63,7 +62,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// Numbers of one element of the image, where they are several.
+/// The number of channels of one pixel, if there are several.
 fn channels(array: &Array, number: Scalar) -> Option<u64> {
     if number.is_complex() {
         return Some(2);
@@ -76,7 +75,8 @@ fn channels(array: &Array, number: Scalar) -> Option<u64> {
     channels.filter(|_| is_last && array.rank() > 1)
 }
 
-/// A number for each axis, in millimetres if it is a length; no line where none is known.
+/// Writes a number for each axis, in millimetres if it is a length; writes nothing if all are
+/// unknown.
 fn measures(
     out: &mut String,
     field: &str,

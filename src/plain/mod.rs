@@ -1,13 +1,13 @@
 //! Plain file formats: whole arrays as files for programs that know no Zarr.
 //!
-//! Every format here is bytes made from metadata (a header, perhaps a tail) around runs of the
-//! elements of arrays, at places that are known before anything is decoded. A [`Layout`] says
-//! which byte of the file is which; it is made of what an [`Array`] (or a [`Group`] of them) is
-//! said to be, never of elements. Reading one asks its caller for elements, so that this module
-//! does no I/O and knows no chunks.
+//! A file of every format is made of bytes that follow from metadata (a header, perhaps a tail) and
+//! runs of array elements, at offsets that are known before any chunk is decoded. A [`Layout`] maps
+//! each byte of a file to one of these. It is built from the description of an [`Array`] (or of a
+//! [`Group`] of them) and never from elements. A reader of the layout supplies the elements, so
+//! this module does no I/O and knows no chunks.
 //!
-//! A format that cannot hold an array without loss refuses it, by name: nothing is narrowed,
-//! nothing is rounded.
+//! A format refuses an array that it cannot hold without loss, and the error names the reason:
+//! nothing is narrowed or rounded.
 
 mod array;
 mod axes;
@@ -52,11 +52,12 @@ use std::fmt::Display;
 
 use crate::error::FormatError;
 
-/// The file of one array in `format`, whose scope is [`Scope::Array`].
+/// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
 ///
 /// # Errors
 ///
-/// [`FormatError`] when the format cannot hold the array without loss; it names what it cannot.
+/// [`FormatError`] when the format cannot hold the array without loss; it names the data type,
+/// shape or name that does not fit.
 pub fn array_file(format: FileFormat, array: &Array) -> Result<Layout, FormatError> {
     match format {
         FileFormat::Raw => raw::layout(array),
@@ -76,12 +77,12 @@ pub fn array_file(format: FileFormat, array: &Array) -> Result<Layout, FormatErr
     }
 }
 
-/// The file of a group in `format`, whose scope is [`Scope::Group`]. What the format cannot hold
-/// of the group is left out, and named.
+/// Lays out a group as a file of `format`, whose scope is [`Scope::Group`]. The file omits what the
+/// format cannot hold, and [`GroupFile::omitted`] lists it.
 ///
 /// # Errors
 ///
-/// [`FormatError`] when nothing of the group can be held.
+/// [`FormatError`] when the format can hold nothing of the group.
 pub fn group_file(
     format: FileFormat,
     group: &Group,
@@ -95,7 +96,7 @@ pub fn group_file(
     }
 }
 
-/// The error that `what` is `found`, and must not be more than `limit`.
+/// An error: `what` is `found`, which exceeds `limit`.
 fn too_large(what: &'static str, found: &dyn Display, limit: impl Into<u64>) -> FormatError {
     FormatError::TooLarge {
         what,
@@ -104,7 +105,7 @@ fn too_large(what: &'static str, found: &dyn Display, limit: impl Into<u64>) -> 
     }
 }
 
-/// The error that a file would be longer than its length can be.
+/// An error: the file would be longer than a file offset (63 bits) can express.
 fn file_too_large() -> FormatError {
     let what = "the size of the file in bytes";
     too_large(what, &"more", i64::MAX.unsigned_abs())

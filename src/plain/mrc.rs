@@ -22,10 +22,10 @@ use super::number::Scalar;
 use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 const HEADER: usize = 1024;
 
-/// The file of `array`.
+/// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let (number, mode) = Scalar::spelled(array, FileFormat::Mrc, mode)?;
     let axes = axes_of(array).ok_or_else(|| FileFormat::Mrc.refused_shape(array))?;
@@ -33,7 +33,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Layout::of_header(header, 1, Elements::all(array, number.transform())?)
 }
 
-/// The mode of a type. Bytes are signed: there is none for `uint8`.
+/// The mode (code) of a type. Bytes are signed in MRC, so `uint8` has none.
 fn mode(number: Scalar) -> Option<i32> {
     Some(match number {
         Scalar::Int8 => 0,
@@ -46,8 +46,8 @@ fn mode(number: Scalar) -> Option<i32> {
     })
 }
 
-/// The axes x, y and, where there are three, z, without others of length 1; `None` when there are
-/// longer ones, or no elements.
+/// The axes x, y and, if there are three, z. Surplus axes of length 1 are left out; `None` if there
+/// are too many others, or no elements.
 fn axes_of(array: &Array) -> Option<Vec<usize>> {
     let mut axes: Vec<usize> = (0..array.rank()).collect();
     while axes.len() > 3 {
@@ -105,7 +105,7 @@ fn header(array: &Array, mode: i32, axes: &[usize]) -> Result<Vec<u8>, FormatErr
     Ok(bytes)
 }
 
-/// Voxel size and origin; 0 where they are not known.
+/// Voxel size and origin in angstrom; 0 if they are unknown.
 fn angstroms(axis: &Axis) -> [f64; 2] {
     let angstrom = Unit::power(-10);
     let unit = axis.unit.as_deref().and_then(Unit::length);
@@ -116,7 +116,7 @@ fn angstroms(axis: &Axis) -> [f64; 2] {
     }
 }
 
-/// As a short float; 0 where it cannot be one.
+/// `value` in single precision; 0 if it does not fit.
 #[expect(clippy::cast_possible_truncation, reason = "MRC has no others")]
 fn short(value: f64) -> f32 {
     let value = value as f32;

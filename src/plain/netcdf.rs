@@ -8,22 +8,23 @@
 //! record:   one slab of every record variable, each padded to 4 bytes
 //! ```
 //!
-//! * **Version.** CDF-2, which everything reads, where types and sizes fit; CDF-5, which GDAL and
-//!   scipy do not read, for 64-bit integers and for what is too large. See [`choice`].
-//! * **Places.** A variable of 4096 bytes or more begins at a multiple of 4096, and so does the
-//!   first one after it: no page holds elements of a large array and anything else. Smaller ones
-//!   are packed at multiples of 8, so that a group of many stays small. See [`places`].
-//! * **Records.** Only where asked for, where a variable has no elements along its first axis, or
-//!   where CDF-2 cannot hold several large variables in another way: a coordinate that is spread
-//!   over records has a piece of large data in each of its pages.
-//! * **Text** is char with one more dimension, complex numbers are pairs along one more, `ri`.
+//! * **Version.** The file is CDF-2, which all readers support, if types and sizes fit. For 64-bit
+//!   integers and greater sizes it is CDF-5, which GDAL and scipy do not read. See [`choice`].
+//! * **Offsets.** A variable of 4096 bytes or more begins at a multiple of 4096, and so does the
+//!   first variable after it: no page holds elements of a large array and anything else. Smaller
+//!   variables are packed at multiples of 8, so that a group of many stays small. See [`offsets`].
+//! * **Records.** There is a record dimension only if the user asks for one, if a variable has no
+//!   elements along its first axis, or if CDF-2 cannot hold several large variables otherwise. The
+//!   reason is that a coordinate spread over records shares each of its pages with large data.
+//! * **Text** has the type char and one more dimension; complex numbers are pairs along one more
+//!   dimension, `ri`.
 //!
-//! Byte order is big-endian throughout. Sources: "The `NetCDF` Classic Format Specification" and
-//! "The `NetCDF` 64-bit Data (CDF-5) Format Specification", in the `NetCDF` users' guide.
+//! The byte order is big-endian throughout. Sources: "The `NetCDF` Classic Format Specification"
+//! and "The `NetCDF` 64-bit Data (CDF-5) Format Specification", in the `NetCDF` users' guide.
 
 mod choice;
 mod header;
-mod places;
+mod offsets;
 mod variable;
 
 use super::cf::{Dimensions, Names, attributes, coordinates_first};
@@ -32,33 +33,34 @@ use super::{FileFormat, Group, GroupFile, Layout, Omitted, Options};
 use crate::error::FormatError;
 use choice::Choice;
 use header::NcHeader;
-use places::{VariableOffsets, VariableSize};
+use offsets::{VariableOffsets, VariableSize};
 use variable::{DimKey, NcType, NcVariable};
 
-/// The version that a file is of.
+/// The version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cdf {
-    /// "64-bit offset".
+    /// CDF-2, "64-bit offset".
     Two,
-    /// "64-bit data".
+    /// CDF-5, "64-bit data".
     Five,
 }
 
 /// The most dimensions of a file, and of one variable.
 const MOST_DIMENSIONS: usize = 1024;
 
-/// A variable and the indices of its dimensions in the file.
+/// A variable with the indices of its dimensions in the file.
 struct PlacedVariable<'a> {
     variable: NcVariable<'a>,
     dimensions: Vec<usize>,
     is_record: bool,
 }
 
-/// The file of the arrays that are directly in `group`: of version `least`, or CDF-5 where they do not fit.
+/// Lays out the arrays that are directly in `group` as a file: of version `least` if they fit, else
+/// CDF-5.
 ///
 /// # Errors
 ///
-/// When the header or the file would be too large, or when it could hold none of the arrays.
+/// When the header or the file would be too large, or when the file could hold none of the arrays.
 pub(super) fn file(group: &Group, least: Cdf, options: &Options) -> Result<GroupFile, FormatError> {
     let mut omitted = Vec::new();
     let mut variables = Vec::new();
@@ -90,7 +92,8 @@ fn omission(name: &str, reason: FormatError) -> Omitted {
     }
 }
 
-/// The dimensions of the file, and each variable with its own.
+/// The dimensions of the file, and the variables with the indices of theirs. Variables that would
+/// exceed the greatest number of dimensions are omitted.
 fn dimensions<'a>(
     variables: Vec<NcVariable<'a>>,
     choice: &Choice<'a>,
@@ -99,7 +102,8 @@ fn dimensions<'a>(
     let mut dimensions = Dimensions::new(variables.iter().map(|variable| variable.array));
     let mut placed = Vec::new();
     for variable in variables {
-        // The record dimension can only be first: along other axes another one stands for it.
+        // Only the first axis can have the record dimension: another axis of the same key gets a
+        // dimension of its own.
         let mut keys: Vec<(Option<String>, u64)> = Vec::new();
         for (axis, key) in variable.keys().enumerate() {
             let name = key.name.map(str::to_owned);
@@ -156,7 +160,7 @@ fn layout(
     let n_records = record.map_or(0, |(_, len)| len);
     header.number(n_records)?;
     header.dimensions(dimensions.list(), record.map(|(index, _)| index))?;
-    // No attribute of a group is of the type of a variable.
+    // Attributes of a group never have the type of a variable.
     header.attributes(&attributes::of_group(group, omitted), NcType::Char)?;
     header.list(header::VARIABLE, placed.len())?;
     let mut names = Names::default();
@@ -169,7 +173,7 @@ fn layout(
 
     let mut builder = Layout::builder();
     builder.bytes(bytes);
-    // In the order of their places: fixed ones before records.
+    // In the order of their offsets: fixed variables before records.
     for is_record in [false, true] {
         for ((placed, slot), begin) in placed.iter().zip(&slots).zip(&whole.begins) {
             if slot.is_record != is_record {

@@ -7,13 +7,13 @@
 //! elements       4096              4096
 //! ```
 //!
-//! Dimensions are written fastest first, which is C order read backwards: nothing is transposed.
-//! `NIfTI`-1 comes first because ITK opens no `NIfTI`-2.
-//! <https://nifti.nimh.nih.gov/nifti-1>, <https://nifti.nimh.nih.gov/nifti-2>.
+//! Dimensions are written fastest first, so C order needs no transposition. `NIfTI`-1 is preferred,
+//! because ITK does not open `NIfTI`-2. <https://nifti.nimh.nih.gov/nifti-1>,
+//! <https://nifti.nimh.nih.gov/nifti-2>.
 
 mod dims;
+mod geometry;
 mod header;
-mod place;
 
 use super::number::Scalar;
 use super::{Array, Elements, FileFormat, Layout};
@@ -21,13 +21,13 @@ use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::metadata::Json;
 use dims::NiftiDims;
+use geometry::VoxelGeometry;
 use header::{NiftiHeader, NiftiVersion};
-use place::VoxelGeometry;
 
-/// The longest dimension of `NIfTI`-1.
+/// The greatest length of a dimension in `NIfTI`-1.
 const MOST_IN_1: u64 = i16::MAX as u64;
 
-/// The file of `array`.
+/// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let (number, datatype) = Scalar::spelled(array, FileFormat::Nii, datatype)?;
     let dims = NiftiDims::of(array)?;
@@ -36,8 +36,8 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     } else {
         NiftiVersion::Two
     };
-    let place = VoxelGeometry::of(array, &dims);
-    let remarks = [dims.remark(array), place.remark()];
+    let geometry = VoxelGeometry::of(array, &dims);
+    let remarks = [dims.remark(array), geometry.remark()];
     let mut remarks: Vec<String> = remarks.into_iter().flatten().collect();
     let scaling = match scaling(array) {
         Ok(scaling) if scaling.is_none_or(|both| version.holds(both)) => scaling,
@@ -48,10 +48,10 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     };
     let header = NiftiHeader {
         datatype,
-        // 16 bytes at the most.
+        // An element has 16 bytes at most.
         bitpix: i16::try_from(8 * array.data_type.item_size).unwrap_or(i16::MAX),
         lengths: dims.lengths,
-        place,
+        geometry,
         scaling,
         description: remarks.join("; "),
     };
@@ -78,8 +78,8 @@ fn datatype(number: Scalar) -> Option<i16> {
     })
 }
 
-/// CF's scale and offset, which mean what `NIfTI`'s slope and intercept do; `Err` when they are
-/// there but cannot be said.
+/// CF's scale and offset, which mean the same as `NIfTI`'s slope and intercept; `Err` if they are
+/// present but the format cannot express them.
 fn scaling(array: &Array) -> Result<Option<[f64; 2]>, ()> {
     let scale = array.attributes.get("scale_factor");
     let offset = array.attributes.get("add_offset");
@@ -96,7 +96,7 @@ fn scaling(array: &Array) -> Result<Option<[f64; 2]>, ()> {
         Element::Integer(_) | Element::Float(_)
     );
     match (number(scale, 1.0), number(offset, 0.0)) {
-        // A slope of 0 says that there is none.
+        // In `NIfTI`, a slope of 0 means that there is no scaling.
         (Some(scale), Some(offset)) if is_real && scale != 0.0 => Ok(Some([scale, offset])),
         _ => Err(()),
     }

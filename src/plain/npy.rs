@@ -11,10 +11,10 @@
 //!            the elements begin at a multiple of 64, '\n'
 //! ```
 //!
-//! The elements follow at once, not at a multiple of 4096 as in other formats here: that a file
-//! is the same as what `np.save` writes is worth more. `NumPy` reads a text of more than 10,000 characters
-//! (records of hundreds of fields) only with `np.load(..., max_header_size=...)`, and has no
-//! arrays of more than 64 dimensions.
+//! Unlike in other formats, the elements begin directly after the header and not at a multiple of
+//! 4096: it is more useful that the file is identical to what `np.save` writes. `NumPy` reads a
+//! text of more than 10,000 characters (records with hundreds of fields) only with `np.load(...,
+//! max_header_size=...)`, and has no arrays of more than 64 dimensions.
 //!
 //! Source: `numpy.lib.format`, and the NEP 1 that it replaces.
 
@@ -23,9 +23,9 @@ use crate::error::FormatError;
 
 mod descr;
 
-/// Where elements may begin.
+/// The alignment of the elements.
 const ALIGN: usize = 64;
-/// Digits that the first length may grow to in place.
+/// The width that is reserved for the first length, in digits, so that the array can grow in place.
 const GROWTH_DIGITS: usize = 21;
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
@@ -51,7 +51,7 @@ fn header(array: &Array) -> Result<Vec<u8>, FormatError> {
     let mut header = b"\x93NUMPY".to_vec();
     header.extend([version, 0]);
     if version == 1 {
-        // Cannot fail: it was asked for above.
+        // This cannot fail: `fits_version_1` has checked it.
         header.extend(u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes());
     } else {
         let length = u32::try_from(length)
@@ -68,7 +68,7 @@ fn fits_version_1(text: &[u8]) -> bool {
     u16::try_from(text.len() + 1 + padding(10, text)).is_ok()
 }
 
-/// Blanks between the text and the line feed: never none, a whole 64 where it would be.
+/// The number of blanks between the text and the line feed: 1 to 64.
 fn padding(before: usize, text: &[u8]) -> usize {
     ALIGN - (before + text.len() + 1) % ALIGN
 }

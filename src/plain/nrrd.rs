@@ -22,8 +22,9 @@
 //!                                       (an empty line)
 //! ```
 //!
-//! Complex numbers are a fastest axis of length 2 and kind `complex`; truth values are uint8;
-//! times are int64 with a pair `zarr_units`. An array has 1 to 16 axes, none of them empty.
+//! Complex numbers are an additional fastest axis of length 2 and kind `complex`. Truth values are
+//! uint8, and times are int64 with the key/value pair `zarr_units`. An array needs 1 to 16 axes,
+//! and none may be empty.
 //!
 //! Source: "Definition of NRRD File Format", version 5.
 
@@ -36,7 +37,7 @@ use crate::error::FormatError;
 mod attributes;
 mod space;
 
-/// Most axes.
+/// The most axes.
 const MOST_AXES: usize = 16;
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
@@ -70,7 +71,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// One item for each axis, `first` for that of complex numbers.
+/// Writes a field with one item for each axis; `first` is the item of the axis of complex numbers.
 fn per_axis(
     out: &mut String,
     field: &str,

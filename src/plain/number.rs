@@ -1,13 +1,13 @@
-//! The data types that other formats have names for, as one closed list.
+//! The numeric data types that other formats have names for, as one closed list.
 
 use super::{Array, FileFormat, Transform};
 use crate::dtype::{DataType, Element, IntegerFormat};
 use crate::error::FormatError;
 
-/// A number that is nothing but IEEE 754 or two's complement, or is made of such.
+/// A number in IEEE 754 or two's complement, or a pair of such numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalar {
-    /// One byte, 0 or not.
+    /// One byte: 0 is false, anything else is true.
     Bool,
     Int8,
     UInt8,
@@ -24,17 +24,18 @@ pub(super) enum Scalar {
     Complex64,
     /// Two `Float64`.
     Complex128,
-    /// Dates and durations: a count like `Int64`, whose least value means "not a time".
+    /// A date or a duration: a count stored like `Int64`, whose least value means "not a time".
     Time,
 }
 
 impl Scalar {
-    /// What `data_type` is; `None` of what is no number, and of numbers that only Zarr has.
+    /// The scalar type that `data_type` is; `None` for types that are no numbers, and for numbers
+    /// that only Zarr has.
     pub(super) fn of(data_type: &DataType) -> Option<Scalar> {
         Scalar::of_element(&data_type.element)
     }
 
-    /// What `element` is.
+    /// The scalar type that `element` is; `None` as for [`Scalar::of`].
     pub(super) fn of_element(element: &Element) -> Option<Scalar> {
         let is =
             |format: &IntegerFormat| *format == IntegerFormat::whole(format.bytes, format.signed);
@@ -67,11 +68,11 @@ impl Scalar {
         })
     }
 
-    /// What the elements of `array` are, and what they are to `format`, by its table `spell`.
+    /// The scalar type of `array` and its name (or code) in `format`, according to `spell`.
     ///
     /// # Errors
     ///
-    /// When the table has no such number.
+    /// When `spell` has no name for the type.
     pub(super) fn spelled<T>(
         array: &Array,
         format: FileFormat,
@@ -82,7 +83,7 @@ impl Scalar {
             .ok_or_else(|| format.refused_type(array))
     }
 
-    /// What makes little-endian numbers of decoded elements.
+    /// The transform from decoded elements to little-endian numbers.
     pub(super) fn transform(self) -> Transform {
         match self {
             Scalar::Bool => Transform::Bool,
@@ -90,14 +91,14 @@ impl Scalar {
         }
     }
 
-    /// Whether it is two numbers, one behind the other.
+    /// Whether it is a pair of numbers, one after the other.
     pub(super) fn is_complex(self) -> bool {
         matches!(self, Scalar::Complex64 | Scalar::Complex128)
     }
 }
 
-/// What times are counted in, as CF says it: `25 s since 1970-01-01`; `None` of what is no time,
-/// and of times without a unit.
+/// The unit of a time, spelled as in CF: `25 s since 1970-01-01`. `None` for types that are no
+/// times, and for times without a unit.
 pub(super) fn time_units(data_type: &DataType) -> Option<String> {
     let Element::Time(time) = &data_type.element else {
         return None;

@@ -1,4 +1,4 @@
-//! OME-TIFF: a `BigTIFF` of one directory a plane, and OME-XML in the first.
+//! OME-TIFF: a `BigTIFF` with one directory for each plane, and OME-XML in the first directory.
 //!
 //! ```text
 //! 0            "II", 43, 8, 0, offset 16
@@ -8,8 +8,8 @@
 //! P: up(4096)  planes in C order, each of them one strip
 //! ```
 //!
-//! Of n planes the directories take 236 n bytes, so that they are made when they are read.
-//! `DimensionOrder` says in which order the planes are: no array needs another one.
+//! For n planes the directories take 236 n bytes, so they are computed when they are read.
+//! `DimensionOrder` tells the order of the planes, so that no array has to be transposed.
 //! <https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html>
 
 mod directories;
@@ -22,12 +22,12 @@ use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
 pub(super) use directories::Directories;
 
-/// The longest dimension and the most planes: `xsd:int` of the OME model.
+/// The greatest length of a dimension, and the most planes: `xsd:int` of the OME model.
 const MOST: u64 = i32::MAX as u64;
-/// Where planes begin.
+/// The alignment of the first plane.
 const ALIGNMENT: u64 = 4096;
 
-/// The file of `array`.
+/// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let spell = |number| tiff::sample(&array.data_type).zip(pixel_type(number));
     let (number, (sample, pixel_type)) = Scalar::spelled(array, FileFormat::OmeTif, spell)?;
@@ -54,8 +54,8 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     builder.finish()
 }
 
-/// The `PixelType` of the OME model, which has no integers of 64 bits and no short floats. Truth
-/// values are numbers: `bit` would be packed.
+/// The `PixelType` of the OME model, which has no 64-bit integers and no half precision floats.
+/// Truth values are `uint8`, because `bit` would be packed.
 fn pixel_type(number: Scalar) -> Option<&'static str> {
     Some(match number {
         Scalar::Bool | Scalar::UInt8 => "uint8",

@@ -1,4 +1,5 @@
-//! What the attributes of CF say of values: which one is missing, and what they are packed by.
+//! CF attributes about values: which value marks missing data, and the scale and offset of packed
+//! data.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,17 +8,17 @@ use super::Array;
 use crate::dtype::{Element, element_text};
 use crate::metadata::Json;
 
-/// A value of the type of an array.
+/// The value that marks missing data, in the type of the array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum MissingValue {
-    /// Of integers: one that the type holds.
+    /// For integer types; within the range of the type.
     Integer(i128),
-    /// Of floating point numbers.
+    /// For floating point types.
     Float(f64),
 }
 
-/// The value that stands for missing data, as it is stored: `_FillValue`, `missing_value`, or a
-/// fill value that is meant so.
+/// The value that marks missing data, as it is stored: `_FillValue`, `missing_value`, or a fill
+/// value that means missing data.
 pub(super) fn missing(array: &Array) -> Option<MissingValue> {
     let named = ["_FillValue", "missing_value"];
     let attribute = named.iter().find_map(|name| array.attributes.get(name));
@@ -64,7 +65,8 @@ fn whole(value: f64) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(integer)
 }
 
-/// Names that JSON has no numbers for; or the eight bytes, in base64, that xarray writes in v3.
+/// Parses the names of numbers that JSON lacks, or eight bytes in base64, which is how xarray
+/// writes floats in Zarr v3.
 fn float(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -77,7 +79,7 @@ fn float(text: &str) -> Option<f64> {
     }
 }
 
-/// `scale_factor` and `add_offset`, if there is either.
+/// `scale_factor` and `add_offset`, if at least one of them is present.
 pub(super) fn scale_and_offset(array: &Array) -> Option<(f64, f64)> {
     let number = |name| {
         let number = array.attributes.number(name);

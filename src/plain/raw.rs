@@ -1,4 +1,5 @@
-//! `.raw`: the elements alone, little-endian, in C order; records as they are stored.
+//! `.raw`: the elements and nothing else, little-endian and in C order. Fields of records keep
+//! their stored byte order.
 
 use super::{Array, Elements, FileFormat, Layout, Transform};
 use crate::error::FormatError;
@@ -10,14 +11,15 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     Layout::of_header(Vec::new(), 1, Elements::all(array, Transform::None)?)
 }
 
-/// The name of the `.raw` file of the array `name` in a header of `format`, which has no escapes.
+/// The name of the `.raw` file of the array `name`, as it stands in a header of `format`. Neither
+/// NRRD nor MetaImage can escape characters.
 ///
-/// Readers take a name with a `%` for a pattern of numbered files (NRRD only where a `d` follows),
-/// one that begins with `LIST` for a list of files, and NRRD's take `C:` for a drive.
+/// Readers take a name with `%` for a pattern of numbered files (in NRRD only if a `d` follows) and
+/// a name that begins with `LIST` for a list of files. Readers of NRRD take `C:` for a drive.
 ///
 /// # Errors
 ///
-/// When the name is a pattern, or has no place on a line.
+/// When readers would take the name for a pattern, or when it has a control character.
 pub(super) fn data_file(name: &str, format: FileFormat) -> Result<String, FormatError> {
     let is_nrrd = format == FileFormat::Nhdr;
     let is_pattern = name

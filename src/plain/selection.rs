@@ -1,4 +1,4 @@
-//! A part of an array, asked for by a file name.
+//! Selections: a part of an array, requested by a file name.
 //!
 //! ```text
 //! t@3.npy              the first index is 3, which leaves that dimension out; the rest whole
@@ -10,10 +10,10 @@ use super::array::Array;
 use crate::error::FormatError;
 use crate::grid::Dims;
 
-/// What stands between the name of an array and a selection.
+/// The character between the name of an array and a selection.
 pub const SIGN: char = '@';
 
-/// A box of an array.
+/// A request for a box of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Selection {
     entries: Vec<SelectionEntry>,
@@ -21,32 +21,32 @@ pub struct Selection {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SelectionEntry {
-    /// The name of a dimension; else the entry's place says which.
+    /// The name of the dimension; without one, the position of the entry tells the dimension.
     dimension: Option<String>,
     range: IndexRange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum IndexRange {
-    /// One index, and its dimension goes.
+    /// One index; its dimension is removed.
     Index(i64),
-    /// From the first on, up to the second.
+    /// The indices from the first bound up to (not including) the second.
     Part(Option<i64>, Option<i64>),
 }
 
-/// A selection held against the shape of an array.
+/// A selection applied to the shape of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
     /// First index in each dimension of the array.
     pub start: Dims,
-    /// Length in each dimension of the array; 1 in those that go.
+    /// Length in each dimension of the array; 1 in those that are removed.
     pub shape: Dims,
-    /// The dimensions of the array that stay.
+    /// The dimensions of the array that are kept.
     pub kept: Vec<usize>,
 }
 
 impl Selection {
-    /// Reads what follows the sign; `None` when it is no selection.
+    /// Parses the text after [`SIGN`]; `None` if it is no selection.
     pub fn parse(text: &str) -> Option<Selection> {
         let entries: Vec<SelectionEntry> = text
             .split(',')
@@ -57,17 +57,17 @@ impl Selection {
         (count == 0 || count == entries.len()).then_some(Selection { entries })
     }
 
-    /// The box of an array of `shape`.
+    /// Resolves the selection for an array of `shape` whose dimensions are called `names`.
     ///
     /// # Errors
     ///
-    /// When an index is outside, or there is no such dimension.
+    /// When an index is out of range, or a dimension does not exist or is selected twice.
     pub fn of(&self, shape: &[u64], names: &[Option<String>]) -> Result<Selected, FormatError> {
         let mut selected = Selected::whole(shape);
         let mut seen = vec![false; shape.len()];
-        for (place, entry) in self.entries.iter().enumerate() {
+        for (position, entry) in self.entries.iter().enumerate() {
             let axis = match &entry.dimension {
-                None => Some(place),
+                None => Some(position),
                 Some(dimension) => names
                     .iter()
                     .position(|name| name.as_ref() == Some(dimension)),
@@ -76,7 +76,7 @@ impl Selection {
             let (Some(axis), Some(seen)) = (axis, unseen) else {
                 return Err(FormatError::document(
                     "selection",
-                    format!("entry {} is of no dimension, or of one twice", place + 1),
+                    format!("entry {} is of no dimension, or of one twice", position + 1),
                 ));
             };
             *seen = true;
@@ -96,7 +96,7 @@ impl Selection {
 }
 
 impl Selected {
-    /// All of an array.
+    /// The selection of a whole array.
     pub fn whole(shape: &[u64]) -> Selected {
         Selected {
             start: shape.iter().map(|_| 0).collect(),
@@ -105,7 +105,7 @@ impl Selected {
         }
     }
 
-    /// `array` with nothing but what is selected.
+    /// The description of the selected part of `array`.
     #[must_use]
     pub fn apply(&self, array: &Array) -> Array {
         let kept = || self.kept.iter().copied();
@@ -141,7 +141,7 @@ impl SelectionEntry {
     }
 }
 
-/// As it is spelled in a file name.
+/// The spelling in a file name.
 impl std::fmt::Display for Selection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, entry) in self.entries.iter().enumerate() {
@@ -156,9 +156,9 @@ impl std::fmt::Display for Selection {
 }
 
 impl IndexRange {
-    /// First index and one past the last; `None` when the range is not within `length`.
+    /// The first index and one past the last; `None` if the range is not within `length`.
     fn within(self, length: u64) -> Option<(u64, u64)> {
-        let place = |index: i64| {
+        let resolve = |index: i64| {
             if index < 0 {
                 length.checked_sub(index.unsigned_abs())
             } else {
@@ -167,12 +167,12 @@ impl IndexRange {
         };
         let (start, end) = match self {
             IndexRange::Index(index) => {
-                let start = place(index)?;
+                let start = resolve(index)?;
                 (start, start.checked_add(1)?)
             }
             IndexRange::Part(start, end) => (
-                start.map_or(Some(0), place)?,
-                end.map_or(Some(length), place)?,
+                start.map_or(Some(0), resolve)?,
+                end.map_or(Some(length), resolve)?,
             ),
         };
         (start <= end && end <= length).then_some((start, end))

@@ -1,4 +1,5 @@
-//! `NAME.json` beside the files of an array: what they do not say, for people and programs.
+//! `NAME.json`, the sidecar beside the files of an array: metadata that these files lack, for
+//! people and programs.
 //!
 //! ```text
 //! {
@@ -17,8 +18,8 @@
 //! }
 //! ```
 //!
-//! It is JSON whatever the names and attributes are: a NaN in these is the text that Zarr v3 has
-//! for it.
+//! The file is valid JSON whatever the names and attributes are: NaN is written as the string that
+//! Zarr v3 uses for it.
 
 use super::{Array, Axis, AxisKind};
 use crate::dtype::{ByteOrder, DataType, Element, FillValue, Variable, element_text};
@@ -28,26 +29,26 @@ mod pretty;
 
 pub use pretty::MOST_INDENTED;
 
-/// What a sidecar tells.
+/// The contents of a sidecar.
 #[derive(Debug, Clone, Copy)]
 pub struct SidecarFacts<'a> {
-    /// The array; of a selection, the selection.
+    /// The array, or the selected part of it.
     pub array: &'a Array,
-    /// The version of its document.
+    /// The Zarr version of its metadata document.
     pub zarr_format: ZarrFormat,
-    /// Lengths of a chunk, of a sharded array of an inner one, in elements.
+    /// Shape of a chunk in elements; for a sharded array, of an inner chunk.
     pub chunk_shape: &'a [u64],
-    /// Lengths of a shard, in elements.
+    /// Shape of a shard in elements.
     pub shard_shape: Option<&'a [u64]>,
-    /// Names of the codecs, in the order of encoding.
+    /// Names of the codecs, in encoding order.
     pub codecs: &'a [String],
-    /// The attributes as compact JSON, where those of `array` are not all.
+    /// The attributes as compact JSON, if those of `array` are incomplete.
     pub attributes: Option<&'a str>,
-    /// Why the attributes cannot be read; then `array` has none.
+    /// The reason why the attributes cannot be read; then `array` has none.
     pub attributes_error: Option<&'a str>,
-    /// Name of the format and of the file, of each beside this one.
+    /// Format name and file name of each file beside this one.
     pub files: &'a [(String, String)],
-    /// Name of the format that cannot hold the array, and why.
+    /// Format name and reason, for each format that cannot hold the array.
     pub left_out: &'a [(String, String)],
 }
 
@@ -124,7 +125,7 @@ fn zarr_format(format: ZarrFormat) -> Json {
     }
 }
 
-/// What is known of an axis, and its name in any case.
+/// The known properties of an axis; the name is always present.
 fn axis(axis: &Axis) -> Json {
     let kind = match axis.kind {
         AxisKind::Space => Some("space"),
@@ -147,15 +148,15 @@ fn axis(axis: &Axis) -> Json {
     Json::Object(known.collect())
 }
 
-/// The name of a type, where that says all; its fields, or the object of v3, where it does not.
+/// The name of a data type if it is unambiguous; else the fields of a record, or the object of v3.
 fn data_type(data_type: &DataType) -> Json {
     let spelled = match &data_type.element {
-        // With the byte order of each field, which those of `.raw` have.
+        // The fields are listed with the byte order that they have in `.raw`.
         Element::Record(_) => data_type
             .spell_v2(ByteOrder::Little)
             .or_else(|_| data_type.spell_v3()),
-        // Names of v3 with parameters: `numpy.datetime64`, `raw_bytes`, … No typestring has these
-        // characters.
+        // Names of v3 that need parameters: `numpy.datetime64`, `raw_bytes` and others. Typestrings
+        // of v2 never contain these characters.
         Element::Time(_) | Element::Bytes { .. } | Element::Raw { .. } | Element::Text { .. }
             if data_type.name.contains(['_', '.']) =>
         {
@@ -170,16 +171,16 @@ fn data_type(data_type: &DataType) -> Json {
     parsed.unwrap_or_else(|| Json::Text(data_type.name.clone()))
 }
 
-/// A number as such, text as such, anything else in words.
+/// The fill value: numbers and text as such, other values in words.
 fn fill_value(data_type: &DataType, fill_value: &FillValue) -> Json {
     if !fill_value.is_defined() {
         return Json::Null;
     }
-    let told = element_text(data_type, fill_value.bytes());
+    let text = element_text(data_type, fill_value.bytes());
     let value = match &data_type.element {
-        Element::Bool => told.parse().ok().map(Json::Bool),
-        Element::Integer(_) => told.parse().ok().map(Json::Integer),
-        Element::Float(_) => told.parse().ok().map(Json::Float),
+        Element::Bool => text.parse().ok().map(Json::Bool),
+        Element::Integer(_) => text.parse().ok().map(Json::Integer),
+        Element::Float(_) => text.parse().ok().map(Json::Float),
         Element::Variable(Variable::Text) => {
             let text = str::from_utf8(fill_value.bytes()).ok();
             text.map(|text| Json::Text(text.to_owned()))
@@ -187,10 +188,10 @@ fn fill_value(data_type: &DataType, fill_value: &FillValue) -> Json {
         Element::Text { .. } => utf32(fill_value.bytes()).map(Json::Text),
         _ => None,
     };
-    value.unwrap_or(Json::Text(told))
+    value.unwrap_or(Json::Text(text))
 }
 
-/// The text before the NULs at the end.
+/// The text without the NULs at its end.
 fn utf32(bytes: &[u8]) -> Option<String> {
     let (units, _) = bytes.as_chunks::<4>();
     let text: Option<String> = units

@@ -1,6 +1,6 @@
-//! Words of UDUNITS, as OME-NGFF and CF have them, as the symbols that headers have.
+//! Symbols of the units that OME-NGFF and CF spell as words of UDUNITS.
 
-/// The symbol of `unit`, or `unit` itself where there is none that everybody knows.
+/// The symbol of `unit`, or `unit` itself if it has no well-known symbol.
 pub(super) fn symbol(unit: &str) -> &str {
     match unit {
         "meter" | "metre" | "meters" | "metres" => "m",

@@ -1,4 +1,4 @@
-//! What the tests of the formats share: arrays of any type, and whole files.
+//! Helpers for the tests of the formats: arrays of any type, and whole files.
 
 use serde_json::value::RawValue;
 
@@ -30,7 +30,7 @@ pub(super) fn attributes(json: &str) -> Attributes {
     Attributes::parse(json.as_bytes()).unwrap()
 }
 
-/// Decoded elements of `array` in C order: bytes that count up, other ones for another `seed`.
+/// Decoded elements of `array` in C order: bytes that count up, and differ for each `seed`.
 pub(super) fn counting(array: &Array, seed: u8) -> Vec<u8> {
     let n = usize::try_from(array.n_bytes().unwrap()).unwrap();
     (0..n)
@@ -38,7 +38,8 @@ pub(super) fn counting(array: &Array, seed: u8) -> Vec<u8> {
         .collect()
 }
 
-/// Bytes `offset..offset + len` of the file, given each array and its decoded elements by `id`.
+/// Reads the bytes `offset..offset + len` of the file; `arrays` are the arrays, by `id`, with their
+/// decoded elements.
 pub(super) fn read(
     layout: &Layout,
     arrays: &[(&Array, &[u8])],
@@ -56,13 +57,13 @@ pub(super) fn read(
     out
 }
 
-/// The whole file.
+/// Reads the whole file.
 pub(super) fn whole(layout: &Layout, arrays: &[(&Array, &[u8])]) -> Vec<u8> {
     let len = usize::try_from(layout.len()).unwrap();
     read(layout, arrays, 0, len)
 }
 
-/// Holds reads at many places against the file as a whole.
+/// Compares reads of many ranges with the file as a whole.
 pub(super) fn check_slices(layout: &Layout, arrays: &[(&Array, &[u8])]) {
     let all = whole(layout, arrays);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -77,7 +78,7 @@ pub(super) fn check_slices(layout: &Layout, arrays: &[(&Array, &[u8])]) {
     }
 }
 
-/// The reference: one byte at a time.
+/// The reference implementation, which copies one byte at a time.
 fn fetch(array: &Array, bytes: &[u8], elements: &Elements, from: u64, to: &mut [u8]) {
     let size = array.data_type.item_size;
     let file_shape: Vec<u64> = elements

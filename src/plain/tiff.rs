@@ -1,4 +1,4 @@
-//! Entries of TIFF directories, classic ones and those of `BigTIFF`.
+//! Entries of TIFF directories, for classic TIFF and for `BigTIFF`.
 //!
 //! ```text
 //! classic: tag u16, type u16, count u32, value or its offset: 4 bytes   12
@@ -10,7 +10,7 @@
 use super::number::Scalar;
 use crate::dtype::DataType;
 
-/// What entries are called.
+/// The tags, which tell the meaning of entries.
 pub(super) mod tag {
     pub(in crate::plain) const NEW_SUBFILE_TYPE: u16 = 254;
     pub(in crate::plain) const IMAGE_WIDTH: u16 = 256;
@@ -32,7 +32,7 @@ pub(super) mod tag {
 /// The type of the values of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FieldType {
-    /// Text with NUL behind it.
+    /// Text, terminated by NUL.
     Ascii = 2,
     /// 16 bits.
     Short = 3,
@@ -44,21 +44,21 @@ pub(super) enum FieldType {
     Long8 = 16,
 }
 
-/// An entry.
+/// An entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DirectoryEntry {
-    /// What it says.
+    /// The meaning of the entry.
     pub(super) tag: u16,
     /// The type of its values.
     pub(super) kind: FieldType,
-    /// How many values there are.
+    /// The number of values.
     pub(super) count: u64,
-    /// The one value, or where in the file they are.
+    /// The value if there is one, else the offset of the values in the file.
     pub(super) value: u64,
 }
 
 impl DirectoryEntry {
-    /// One number.
+    /// An entry with one number.
     pub(super) fn one(tag: u16, kind: FieldType, value: u64) -> DirectoryEntry {
         DirectoryEntry {
             tag,
@@ -68,18 +68,18 @@ impl DirectoryEntry {
         }
     }
 
-    /// Of a `BigTIFF`.
+    /// The entry in a `BigTIFF`.
     pub(super) fn big(self) -> [u8; 20] {
         let mut bytes = [0; 20];
         bytes[..2].copy_from_slice(&self.tag.to_le_bytes());
         bytes[2..4].copy_from_slice(&(self.kind as u16).to_le_bytes());
         bytes[4..12].copy_from_slice(&self.count.to_le_bytes());
-        // A shorter number is at the front, which little-endian is.
+        // A number of fewer bytes stands at the front of the field, as little-endian order puts it.
         bytes[12..].copy_from_slice(&self.value.to_le_bytes());
         bytes
     }
 
-    /// Of a classic TIFF; `None` when a number is too large for it.
+    /// The entry in a classic TIFF; `None` if a number does not fit.
     pub(super) fn classic(self) -> Option<[u8; 12]> {
         let mut bytes = [0; 12];
         bytes[..2].copy_from_slice(&self.tag.to_le_bytes());
@@ -90,8 +90,9 @@ impl DirectoryEntry {
     }
 }
 
-/// The entries of the directory of one plane of `sample`s, whose one strip is at the offset and of the
-/// length `strip`, of kind `wide`. A description is told by its length and its offset.
+/// The entries of the directory of one plane. `description` is its length and its offset, `strip`
+/// is the offset and the length of the plane's only strip, and `wide` is the type of these two
+/// numbers.
 pub(super) fn entries(
     [height, width]: [u64; 2],
     sample: Sample,
@@ -125,7 +126,7 @@ pub(super) fn entries(
     entries
 }
 
-/// How samples are stored.
+/// The type of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
     /// `BitsPerSample`.
@@ -134,7 +135,7 @@ pub(super) struct Sample {
     pub(super) format: u16,
 }
 
-/// The samples that elements of `data_type` are. Truth values are numbers of 8 bits.
+/// The sample type of elements of `data_type`. Truth values are numbers of 8 bits.
 pub(super) fn sample(data_type: &DataType) -> Option<Sample> {
     let format = match Scalar::of(data_type)? {
         Scalar::Bool | Scalar::UInt8 | Scalar::UInt16 | Scalar::UInt32 | Scalar::UInt64 => 1,

@@ -1,30 +1,30 @@
-//! What becomes of elements on their way into a file. Every transform keeps the length, and is
-//! of whole elements.
+//! Transforms of elements between the decoded array and the file. Every transform keeps the number
+//! of bytes and works on whole elements.
 
 use crate::codec::swap;
 use crate::error::FormatError;
 
-/// What becomes of the decoded (little-endian) bytes of elements.
+/// A transform of the decoded (little-endian) bytes of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transform {
-    /// Nothing.
+    /// The bytes stay as they are.
     None,
-    /// The bytes of every number of `unit` bytes are reversed.
+    /// Reverses the bytes of every number of `unit` bytes.
     Swap {
-        /// Bytes of one number: of a complex one, of one of its two parts.
+        /// Bytes of one number; of a complex number, of one of its two parts.
         unit: usize,
     },
-    /// The sign bit of every number is flipped, which adds half of its range; then its bytes are
-    /// reversed if `swap`.
+    /// Flips the sign bit of every number, which adds half of its range, and then reverses its
+    /// bytes if `swap`.
     FlipSign {
         /// Bytes of one number.
         unit: usize,
         /// Whether the file is big-endian.
         swap: bool,
     },
-    /// A truth value is widened to a number: 0, or 1 for whatever else its byte is.
+    /// Turns a truth value into a number: 0 stays 0, and any other byte becomes 1.
     Bool,
-    /// UTF-32 with NUL behind it becomes UTF-8 with NUL behind it, as wide.
+    /// Turns UTF-32 padded with NUL into UTF-8 padded with NUL, of the same width.
     Utf8 {
         /// Code units of one element.
         units: usize,
@@ -32,7 +32,7 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// Bytes that are transformed together, 1 or more.
+    /// The number of bytes that are transformed together, 1 or more.
     pub fn unit(self) -> usize {
         match self {
             Transform::None | Transform::Bool => 1,
@@ -76,7 +76,7 @@ impl Transform {
     }
 }
 
-/// One element, with `utf8` as scratch.
+/// Transforms one element; `utf8` is scratch memory.
 fn to_utf8(text: &mut [u8], utf8: &mut String) -> Result<(), FormatError> {
     utf8.clear();
     let (units, _) = text.as_chunks::<4>();

@@ -17,7 +17,7 @@
 //! | a first one of channels, 4096 at most | a `DataArray` each |
 //! | a first one of length 1, where there are too many | nothing |
 //!
-//! Truth values become 0 and 1. There is no place for units and attributes.
+//! Truth values become 0 and 1. The format cannot hold units and attributes.
 //!
 //! Source: "VTK File Formats", section "XML File Formats".
 
@@ -27,20 +27,20 @@ use crate::error::FormatError;
 
 mod xml;
 
-/// Most `DataArray`s.
+/// The most `DataArray`s.
 const MOST_ARRAYS: u64 = 4096;
-/// What the elements of the first array are aligned to.
+/// The alignment of the elements of the first array.
 const ALIGN: usize = 4096;
 
-/// An array as VTK sees it.
+/// The interpretation of an array as image data of VTK.
 struct VtkImage<'a> {
     number: Scalar,
     type_name: &'static str,
-    /// Lengths, z, y, x or fewer.
+    /// The lengths of z, y, x, or of the last ones of these.
     shape: &'a [u64],
-    /// As many.
+    /// The axes that belong to `shape`.
     axes: &'a [Axis],
-    /// Numbers of one point in one data array.
+    /// The number of components of one point in one data array.
     components: u64,
     /// Names of the data arrays.
     names: Vec<String>,
@@ -48,7 +48,7 @@ struct VtkImage<'a> {
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let image = image(array)?;
-    // Divides it: the arrays are an axis.
+    // This divides without remainder: the data arrays are an axis of the array.
     let all = array.n_bytes()?;
     let len = all / (image.names.len() as u64).max(1);
     let mut builder = Layout::builder();
@@ -56,7 +56,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     for number in 0..image.names.len() as u64 {
         builder.bytes(len.to_le_bytes().to_vec());
         builder.elements(Elements {
-            // Less than all bytes.
+            // This is less than the size of the whole array.
             skip: number * len,
             len,
             ..Elements::all(array, image.number.transform())?
@@ -69,7 +69,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 fn image(array: &Array) -> Result<VtkImage<'_>, FormatError> {
     let (number, type_name) = Scalar::spelled(array, FileFormat::Vti, type_name)?;
     let unfit = || FileFormat::Vti.refused_shape(array);
-    // Extents are 32-bit numbers.
+    // Extents are 32-bit integers.
     let fits = |&length: &u64| length > 0 && i32::try_from(length).is_ok();
     if !array.shape.iter().all(fits) {
         return Err(unfit());

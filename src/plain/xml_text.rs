@@ -1,7 +1,7 @@
-//! Text in XML.
+//! Escapes text for XML.
 
-/// `text` for an element or a quoted attribute. Characters that XML 1.0 has no way to say (section 2.2)
-/// become U+FFFD.
+/// `text` as the content of an element or the value of an attribute. Characters that XML 1.0 cannot
+/// express (section 2.2) become U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
     let mut xml = String::with_capacity(text.len());
     for character in text.chars() {
@@ -10,7 +10,7 @@ pub(super) fn escaped(text: &str) -> String {
             '<' => xml.push_str("&lt;"),
             '>' => xml.push_str("&gt;"),
             '"' => xml.push_str("&quot;"),
-            // A reader would make blanks of them in an attribute.
+            // Readers would turn these into blanks in the value of an attribute.
             '\t' => xml.push_str("&#9;"),
             '\n' => xml.push_str("&#10;"),
             '\r' => xml.push_str("&#13;"),

@@ -1,12 +1,13 @@
-//! Dimensions by their names, and by the coordinate variables that go with them.
+//! Axes from dimension names and coordinate variables.
 //!
 //! CF conventions 1.11, section 4 "Coordinate Types": a coordinate variable has one dimension and
-//! the name of it; `units`, `standard_name` and `axis` say what it goes along.
+//! bears its name; `units`, `standard_name` and `axis` tell the kind of the dimension.
 
 use super::{Axis, AxisKind};
 use crate::metadata::Attributes;
 
-/// Dimensions called `names`; `coordinates` are the variables that may go with them.
+/// The axes of dimensions called `names`. `coordinates` are candidates for their coordinate
+/// variables.
 pub(super) fn axes(names: &[Option<String>], coordinates: &[(&str, &Attributes)]) -> Vec<Axis> {
     names
         .iter()
@@ -27,7 +28,7 @@ pub(super) fn axes(names: &[Option<String>], coordinates: &[(&str, &Attributes)]
         .collect()
 }
 
-/// What a dimension of this name goes along, by custom.
+/// The kind that a dimension of this name has by custom.
 pub(super) fn kind_of_name(name: &str) -> AxisKind {
     match name.to_ascii_lowercase().as_str() {
         "t" | "time" | "frame" | "frames" => AxisKind::Time,
@@ -49,7 +50,7 @@ fn kind_of_coordinate(attributes: &Attributes) -> Option<AxisKind> {
         return Some(AxisKind::Time);
     }
     let is_degrees = |unit: &str| {
-        // `degrees_north`, `degreeN`, … are the units of nothing but latitude, and so on.
+        // `degrees_north`, `degreeN` and the like are units of latitude or longitude only.
         let unit = unit.strip_prefix("degrees").or(unit.strip_prefix("degree"));
         let side = unit.map(|rest| rest.trim_start_matches('_'));
         matches!(side, Some("north" | "N" | "east" | "E"))
@@ -73,7 +74,7 @@ fn kind_of_coordinate(attributes: &Attributes) -> Option<AxisKind> {
     None
 }
 
-/// The unit of a coordinate; of a time since some moment, what it counts.
+/// The unit of a coordinate; for times since an epoch, the unit that is counted.
 fn unit(attributes: &Attributes) -> Option<String> {
     let units = attributes.text("units")?;
     let unit = units.split(" since ").next().unwrap_or(units).trim();

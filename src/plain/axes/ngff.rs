@@ -1,4 +1,4 @@
-//! Dimensions out of OME-NGFF multiscales, versions 0.1 to 0.5.
+//! Axes from OME-NGFF multiscales, versions 0.1 to 0.5.
 //!
 //! | version | where | axes | voxel sizes |
 //! |---|---|---|---|
@@ -8,8 +8,8 @@
 //! | 0.5 | `ome.multiscales` | as 0.4 | as 0.4 |
 //!
 //! <https://ngff.openmicroscopy.org/0.5/>, sections "axes", "coordinateTransformations" and
-//! "multiscales". A multiscale whose axes are not as they should be is passed over; one whose
-//! transformations are not gives names and kinds, but neither sizes nor units.
+//! "multiscales". A multiscale with invalid axes is skipped. A multiscale with invalid
+//! transformations gives names and kinds, but neither spacings nor units.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ use super::cf::kind_of_name;
 use super::{Axis, AxisKind};
 use crate::metadata::{Attributes, Json};
 
-/// The dimensions of the array at `path` below a group, when a multiscale of that group names it
-/// and has `rank` axes.
+/// The axes of the array at `path` below a group, if a multiscale of that group has a dataset at
+/// this path and `rank` axes.
 pub(super) fn axes(path: &str, group: &Attributes, rank: usize) -> Option<Vec<Axis>> {
     let path = normal(path)?;
     let ome = group.get("ome").and_then(Json::as_object);
@@ -33,7 +33,7 @@ pub(super) fn axes(path: &str, group: &Attributes, rank: usize) -> Option<Vec<Ax
     in_each(new, &[]).or_else(|| in_each(old, &["t", "c", "z", "y", "x"]))
 }
 
-/// The segments of a relative path; `None` when it leads out of where it starts.
+/// The segments of a relative path; `None` if it leaves its starting point with `..`.
 fn normal(path: &str) -> Option<Vec<&str>> {
     let segments = path
         .split('/')
@@ -70,14 +70,14 @@ fn of_multiscale(
     }
     let own = dataset.get("coordinateTransformations");
     let shared = multiscale.get("coordinateTransformations");
-    let places = own.and_then(|own| places(own, shared, rank));
-    if let Some(places) = places {
-        for (axis, (scale, translation)) in axes.iter_mut().zip(places) {
+    let transforms = own.and_then(|own| transforms(own, shared, rank));
+    if let Some(transforms) = transforms {
+        for (axis, (scale, translation)) in axes.iter_mut().zip(transforms) {
             axis.spacing = Some(scale);
             axis.origin = translation;
         }
     } else {
-        // A unit without a size would make one unit of each element.
+        // With a unit and no spacing, readers would take one element for one unit.
         for axis in &mut axes {
             axis.unit = None;
         }
@@ -93,7 +93,7 @@ fn named(name: &str) -> Axis {
     }
 }
 
-/// An entry of `axes`: a name, or an object with one.
+/// Parses an entry of `axes`: a name, or an object with a name.
 fn axis(entry: &Json) -> Option<Axis> {
     if let Some(name) = entry.as_text() {
         return Some(named(name));
@@ -119,11 +119,11 @@ fn axis(entry: &Json) -> Option<Axis> {
     })
 }
 
-/// What the transformations of a dataset do, and those of its multiscale after them: of each axis the scale,
-/// and the translation if there is one. The former must be there; both are a scale, then perhaps a
-/// translation.
-fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Option<f64>)>> {
-    let mut places = vec![(1.0, None); rank];
+/// The combined transformations of a dataset (`own`, required) and then of its multiscale
+/// (`shared`): for each axis the scale, and the translation if there is one. Either list is a scale
+/// that may be followed by a translation.
+fn transforms(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Option<f64>)>> {
+    let mut transforms = vec![(1.0, None); rank];
     for (step, transformations) in std::iter::once(own).chain(shared).enumerate() {
         let (mut n_scales, mut n_translations) = (0, 0);
         for transformation in transformations.as_list()? {
@@ -133,7 +133,7 @@ fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Op
                 "scale" if n_scales == 0 && n_translations == 0 => {
                     n_scales += 1;
                     let by = vector(transformation, "scale", rank)?;
-                    for ((scale, translation), by) in places.iter_mut().zip(by) {
+                    for ((scale, translation), by) in transforms.iter_mut().zip(by) {
                         *scale *= by;
                         *translation = translation.map(|translation: f64| translation * by);
                         if by <= 0.0 {
@@ -144,7 +144,7 @@ fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Op
                 "translation" if n_translations == 0 => {
                     n_translations += 1;
                     let by = vector(transformation, "translation", rank)?;
-                    for ((_, translation), by) in places.iter_mut().zip(by) {
+                    for ((_, translation), by) in transforms.iter_mut().zip(by) {
                         *translation = Some(translation.unwrap_or(0.0) + by);
                     }
                 }
@@ -158,10 +158,10 @@ fn places(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Op
     let is_sound = |(scale, translation): &(f64, Option<f64>)| {
         scale.is_normal() && *scale > 0.0 && translation.is_none_or(f64::is_finite)
     };
-    places.iter().all(is_sound).then_some(places)
+    transforms.iter().all(is_sound).then_some(transforms)
 }
 
-/// A list of `rank` finite numbers.
+/// The member `member` of a transformation, which must be a list of `rank` finite numbers.
 fn vector(transformation: &Attributes, member: &str, rank: usize) -> Option<Vec<f64>> {
     let numbers = transformation.get(member)?.as_list()?.iter();
     let numbers: Option<Vec<f64>> = numbers.map(Json::as_number).collect();

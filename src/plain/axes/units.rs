@@ -1,14 +1,14 @@
-//! Units of length and time by the words that UDUNITS, and so OME-NGFF and CF, have for them.
+//! Units of length and time, by the words of UDUNITS, which OME-NGFF and CF use.
 
-/// A unit: `factor * 10^exponent` metres or seconds. Powers of ten are kept apart, so that they
-/// are divided by where they are small, which rounds once.
+/// A unit: `factor * 10^exponent` metres or seconds. The power of ten is separate, so that a
+/// conversion to a larger power divides by an exact number and rounds once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::plain) struct Unit {
     factor: f64,
     exponent: i32,
 }
 
-/// Prefixes: the word, the symbol, the power of ten.
+/// The prefixes: word, symbol and power of ten.
 const PREFIXES: [(&str, &str, i32); 20] = [
     ("yotta", "Y", 24),
     ("zetta", "Z", 21),
@@ -33,7 +33,7 @@ const PREFIXES: [(&str, &str, i32); 20] = [
 ];
 
 impl Unit {
-    /// Powers of ten of a metre or a second.
+    /// The unit of `10^exponent` metres or seconds.
     pub(in crate::plain) const fn power(exponent: i32) -> Unit {
         Unit {
             factor: 1.0,
@@ -74,7 +74,7 @@ impl Unit {
         })
     }
 
-    /// `value` of this unit in `to`; `None` when no number can say.
+    /// Converts `value` from this unit to `to`; `None` if the result is not finite.
     pub(in crate::plain) fn convert(self, value: f64, to: Unit) -> Option<f64> {
         let value = if self.factor.to_bits() == to.factor.to_bits() {
             value
@@ -90,14 +90,15 @@ impl Unit {
         value.is_finite().then_some(value)
     }
 
-    /// The symbol of the prefix of a metre or a second, if it is such a one.
+    /// The symbol of the prefix if the unit is a metre or a second with a prefix; empty without
+    /// one.
     pub(in crate::plain) fn prefix(self) -> Option<&'static str> {
         let is_it = |(_, _, power): &&(_, _, i32)| Unit::power(*power) == self;
         let prefix = PREFIXES.iter().find(is_it).map(|(_, symbol, _)| *symbol);
         prefix.or((self == Unit::power(0)).then_some(""))
     }
 
-    /// The power of ten just below it.
+    /// The greatest power of ten that is not above the unit.
     pub(in crate::plain) fn magnitude(self) -> i32 {
         #[expect(clippy::cast_possible_truncation, reason = "of a small factor")]
         let digits = self.factor.log10().floor() as i32;
@@ -105,7 +106,7 @@ impl Unit {
     }
 }
 
-/// The power of ten of a base unit with a prefix, both words or both symbols.
+/// The power of ten of a base unit with a prefix: both are spelled as words, or both as symbols.
 fn prefixed(word: &str, bases: &[&str], symbol: &str) -> Option<i32> {
     for base in bases {
         let singular = word.strip_suffix('s').unwrap_or(word);

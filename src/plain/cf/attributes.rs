@@ -1,4 +1,4 @@
-//! Attributes with types.
+//! Typed attributes.
 //!
 //! | JSON | becomes |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `scale_factor`, `add_offset` of an array | floats |
 //! | names that the libraries keep for themselves | nothing |
 //!
-//! An array of dates or durations says its `units`. One whose fill value stands for missing data
-//! has it as `_FillValue`.
+//! An array of dates or durations gets the attribute `units`. An array whose fill value marks
+//! missing data gets it as `_FillValue`.
 
 use super::own;
 use super::time;
@@ -20,10 +20,10 @@ use crate::dtype::Element;
 use crate::metadata::{Attributes, Json};
 use crate::plain::{Array, Group, Omitted};
 
-/// The global attribute that says what the file does not hold, a line each.
+/// The global attribute that lists what the file omits, one object on each line.
 const OMITTED: &str = "zarr_omitted";
 const FILL_VALUE: &str = "_FillValue";
-/// Attributes in the type of their variable.
+/// Attributes whose type is that of their variable.
 const OWN_TYPE: [&str; 7] = [
     FILL_VALUE,
     "missing_value",
@@ -38,28 +38,29 @@ const PACKING: [&str; 2] = ["scale_factor", "add_offset"];
 /// An attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::plain) struct Attribute {
-    /// Its name as it is stored, which no other of the object has.
+    /// Its stored name, which is unique in the object.
     pub(in crate::plain) name: String,
     /// Its value.
     pub(in crate::plain) value: CfValue,
 }
 
-/// The value of an attribute. A lone number is a list of one.
+/// The value of an attribute. A single number is a list of one.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::plain) enum CfValue {
     /// UTF-8 without NUL.
     Text(String),
-    /// Whole numbers.
+    /// Integers.
     Integers(Vec<i64>),
-    /// Whole numbers, not all of which fit [`CfValue::Integers`].
+    /// Integers that do not all fit [`CfValue::Integers`].
     Unsigned(Vec<u64>),
     /// Floating point numbers.
     Floats(Vec<f64>),
-    /// Elements of the type of the variable, decoded (little-endian), one behind the other.
+    /// Elements of the type of the variable: decoded (little-endian), one after the other.
     Own(Vec<u8>),
 }
 
-/// The attributes of the array, in their order, then those that stand for what it is.
+/// The attributes of the array, in their order, and then those that express its fill value and its
+/// time units.
 pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     let element = &array.data_type.element;
     let mut list = typed(&array.attributes, |name, value| {
@@ -75,7 +76,8 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
         if let Some(units) = time::units(format) {
             set_text(&mut list, "units", &units);
             if !format.is_duration {
-                // CF's default has no leap days that were not there before 1582; NumPy's has.
+                // The default calendar of CF is Julian before 1582; NumPy's is Gregorian
+                // throughout.
                 set_text(&mut list, "calendar", "proleptic_gregorian");
             }
         }
@@ -94,7 +96,7 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     list
 }
 
-/// The attributes of the group, in their order, and what is left out of its file.
+/// The attributes of the group, in their order, and the list of what its file omits.
 pub(in crate::plain) fn of_group(group: &Group, omitted: &[Omitted]) -> Vec<Attribute> {
     let mut list = typed(&group.attributes, |_, value| generic(value));
     if !omitted.is_empty() {
@@ -107,7 +109,7 @@ pub(in crate::plain) fn of_group(group: &Group, omitted: &[Omitted]) -> Vec<Attr
     list
 }
 
-/// Sets the attribute `name`, in place of one that is there.
+/// Sets the attribute `name`, and replaces an existing one.
 fn set(list: &mut Vec<Attribute>, name: &str, value: CfValue) {
     match list.iter_mut().find(|attribute| attribute.name == name) {
         Some(attribute) => attribute.value = value,
@@ -123,7 +125,7 @@ pub(in crate::plain) fn set_text(list: &mut Vec<Attribute>, name: &str, text: &s
     set(list, name, CfValue::Text(text.to_owned()));
 }
 
-/// Whether readers keep the attribute `name` for themselves, or it is said in another way.
+/// Whether the attribute `name` is reserved by a library, or expressed by other parts of the file.
 fn is_reserved(name: &str) -> bool {
     name == "_ARRAY_DIMENSIONS"
         || name == "_NCProperties"
@@ -148,7 +150,7 @@ fn typed(
         .collect()
 }
 
-/// A list, or one value as a list of one.
+/// The items of a list; any other value is one item.
 fn items(value: &Json) -> &[Json] {
     value
         .as_list()
@@ -202,13 +204,13 @@ fn floats(values: &[Json]) -> Option<CfValue> {
     Some(CfValue::Floats(values.collect::<Option<_>>()?))
 }
 
-/// `values` in 32 bits, if all of them fit.
+/// `values` as 32-bit integers, if all of them fit.
 pub(in crate::plain) fn narrow(values: &[i64]) -> Option<Vec<i32>> {
     let narrow = values.iter().map(|&value| i32::try_from(value).ok());
     narrow.collect()
 }
 
-/// The bytes of `values`, those of each by `each`.
+/// The bytes of all `values`; `each` encodes one.
 pub(in crate::plain) fn bytes_of<T: Copy, const N: usize>(
     values: &[T],
     each: fn(T) -> [u8; N],
@@ -216,7 +218,7 @@ pub(in crate::plain) fn bytes_of<T: Copy, const N: usize>(
     values.iter().flat_map(|&value| each(value)).collect()
 }
 
-/// `value` as a float, if that is the same number.
+/// `value` as a float, if that is exact.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -227,7 +229,7 @@ pub(in crate::plain) fn exact(value: i128) -> Option<f64> {
     (float as i128 == value && value != i128::MAX).then_some(float)
 }
 
-/// `text` without what would end its line, or end it for C.
+/// `text` with `?` for every control character, so that it stays on one line and contains no NUL.
 fn line(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

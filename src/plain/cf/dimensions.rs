@@ -1,4 +1,4 @@
-//! The dimensions of a group's arrays: shared by name *and* length.
+//! The dimensions of a group's arrays. Arrays share a dimension if name *and* length are the same.
 //!
 //! ```text
 //! time(time: 8)              time      the coordinate variable's length keeps the name
@@ -15,24 +15,25 @@ use crate::plain::{Array, Group};
 /// A dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plain) struct Dimension {
-    /// Its name, which no other has.
+    /// Its name, which is unique in the file.
     pub(in crate::plain) name: String,
     /// Its length.
     pub(in crate::plain) len: u64,
 }
 
-/// The dimensions of a file, in the order in which they were asked for first.
+/// The dimensions of a file, in the order of their first use.
 #[derive(Debug, Clone, Default)]
 pub(in crate::plain) struct Dimensions {
     list: Vec<Dimension>,
-    /// Of each name as it is stored, the length that keeps it.
+    /// For each stored name, the length of the dimension that bears it without a suffix.
     keeps: HashMap<String, u64>,
     found: HashMap<(Option<String>, u64), usize>,
     names: Names,
 }
 
 impl Dimensions {
-    /// None yet. Each coordinate variable among `arrays` will keep its name for the dimension of its length.
+    /// No dimensions yet. Where `arrays` has a coordinate variable, the dimension of its length
+    /// bears its name without a suffix.
     pub(in crate::plain) fn new<'a>(arrays: impl Iterator<Item = &'a Array>) -> Dimensions {
         let coordinates = arrays.filter(|array| is_coordinate(array));
         let keeps = coordinates.filter_map(|array| {
@@ -45,19 +46,19 @@ impl Dimensions {
         }
     }
 
-    /// All of them.
+    /// All dimensions.
     pub(in crate::plain) fn list(&self) -> &[Dimension] {
         &self.list
     }
 
-    /// The index of the dimension `name` (as it is stored) of length `len`, if it is there.
+    /// The index of the dimension with the stored name `name` and the length `len`, if it exists.
     pub(in crate::plain) fn find(&self, name: Option<&str>, len: u64) -> Option<usize> {
         let key = (name.map(str::to_owned), len);
         self.found.get(&key).copied()
     }
 
-    /// The index of the dimension `name` (as it is stored) of length `len`, which is added if it
-    /// is not there.
+    /// The index of the dimension with the stored name `name` and the length `len`, which is added
+    /// if it does not exist.
     pub(in crate::plain) fn take(&mut self, name: Option<&str>, len: u64) -> usize {
         if let Some(index) = self.find(name, len) {
             return index;
@@ -83,15 +84,15 @@ impl Dimensions {
     }
 }
 
-/// The arrays of `group`, coordinate variables first: that is where readers of the file, and people, look
-/// for them.
+/// The arrays of `group`, coordinate variables first: that is where people and programs look for
+/// them.
 pub(in crate::plain) fn coordinates_first(group: &Group) -> impl Iterator<Item = &Array> {
     let (coordinates, others): (Vec<&Array>, Vec<&Array>) =
         group.arrays.iter().partition(|array| is_coordinate(array));
     coordinates.into_iter().chain(others)
 }
 
-/// Whether `array` gives the coordinates of the dimension that it is named after.
+/// Whether `array` is a coordinate variable: it has one dimension and bears its name.
 pub(in crate::plain) fn is_coordinate(array: &Array) -> bool {
     match array.dimension_names.as_slice() {
         [Some(name)] => array.rank() == 1 && *name == array.name,

@@ -1,8 +1,9 @@
-//! Names that the `NetCDF` library can read, copy and tell apart.
+//! Names that the `NetCDF` library can read, copy and distinguish.
 //!
-//! A name begins with a letter, a digit, `_` or what is not ASCII; it has no control character,
-//! no `/`, no DEL, no blank at its end, and 255 bytes at most. It is in normal form C: the library
-//! looks for the normal form of what it is asked for, and finds no other.
+//! A name begins with a letter, a digit, `_` or a character outside of ASCII. It has no control
+//! character, no `/`, no DEL and no blank at its end, and at most 255 bytes. It is in Unicode
+//! normal form C: the library normalises the names that programs ask for, so it would not find any
+//! other.
 //!
 //! Source: "The `NetCDF` Classic Format Specification", section "Note on names".
 
@@ -10,20 +11,21 @@ use std::collections::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The longest name, in bytes.
+/// The longest name in bytes.
 pub(in crate::plain) const MOST_BYTES: usize = 255;
 
-/// Names of one kind of object that are taken.
+/// The names of one kind of object that are taken.
 #[derive(Debug, Clone, Default)]
 pub(in crate::plain) struct Names {
     taken: HashSet<String>,
-    /// What is tried next behind a name that was taken, so that many of one name are not slow.
+    /// For each name that was taken, the next suffix to try, so that many objects of one name take
+    /// linear time.
     next: HashMap<String, u64>,
 }
 
 impl Names {
-    /// A free name: `wanted` with `_` for each character that cannot be, and with `_2`, `_3` …
-    /// behind it if that is taken.
+    /// Takes a free name: `wanted` with `_` for each character that is not allowed, and with the
+    /// suffix `_2`, `_3` … if that name is taken.
     pub(in crate::plain) fn take(&mut self, wanted: &str) -> String {
         let base = readable(wanted);
         let mut name = cut(&base, MOST_BYTES).to_owned();
@@ -61,7 +63,7 @@ fn readable(wanted: &str) -> String {
     }
 }
 
-/// As much of `name` as `len` bytes hold.
+/// The longest beginning of `name` that has at most `len` bytes.
 fn cut(name: &str, len: usize) -> &str {
     let ends = (0..=len.min(name.len())).rev();
     ends.into_iter()

@@ -1,11 +1,11 @@
-//! Attribute values in the type of their variable: `_FillValue`, `valid_range` and the like, which
-//! readers ignore or refuse in any other type.
+//! Attribute values in the type of their variable, for `_FillValue`, `valid_range` and others,
+//! which readers ignore or refuse in any other type.
 
 use crate::dtype::{Element, FloatFormat, base64};
 use crate::metadata::Json;
 
-/// `value` as one element of the type `element`, decoded (little-endian); `None` when it cannot
-/// be one without loss.
+/// Encodes `value` as one element of the type `element`, decoded (little-endian); `None` if it
+/// cannot be one without loss.
 pub(super) fn element_of(element: &Element, value: &Json) -> Option<Vec<u8>> {
     match element {
         Element::Bool => match value {
@@ -29,7 +29,7 @@ pub(super) fn element_of(element: &Element, value: &Json) -> Option<Vec<u8>> {
     }
 }
 
-/// "Not a time", decoded.
+/// The element that means "not a time".
 pub(super) fn not_a_time() -> Vec<u8> {
     i64::MIN.to_le_bytes().to_vec()
 }
@@ -38,7 +38,7 @@ fn low_bytes(bytes: &[u8], len: usize) -> Option<Vec<u8>> {
     bytes.get(..len).map(<[u8]>::to_vec)
 }
 
-/// A whole number, also one that is spelled with a point.
+/// An integer, which may be spelled with a decimal point.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "whole numbers below 2^64 are exact in 128 bits"
@@ -56,7 +56,7 @@ fn integer(value: &Json) -> Option<i128> {
 fn float_bits(format: FloatFormat, value: &Json) -> Option<u64> {
     match value {
         Json::Integer(value) => {
-            // Exact, or not this number: the bits are read back.
+            // The bits are read back, because only an exact conversion counts.
             let bits = format.of_decimal(&value.to_string())?;
             let back = format.value(bits);
             (back.is_finite() && format!("{back:.0}") == value.to_string()).then_some(bits)
@@ -66,7 +66,8 @@ fn float_bits(format: FloatFormat, value: &Json) -> Option<u64> {
             "NaN" => format.nan(),
             "Infinity" => format.infinity(false),
             "-Infinity" => format.infinity(true),
-            // As xarray spells `_FillValue` in Zarr v3: a double, whatever the variable is.
+            // xarray writes `_FillValue` in Zarr v3 as the eight bytes of a double in base64,
+            // whatever the type of the variable is.
             text => {
                 let double = <[u8; 8]>::try_from(base64::decode(text)?).ok()?;
                 nearest(format, f64::from_le_bytes(double))
@@ -76,8 +77,8 @@ fn float_bits(format: FloatFormat, value: &Json) -> Option<u64> {
     }
 }
 
-/// The bits of `value`, or of the number that has the same shortest decimal spelling: a document
-/// that says 1e20 of float32 elements means the float32 next to it, as they do.
+/// The bits of `value`, or of the number with the same shortest decimal spelling: in a document for
+/// float32 elements, 1e20 means the float32 nearest to it.
 fn nearest(format: FloatFormat, value: f64) -> Option<u64> {
     if value.is_nan() {
         return format.nan();

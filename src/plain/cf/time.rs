@@ -1,11 +1,12 @@
-//! Dates and durations: how CF says what their counts mean.
+//! The units of dates and durations in CF.
 
 use crate::dtype::TimeFormat;
 
-/// The day that dates count from, as `NumPy` has it.
+/// The day from which NumPy counts dates.
 const EPOCH: &str = "1970-01-01";
 
-/// Units as `NumPy` has them, with the words that readers of CF know and their nanoseconds.
+/// Units: the symbol in `NumPy`, the name that readers of CF understand, and the length in
+/// nanoseconds.
 const UNITS: [(&str, &str, u64); 7] = [
     ("ns", "nanoseconds", 1),
     ("us", "microseconds", 1_000),
@@ -16,8 +17,8 @@ const UNITS: [(&str, &str, u64); 7] = [
     ("D", "days", 86_400_000_000_000),
 ];
 
-/// The attribute `units` of counts of `format`: `hours since 1970-01-01` of dates, `hours` of
-/// durations. `None` when no word of CF means exactly one count (years, weeks, 25 seconds).
+/// The attribute `units` for times of `format`: `hours since 1970-01-01` for dates, `hours` for
+/// durations. `None` if no unit of CF is exactly as long as one count (years, weeks, 25 seconds).
 pub(in crate::plain) fn units(format: &TimeFormat) -> Option<String> {
     let (_, _, nanoseconds) = UNITS.iter().find(|(unit, ..)| *unit == format.unit)?;
     let count = nanoseconds.checked_mul(u64::from(format.scale))?;

@@ -4,7 +4,7 @@ use super::Cards;
 use crate::plain::Axis;
 use crate::plain::symbols::symbol;
 
-/// The cards of axis `number`, 1 for the fastest.
+/// Writes the cards of axis `number`; 1 is the fastest axis.
 pub(super) fn cards(cards: &mut Cards, number: usize, axis: &Axis) {
     if let Some(name) = axis.name.as_deref().filter(|name| !name.is_empty()) {
         cards.text(&format!("CTYPE{number}"), name);
@@ -19,7 +19,8 @@ pub(super) fn cards(cards: &mut Cards, number: usize, axis: &Axis) {
     }
 }
 
-/// The unit as FITS spells it; readers stumble over others.
+/// The spelling of a unit in FITS. Units that FITS does not define are left out, because readers
+/// fail on them.
 fn unit(unit: &str) -> Option<&str> {
     let known_as = match symbol(unit) {
         "angstrom" | "angstroms" | "Å" => "Angstrom",

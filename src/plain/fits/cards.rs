@@ -1,4 +1,4 @@
-//! Cards: 80 columns of ASCII each.
+//! Writes cards of 80 columns of ASCII.
 
 use std::fmt::Display;
 
@@ -7,24 +7,25 @@ const CARD: usize = 80;
 /// The longest text between quotes.
 const MOST_TEXT: usize = 68;
 
-/// A header that is being written.
+/// A header under construction.
 #[derive(Debug, Default)]
 pub(super) struct Cards {
     out: Vec<u8>,
 }
 
 impl Cards {
-    /// A card with a value that ends in column 30, where the mandatory ones must.
+    /// Adds a card with a value that ends in column 30, as the mandatory cards require.
     pub(super) fn fixed(&mut self, key: &str, value: impl Display) {
         self.card(&format!("{key:<8}= {value:>20}"));
     }
 
-    /// A card with a number, which is finite.
+    /// Adds a card with a finite number.
     pub(super) fn float(&mut self, key: &str, value: f64) {
         self.fixed(key, format!("{value:?}").to_uppercase());
     }
 
-    /// A card with text, if that has one: printable ASCII of 68 characters at most.
+    /// Adds a card with text, if a card can hold it: printable ASCII of at most 68 characters.
+    /// Returns whether it was added.
     pub(super) fn text(&mut self, key: &str, text: &str) -> bool {
         let quoted = text.replace('\'', "''");
         let is_ascii = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
@@ -35,12 +36,12 @@ impl Cards {
         fits
     }
 
-    /// A card of text without a value, 72 characters at most.
+    /// Adds a card of text without a value, at most 72 characters.
     pub(super) fn comment(&mut self, key: &str, text: &str) {
         self.card(&format!("{key:<8}{text}"));
     }
 
-    /// The header, with its end and blanks.
+    /// The finished header, with its END card and padding.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.card("END");
         let len = self.out.len().next_multiple_of(2880);

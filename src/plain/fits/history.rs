@@ -1,5 +1,6 @@
-//! Attributes that no card is for: `key = value`, the value as JSON, in as many cards of
-//! `HISTORY` as it takes. What is too long is in the JSON beside the file alone.
+//! Attributes without a card of their own: `key = value`, with the value as JSON, in as many
+//! `HISTORY` cards as it takes. Attributes that are too long stand only in the JSON file beside
+//! this one.
 
 use std::fmt::Write;
 
@@ -10,26 +11,29 @@ use crate::metadata::Attributes;
 const WIDTH: usize = 72;
 /// The longest attribute, in characters.
 const MOST_EACH: usize = 4096;
-/// The most of all, in characters.
+/// The most characters of all attributes.
 const MOST_TOTAL: usize = 64 * 1024;
 
-/// Writes those of `attributes` that have not been `told`.
-pub(super) fn cards(cards: &mut Cards, attributes: &Attributes, told: &[&str]) {
+/// Writes those of `attributes` that are not in `expressed`, which other cards express.
+pub(super) fn cards(cards: &mut Cards, attributes: &Attributes, expressed: &[&str]) {
     let mut room = MOST_TOTAL;
-    for (name, value) in attributes.iter().filter(|(name, _)| !told.contains(name)) {
+    for (name, value) in attributes
+        .iter()
+        .filter(|(name, _)| !expressed.contains(name))
+    {
         let text = ascii(&format!("{name} = {value}"));
         if text.len() > MOST_EACH || text.len() > room {
             continue;
         }
         room -= text.len();
         for part in text.as_bytes().chunks(WIDTH) {
-            // ASCII can be cut anywhere.
+            // ASCII can be split anywhere.
             cards.comment("HISTORY", str::from_utf8(part).unwrap_or_default());
         }
     }
 }
 
-/// With the escapes of JSON for all that is not printable ASCII.
+/// `text` with escapes of JSON for every character that is not printable ASCII.
 fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

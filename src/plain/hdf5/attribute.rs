@@ -1,5 +1,5 @@
-//! Attributes of objects, in the types that the `NetCDF` library writes: text as one string of
-//! its length, numbers as a list, nothing as the null dataspace.
+//! Attributes of objects, in the types that the `NetCDF` library writes: text is one string of its
+//! length, numbers are a list, and an empty value is a null dataspace.
 
 use super::block::FileBlock;
 use super::datatype;
@@ -10,13 +10,15 @@ use crate::plain::cf::attributes::{bytes_of, narrow};
 use crate::plain::cf::{Attribute, CfValue, Names};
 use crate::plain::{FileFormat, Transform, too_large};
 
-/// Most attributes of one object: readers look at all of them for each. A few more are ours.
+/// The most attributes of one object. Readers look at all attributes to find one, so the time grows
+/// with the square. A few attributes of this program come on top.
 const MOST: usize = 16_000;
 
-/// The attribute of the root group that says what is left out.
+/// The attribute of the root group that lists what the file omits.
 pub(super) const OMITTED: &str = "zarr_omitted";
 
-/// Names that the libraries or this file give a meaning of their own, beside those that no format shows.
+/// Names that have a special meaning to the libraries or to this program, in addition to those that
+/// `cf::attributes` leaves out in every format.
 const RESERVED: [&str; 10] = [
     OMITTED,
     "CLASS",
@@ -30,7 +32,7 @@ const RESERVED: [&str; 10] = [
     "_SuperblockVersion",
 ];
 
-/// What attributes of their variable's own type are.
+/// The variable of the attributes. Some of them, such as `_FillValue`, have its type.
 pub(super) struct Own<'a> {
     pub(super) element: &'a Element,
     pub(super) datatype: &'a Datatype,
@@ -38,7 +40,7 @@ pub(super) struct Own<'a> {
     pub(super) item_size: u64,
 }
 
-/// Adds `attributes`, and tells `omit` the name of each that cannot be, and why.
+/// Adds `attributes`. For each that cannot be added it calls `omit` with the name and the reason.
 pub(super) fn add_all(
     header: &mut ObjectHeader,
     attributes: &[Attribute],
@@ -65,7 +67,7 @@ pub(super) fn add_all(
     }
 }
 
-/// Adds one attribute, whose name is as it shall be.
+/// Adds one attribute; `name` is its final name.
 ///
 /// # Errors
 ///
@@ -103,8 +105,9 @@ pub(super) fn add(
 }
 
 impl Own<'_> {
-    /// The datatype of `elements`, the bytes of each, and they as they are in the file. Of float16 they are
-    /// the same numbers as float32: the `NetCDF` library loses attributes of float16.
+    /// The datatype of `elements`, the size of one element, and the bytes as they are in the file.
+    /// Elements of float16 are widened to float32, because the `NetCDF` library loses attributes of
+    /// float16.
     fn spelled(&self, elements: &[u8]) -> Result<(Datatype, u64, Vec<u8>), FormatError> {
         if let Element::Float(format) = self.element
             && format.bytes == 2
@@ -127,7 +130,7 @@ impl Own<'_> {
     }
 }
 
-/// Adds ASCII as the dimension scales of HDF5 have it: with a NUL behind it.
+/// Adds ASCII text that ends with NUL, which is the form of dimension scales.
 ///
 /// # Errors
 ///

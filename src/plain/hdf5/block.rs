@@ -1,7 +1,8 @@
-//! Bytes of the file that hold addresses of others, before any of them has one.
+//! Blocks of bytes that contain addresses of other blocks, before any address is known.
 //!
-//! Sizes do not depend on addresses. So every block is written with holes for them, then the
-//! blocks get their places, then the holes are filled and the checksums taken.
+//! Sizes do not depend on addresses. So every block is written with placeholders (holes) for
+//! addresses, then the blocks get their addresses, then the holes are filled and the checksums
+//! computed.
 
 use std::collections::HashMap;
 
@@ -9,21 +10,21 @@ use crate::codec::lookup3;
 use crate::error::FormatError;
 use crate::plain::{Elements, file_too_large, too_large};
 
-/// The address of nothing.
+/// The address that means "undefined" in HDF5.
 pub(super) const UNDEFINED: u64 = u64::MAX;
-/// What blocks begin at a multiple of.
+/// The alignment of blocks and small payloads.
 const ALIGNMENT: u64 = 8;
-/// What payloads of this size or more begin at a multiple of, and the first of all payloads.
+/// Payloads of this size or more begin at a multiple of it, and so does the first payload.
 const PAGE: u64 = 4096;
-/// Most bytes of all blocks together.
+/// The most memory of all blocks together, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What an address is of.
+/// The block or payload that an address points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Pointee {
-    /// The block of this number.
+    /// The block with this number.
     Block(usize),
-    /// The payload of this number.
+    /// The payload with this number.
     Payload(usize),
 }
 
@@ -55,13 +56,13 @@ impl FileBlock {
         self.push(&value.to_le_bytes())
     }
 
-    /// Eight bytes for an address.
+    /// Appends a hole of eight bytes for an address.
     pub(super) fn push_address(&mut self, target: Pointee) -> &mut FileBlock {
         self.holes.push((self.bytes.len(), target));
         self.push_u64(UNDEFINED)
     }
 
-    /// The bytes of another, holes and all.
+    /// Appends the bytes of another block with its holes.
     pub(super) fn push_block(&mut self, other: &FileBlock) -> &mut FileBlock {
         let start = self.bytes.len();
         let holes = other.holes.iter().map(|&(at, of)| (start + at, of));
@@ -69,20 +70,20 @@ impl FileBlock {
         self.push(&other.bytes)
     }
 
-    /// Puts `bytes` over those at `at`.
+    /// Replaces the bytes at `at` by `bytes`.
     pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
         if let Some(to) = self.bytes.get_mut(at..at + bytes.len()) {
             to.copy_from_slice(bytes);
         }
     }
 
-    /// Four bytes for the checksum of all before; nothing comes behind them.
+    /// Appends room for the checksum of all bytes before it; nothing may be appended afterwards.
     pub(super) fn push_checksum(&mut self) {
         self.has_checksum = true;
         self.push(&[0; 4]);
     }
 
-    /// The bytes, given the addresses.
+    /// The bytes with the addresses and the checksum filled in.
     fn filled(mut self, addresses: &HashMap<Pointee, u64>) -> Vec<u8> {
         for (at, target) in std::mem::take(&mut self.holes) {
             let address = addresses.get(&target).copied().unwrap_or(UNDEFINED);
@@ -97,7 +98,7 @@ impl FileBlock {
     }
 }
 
-/// The blocks and payloads of a file, by their numbers.
+/// The blocks and payloads of a file, each with a number.
 #[derive(Debug, Default)]
 pub(super) struct FileBlocks {
     list: Vec<FileBlock>,
@@ -105,33 +106,33 @@ pub(super) struct FileBlocks {
     bytes: u64,
 }
 
-/// Where everything is.
+/// The blocks and payloads of a file with their addresses.
 #[derive(Debug)]
 pub(super) struct PlacedBlocks {
-    /// All blocks, from `start` on, with zeros between them.
+    /// The bytes of all blocks, from `start` on, with zeros between blocks.
     pub(super) bytes: Vec<u8>,
-    /// The payloads and their addresses, in the order of these.
+    /// The payloads with their addresses, in ascending order.
     pub(super) payloads: Vec<(u64, Elements)>,
-    /// The address of each block.
+    /// The address of each block and payload.
     pub(super) addresses: HashMap<Pointee, u64>,
-    /// One past the last byte.
+    /// The length of the file.
     pub(super) end: u64,
 }
 
 impl FileBlocks {
-    /// The number of a block that is yet to be [put](FileBlocks::put).
+    /// Reserves the number of a block that is [put](FileBlocks::put) later.
     pub(super) fn reserve(&mut self) -> usize {
         self.list.push(FileBlock::default());
         self.list.len() - 1
     }
 
-    /// FileBlock `number`.
+    /// Stores the block with the number `number`.
     ///
     /// # Errors
     ///
-    /// When all blocks together would be too large to keep.
+    /// When all blocks together would exceed the memory limit.
     pub(super) fn put(&mut self, number: usize, block: FileBlock) -> Result<(), FormatError> {
-        // Beside its bytes a block keeps where its holes are.
+        // A block takes the memory of its bytes and of its list of holes.
         let holes = block.holes.len() * size_of::<(usize, Pointee)>();
         self.count((block.len() + holes) as u64 + ALIGNMENT)?;
         if let Some(reserved) = self.list.get_mut(number) {
@@ -140,7 +141,7 @@ impl FileBlocks {
         Ok(())
     }
 
-    /// Counts `bytes` that are kept elsewhere for a block to come.
+    /// Counts `bytes` of memory that a future block takes elsewhere.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl FileBlocks {
         Ok(())
     }
 
-    /// A block of its own.
+    /// Reserves a number and stores the block.
     ///
     /// # Errors
     ///
@@ -165,13 +166,13 @@ impl FileBlocks {
         Ok(number)
     }
 
-    /// The number of a payload.
+    /// Adds a payload and returns its number.
     pub(super) fn add_payload(&mut self, elements: Elements) -> usize {
         self.payloads.push(elements);
         self.payloads.len() - 1
     }
 
-    /// How often anything is referred to.
+    /// How often each block and payload is referred to.
     pub(super) fn uses(&self) -> HashMap<Pointee, u32> {
         let mut uses = HashMap::new();
         for (_, target) in self.list.iter().flat_map(|block| &block.holes) {
@@ -180,12 +181,12 @@ impl FileBlocks {
         uses
     }
 
-    /// Gives everything its place: blocks from `start` on, then small payloads close together,
-    /// then each of the large ones at a page of its own.
+    /// Assigns all addresses: the blocks from `start` on, then the small payloads close together,
+    /// then each large payload at a multiple of [`PAGE`].
     ///
     /// # Errors
     ///
-    /// When a file cannot be so long.
+    /// When the file would exceed the greatest file offset.
     pub(super) fn place(self, start: u64) -> Result<PlacedBlocks, FormatError> {
         let mut addresses = HashMap::new();
         let mut end = start;

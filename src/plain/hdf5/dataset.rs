@@ -1,4 +1,4 @@
-//! What HDF5 can hold of an array: its elements, its fill value, and what its counts of time mean.
+//! The parts of an array that HDF5 can hold: its elements, its fill value and the meaning of times.
 
 use super::datatype::{self, MOST_RANK};
 use super::dimension::MOST_LENGTH;
@@ -7,10 +7,10 @@ use crate::error::FormatError;
 use crate::plain::cf;
 use crate::plain::{Array, Elements, FileFormat, Transform, too_large};
 
-/// Largest fill value that is said; one that is larger would not fit a message.
+/// The longest fill value in bytes; a longer one would not fit a header message.
 const MOST_FILL: usize = 60_000;
 
-/// The elements of `array`, whose datatype and shape HDF5 has.
+/// The elements of `array`, if HDF5 can hold its data type and shape.
 pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     if array.rank() > MOST_RANK {
         let rank = format!("{} dimensions", array.rank());
@@ -21,7 +21,7 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     }
     let data_type = &array.data_type;
     let refused = |reason| match (reason, &data_type.element) {
-        // Of one in a record the field is told.
+        // For a record the error names the field, so it stays as it is.
         (reason, Element::Record(_)) => reason,
         (FormatError::Inexpressible { place, version, .. }, _) => {
             FormatError::inexpressible(place, data_type.name.as_str(), version)
@@ -29,7 +29,7 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
         (reason, _) => reason,
     };
     let (spelled, transform) = datatype::of_array(&data_type.element).map_err(refused)?;
-    // With the other parts of its message.
+    // The datatype must fit a header message together with the other parts of it.
     if spelled.len() > usize::from(u16::MAX) {
         let what = "the size of the data type in bytes";
         return Err(too_large(what, &spelled.len(), u16::MAX));
@@ -37,9 +37,9 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     Elements::all(array, transform)
 }
 
-/// The fill value as it is in the file; `None` when it is zeros, as it is without being said, too
-/// large to be said, or text or float16: the `NetCDF` library ends a process that asks for that of
-/// such a dataset.
+/// The fill value as it is in the file. `None` if it is all zeros, which is the default of HDF5; if
+/// it is too long; and for text and float16, because the `NetCDF` library aborts when a program
+/// asks for the fill value of such a dataset.
 pub(super) fn fill_value(array: &Array, transform: Transform) -> Option<Vec<u8>> {
     let fill = array.fill_value.bytes();
     let element = &array.data_type.element;
@@ -53,11 +53,11 @@ pub(super) fn fill_value(array: &Array, transform: Transform) -> Option<Vec<u8>>
         return None;
     }
     let mut fill = fill.to_vec();
-    // Text that is no Unicode can be no element of the file either.
+    // A fill value that is not valid Unicode cannot be an element of the file either.
     transform.apply(&mut fill).ok().map(|()| fill)
 }
 
-/// Whether `element` is a count of time whose unit CF has no word for.
+/// Whether `element` is a time whose unit has no name in CF.
 pub(super) fn lacks_units(element: &Element) -> bool {
     matches!(element, Element::Time(format) if cf::time::units(format).is_none())
 }

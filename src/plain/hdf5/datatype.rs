@@ -1,4 +1,4 @@
-//! Data types as HDF5 writes them: class and version, three bytes of bits, size, properties.
+//! Datatype messages: class and version, three bytes of class bits, size, and properties.
 //!
 //! ```text
 //! 10 08 00 00  04 00 00 00  00 00  20 00                                      int32
@@ -7,9 +7,9 @@
 //! 38 02 00 00  01 00 00 00  (int8)  'FALSE' 0 'TRUE' 0  00 01                 bool
 //! ```
 //!
-//! Truth values and complex numbers are spelled as h5py spells them, times are counts in an
-//! int64, text is UTF-8 of four bytes a character. What h5py would not read back, such as
-//! bfloat16, is refused.
+//! Truth values and complex numbers are encoded as h5py encodes them, times are counts in an int64,
+//! and text is UTF-8 with four bytes for each character. Types that h5py would not read back, such
+//! as bfloat16, are refused.
 //!
 //! Source: HDF5 File Format Specification 3.0, section IV.A.2.d.
 
@@ -17,9 +17,9 @@ use crate::dtype::{ByteOrder, Element, FLOAT16, FLOAT32, FLOAT64, FloatFormat, I
 use crate::error::FormatError;
 use crate::plain::{FileFormat, Transform, too_large};
 
-/// Most bytes of one text, which is transformed as a whole.
+/// The longest text element in bytes; an element is transformed as a whole.
 const MOST_TEXT: u64 = 64 * 1024;
-/// Most dimensions that HDF5 knows.
+/// The most dimensions of a dataspace or an array datatype.
 pub(super) const MOST_RANK: usize = 32;
 
 const INTEGER: u8 = 0x10;
@@ -32,11 +32,11 @@ const ENUM: u8 = 0x38;
 const VARIABLE_LENGTH: u8 = 0x19;
 const ARRAY: u8 = 0x3a;
 
-/// The datatype of arrays of `element`, and what becomes of their decoded elements.
+/// The datatype of arrays of `element`, and the transform of their decoded elements.
 ///
 /// # Errors
 ///
-/// When HDF5 has none that holds them without loss.
+/// When no datatype of HDF5 holds the elements without loss.
 pub(super) fn of_array(element: &Element) -> Result<(Vec<u8>, Transform), FormatError> {
     match element {
         Element::Bool => Ok((of(element, ByteOrder::Little)?, Transform::Bool)),
@@ -51,7 +51,7 @@ pub(super) fn of_array(element: &Element) -> Result<(Vec<u8>, Transform), Format
     }
 }
 
-/// The datatype of `element`, whose numbers are stored in `order`.
+/// The datatype of `element`, whose numbers have the byte order `order`.
 pub(super) fn of(element: &Element, order: ByteOrder) -> Result<Vec<u8>, FormatError> {
     match element {
         Element::Bool => bool_enum(),
@@ -72,7 +72,7 @@ pub(super) fn of(element: &Element, order: ByteOrder) -> Result<Vec<u8>, FormatE
             compound(&members, 2 * format.bytes as u64)
         }
         Element::Time(_) => integer(8, true, order),
-        // Padded with NUL; nothing says that the bytes are UTF-8.
+        // Padded with NUL, and marked as ASCII: the bytes need not be UTF-8.
         Element::Bytes { len } => head(STRING, [1, 0, 0], *len),
         Element::Raw { len } => head(OPAQUE, [0; 3], *len),
         Element::Text { .. } => Err(refused("text within a record")),
@@ -81,24 +81,24 @@ pub(super) fn of(element: &Element, order: ByteOrder) -> Result<Vec<u8>, FormatE
     }
 }
 
-/// UTF-8, padded with NUL.
+/// A string of UTF-8, padded with NUL.
 pub(super) fn text(len: u64) -> Result<Vec<u8>, FormatError> {
     head(STRING, [0x11, 0, 0], len)
 }
 
-/// ASCII that ends with NUL.
+/// A string of ASCII, terminated by NUL.
 pub(super) fn c_string(len: u64) -> Result<Vec<u8>, FormatError> {
     head(STRING, [0; 3], len)
 }
 
-/// Lists of references to objects.
+/// Variable-length lists of object references.
 pub(super) fn reference_lists() -> Result<Vec<u8>, FormatError> {
     let mut bytes = head(VARIABLE_LENGTH, [0; 3], 16)?;
     bytes.extend(head(REFERENCE, [0; 3], 8)?);
     Ok(bytes)
 }
 
-/// A whole number all of whose bits count.
+/// An integer that uses all of its bits.
 pub(super) fn integer(
     bytes: usize,
     signed: bool,
@@ -111,7 +111,7 @@ pub(super) fn integer(
     Ok(message)
 }
 
-/// An IEEE number.
+/// A floating point number in IEEE 754.
 pub(super) fn ieee(bytes: usize, order: ByteOrder) -> Result<Vec<u8>, FormatError> {
     let (exponent_bits, mantissa_bits, bias): (u8, u8, u32) = match bytes {
         2 => (5, 10, 15),
@@ -156,7 +156,7 @@ fn record(element: &Element) -> Result<Vec<u8>, FormatError> {
     for field in fields.iter() {
         let size = field.size()?;
         let too_large = || refused("a record of more than 64 bits can say");
-        // What has no name is the padding of aligned records.
+        // A field without a name is the padding of an aligned record.
         if !field.name.is_empty() {
             if field.name.contains('\0') || !names.insert(field.name.as_str()) {
                 return Err(refused(format!("field {:?}", field.name)));
@@ -173,13 +173,13 @@ fn record(element: &Element) -> Result<Vec<u8>, FormatError> {
     compound(&members, at)
 }
 
-/// `members` are name, offset and datatype.
+/// A compound datatype; `members` are name, offset and datatype.
 fn compound(members: &[(&str, u64, Vec<u8>)], size: u64) -> Result<Vec<u8>, FormatError> {
     let count = u16::try_from(members.len()).ok().filter(|&count| count > 0);
     let count = count.ok_or_else(|| refused(format!("record of {} fields", members.len())))?;
     let [low, high] = count.to_le_bytes();
     let mut message = head(COMPOUND, [low, high, 0], size)?;
-    // Offsets have as few bytes as the size needs.
+    // An offset takes as few bytes as the size of the compound needs.
     let width = match size {
         0..=0xff => 1,
         0x100..=0xffff => 2,
@@ -216,7 +216,7 @@ fn sub_array(of_one: Vec<u8>, size: u64, shape: &[u64]) -> Result<Vec<u8>, Forma
     Ok(message)
 }
 
-/// Class, bits and size, which is never zero.
+/// The class, the class bits and the size, which must not be zero.
 fn head(class: u8, bits: [u8; 3], size: u64) -> Result<Vec<u8>, FormatError> {
     let size = u32::try_from(size).ok().filter(|&size| size > 0);
     let size = size.ok_or_else(|| refused("an element of no bytes, or of 4 GiB or more"))?;
@@ -226,7 +226,7 @@ fn head(class: u8, bits: [u8; 3], size: u64) -> Result<Vec<u8>, FormatError> {
     Ok(message)
 }
 
-/// Bits of a number, as two bytes.
+/// The size of a number in bits, as two bytes.
 fn precision(bytes: usize) -> [u8; 2] {
     u16::try_from(8 * bytes).unwrap_or(u16::MAX).to_le_bytes()
 }

@@ -1,4 +1,4 @@
-//! Dimension scales: how the `NetCDF` library finds the dimensions of a dataset.
+//! Dimension scales, by which the `NetCDF` library finds the dimensions of a dataset.
 //!
 //! ```text
 //! time(time)        CLASS = DIMENSION_SCALE, NAME = time, _Netcdf4Dimid = 0
@@ -18,20 +18,20 @@ use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 use crate::plain::too_large;
 
-/// Longest dimension; the bytes of a scale are counted.
+/// The longest dimension: the size of its scale in bytes must fit 63 bits.
 pub(super) const MOST_LENGTH: u64 = 1 << 60;
 
-/// A dimension of a group.
+/// The dimension scale of one dimension of a group.
 #[derive(Debug)]
 pub(super) struct Scale {
-    /// The dataset that stands for it.
+    /// The block of the dataset that is the scale.
     pub(super) block: usize,
-    /// Its number in the file.
+    /// The number of the dimension in the file.
     pub(super) id: i64,
 }
 
 impl Scale {
-    /// Makes the dataset of `header` this scale. `name` is that of the dataset.
+    /// Marks the dataset of `header`, which is called `name`, as this scale.
     pub(super) fn mark(&self, header: &mut ObjectHeader, name: &str) -> Result<(), FormatError> {
         attribute::add_c_string(header, "CLASS", "DIMENSION_SCALE")?;
         attribute::add_c_string(header, "NAME", name)?;
@@ -40,11 +40,11 @@ impl Scale {
             .map_err(|_| too_large("the number of dimensions", &self.id, most))?;
         let value = FileBlock::of(&id.to_le_bytes());
         let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
-        // As the library writes it: one number, no list.
+        // The `NetCDF` library writes a scalar here and not a list.
         header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)
     }
 
-    /// The dataset of a dimension of `len` that has no variable.
+    /// The dataset for a dimension of length `len` without a coordinate variable.
     pub(super) fn without_variable(&self, len: u64) -> Result<FileBlock, FormatError> {
         let mut header = ObjectHeader::new();
         header
@@ -58,7 +58,7 @@ impl Scale {
     }
 }
 
-/// Says which of `scales` are the dimensions of the dataset of `header`.
+/// Attaches `scales` to the dimensions of the dataset of `header`.
 pub(super) fn attach(
     header: &mut ObjectHeader,
     dimensions: &[usize],
@@ -69,7 +69,8 @@ pub(super) fn attach(
     let mut value = FileBlock::default();
     for &dimension in dimensions {
         if let Some(scale) = scales.get(dimension) {
-            // Not shared, so that who edits a copy of the file can free each.
+            // References are not shared, so that a program that edits a copy of the file can free
+            // each of them.
             heap.push_list(&mut value, scale.block, blocks)?;
         }
     }

@@ -5,8 +5,8 @@
 //! message:  type u8  length u16  flags u8  creation order u16  body
 //! ```
 //!
-//! Bit 2 of the flags 06 says that attributes have an order of creation, which is why every
-//! message has a number; bits 0 and 1 that the length has four bytes.
+//! Bit 2 of the flags 06 says that attributes have a creation order, so every message has a number;
+//! bits 0 and 1 say that the length has four bytes.
 //!
 //! | type | message | body |
 //! |---|---|---|
@@ -27,21 +27,21 @@ use super::block::{FileBlock, Pointee, UNDEFINED};
 use crate::error::FormatError;
 use crate::plain::too_large;
 
-/// Most attributes of one object, whose order of creation has two bytes.
+/// The most attributes of one object: a creation order has two bytes.
 pub(super) const MOST_ATTRIBUTES: u16 = u16::MAX;
 
 const MESSAGE_IS_CONSTANT: u8 = 1;
 const MESSAGE_IS_SHARED: u8 = 2;
 
-/// What a dataspace is: `None` for the null one, no length for a scalar.
+/// A dataspace: `None` for the null dataspace, no lengths for a scalar.
 pub(super) type Dataspace<'a> = Option<&'a [u64]>;
 
 /// The type of a dataset or an attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Datatype {
-    /// In the message.
+    /// The datatype stands in the message itself.
     Inline(Vec<u8>),
-    /// In a block of its own, which has a name and is shared.
+    /// A committed (named, shared) datatype, which has a block of its own.
     Committed(usize),
 }
 
@@ -63,14 +63,14 @@ impl Datatype {
     }
 }
 
-/// The header of an object, to which messages are added.
+/// An object header under construction.
 #[derive(Debug)]
 pub(super) struct ObjectHeader {
     block: FileBlock,
     attributes: u16,
 }
 
-/// Where the length of the messages is.
+/// Offset of the length of all messages.
 const LENGTH_AT: usize = 6;
 const PREFIX: usize = 10;
 
@@ -111,9 +111,9 @@ impl ObjectHeader {
         self.message(0x01, 0, &dataspace(space))
     }
 
-    /// The fill value as it is in the file; without one, zeros.
+    /// Adds the fill value as it is in the file; without a value it is zero.
     pub(super) fn fill_value(&mut self, value: Option<&[u8]>) -> Result<&mut Self, FormatError> {
-        // Dataspace is allocated early, the fill value written if it is set.
+        // Space is allocated early, and the fill value is written if it is set.
         const FLAGS: u8 = 0x09;
         const IS_GIVEN: u8 = 0x20;
         let Some(value) = value else {
@@ -125,7 +125,7 @@ impl ObjectHeader {
         self.message(0x05, 0, body.push(&length.to_le_bytes()).push(value))
     }
 
-    /// Where `len` bytes of elements are; nowhere, if there are none or it is not said.
+    /// Adds the address and the length of the elements; `at` is `None` if there are no elements.
     pub(super) fn layout(
         &mut self,
         at: Option<Pointee>,
@@ -140,7 +140,7 @@ impl ObjectHeader {
         self.message(0x08, 0, body.push_u64(len))
     }
 
-    /// Makes it a group of so many links.
+    /// Makes the object a group with this number of links.
     pub(super) fn group(&mut self, n_links: usize) -> Result<&mut Self, FormatError> {
         let mut body = FileBlock::default();
         body.push(&[0, 1]).push_u64(n_links as u64);
@@ -148,7 +148,7 @@ impl ObjectHeader {
         self.message(0x0a, 0, FileBlock::default().push(&[0, 0]))
     }
 
-    /// The link `number` of a group, in the order of their creation.
+    /// Adds the link with the creation order `number` to a group.
     pub(super) fn link(
         &mut self,
         number: usize,
@@ -163,17 +163,18 @@ impl ObjectHeader {
         self.message(0x06, 0, body.push_address(Pointee::Block(block)))
     }
 
-    /// How many links and messages refer to the object, where that is not one link.
+    /// Adds the number of links and messages that refer to the object, which is 1 without this
+    /// message.
     pub(super) fn references(&mut self, count: u32) -> Result<&mut Self, FormatError> {
         let mut body = FileBlock::default();
         self.message(0x16, 0, body.push(&[0]).push(&count.to_le_bytes()))
     }
 
-    /// An attribute.
+    /// Adds an attribute.
     ///
     /// # Errors
     ///
-    /// When it is longer than a message, or one too many.
+    /// When a part of it is too long for a message, or the object has too many attributes.
     pub(super) fn attribute(
         &mut self,
         name: &str,
@@ -201,11 +202,11 @@ impl ObjectHeader {
         Ok(())
     }
 
-    /// The header with its length, and room for its checksum.
+    /// The finished header, with its length and room for its checksum.
     ///
     /// # Errors
     ///
-    /// When it is too long.
+    /// When the header is too long.
     pub(super) fn finish(mut self) -> Result<FileBlock, FormatError> {
         if self.attributes > 0 {
             let mut body = FileBlock::default();

@@ -1,4 +1,4 @@
-//! Global heaps: what the references to dimension scales stand in.
+//! Global heaps, which hold the references to dimension scales.
 //!
 //! ```text
 //! 'GCOL'  1  0 0 0  size u64  object …  free space
@@ -11,27 +11,27 @@
 use super::block::{FileBlock, FileBlocks, Pointee};
 use crate::error::FormatError;
 
-/// Objects of one heap; indices have two bytes, and a reader takes a whole heap at once.
+/// The most objects of one heap: an index has two bytes, and readers load a whole heap at once.
 const MOST_OBJECTS: usize = 4095;
-/// Bytes of the least heap.
+/// The smallest size of a heap in bytes.
 const LEAST: usize = 4096;
 const PREFIX: usize = 16;
 const OBJECT: usize = 24;
 
-/// References to objects, in heaps.
+/// Collects references to objects, and writes them in heaps.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
-    /// The heap that is being filled, and the objects that it refers to.
+    /// The block of the current heap, and the objects that it refers to.
     block: usize,
     objects: Vec<usize>,
 }
 
 impl Heap {
-    /// Appends to `value` a list of one reference, to `object`.
+    /// Appends to `value` a list with one reference to `object`.
     ///
     /// # Errors
     ///
-    /// When the file's headers become too large.
+    /// When the headers of the file become too large.
     pub(super) fn push_list(
         &mut self,
         value: &mut FileBlock,
@@ -45,7 +45,7 @@ impl Heap {
             self.block = blocks.reserve();
         }
         self.objects.push(object);
-        // No more than MOST_OBJECTS.
+        // There are at most `MOST_OBJECTS`.
         let index = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
         value.push(&1_u32.to_le_bytes());
         value.push_address(Pointee::Block(self.block));
@@ -53,7 +53,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Writes what is not yet written.
+    /// Writes the current heap.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The objects of a file: a header for each group, array, dimension and type, linked by name.
+//! The objects of a file: an object header for each group, array, dimension and named type, linked
+//! by name.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -16,20 +17,20 @@ use crate::plain::cf::attributes::set_text;
 use crate::plain::cf::{self, Attribute, CfValue, Dimensions, Names};
 use crate::plain::{Array, Elements, Group, Omitted};
 
-/// Longest `zarr_omitted`.
+/// The longest value of `zarr_omitted` in bytes.
 const MOST_OMITTED: usize = 60_000;
 
-/// The attribute that has the name that no file can have.
+/// The attribute with the original name of an object whose name HDF5 or `NetCDF` cannot have.
 const ORIGINAL_NAME: &str = "zarr_name";
 
-/// Names and headers, in the order in which they are linked.
+/// Links of a group: names and blocks of object headers, in creation order.
 type Links = Vec<(String, usize)>;
 
-/// The objects of the file of `group`, the header of the group, and what is left out.
+/// The blocks of the file of `group`, the block of its root group, and what the file omits.
 ///
 /// # Errors
 ///
-/// When the headers are too large to keep.
+/// When the headers would exceed the memory limit.
 pub(super) fn of(group: &Group) -> Result<(FileBlocks, usize, Vec<Omitted>), FormatError> {
     let mut tree = ObjectTree::default();
     let root = tree.blocks.reserve();
@@ -45,7 +46,7 @@ pub(super) fn of(group: &Group) -> Result<(FileBlocks, usize, Vec<Omitted>), For
         tree.finish_group(header, child.block, &links)?;
     }
 
-    // NamedTypes are read before what is of them.
+    // Links to named types come first: readers must see a type before the datasets that use it.
     let mut links: Links = tree.types.links(&mut names);
     links.extend(root_links);
     let attributes = cf::attributes::of_group(group, &[]);
@@ -73,23 +74,23 @@ struct ObjectTree {
 struct ArrayObject<'a> {
     array: &'a Array,
     elements: Elements,
-    /// Its dimensions, as numbers of scales.
+    /// The indices of its dimension scales.
     dimensions: Vec<usize>,
     name: String,
     block: usize,
 }
 
-/// A group in another, whose header is yet to be written.
+/// A subgroup whose header is still to be written.
 struct GroupObject<'a> {
     group: &'a Group,
-    /// Its path below the group of the file, and a slash.
+    /// Its path relative to the group of the file, with a slash at the end.
     path: String,
     name: String,
     block: usize,
 }
 
 impl ObjectTree {
-    /// Writes what is in `group` except the groups, which become `pending`.
+    /// Writes the children of `group`, except that subgroups are added to `pending`.
     fn members<'a>(
         &mut self,
         group: &'a Group,
@@ -135,7 +136,7 @@ impl ObjectTree {
         Ok((names, links))
     }
 
-    /// The arrays of `group` that HDF5 can hold, coordinates first.
+    /// The arrays of `group` that HDF5 can hold, coordinate variables first.
     fn arrays<'a>(
         &mut self,
         group: &'a Group,
@@ -158,7 +159,7 @@ impl ObjectTree {
         members
     }
 
-    /// A scale for each of `dimensions`: its coordinate variable, or a dataset of its own.
+    /// The scale of each of `dimensions`: its coordinate variable, or a dataset of its own.
     fn scales(
         &mut self,
         dimensions: &Dimensions,
@@ -245,7 +246,7 @@ impl ObjectTree {
         self.blocks.put(member.block, header.finish()?)
     }
 
-    /// The header of a group with its attributes.
+    /// The object header of a group, with its attributes.
     fn group(&mut self, attributes: &[Attribute], path: &str) -> ObjectHeader {
         let mut header = ObjectHeader::new();
         attribute::add_all(&mut header, attributes, None, |name, reason| {
@@ -272,7 +273,7 @@ impl ObjectTree {
     }
 }
 
-/// What is left out, a line each, as far as an attribute holds them.
+/// The omitted objects, one on each line, as far as they fit an attribute.
 fn lines(omitted: &[Omitted]) -> String {
     let mut text = String::new();
     for (i, one) in omitted.iter().enumerate() {

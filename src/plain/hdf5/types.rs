@@ -1,15 +1,16 @@
-//! NamedTypes with names. The `NetCDF` library skips datasets of compound types unless these are objects
-//! of their own, so the root group has one of each that all readers know; HDF5 needs none of them.
-//! Truth values and opaque bytes have none: with a named type of either, h5netcdf or xarray above
-//! it cannot open the file. The library reads the former as bytes since 4.10; others are skipped.
+//! Named (committed) datatypes. HDF5 itself does not need them, but the `NetCDF` library skips
+//! datasets of compound types that have no name. So the root group links one of each compound type
+//! that all readers understand. Truth values and opaque bytes stay unnamed: h5netcdf, and xarray
+//! with it, cannot open a file with a named type of either. The `NetCDF` library reads truth values
+//! as bytes since version 4.10, and skips opaque bytes.
 //!
 //! | elements | name |
 //! |---|---|
 //! | complex numbers | `_PFNC_FLOAT_COMPLEX_TYPE`, `_PFNC_DOUBLE_COMPLEX_TYPE`, as nc-complex has them |
 //! | records | `record`, `record_2` … |
 //!
-//! Each says how many refer to it, so that it stays when one of these is deleted from a copy of
-//! the file.
+//! Each named type has a reference count, so that it stays when a program deletes one of the
+//! objects that use it from a copy of the file.
 
 use std::collections::HashMap;
 
@@ -20,11 +21,11 @@ use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::Names;
 
-/// The types that have names.
+/// The named types of a file.
 #[derive(Debug, Default)]
 pub(super) struct NamedTypes {
     found: HashMap<Vec<u8>, usize>,
-    /// Those that others are made of first.
+    /// Types that are part of other types come first.
     list: Vec<NamedType>,
 }
 
@@ -36,11 +37,11 @@ struct NamedType {
 }
 
 impl NamedTypes {
-    /// The type of `element`, which is spelled `spelled`.
+    /// The datatype of `element`, whose message is `spelled`: a named type if it needs a name.
     ///
     /// # Errors
     ///
-    /// When the file's headers become too large.
+    /// When the headers of the file become too large.
     pub(super) fn get(
         &mut self,
         element: &Element,
@@ -54,13 +55,13 @@ impl NamedTypes {
         Ok(Datatype::Inline(spelled))
     }
 
-    /// The links to all of them, by free `names`.
+    /// The links to all named types; each takes a free name from `names`.
     pub(super) fn links(&self, names: &mut Names) -> Vec<(String, usize)> {
         let link = |of: &NamedType| (names.take(&of.wanted_name), of.block);
         self.list.iter().map(link).collect()
     }
 
-    /// Writes their headers, once all else is written.
+    /// Writes the headers of the types, when everything that refers to them is written.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl NamedTypes {
                 }
             }
         }
-        // Kept twice until it is written.
+        // The message is in memory twice until it is written.
         blocks.count(2 * spelled.len() as u64)?;
         let block = blocks.reserve();
         self.found.insert(spelled.clone(), block);
@@ -117,12 +118,13 @@ fn name_of(element: &Element) -> String {
     }
 }
 
-/// Whether the library wants a name for it.
+/// Whether the `NetCDF` library needs a name for the type.
 fn has_name(element: &Element) -> bool {
     matches!(element, Element::Complex(_) | Element::Record(_))
 }
 
-/// Whether readers know it. A named type that they do not know would make the file unreadable.
+/// Whether all readers understand the type. A file with a named type that a reader does not
+/// understand would be unreadable to it.
 fn is_readable(element: &Element) -> bool {
     match element {
         Element::Integer(_) | Element::Time(_) => true,

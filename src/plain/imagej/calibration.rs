@@ -1,10 +1,10 @@
-//! Sizes of voxels as `ImageJ` has them: x and y as pixels per unit, z as `spacing`, all in one
-//! unit; time in seconds; the place of the origin in pixels.
+//! Voxel sizes in the form of `ImageJ`: x and y as pixels per unit and z as `spacing`, all in one
+//! unit; time in seconds; the position of the origin in pixels.
 
 use super::super::axes::{Axis, units::Unit};
 use super::super::image::{Image, ImageAxis};
 
-/// Units by the names that `ImageJ` has for them.
+/// The units that `ImageJ` knows, with their powers of ten of a metre.
 const UNITS: [(&str, i32); 6] = [
     ("nm", -9),
     ("micron", -6),
@@ -14,35 +14,35 @@ const UNITS: [(&str, i32); 6] = [
     ("km", 3),
 ];
 
-/// Unknown units longer than this are left out.
+/// The longest name of an unknown unit; longer ones are left out.
 const LONGEST_UNIT: usize = 32;
 
-/// The sizes that are known.
+/// The calibration of an image.
 #[derive(Debug)]
 pub(super) struct Calibration {
-    /// In the unit: x and y, where both are known and can be said.
+    /// Sizes of x and y in `unit`, if both are known and `ImageJ` can express them.
     pixel: Option<[f64; 2]>,
-    /// In the unit.
+    /// Size of z in `unit`.
     slice: Option<f64>,
-    /// `None`: there is none, or not one that all share.
+    /// The unit; `None` if there is none that all sizes share.
     unit: Option<String>,
-    /// Seconds.
+    /// Seconds from one frame to the next.
     frame: Option<f64>,
     /// Pixels from the first element to the origin: x, y, z.
     origin: [Option<f64>; 3],
 }
 
 impl Calibration {
-    /// What the axes of `image` say.
+    /// The calibration that the axes of `image` describe.
     pub(super) fn of(image: &Image<'_>) -> Calibration {
         let [y, x] = image.plane_axes();
         let z = image.axis(ImageAxis::Z);
         let length = |axis: &Axis| axis.unit.as_deref().and_then(Unit::length);
-        // The unit of x is that of all.
+        // All sizes are given in the unit of x.
         let word = x.and_then(|x| x.unit.as_deref());
         let target = x.and_then(length).map(|unit| {
             let fits = |(_, power): &&(&str, i32)| *power <= unit.magnitude();
-            // Smaller ones are said in the smallest.
+            // Units below the smallest that `ImageJ` knows are converted to that one.
             let (name, power) = UNITS.iter().rev().find(fits).unwrap_or(&UNITS[0]);
             (*name, Unit::power(*power))
         });
@@ -62,7 +62,7 @@ impl Calibration {
             unit.convert(t.spacing?, Unit::power(0))
         });
         let name = target.map(|(name, _)| name.to_owned());
-        // A backslash escapes what follows.
+        // A backslash would escape the character after it.
         let is_plain = |word: &&str| {
             let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
             word.len() <= LONGEST_UNIT && word.bytes().all(is_plain)
@@ -82,13 +82,13 @@ impl Calibration {
         }
     }
 
-    /// Pixels per unit along x and y: numerators and denominators.
+    /// Pixels per unit along x and y, as numerators and denominators.
     pub(super) fn resolution(&self) -> Option<[(u32, u32); 2]> {
         let [x, y] = self.pixel?;
         Some([rational(1.0 / x)?, rational(1.0 / y)?])
     }
 
-    /// The lines of the description.
+    /// The lines of the description that express the calibration.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(unit) = &self.unit {
@@ -111,8 +111,8 @@ impl Calibration {
     }
 }
 
-/// The simplest fraction that is as good as `value`, or else the best of 31 bits; by continued
-/// fractions. `None` when none is near.
+/// The simplest fraction that equals `value` to 15 digits, or else the best one with 31-bit terms,
+/// by continued fractions. `None` if no fraction is near.
 fn rational(value: f64) -> Option<(u32, u32)> {
     const MOST: f64 = i32::MAX as f64;
     let (mut before, mut now) = ((0.0, 1.0), (1.0, 0.0));

@@ -1,4 +1,4 @@
-//! Layouts, made from front to back.
+//! Builds layouts from front to back.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Content, Directories, Elements, Layout, Part};
 use crate::error::FormatError;
 use crate::plain::file_too_large;
 
-/// Puts parts one behind the other.
+/// Collects parts, each after the one before it.
 #[derive(Debug, Default)]
 pub(in crate::plain) struct LayoutBuilder {
     parts: Vec<Part>,
@@ -14,36 +14,38 @@ pub(in crate::plain) struct LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Where the next part begins.
+    /// Offset of the next part.
     pub(in crate::plain) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Zeros up to a multiple of `to`.
+    /// Moves on to the next multiple of `to`; the bytes between are zero.
     pub(in crate::plain) fn align(&mut self, to: u64) -> &mut Self {
         self.len = self.len.next_multiple_of(to.max(1));
         self
     }
 
-    /// Zeros up to `offset`, which is not behind what is there.
+    /// Moves on to `offset`, which must not be before the end of the last part; the bytes between
+    /// are zero.
     pub(in crate::plain) fn seek(&mut self, offset: u64) -> &mut Self {
         debug_assert!(offset >= self.len, "parts would overlap");
         self.len = self.len.max(offset);
         self
     }
 
-    /// Bytes.
+    /// Adds bytes.
     pub(in crate::plain) fn bytes(&mut self, bytes: impl Into<Arc<[u8]>>) -> &mut Self {
         self.push(Content::Bytes(bytes.into()))
     }
 
-    /// Bytes by arithmetic.
+    /// Adds bytes that are computed on each read.
     pub(in crate::plain) fn computed(&mut self, directories: Directories) -> &mut Self {
         self.push(Content::Computed(Arc::new(directories)))
     }
 
-    /// A run of elements. Of slabs, the next part begins behind the first one, so that the
-    /// records of others can lie between them: [`LayoutBuilder::seek`] goes on behind all.
+    /// Adds a run of elements. After a run in slabs, the next part begins after the first slab, so
+    /// that records of other runs can lie between its slabs; [`LayoutBuilder::seek`] moves past all
+    /// of them.
     pub(in crate::plain) fn elements(&mut self, elements: Elements) -> &mut Self {
         self.push(Content::Elements(elements))
     }
@@ -59,18 +61,18 @@ impl LayoutBuilder {
                 len: 1..,
                 ..
             }) => part.offset.saturating_add(slabs.len),
-            // Too long is found at the end.
+            // `finish` refuses a file that is too long.
             _ => part.end().unwrap_or(u64::MAX),
         };
         self.parts.push(part);
         self
     }
 
-    /// The layout, as long as its last part.
+    /// Builds the layout; the file ends where its last part ends.
     ///
     /// # Errors
     ///
-    /// When a file cannot be so long.
+    /// When the file would exceed the greatest file offset.
     pub(in crate::plain) fn finish(self) -> Result<Layout, FormatError> {
         let mut len = self.len;
         for part in &self.parts {
@@ -80,7 +82,7 @@ impl LayoutBuilder {
             return Err(file_too_large());
         }
         let mut parts = self.parts;
-        // What is empty covers nothing, and would disturb the order of the ends.
+        // An empty part covers nothing, and could break the order of the ends.
         parts.retain(|part| part.end() != Some(part.offset));
         Ok(Layout { parts, len })
     }

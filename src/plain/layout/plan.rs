@@ -1,4 +1,4 @@
-//! A range of a file: which bytes of it are elements of arrays, and what becomes of them.
+//! Plans the read of a range of a file: which of its bytes are array elements, and where they go.
 //!
 //! ```text
 //! range      |header|elements.......|zeros|ele|     the last element is cut
@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use super::{Content, Elements, Layout};
 use crate::error::FormatError;
 
-/// How a range of a file is read: the output is filled ([`Plan::fill`]), then the runs of elements are
-/// read to where they go, then they are finished ([`Plan::finish`]).
+/// The plan of a read. The reader lets the plan fill the output ([`Plan::fill`]), reads each run of
+/// elements into its place in the output, and lets the plan transform them ([`Plan::finish`]).
 #[derive(Debug)]
 pub struct Plan {
     offset: u64,
@@ -21,22 +21,22 @@ pub struct Plan {
     room: usize,
 }
 
-/// A run of elements that is read.
+/// A run of elements that the range needs.
 #[derive(Debug)]
 pub struct PlannedRun {
-    /// Which part of the layout.
+    /// Index of the part in the layout.
     part: usize,
-    /// The first byte of the run.
+    /// Offset of the first byte in the sequence of the array's elements.
     pub from: u64,
-    /// Where it goes in the output.
+    /// Offset in the output.
     pub at: usize,
-    /// Bytes, whole elements.
+    /// Length in bytes; a whole number of elements.
     pub len: usize,
-    /// Which bytes of it are wanted, where it is an element that the range cuts.
+    /// If the range begins or ends within this element: the bytes of it that belong to the range.
     cut: Option<CutElement>,
 }
 
-/// Bytes of an element, and where they go.
+/// The bytes `skip..skip + len` of an element, which are copied to the offset `to` of the output.
 #[derive(Debug)]
 struct CutElement {
     skip: usize,
@@ -61,12 +61,12 @@ impl Plan {
         plan
     }
 
-    /// Bytes of the output: those of the range, and behind them the elements that it cuts.
+    /// Size of the output in bytes: the range, and after it room for the elements that it cuts.
     pub fn room(&self) -> usize {
         self.room
     }
 
-    /// The runs, and which elements they are of.
+    /// The runs to read, each with the elements that it belongs to.
     pub fn runs<'p>(
         &'p self,
         layout: &'p Layout,
@@ -80,7 +80,7 @@ impl Plan {
         })
     }
 
-    /// Fills `out` with all that are no elements.
+    /// Fills in all bytes of the range that are not array elements.
     pub fn fill(&self, layout: &Layout, out: &mut [u8]) {
         let Some(out) = out.get_mut(..self.len) else {
             return;
@@ -114,11 +114,10 @@ impl Plan {
         });
     }
 
-    /// Makes of the elements that were read what the format wants. The range is then the first bytes of
-    /// `out`.
+    /// Transforms the elements that were read. The range is then the first bytes of `out`.
     ///
     /// # Errors
-    /// [`FormatError`] when an element cannot be what the format asks for.
+    /// [`FormatError`] when the format cannot represent an element.
     pub fn finish(&self, layout: &Layout, out: &mut [u8]) -> Result<(), FormatError> {
         for (elements, run) in self.runs(layout) {
             if let Some(to) = out.get_mut(run.at..).and_then(|out| out.get_mut(..run.len)) {
@@ -132,14 +131,14 @@ impl Plan {
         Ok(())
     }
 
-    /// The parts that the range touches, by their numbers.
+    /// The parts that overlap the range, with their indices.
     fn parts_of<'l>(
         &self,
         layout: &'l Layout,
     ) -> impl Iterator<Item = (usize, &'l super::Part)> + Clone + use<'l> {
         let (offset, end) = (self.offset, self.offset.saturating_add(self.len as u64));
         let parts = layout.parts();
-        // Ends are in the order of the parts, also where slabs interleave.
+        // The ends have the order of the parts, even where slabs interleave.
         let first = parts.partition_point(|part| part.end().is_some_and(|end| end <= offset));
         let parts = parts.iter().enumerate().skip(first);
         parts.take_while(move |(_, part)| part.offset < end)
@@ -158,7 +157,7 @@ impl Plan {
         let n_slabs = elements.len / slabs.len;
         let first = self.offset.saturating_sub(start) / slabs.stride;
         for slab in first..n_slabs {
-            // Within the span of the part, which fits.
+            // This lies within the span of the part, which fits 64 bits.
             let slab_start = start + slab * slabs.stride;
             if slab_start >= end {
                 break;
@@ -169,7 +168,8 @@ impl Plan {
         }
     }
 
-    /// Adds bytes `from..` of a run of elements, which go to `at`, whatever elements they cut.
+    /// Adds the `n` bytes at `from` of a run of elements, to be read to the offset `at` of the
+    /// output. They may begin and end within an element.
     fn add_run(&mut self, part: usize, elements: &Elements, from: u64, (at, n): (usize, usize)) {
         let (mut from, mut at, mut left) = (elements.skip + from, at, n);
         let unit = elements.transform.unit();
@@ -208,8 +208,8 @@ impl Plan {
     }
 }
 
-/// The overlap of `part_len` bytes at `start` with `len` bytes at `offset`: where it begins in the
-/// former, where in the latter, and its length.
+/// The overlap of `part_len` bytes at `start` with `len` bytes at `offset`: its offset in each of
+/// them, and its length.
 fn overlap(start: u64, part_len: u64, offset: u64, len: usize) -> Option<(u64, usize, usize)> {
     let end = start
         .saturating_add(part_len)
@@ -225,8 +225,8 @@ fn overlap(start: u64, part_len: u64, offset: u64, len: usize) -> Option<(u64, u
 
 #[cfg(test)]
 impl Layout {
-    /// Fills `out` from `offset`. `fetch` is asked for decoded bytes of elements: of a run, from a
-    /// byte of it on.
+    /// Fills `out` with the file from `offset` on. `fetch` supplies the decoded bytes of a run of
+    /// elements from a given byte on.
     pub(crate) fn read<E: From<FormatError>>(
         &self,
         offset: u64,

@@ -1,15 +1,15 @@
-//! Which version a file is of, and which dimension is its record dimension.
+//! Chooses the version of a file and its record dimension.
 //!
-//! CDF-2 holds at most 2^32 - 4 bytes of a variable, with one exception:
+//! In CDF-2 a variable has at most 2^32 - 4 bytes, with one exception:
 //!
 //! ```text
 //! fixed variables only           the last one may be larger
 //! fixed and record variables     one record of the last record variable may be larger
 //! ```
 //!
-//! So one variable that is too large goes last. Several do if they share their first dimension,
-//! which becomes the record dimension then. Otherwise it takes CDF-5, as it does for types of 64
-//! bits. A length of 0 can only be that of the record dimension.
+//! So if one variable is too large, it is put last. Several large variables are possible if they
+//! share their first dimension, which then becomes the record dimension. Otherwise the file is
+//! CDF-5, as it is for 64-bit integers. Only the record dimension can have the length 0.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,20 +20,20 @@ use crate::error::FormatError;
 use crate::plain::cf::is_coordinate;
 use crate::plain::{Omitted, Options};
 
-/// The most bytes of a variable of CDF-2, or of one record of it.
+/// The most bytes of a variable in CDF-2, or of one record of it.
 const MOST_CDF2_BYTES: u64 = (1 << 32) - 4;
-/// The greatest length of a dimension of CDF-2.
+/// The greatest length of a dimension in CDF-2.
 const MOST_CDF2_LEN: u64 = (1 << 31) - 1;
 
-/// What a file is made as.
+/// The choice for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice<'a> {
     pub(super) cdf: Cdf,
-    /// What makes the record dimension, if there is one.
+    /// The key of the record dimension, if there is one.
     pub(super) record: Option<DimKey<'a>>,
 }
 
-/// Chooses for `variables`: takes out those that it cannot hold, and puts the rest in order.
+/// Chooses for `variables`. Removes those that the file cannot hold, and sorts the others.
 pub(super) fn choose<'a>(
     variables: &mut Vec<NcVariable<'a>>,
     least: Cdf,
@@ -69,8 +69,9 @@ pub(super) fn choose<'a>(
     Ok(choice)
 }
 
-/// What makes the dimension `name`: of the coordinate variable if there is one, else of the first
-/// variable that has it in front. `None` when none has, as in a group that does not know it.
+/// The key of the dimension `name`: that of its coordinate variable if there is one, else of the
+/// first variable whose first dimension it is. `None` if there is no such variable, as in other
+/// groups of the hierarchy.
 fn asked_for<'a>(name: &str, variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
     let named = |variable: &&NcVariable<'a>| {
         let key = variable.first_key();
@@ -83,7 +84,7 @@ fn asked_for<'a>(name: &str, variables: &[NcVariable<'a>]) -> Option<DimKey<'a>>
         .first_key()
 }
 
-/// The dimension without length that lets the most variables without elements be held.
+/// The key of length 0 that allows the most variables without elements.
 fn without_length<'a>(variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
     let mut counts: HashMap<DimKey<'a>, (usize, Reverse<usize>)> = HashMap::new();
     for (i, variable) in variables.iter().enumerate() {
@@ -92,12 +93,12 @@ fn without_length<'a>(variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
             counts.entry(key).or_insert((0, Reverse(i))).0 += 1;
         }
     }
-    // The first of those that let as many be held.
+    // Of several keys that allow as many, the first one counts.
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     most.map(|(key, _)| key)
 }
 
-/// Why the variable cannot be in a file with that record dimension.
+/// The reason why the variable cannot be in a file with that record dimension.
 fn misfit(variable: &NcVariable<'_>, record: Option<DimKey<'_>>) -> Option<FormatError> {
     let is_record = variable.is_along(record);
     let mut fixed = variable.keys().skip(usize::from(is_record));
@@ -107,13 +108,14 @@ fn misfit(variable: &NcVariable<'_>, record: Option<DimKey<'_>>) -> Option<Forma
     variable.slab(is_record).err()
 }
 
-/// Whether types and lengths are those of CDF-2; bytes are another matter.
+/// Whether the type and the lengths of the dimensions fit CDF-2; its size in bytes is checked
+/// elsewhere.
 fn fits_cdf2(variable: &NcVariable<'_>) -> bool {
     !matches!(variable.kind, NcType::Int64 | NcType::UInt64)
         && variable.keys().all(|key| key.len <= MOST_CDF2_LEN)
 }
 
-/// Puts a too large variable last. Whether CDF-2 can hold all then.
+/// Puts a variable that is too large last. Returns whether CDF-2 can then hold all variables.
 fn arrange<'a>(
     variables: &mut Vec<NcVariable<'a>>,
     record: Option<DimKey<'a>>,
@@ -137,7 +139,7 @@ fn arrange<'a>(
     }
 }
 
-/// What makes the first dimension of all variables that are too large, if they share it.
+/// The key of the first dimension of all variables that are too large, if they share it.
 fn shared_by_large<'a>(variables: &[NcVariable<'a>]) -> Result<Option<DimKey<'a>>, FormatError> {
     let mut shared = None;
     for variable in variables {

@@ -1,4 +1,4 @@
-//! The bytes of the header.
+//! Writes the header of a file.
 //!
 //! ```text
 //! list       tag, count, entries; nothing in it: 0, 0
@@ -8,11 +8,11 @@
 //! variable   name, rank, indices of dimensions, attributes, type, bytes, begin
 //! ```
 //!
-//! Tags and types have 4 bytes, begins 8; lengths and counts 4 in CDF-2 and 8 in CDF-5. Begins
-//! depend on the length of the header, so they are filled in at the end.
+//! Tags and types have 4 bytes, offsets ("begin") 8; lengths and counts have 4 in CDF-2 and 8 in
+//! CDF-5. Offsets depend on the length of the header, so they are filled in at the end.
 
 use super::Cdf;
-use super::places::padded;
+use super::offsets::padded;
 use super::variable::{NcType, NcVariable};
 use crate::codec::swap;
 use crate::dtype::Element;
@@ -21,7 +21,7 @@ use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set_text};
 use crate::plain::cf::{Attribute, CfValue, Dimension, Names};
 use crate::plain::too_large;
 
-/// The longest header, in bytes.
+/// The longest header in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 const DIMENSION: u32 = 0x0a;
@@ -29,17 +29,17 @@ const DIMENSION: u32 = 0x0a;
 pub(super) const VARIABLE: u32 = 0x0b;
 const ATTRIBUTE: u32 = 0x0c;
 
-/// A header, as far as it is written.
+/// A header under construction.
 #[derive(Debug)]
 pub(super) struct NcHeader {
     cdf: Cdf,
     bytes: Vec<u8>,
-    /// Where the begin of each variable goes.
+    /// Where the offset of each variable goes in `bytes`.
     begins_at: Vec<usize>,
 }
 
 impl NcHeader {
-    /// The first four bytes.
+    /// A header with nothing but its magic number.
     pub(super) fn new(cdf: Cdf) -> NcHeader {
         let version = match cdf {
             Cdf::Two => 2,
@@ -52,12 +52,12 @@ impl NcHeader {
         }
     }
 
-    /// Bytes of it.
+    /// Its length in bytes.
     pub(super) fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// All of it, with where each variable begins.
+    /// The finished header; `begins` are the offsets of the variables.
     pub(super) fn finish(mut self, begins: &[u64]) -> Vec<u8> {
         for (at, begin) in self.begins_at.iter().zip(begins) {
             if let Some(to) = self.bytes.get_mut(*at..*at + 8) {
@@ -67,7 +67,7 @@ impl NcHeader {
         self.bytes
     }
 
-    /// A length or count, as wide as the version has them.
+    /// Appends a length or count, in the width of the version.
     pub(super) fn number(&mut self, value: u64) -> Result<(), FormatError> {
         match self.cdf {
             Cdf::Five => self.push(&value.to_be_bytes()),
@@ -78,7 +78,7 @@ impl NcHeader {
         }
     }
 
-    /// The dimensions; `record` is the index of the record dimension.
+    /// Appends the list of dimensions; `record` is the index of the record dimension.
     pub(super) fn dimensions(
         &mut self,
         dimensions: &[Dimension],
@@ -96,7 +96,8 @@ impl NcHeader {
         Ok(())
     }
 
-    /// A variable, with the indices of its dimensions, and its bytes or those of one record without padding.
+    /// Appends a variable. `dimensions` are the indices of its dimensions, `slab` is its size (or
+    /// that of one record) in bytes without padding.
     pub(super) fn variable(
         &mut self,
         name: &str,
@@ -115,7 +116,7 @@ impl NcHeader {
         let mut say = |name: &str, text: &str| set_text(&mut attributes, name, text);
         match &variable.array.data_type.element {
             Element::Bool => say("dtype", "bool"),
-            // Of bytes the attributes may know better.
+            // The attributes of a byte string may name another encoding.
             Element::Bytes { .. } if variable.array.attributes.text("_Encoding").is_some() => {}
             Element::Bytes { .. } | Element::Text { .. } => say("_Encoding", "utf-8"),
             Element::Integer(_) if as_unsigned => say("_Unsigned", "true"),
@@ -127,7 +128,8 @@ impl NcHeader {
         self.attributes(&attributes, variable.kind)?;
 
         self.push(&u32::from(code).to_be_bytes())?;
-        // Readers go by the shape; what CDF-2 has no room for is said to be as much as it has.
+        // Readers compute the size from the shape. A size that exceeds the field is written as the
+        // greatest number,.
         let bytes = padded(slab).unwrap_or(u64::MAX);
         match self.cdf {
             Cdf::Two => self.number(bytes.min(u32::MAX.into()))?,
@@ -177,7 +179,7 @@ impl NcHeader {
         self.push_padded(&bytes)
     }
 
-    /// Begins a list of `count` entries.
+    /// Appends the head of a list with `count` entries.
     pub(super) fn list(&mut self, tag: u32, count: usize) -> Result<(), FormatError> {
         let tag = if count == 0 { 0 } else { tag };
         self.push(&tag.to_be_bytes())?;
@@ -206,8 +208,8 @@ impl NcHeader {
     }
 }
 
-/// What stands for integers of 64 bits, of which CDF-2 has none: floats if they are exact as such, else
-/// their JSON. `None` of other values.
+/// The replacement for 64-bit integers, which CDF-2 lacks: floats if all are exact, else the JSON
+/// text. `None` for other values.
 fn without_64_bits(value: &CfValue) -> Option<CfValue> {
     let integers: Vec<i128> = match value {
         CfValue::Integers(values) if narrow(values).is_none() => {

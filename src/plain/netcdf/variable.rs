@@ -1,4 +1,4 @@
-//! Arrays as variables: types, and the dimension that text and complex numbers have on top.
+//! Arrays as variables: the type, and the additional dimension of text and complex numbers.
 
 use super::{Cdf, MOST_DIMENSIONS};
 use crate::dtype::Element;
@@ -8,10 +8,10 @@ use crate::plain::cf::time;
 use crate::plain::number::Scalar;
 use crate::plain::{Array, FileFormat, Transform};
 
-/// The widest text element, in bytes: one is transformed as a whole.
+/// The widest text element in bytes; an element is transformed as a whole.
 const MOST_TEXT_BYTES: u64 = 64 << 10;
 
-/// The types of the format, with their codes.
+/// The types of the format; the numbers are their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum NcType {
@@ -21,7 +21,7 @@ pub(super) enum NcType {
     Int = 4,
     Float = 5,
     Double = 6,
-    // In CDF-5 only:
+    // The following types exist in CDF-5 only.
     UByte = 7,
     UShort = 8,
     UInt = 9,
@@ -30,8 +30,8 @@ pub(super) enum NcType {
 }
 
 impl NcType {
-    /// The code in `cdf`, and whether the same bits mean an unsigned number there by the
-    /// attribute `_Unsigned`.
+    /// The code in `cdf`, and whether a signed type with the attribute `_Unsigned` stands for an
+    /// unsigned one.
     pub(super) fn code(self, cdf: Cdf) -> (u8, bool) {
         match (cdf, self) {
             (Cdf::Two, NcType::UByte) => (NcType::Byte as u8, true),
@@ -41,7 +41,7 @@ impl NcType {
         }
     }
 
-    /// Bytes of one value.
+    /// Size of one value in bytes.
     pub(super) fn size(self) -> usize {
         match self {
             NcType::Byte | NcType::Char | NcType::UByte => 1,
@@ -52,7 +52,8 @@ impl NcType {
     }
 }
 
-/// What makes a dimension: its name as it is stored, and its length.
+/// The key of a dimension: variables share a dimension if its stored name and its length are the
+/// same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct DimKey<'a> {
     pub(super) name: Option<&'a str>,
@@ -65,7 +66,7 @@ pub(super) struct NcVariable<'a> {
     pub(super) array: &'a Array,
     pub(super) kind: NcType,
     pub(super) transform: Transform,
-    /// The dimension behind those of the array, that each element has.
+    /// The additional last dimension, which each element of the array has.
     inner: Option<(String, u64)>,
 }
 
@@ -81,7 +82,7 @@ impl<'a> NcVariable<'a> {
             Element::Text { units: 1.. } if size <= MOST_TEXT_BYTES => {
                 (NcType::Char, Some(text(size)))
             }
-            // A count that no word of CF stands for would be read as another time.
+            // If CF has no name for the unit, readers would take the count for another time.
             Element::Time(format) if time::units(format).is_none() => {
                 return Err(FileFormat::Nc.refused_type(array));
             }
@@ -113,7 +114,7 @@ impl<'a> NcVariable<'a> {
         Ok(variable)
     }
 
-    /// What makes its dimensions, in their order.
+    /// The keys of its dimensions, in order.
     pub(super) fn keys(&self) -> impl Iterator<Item = DimKey<'_>> {
         let outer = self.outer_keys();
         let inner = self.inner.as_ref().map(|(name, len)| DimKey {
@@ -123,7 +124,7 @@ impl<'a> NcVariable<'a> {
         outer.chain(inner)
     }
 
-    /// Those of the array itself.
+    /// The keys of the array's own dimensions.
     fn outer_keys(&self) -> impl Iterator<Item = DimKey<'a>> + use<'a> {
         let axes = self.array.dimension_names.iter().zip(&self.array.shape);
         axes.map(|(name, &len)| DimKey {
@@ -132,17 +133,17 @@ impl<'a> NcVariable<'a> {
         })
     }
 
-    /// What makes its first dimension.
+    /// The key of its first dimension.
     pub(super) fn first_key(&self) -> Option<DimKey<'a>> {
         self.outer_keys().next()
     }
 
-    /// Whether its first dimension is `record`, that of the records.
+    /// Whether its first dimension is the record dimension `record`.
     pub(super) fn is_along(&self, record: Option<DimKey<'_>>) -> bool {
         record.is_some() && self.first_key() == record
     }
 
-    /// Bytes of all of it, or of one record of it, without padding.
+    /// Its size, or that of one of its records, in bytes without padding.
     pub(super) fn slab(&self, is_record: bool) -> Result<u64, FormatError> {
         if !is_record {
             return self.array.n_bytes();
@@ -154,13 +155,13 @@ impl<'a> NcVariable<'a> {
             .ok_or_else(|| self.refused_shape())
     }
 
-    /// Its shape cannot be held.
+    /// An error: the format cannot hold its shape.
     pub(super) fn refused_shape(&self) -> FormatError {
         FileFormat::Nc.refused_shape(self.array)
     }
 }
 
-/// The type of a number, or of the parts of a complex one.
+/// The type of a number, or of either part of a complex number.
 fn type_of(number: Scalar) -> Option<NcType> {
     Some(match number {
         Scalar::Bool | Scalar::UInt8 => NcType::UByte,

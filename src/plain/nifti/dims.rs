@@ -1,8 +1,8 @@
-//! Which axis of an array is which dimension of `NIfTI`.
+//! Assigns the axes of an array to the dimensions of `NIfTI`.
 //!
-//! Dimensions 1 to 3 are space, 4 is time, 5 is what a voxel has several of. Elements are not
-//! moved, so that only axes of length 1 can be: where the order of the array does not allow it,
-//! its axes follow each other, and the description says so.
+//! Dimensions 1 to 3 are space, 4 is time, and 5 holds several values of one voxel. Elements are
+//! not transposed, so only axes of length 1 can change places. If the order of the array does not
+//! fit, its axes take consecutive dimensions, and the description in the header says so.
 //!
 //! | array | dimensions |
 //! |---|---|
@@ -18,25 +18,25 @@ use super::super::axes::{Axis, AxisKind};
 use super::super::{Array, FileFormat};
 use crate::error::FormatError;
 
-/// As many as `NIfTI` has.
+/// The number of dimensions in `NIfTI`.
 const MOST: usize = 7;
 
-/// The dimensions: for each the axis, where it has one, and whether it counts.
+/// The axis of each dimension, and the lengths of the dimensions.
 #[derive(Debug)]
 pub(super) struct NiftiDims {
-    places: [Option<usize>; MOST],
-    /// Lengths of those that count, 1 to 7.
+    assigned: [Option<usize>; MOST],
+    /// The lengths of the dimensions up to the last one in use, 1 to 7 of them.
     pub(super) lengths: Vec<u64>,
 }
 
 impl NiftiDims {
-    /// Those of `array`.
+    /// Assigns the axes of `array`.
     pub(super) fn of(array: &Array) -> Result<NiftiDims, FormatError> {
         let refused = |name: String| Err(FileFormat::Nii.refused("shape", name));
         if array.rank() == 0 || array.shape.contains(&0) {
             return refused("an array without a dimension or without elements".to_owned());
         }
-        // Fastest first, as everything from here on.
+        // The lists below are sorted fastest first.
         let is_one = |axis: usize| array.shape.get(axis) == Some(&1);
         let mut kept = Vec::new();
         let mut moved = Vec::new();
@@ -55,40 +55,39 @@ impl NiftiDims {
                 None => return refused(format!("{} dimensions longer than 1", array.rank())),
             };
         }
-        let mut places = spread(&kept).unwrap_or_else(|| in_order(&kept));
-        let last = places.iter().rposition(Option::is_some);
-        // What was moved has no length, but perhaps a spacing.
+        let mut assigned = spread(&kept).unwrap_or_else(|| in_order(&kept));
+        let last = assigned.iter().rposition(Option::is_some);
+        // Moved axes have the length 1, but they may have a spacing.
         for (axis, kind) in moved {
             let own = match kind {
                 AxisKind::Time => 3,
                 AxisKind::Channel => 4,
                 AxisKind::Space | AxisKind::Other => 2,
             };
-            if places[own].is_none() {
-                places[own] = Some(axis);
+            if assigned[own].is_none() {
+                assigned[own] = Some(axis);
             }
         }
         let n = match last.map_or(1, |last| last + 1) {
             2 => 3,
             n => n,
         };
-        let length = |place: &Option<usize>| {
-            place
-                .and_then(|axis| array.shape.get(axis).copied())
+        let length = |slot: &Option<usize>| {
+            slot.and_then(|axis| array.shape.get(axis).copied())
                 .unwrap_or(1)
         };
         Ok(NiftiDims {
-            lengths: places.iter().take(n).map(length).collect(),
-            places,
+            lengths: assigned.iter().take(n).map(length).collect(),
+            assigned,
         })
     }
 
     /// The axis of `array` that is dimension `index + 1`.
     pub(super) fn axis<'a>(&self, array: &'a Array, index: usize) -> Option<&'a Axis> {
-        array.axes.get((*self.places.get(index)?)?)
+        array.axes.get((*self.assigned.get(index)?)?)
     }
 
-    /// Which dimensions are not what `NIfTI` takes them for.
+    /// A remark that names the dimensions with another meaning than `NIfTI` gives them.
     pub(super) fn remark(&self, array: &Array) -> Option<String> {
         let mut remarks = Vec::new();
         for index in 0..MOST {
@@ -114,15 +113,15 @@ impl NiftiDims {
     }
 }
 
-/// Whether `NIfTI` has a dimension of its own for it.
+/// Whether `NIfTI` has a separate dimension for axes of this kind.
 fn is_named(kind: AxisKind) -> bool {
     matches!(kind, AxisKind::Time | AxisKind::Channel)
 }
 
-/// Each axis on the dimension that is meant for it, as far as their order allows; `None` when
-/// there are not enough.
+/// Assigns each axis to the dimension that is meant for it, as far as their order allows; `None` if
+/// there are not enough dimensions.
 fn spread(axes: &[(usize, AxisKind)]) -> Option<[Option<usize>; MOST]> {
-    let mut places = [None; MOST];
+    let mut assigned = [None; MOST];
     let mut next = 0;
     for (i, &(axis, kind)) in axes.iter().enumerate() {
         let slower = axes.get(i + 1..).unwrap_or_default();
@@ -134,18 +133,18 @@ fn spread(axes: &[(usize, AxisKind)]) -> Option<[Option<usize>; MOST]> {
             AxisKind::Channel => 4,
             AxisKind::Space | AxisKind::Other => 0,
         };
-        let place = next.max(own);
-        *places.get_mut(place)? = Some(axis);
-        next = place + 1;
+        let slot = next.max(own);
+        *assigned.get_mut(slot)? = Some(axis);
+        next = slot + 1;
     }
-    Some(places)
+    Some(assigned)
 }
 
-/// One behind the other; there are not too many.
+/// Assigns the axes to consecutive dimensions; there are at most [`MOST`].
 fn in_order(axes: &[(usize, AxisKind)]) -> [Option<usize>; MOST] {
-    let mut places = [None; MOST];
-    for (place, &(axis, _)) in places.iter_mut().zip(axes) {
-        *place = Some(axis);
+    let mut assigned = [None; MOST];
+    for (slot, &(axis, _)) in assigned.iter_mut().zip(axes) {
+        *slot = Some(axis);
     }
-    places
+    assigned
 }

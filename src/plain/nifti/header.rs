@@ -1,4 +1,4 @@
-//! The bytes of both headers, little-endian.
+//! Writes the headers of both versions, little-endian.
 //!
 //! | field | `NIfTI`-1 | `NIfTI`-2 |
 //! |---|---|---|
@@ -15,14 +15,14 @@
 //! | `srow_x`, `_y`, `_z` | 280 f32 x 12 | 400 f64 x 12 |
 //! | `xyzt_units` | 123 u8 | 500 i32 |
 
-use super::place::VoxelGeometry;
+use super::geometry::VoxelGeometry;
 
-/// Where elements begin.
+/// Offset of the elements.
 pub(super) const PAYLOAD: u64 = 4096;
-/// Bytes of the description, of which the last is NUL.
+/// Size of the description in bytes, of which the last is NUL.
 const DESCRIPTION: usize = 80;
 
-/// Which of the two.
+/// The version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NiftiVersion {
     /// `NIfTI`-1.
@@ -32,7 +32,7 @@ pub(super) enum NiftiVersion {
 }
 
 impl NiftiVersion {
-    /// Whether it holds these numbers as they are.
+    /// Whether the floats of the version hold these numbers exactly.
     pub(super) fn holds(self, numbers: [f64; 2]) -> bool {
         match self {
             NiftiVersion::One => numbers
@@ -43,30 +43,30 @@ impl NiftiVersion {
     }
 }
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug)]
 pub(super) struct NiftiHeader {
     pub(super) datatype: i16,
     pub(super) bitpix: i16,
-    /// Lengths of dimensions, 1 to 7 of them.
+    /// The lengths of the dimensions, 1 to 7 of them.
     pub(super) lengths: Vec<u64>,
-    pub(super) place: VoxelGeometry,
+    pub(super) geometry: VoxelGeometry,
     /// Slope and intercept.
     pub(super) scaling: Option<[f64; 2]>,
     pub(super) description: String,
 }
 
 impl NiftiHeader {
-    /// The bytes, with those that say that there are no extensions.
+    /// The bytes of the header, followed by four zeros, which mean that there are no extensions.
     pub(super) fn bytes(&self, version: NiftiVersion) -> Vec<u8> {
         let is_one = version == NiftiVersion::One;
         let mut bytes = vec![0; if is_one { 352 } else { 544 }];
         let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
-        // Where a field is in either version.
+        // The offset of a field, which depends on the version.
         let at = |one: usize, two: usize| if is_one { one } else { two };
         if is_one {
             put(0, &348_i32.to_le_bytes());
-            // Left from ANALYZE: all elements follow each other.
+            // `regular`, a field of ANALYZE: all elements are contiguous.
             put(38, b"r");
             put(108, &4096_f32.to_le_bytes());
             put(344, b"n+1\0");
@@ -77,7 +77,7 @@ impl NiftiHeader {
         }
         for (i, length) in self.dim().into_iter().enumerate() {
             match version {
-                // This version is for those that fit.
+                // The version is chosen so that the lengths fit.
                 NiftiVersion::One => {
                     let length = i16::try_from(length).unwrap_or(i16::MAX);
                     put(40 + 2 * i, &length.to_le_bytes());
@@ -96,9 +96,9 @@ impl NiftiHeader {
             at(148, 240),
             &description.map(printable).collect::<Vec<_>>(),
         );
-        // The code and the units are small numbers of several bytes.
+        // `sform_code` and `xyzt_units` are small integers: only their lowest byte is not 0.
         put(at(254, 348), &[1]);
-        put(at(123, 500), &self.place.units.to_le_bytes()[..1]);
+        put(at(123, 500), &self.geometry.units.to_le_bytes()[..1]);
         let mut floats = |one: usize, two: usize, numbers: &[f64]| {
             for (i, &number) in numbers.iter().enumerate() {
                 match version {
@@ -109,12 +109,12 @@ impl NiftiHeader {
         };
         floats(76, 104, &self.pixdim());
         floats(112, 176, &self.scaling.unwrap_or([0.0, 0.0]));
-        floats(136, 216, &[self.place.start]);
+        floats(136, 216, &[self.geometry.start]);
         floats(280, 400, &self.srow());
         bytes
     }
 
-    /// How many dimensions there are, then their lengths.
+    /// The number of dimensions, then their lengths.
     fn dim(&self) -> [u64; 8] {
         let mut dim = [1; 8];
         dim[0] = self.lengths.len() as u64;
@@ -124,19 +124,19 @@ impl NiftiHeader {
         dim
     }
 
-    /// 1 for a right-handed system, then the spacings.
+    /// 1, which means a right-handed coordinate system, then the spacings.
     fn pixdim(&self) -> [f64; 8] {
         let mut pixdim = [1.0; 8];
-        pixdim[1..].copy_from_slice(&self.place.spacings);
+        pixdim[1..].copy_from_slice(&self.geometry.spacings);
         pixdim
     }
 
-    /// Rows of the matrix from indices to places.
+    /// The rows of the matrix that maps indices to positions.
     fn srow(&self) -> [f64; 12] {
         let mut rows = [0.0; 12];
         for i in 0..3 {
-            rows[5 * i] = self.place.spacings[i];
-            rows[4 * i + 3] = self.place.origin[i];
+            rows[5 * i] = self.geometry.spacings[i];
+            rows[4 * i + 3] = self.geometry.origin[i];
         }
         rows
     }

@@ -1,4 +1,4 @@
-//! Data types and shapes as Python spells them.
+//! Data types and shapes in the spelling of Python.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::error::FormatError;
 use crate::plain::FileFormat;
 use crate::plain::number::Scalar;
 
-/// What `repr(numpy.lib.format.dtype_to_descr(dtype))` is.
+/// The text of `repr(numpy.lib.format.dtype_to_descr(dtype))`.
 ///
 /// # Errors
 ///
@@ -19,7 +19,7 @@ pub(super) fn descr(data_type: &DataType) -> Result<String, FormatError> {
     })
 }
 
-/// `()`, `(3,)` or `(3, 4)`.
+/// A tuple of lengths: `()`, `(3,)` or `(3, 4)`.
 pub(super) fn tuple(lengths: &[u64]) -> String {
     match lengths {
         [only] => format!("({only},)"),
@@ -30,11 +30,11 @@ pub(super) fn tuple(lengths: &[u64]) -> String {
     }
 }
 
-/// What `NumPy` does not have.
+/// The part of a data type that `NumPy` lacks.
 enum Refused {
     /// The whole type.
     Type,
-    /// The field of this name.
+    /// The field with this name.
     Field(String),
 }
 
@@ -78,7 +78,8 @@ fn element(element: &Element, order: ByteOrder) -> Result<String, Refused> {
     Ok(text)
 }
 
-/// A list of fields. Padding is a field without a name, and what lies together is one.
+/// The list of fields of a record. Padding is a field without a name, and adjacent padding is
+/// merged.
 fn record(record: &Element) -> Result<String, Refused> {
     let Element::Record(fields) = record else {
         return Err(Refused::Type);
@@ -89,7 +90,8 @@ fn record(record: &Element) -> Result<String, Refused> {
     for field in fields.iter() {
         let refused = |_| Refused::Field(field.name.clone());
         if field.name.is_empty() {
-            // Anything but bytes without a name would get one from NumPy, or none.
+            // NumPy would give a name to a field without a name, or drop it, unless it is raw
+            // bytes.
             let size = field.size().map_err(refused)?;
             let is_padding = matches!(field.element, Element::Raw { .. });
             let size = size.filter(|_| is_padding).ok_or(Refused::Type)?;
@@ -122,7 +124,7 @@ fn pad(items: &mut Vec<String>, padding: &mut u64) {
     }
 }
 
-/// `repr(text)`.
+/// The text of Python's `repr(text)`.
 fn string(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -150,8 +152,9 @@ fn string(text: &str) -> String {
     out
 }
 
-/// Python escapes what Rust does: all that is no letter, mark, number, punctuation or symbol,
-/// but for the blank. (A mark is only escaped by Rust where it begins the text.)
+/// Whether Python's `repr` leaves the character as it is. Python escapes the same characters as
+/// Rust: all that are no letter, mark, number, punctuation or symbol, except the blank. Rust
+/// escapes a mark only at the beginning of a text, so the text here begins with a letter.
 fn is_printable(character: char) -> bool {
     match character {
         '\'' | '"' => true,

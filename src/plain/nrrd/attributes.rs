@@ -1,17 +1,18 @@
-//! Attributes as pairs `key:=value`, with `\n` and `\\` escaped. What has no place there (other
-//! control characters, keys that look like fields, and all that is no ASCII, which some readers
-//! drop byte by byte), or too much of it, is in the JSON alone.
+//! Attributes as key/value pairs `key:=value`, with `\n` and `\\` escaped. Some attributes cannot
+//! be pairs: those with other control characters, with a key that looks like a field, or outside of
+//! ASCII, which some readers drop byte by byte. These, and attributes that are too long, stand only
+//! in the JSON file beside this one.
 
 use std::fmt::Write;
 
 use crate::metadata::{Attributes, Json};
 
-/// The longest value, in bytes.
+/// The longest value in bytes.
 const MOST_VALUE: usize = 64 * 1024;
 /// The most bytes of all pairs.
 const MOST_TOTAL: usize = 1024 * 1024;
 
-/// Writes those of `attributes` that can be.
+/// Writes those of `attributes` that can be pairs.
 pub(super) fn pairs(out: &mut String, attributes: &Attributes) {
     let mut room = MOST_TOTAL;
     for (key, value) in attributes.iter() {
@@ -28,7 +29,7 @@ pub(super) fn pairs(out: &mut String, attributes: &Attributes) {
     }
 }
 
-/// Names of fields, which some readers take for such in spite of the `:=`.
+/// Names of fields; some readers take a pair with such a key for the field, in spite of the `:=`.
 const FIELDS: [&str; 43] = [
     "number",
     "type",
@@ -75,7 +76,7 @@ const FIELDS: [&str; 43] = [
     "magic",
 ];
 
-/// Writes one that can be, as `zarr_key` where a field has its name.
+/// Writes a pair. A key that is the name of a field gets the prefix `zarr_`.
 pub(super) fn pair(out: &mut String, key: &str, value: &str) {
     let is_field = FIELDS.iter().any(|field| field.eq_ignore_ascii_case(key));
     let prefix = if is_field { "zarr_" } else { "" };

@@ -1,5 +1,5 @@
-//! Where the axes lie: as columns of one matrix, where all are in space (or of channels), else
-//! each by itself. An axis has either, never both.
+//! The positions of the axes: as columns of one matrix if all axes are in space (or of channels),
+//! else axis by axis. An axis has either and never both.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use super::per_axis;
 use crate::plain::symbols::symbol;
 use crate::plain::{Axis, AxisKind};
 
-/// Most dimensions of a space.
+/// The most dimensions of a space.
 const MOST_SPACE: usize = 8;
 
-/// The fields that are about axes; `axes` fastest first.
+/// Writes the fields about axes; `axes` are sorted fastest first.
 pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
     let first = |text: &'static str| complex.then_some(text);
     let measured = |axis: &&Axis| axis.spacing.or(axis.origin).is_some();
@@ -19,7 +19,7 @@ pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
         .copied()
         .filter(|axis| is_in_space(axis))
         .collect();
-    // ITK takes a space only where all axes are in it, those of values left aside.
+    // ITK accepts a space only if all axes are in it, except the axes of channels.
     let only_space = axes
         .iter()
         .all(|axis| matches!(axis.kind, AxisKind::Space | AxisKind::Channel));
@@ -59,8 +59,8 @@ pub(super) fn fields(out: &mut String, complex: bool, axes: &[&Axis]) {
     known(out, "labels", complex, "\"\"", labels);
 }
 
-/// Writes a field, with `unknown` for the axis of complex numbers, if any of `items` is another. Whether it
-/// did.
+/// Writes a field unless all `items` are `unknown`, which is also the item of the axis of complex
+/// numbers. Returns whether it was written.
 fn known(
     out: &mut String,
     field: &str,
@@ -124,7 +124,7 @@ fn kind(kind: AxisKind) -> &'static str {
     }
 }
 
-/// In quotes; nothing of what has no place on a line.
+/// `text` in quotes; empty if it cannot stand on a line.
 fn quoted(text: Option<&str>) -> String {
     let text = text.filter(|text| !text.contains(char::is_control) && !text.ends_with('\\'));
     format!("\"{}\"", text.unwrap_or_default().replace('"', "\\\""))

@@ -1,15 +1,16 @@
-//! The header and the directories of a `BigTIFF`, by arithmetic.
+//! Computes the header and the directories of a `BigTIFF`.
 
 use super::super::tiff::{self, FieldType, Sample};
 use super::ALIGNMENT;
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 const HEADER: u64 = 16;
-/// Bytes of a directory of 11 entries, and of one of 12.
+/// Sizes of a directory with 11 entries, and of the first one, which has 12.
 const DIRECTORY: u64 = 8 + 11 * 20 + 8;
 const FIRST: u64 = DIRECTORY + 20;
 
-/// A directory for each plane, the first with a description behind all of them.
+/// The directories of a file, one for each plane; the description of the first directory follows
+/// after the last one.
 #[derive(Debug)]
 pub struct Directories {
     plane_shape: [u64; 2],
@@ -17,12 +18,12 @@ pub struct Directories {
     plane_bytes: u64,
     sample: Sample,
     description_len: u64,
-    /// Where the first plane is.
+    /// Offset of the first plane.
     payload: u64,
 }
 
 impl Directories {
-    /// Of `n_planes` planes, 1 to 2^31 of them, that together have `bytes`.
+    /// The directories of `n_planes` (1 to 2^31) planes that have `bytes` bytes together.
     pub(super) fn new(
         plane_shape: [u64; 2],
         n_planes: u64,
@@ -43,7 +44,7 @@ impl Directories {
         directories
     }
 
-    /// Where directory `index` is.
+    /// Offset of directory `index`.
     fn place(index: u64) -> u64 {
         match index {
             0 => HEADER,
@@ -51,7 +52,7 @@ impl Directories {
         }
     }
 
-    /// The last directory that begins at `offset` or before, which is not before the first.
+    /// The last directory that begins at or before `offset`; the first if there is none.
     fn index_at(&self, offset: u64) -> u64 {
         let index = match offset.checked_sub(HEADER + FIRST) {
             None => 0,
@@ -62,7 +63,7 @@ impl Directories {
 
     fn directory(&self, index: u64) -> Vec<u8> {
         let description = (index == 0).then(|| (self.description_len, self.len()));
-        // The layout is refused where this would not fit.
+        // `LayoutBuilder::finish` refuses a file in which this does not fit.
         let before = index.wrapping_mul(self.plane_bytes);
         let strip = (self.payload.wrapping_add(before), self.plane_bytes);
         let entries = tiff::entries(
@@ -84,12 +85,12 @@ impl Directories {
         bytes
     }
 
-    /// Bytes of the header and all directories.
+    /// Length of the header and all directories in bytes.
     pub(in crate::plain) fn len(&self) -> u64 {
         HEADER + FIRST + (self.n_planes - 1) * DIRECTORY
     }
 
-    /// Fills `out`, which begins at `offset` and ends where the directories do or before.
+    /// Fills `out` with the bytes at `offset`; the range must not exceed [`Directories::len`].
     pub(in crate::plain) fn fill(&self, offset: u64, out: &mut [u8]) {
         let mut header = b"II\x2b\0\x08\0\0\0".to_vec();
         header.extend(HEADER.to_le_bytes());
@@ -104,7 +105,8 @@ impl Directories {
     }
 }
 
-/// Copies what `bytes` at `place` and `out` at `offset` share.
+/// Copies the overlap of `bytes`, which have the offset `place` in the file, with `out`, which has
+/// `offset`.
 fn copy(bytes: &[u8], place: u64, offset: u64, out: &mut [u8]) {
     let skip = |from: u64, to: u64| usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
     let bytes = bytes.get(skip(place, offset)..).unwrap_or_default();

@@ -11,12 +11,12 @@ use super::super::xml_text::escaped;
 use crate::metadata::Json;
 
 const SCHEMA: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
-/// More channels than these are counted, but not named one by one.
+/// If there are more channels, they are counted but not described one by one.
 const MOST_CHANNELS: u64 = 1024;
-/// Attributes take no more bytes of XML than this; those that would are left out.
+/// The most bytes of XML for attributes; attributes beyond that are left out.
 const MOST_ATTRIBUTES: usize = 64 << 10;
 
-/// Lengths of the model without a prefix, by the first of their words.
+/// The OME names of lengths that are no metres with a prefix, and the words that `Unit` parses.
 const OTHER_LENGTHS: [(&str, &str); 6] = [
     ("Å", "angstrom"),
     ("in", "inch"),
@@ -25,11 +25,11 @@ const OTHER_LENGTHS: [(&str, &str); 6] = [
     ("mi", "mile"),
     ("pc", "parsec"),
 ];
-/// The prefixes that seconds have in the model.
+/// The prefixes that the OME model has for seconds.
 const TIME_PREFIXES: [&str; 10] = ["M", "k", "", "d", "c", "m", "u", "n", "p", "f"];
 const OTHER_TIMES: [(&str, &str); 3] = [("min", "minute"), ("h", "hour"), ("d", "day")];
 
-/// The document.
+/// The whole document.
 pub(super) fn document(array: &Array, image: &Image<'_>, pixel_type: &str) -> String {
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -100,12 +100,12 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
     xml
 }
 
-/// The attributes of a number and its unit.
+/// The XML attributes of a quantity: the number and its unit.
 fn quantity(name: &str, value: f64, unit: &str) -> String {
     format!(" {name}=\"{value:?}\" {name}Unit=\"{unit}\"")
 }
 
-/// The axes, fastest first; those that the array lacks last.
+/// The letters of the axes, fastest first; axes that the array lacks come last.
 fn dimension_order(image: &Image<'_>) -> String {
     let mut order: Vec<ImageAxis> = image.roles().rev().collect();
     for role in [ImageAxis::Z, ImageAxis::C, ImageAxis::T] {
@@ -121,8 +121,8 @@ fn dimension_order(image: &Image<'_>) -> String {
     "XY".chars().chain(letters).collect()
 }
 
-/// The name of the unit of length of an axis in the model. Sizes without a unit get one that no
-/// other can be made of, because to say none means micrometres.
+/// The OME name of the unit of an axis in space. Without a unit it is "reference frame", which
+/// converts to no other, because OME reads a missing unit as micrometres.
 fn length_unit(axis: &Axis) -> Option<String> {
     let Some(word) = axis.unit.as_deref() else {
         return Some("reference frame".to_owned());
@@ -136,7 +136,7 @@ fn time_unit(axis: &Axis) -> Option<String> {
     named(unit, "s", &OTHER_TIMES, Unit::time).filter(|_| is_known)
 }
 
-/// A prefix before `symbol`, or the name of one of the `others`.
+/// The OME name of a unit: a prefix and `symbol`, or one of the `others`.
 fn named(
     unit: Unit,
     symbol: &str,
@@ -151,7 +151,7 @@ fn named(
     other.map(|(name, _)| (*name).to_owned())
 }
 
-/// The attributes of the array as text by name.
+/// The attributes of the array, as an annotation with text by name.
 fn annotations(array: &Array) -> String {
     let mut pairs = String::new();
     for (name, value) in array.attributes.iter() {

@@ -1,27 +1,27 @@
-//! JSON for people: two blanks a level, short lists of plain values on one line.
+//! Pretty-printed JSON: two blanks for each level, and short lists of plain values on one line.
 //!
-//! Attributes are as deep as [`Attributes::parse`] lets them be, so that recursion is bounded. So
-//! is memory: indenting could make much of little, so that long attributes stay on one line.
+//! [`Attributes::parse`] limits the nesting of attributes, and so the recursion here. Long
+//! attributes are not indented, because indentation could multiply their size.
 
 use std::fmt::Write;
 
 use crate::metadata::{Attributes, Json};
 
-/// Columns that a list on one line may take.
+/// The most columns of a list on one line.
 const WIDTH: usize = 80;
 /// The longest attributes that are indented, in bytes of compact JSON.
 pub const MOST_INDENTED: usize = 64 * 1024;
 
-/// ByteLimit for what mostly follows.
+/// Capacity that is reserved for the members after a long one.
 const ROOM: usize = 4 << 10;
 
-/// An object that is being written.
+/// A JSON object under construction.
 pub(super) struct PrettyObject {
     out: String,
 }
 
 impl PrettyObject {
-    /// One without members.
+    /// An object without members.
     pub(super) fn new() -> PrettyObject {
         PrettyObject {
             out: "{".to_owned(),
@@ -52,7 +52,7 @@ impl PrettyObject {
         self.out.push_str(text);
     }
 
-    /// The whole.
+    /// The finished document.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.out.push_str("\n}\n");
         self.out.into_bytes()
@@ -111,13 +111,13 @@ fn line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// A line up to the value of the member `name`.
+/// Starts a line with the name of a member.
 fn begin(out: &mut String, name: &str, depth: usize) {
     line(out, depth);
     let _ = write!(out, "{}: ", serde_json::Value::from(name));
 }
 
-/// Whether a list goes on one line.
+/// Whether a list fits on one line.
 fn is_short(items: &[Json]) -> bool {
     let is_plain = |item: &Json| !matches!(item, Json::List(_) | Json::Object(_));
     if !items.iter().all(is_plain) {
@@ -127,7 +127,7 @@ fn is_short(items: &[Json]) -> bool {
     items.iter().all(|item| write!(room, "{item}, ").is_ok())
 }
 
-/// Takes so many bytes, and keeps none.
+/// A writer that discards its input, and fails when it exceeds this number of bytes.
 struct ByteLimit(usize);
 
 impl Write for ByteLimit {

@@ -1,4 +1,4 @@
-//! The text around the elements.
+//! The XML before and after the elements.
 
 use std::fmt::Write;
 
@@ -6,17 +6,17 @@ use super::VtkImage;
 use crate::plain::Axis;
 use crate::plain::xml_text::escaped;
 
-/// What follows the elements.
+/// The text after the elements.
 pub(super) const TAIL: &str = "\n  </AppendedData>\n</VTKFile>\n";
 
-/// All up to the length of the first array of `len` bytes, whose elements then begin at a
-/// multiple of `align`.
+/// The text before the length of the first array. Each array has `len` bytes; the elements of the
+/// first begin at a multiple of `align`.
 pub(super) fn head(image: &VtkImage<'_>, len: u64, align: usize) -> Vec<u8> {
     let mut extent = String::new();
     let lengths = image.shape.iter().rev().chain(std::iter::repeat(&1));
     for length in lengths.take(3) {
         let blank = if extent.is_empty() { "" } else { " " };
-        // Not empty.
+        // No axis is empty.
         let _ = write!(extent, "{blank}0 {}", length.saturating_sub(1));
     }
     let origin = measures(image.axes, 0.0, |axis| axis.origin);
@@ -39,21 +39,21 @@ pub(super) fn head(image: &VtkImage<'_>, len: u64, align: usize) -> Vec<u8> {
             "        <DataArray type=\"{kind}\" Name=\"{name}\" \
              NumberOfComponents=\"{components}\" format=\"appended\" offset=\"{offset}\"/>"
         );
-        // As long as the file, whose length is checked.
+        // The sum does not exceed the length of the file, which is checked.
         offset = offset.saturating_add(len).saturating_add(8);
     }
     out.push_str(
         "      </PointData>\n    </Piece>\n  </ImageData>\n  <AppendedData encoding=\"raw\">\n",
     );
     let mut out = out.into_bytes();
-    // The underscore and the length are 9 bytes.
+    // The underscore and the length take 9 bytes.
     let end = (out.len() + 9).next_multiple_of(align);
     out.resize(end - 9, b' ');
     out.push(b'_');
     out
 }
 
-/// A number for x, y and z.
+/// A number for each of x, y and z.
 fn measures(axes: &[Axis], unknown: f64, of: impl Fn(&Axis) -> Option<f64>) -> String {
     let known = axes.iter().rev().map(|axis| of(axis).unwrap_or(unknown));
     let all = known.chain(std::iter::repeat(unknown)).take(3);

@@ -1,59 +1,58 @@
-//! Where variables lie.
+//! Assigns offsets to variables.
 //!
 //! ```text
 //! header 300 | time, 64 bytes | lat, 48 | air, 9000 bytes     | area, 10  | records
 //! 0          4096             4160      8192           17192  20480       20496
 //! ```
 //!
-//! The header has its pages for itself: that elements cannot be decoded must not make the file
-//! unreadable.
+//! The header shares no page with elements: it must stay readable when a chunk cannot be decoded.
 
 use crate::error::FormatError;
 use crate::plain::file_too_large;
 
-/// Variables of as many bytes have their pages for themselves.
+/// A variable of this size or more shares no page with anything else.
 const PAGE: u64 = 4096;
 
-/// A variable.
+/// The size of a variable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VariableSize {
-    /// Bytes, or those of one record, without padding.
+    /// Its size, or that of one of its records, in bytes without padding.
     pub(super) slab: u64,
     pub(super) is_record: bool,
 }
 
-/// Where the variables of a file are.
+/// The offsets of the variables of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct VariableOffsets {
-    /// Of each, where it (or its first record) begins.
+    /// The offset of each variable, or of its first record.
     pub(super) begins: Vec<u64>,
-    /// From a record to the next.
+    /// Bytes from the start of a record to the start of the next.
     pub(super) record_len: u64,
-    /// One past the last byte of the file.
+    /// The length of the file.
     pub(super) end: u64,
 }
 
 impl VariableOffsets {
-    /// The places behind `header_len` bytes.
+    /// The offsets of variables after a header of `header_len` bytes.
     pub(super) fn of(
         header_len: u64,
         slots: &[VariableSize],
         n_records: u64,
     ) -> Result<VariableOffsets, FormatError> {
-        places(header_len, slots, n_records).ok_or_else(file_too_large)
+        offsets(header_len, slots, n_records).ok_or_else(file_too_large)
     }
 }
 
-fn places(header_len: u64, slots: &[VariableSize], n_records: u64) -> Option<VariableOffsets> {
+fn offsets(header_len: u64, slots: &[VariableSize], n_records: u64) -> Option<VariableOffsets> {
     let mut begins = vec![0; slots.len()];
     let n_record_variables = slots.iter().filter(|slot| slot.is_record).count();
     let (mut end, mut record_len) = (header_len, 0_u64);
-    // The header counts as large.
+    // The header counts as a large variable.
     let mut alone = true;
     for (slot, begin) in slots.iter().zip(&mut begins) {
         if slot.is_record {
             *begin = record_len;
-            // A lone record variable is not padded: a rule older than the format.
+            // A single record variable is not padded: the specification keeps this old rule.
             let len = match n_record_variables {
                 1 => slot.slab,
                 _ => padded(slot.slab)?,
@@ -81,8 +80,8 @@ fn places(header_len: u64, slots: &[VariableSize], n_records: u64) -> Option<Var
     })
 }
 
-/// Where `len` bytes begin, at `at` or behind it. `alone`: whether what is before `at` has its
-/// pages for itself; then, whether these bytes have.
+/// The offset of the next `len` bytes, at `at` or after it. `alone` tells whether the bytes before
+/// `at` share no page; it is updated for these bytes.
 fn next(at: u64, len: u64, alone: &mut bool) -> Option<u64> {
     let large = len >= PAGE;
     let to = if large || *alone { PAGE } else { 8 };
@@ -90,7 +89,7 @@ fn next(at: u64, len: u64, alone: &mut bool) -> Option<u64> {
     at.checked_next_multiple_of(to)
 }
 
-/// `bytes` with what fills them up to 4.
+/// `bytes` rounded up to a multiple of 4.
 pub(super) fn padded(bytes: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(4)
 }
@@ -116,9 +115,9 @@ mod tests {
     #[test]
     fn small_ones_are_packed_and_large_ones_alone() {
         let slots = [fixed(64), fixed(45), fixed(9000), fixed(10), fixed(4095)];
-        let places = VariableOffsets::of(300, &slots, 0).unwrap();
-        assert_eq!(places.begins, [4096, 4160, 8192, 20480, 20496]);
-        assert_eq!(places.end, 20496 + 4096);
+        let offsets = VariableOffsets::of(300, &slots, 0).unwrap();
+        assert_eq!(offsets.begins, [4096, 4160, 8192, 20480, 20496]);
+        assert_eq!(offsets.end, 20496 + 4096);
         let empty = VariableOffsets::of(300, &[], 0).unwrap();
         assert_eq!((empty.begins, empty.end), (vec![], 300));
     }

@@ -1,40 +1,40 @@
-//! Voxel sizes and origin as `NIfTI` has them: space in metres, millimetres or micrometres, time in
-//! seconds, milli- or microseconds.
+//! Voxel sizes and origin in the units of `NIfTI`: metres, millimetres or micrometres in space, and
+//! seconds, milliseconds or microseconds in time.
 
 use super::super::Array;
 use super::super::axes::{Axis, AxisKind, units::Unit};
 use super::dims::NiftiDims;
 
-/// Where voxels are.
+/// The positions of voxels.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct VoxelGeometry {
-    /// From one element to the next, in each of seven dimensions; 1 where it is not known.
+    /// Distance from one element to the next in each of seven dimensions; 1 if it is unknown.
     pub(super) spacings: [f64; 7],
-    /// Of the first element in space.
+    /// Position of the first element in space.
     pub(super) origin: [f64; 3],
     /// Time of the first element.
     pub(super) start: f64,
     /// The codes of the two units, or 0.
     pub(super) units: i32,
-    /// Whether what is known of space could not be said.
+    /// Whether spacings in space are known but do not fit the header.
     is_lost: bool,
 }
 
 impl VoxelGeometry {
-    /// What is known of the axes of `array`.
+    /// The geometry that the axes of `array` describe.
     pub(super) fn of(array: &Array, dims: &NiftiDims) -> VoxelGeometry {
-        let mut place = VoxelGeometry {
+        let mut geometry = VoxelGeometry {
             spacings: [1.0; 7],
             ..VoxelGeometry::default()
         };
-        place.set_space([0, 1, 2].map(|index| dims.axis(array, index)));
+        geometry.set_space([0, 1, 2].map(|index| dims.axis(array, index)));
         if let Some(time) = dims.axis(array, 3) {
-            place.set_time(time);
+            geometry.set_time(time);
         }
-        place
+        geometry
     }
 
-    /// What there is to say about it.
+    /// A remark about spacings that are left out.
     pub(super) fn remark(&self) -> Option<String> {
         self.is_lost.then(|| "voxel sizes left out".to_owned())
     }
@@ -52,22 +52,22 @@ impl VoxelGeometry {
         let first = known.first().and_then(|(_, axis)| axis.unit.as_deref());
         let convert = |axis: &Axis, value: f64| match target {
             Some(target) => length(axis)?.convert(value, target),
-            // Of one unknown unit; ratios are right.
+            // All sizes have the same unknown unit, so at least their ratios are right.
             None => (axis.unit.as_deref() == first).then_some(value),
         };
         let mut spacings = [1.0; 3];
         let mut origin = [0.0; 3];
         for (i, axis) in &known {
             let spacing = axis.spacing.and_then(|spacing| convert(axis, spacing));
-            let place = convert(axis, axis.origin.unwrap_or(0.0));
+            let position = convert(axis, axis.origin.unwrap_or(0.0));
             let spacing = spacing.filter(|value| is_sound(*value));
-            let place = place.filter(|place| fits(*place));
-            let (Some(spacing), Some(place)) = (spacing, place) else {
+            let position = position.filter(|position| fits(*position));
+            let (Some(spacing), Some(position)) = (spacing, position) else {
                 self.is_lost = true;
                 return;
             };
             spacings[*i] = spacing;
-            origin[*i] = place;
+            origin[*i] = position;
         }
         self.spacings[..3].copy_from_slice(&spacings);
         self.origin = origin;
@@ -92,8 +92,8 @@ impl VoxelGeometry {
     }
 }
 
-/// The unit of `NIfTI` that values in `unit` are converted to, and its code; that of times is 8 times as
-/// much.
+/// The unit of `NIfTI` for values in `unit`, and its code for lengths; the code for times is 8
+/// times as great.
 fn step(unit: Unit) -> (i32, Unit) {
     match unit.magnitude() {
         0.. => (1, Unit::power(0)),
@@ -102,7 +102,7 @@ fn step(unit: Unit) -> (i32, Unit) {
     }
 }
 
-/// Whether the short floats of `NIfTI`-1 can hold a size.
+/// Whether `value` is a valid spacing in single precision, which `NIfTI`-1 uses.
 fn is_sound(value: f64) -> bool {
     (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&value)
 }
