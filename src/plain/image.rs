@@ -110,16 +110,15 @@ impl<'a> Image<'a> {
         self.outer.iter().map(|(_, role)| *role)
     }
 
-    /// The order of the array's axes in the file, with those in front of the planes in the order of
-    /// `roles`. Axes that are left out (of length 1) come first.
-    pub(super) fn order(&self, roles: [ImageAxis; 3]) -> AxisOrder {
+    /// The order of the array's axes in a file that has the planes by time, then slice, then channel.
+    /// Axes that are left out (of length 1) come first.
+    pub(super) fn order_tzc(&self) -> AxisOrder {
         let rank = self.array.rank();
+        let roles = [ImageAxis::T, ImageAxis::Z, ImageAxis::C];
         let kept: Vec<usize> = roles.iter().filter_map(|role| self.index(*role)).collect();
         let left_out = (0..rank - 2).filter(|axis| !kept.contains(axis));
-        let mut order: AxisOrder = left_out.collect();
-        order.extend(kept.iter().copied());
-        order.extend([rank - 2, rank - 1]);
-        order
+        let planes = [rank - 2, rank - 1];
+        left_out.chain(kept.iter().copied()).chain(planes).collect()
     }
 
     fn index(&self, role: ImageAxis) -> Option<usize> {

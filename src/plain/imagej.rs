@@ -60,7 +60,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let header = header(plane, plane_bytes, sample, &description, resolution)
         .ok_or_else(|| FileFormat::Tif.refused("shape", "a header longer than 32 bits can say"))?;
     let elements = Elements {
-        order: image.order([ImageAxis::T, ImageAxis::Z, ImageAxis::C]),
+        order: image.order_tzc(),
         ..Elements::all(array, number.transform())?
     };
     Layout::of_header(header, ALIGNMENT, elements)

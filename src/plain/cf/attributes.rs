@@ -21,7 +21,7 @@ use crate::metadata::{Attributes, Json};
 use crate::plain::{Array, Group, Omitted};
 
 /// The global attribute that lists what the file omits, one object on each line.
-const OMITTED: &str = "zarr_omitted";
+pub(in crate::plain) const OMITTED: &str = "zarr_omitted";
 const FILL_VALUE: &str = "_FillValue";
 /// Attributes whose type is that of their variable.
 const OWN_TYPE: [&str; 7] = [

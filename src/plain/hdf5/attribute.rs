@@ -6,16 +6,13 @@ use super::datatype;
 use super::header::{Datatype, ObjectHeader};
 use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
-use crate::plain::cf::attributes::{bytes_of, narrow};
+use crate::plain::cf::attributes::{OMITTED, bytes_of, narrow};
 use crate::plain::cf::{Attribute, CfValue, Names};
 use crate::plain::{FileFormat, Transform, too_large};
 
 /// The most attributes of one object. Readers look at all attributes to find one, so the time grows
 /// with the square. A few attributes of this program come on top.
 const MOST: usize = 16_000;
-
-/// The attribute of the root group that lists what the file omits.
-pub(super) const OMITTED: &str = "zarr_omitted";
 
 /// Names that have a special meaning to the libraries or to this program, in addition to those that
 /// `cf::attributes` leaves out in every format.

@@ -13,7 +13,7 @@ use super::header::ObjectHeader;
 use super::heap::Heap;
 use super::types::NamedTypes;
 use crate::error::FormatError;
-use crate::plain::cf::attributes::set_text;
+use crate::plain::cf::attributes::{OMITTED, set_text};
 use crate::plain::cf::{self, Attribute, CfValue, Dimensions, Names};
 use crate::plain::{Array, Elements, Group, Omitted};
 
@@ -53,7 +53,7 @@ pub(super) fn of(group: &Group) -> Result<(FileBlocks, usize, Vec<Omitted>), For
     let mut header = tree.group(&attributes, "");
     if !tree.omitted.is_empty() {
         let value = CfValue::Text(lines(&tree.omitted));
-        attribute::add(&mut header, attribute::OMITTED, &value, None)?;
+        attribute::add(&mut header, OMITTED, &value, None)?;
     }
     tree.finish_group(header, root, &links)?;
     tree.heap.finish(&mut tree.blocks)?;

@@ -31,7 +31,7 @@ pub(super) struct NamedTypes {
 
 #[derive(Debug)]
 struct NamedType {
-    wanted_name: String,
+    wanted_name: &'static str,
     spelled: Vec<u8>,
     block: usize,
 }
@@ -57,7 +57,7 @@ impl NamedTypes {
 
     /// The links to all named types; each takes a free name from `names`.
     pub(super) fn links(&self, names: &mut Names) -> Vec<(String, usize)> {
-        let link = |of: &NamedType| (names.take(&of.wanted_name), of.block);
+        let link = |of: &NamedType| (names.take(of.wanted_name), of.block);
         self.list.iter().map(link).collect()
     }
 
@@ -110,11 +110,11 @@ impl NamedTypes {
     }
 }
 
-fn name_of(element: &Element) -> String {
+fn name_of(element: &Element) -> &'static str {
     match element {
-        Element::Complex(format) if format.bytes == 4 => "_PFNC_FLOAT_COMPLEX_TYPE".to_owned(),
-        Element::Complex(_) => "_PFNC_DOUBLE_COMPLEX_TYPE".to_owned(),
-        _ => "record".to_owned(),
+        Element::Complex(format) if format.bytes == 4 => "_PFNC_FLOAT_COMPLEX_TYPE",
+        Element::Complex(_) => "_PFNC_DOUBLE_COMPLEX_TYPE",
+        _ => "record",
     }
 }
 

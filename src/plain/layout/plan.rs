@@ -86,12 +86,12 @@ impl Plan {
             return;
         };
         let end = self.offset.saturating_add(self.len as u64);
-        let mut parts = self.parts_of(layout);
+        let parts = self.parts_of(layout);
         let covers = |part: &super::Part| part.offset <= self.offset && part.has_no_gap_before(end);
         if !parts.clone().next().is_some_and(|(_, part)| covers(part)) {
             out.fill(0);
         }
-        parts.by_ref().for_each(|(_, part)| match &part.content {
+        parts.for_each(|(_, part)| match &part.content {
             Content::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 if let Some((from, at, n)) = overlap(part.offset, len, self.offset, self.len) {
