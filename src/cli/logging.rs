@@ -29,18 +29,14 @@ pub(crate) enum StandardError {
 /// # Errors
 /// When the file cannot be opened, or is no file.
 pub(crate) fn start(config: &LogConfig, stderr: StandardError) -> io::Result<()> {
-    let mut builder = Builder::new();
-    match (&config.file, stderr) {
-        (Some(path), _) => {
-            let file = open(path)?;
-            // Each record is one write, so that several daemons can share the file.
-            builder.target(Target::Pipe(Box::new(file)));
-        }
-        (None, StandardError::Terminal) => {
-            builder.target(Target::Stderr);
-        }
+    let target = match (&config.file, stderr) {
+        // Each record is one write, so that several daemons can share the file.
+        (Some(path), _) => Target::Pipe(Box::new(open(path)?)),
+        (None, StandardError::Terminal) => Target::Stderr,
         (None, StandardError::Null) => return Ok(()),
-    }
+    };
+    let mut builder = Builder::new();
+    builder.target(target);
     builder.format(|line, record| {
         writeln!(
             line,

@@ -87,7 +87,12 @@ impl MountOptions {
             None => (option, None),
         };
         if let Some(known) = by_mount_option(OsStr::from_bytes(name)) {
-            self.flags.push(flag(&known, value));
+            let mut flag = OsString::from(format!("--{known}"));
+            if let Some(value) = value {
+                flag.push("=");
+                flag.push(value);
+            }
+            self.flags.push(flag);
             return Ok(());
         }
         let name = String::from_utf8_lossy(name);
@@ -119,15 +124,6 @@ impl MountOptions {
             Some(_) => usage(format!("mount option `{name}` takes no value")),
         }
     }
-}
-
-fn flag(name: &str, value: Option<&OsStr>) -> OsString {
-    let mut flag = OsString::from(format!("--{name}"));
-    if let Some(value) = value {
-        flag.push("=");
-        flag.push(value);
-    }
-    flag
 }
 
 /// Splits at commas. A backslash is removed, and makes the byte after it literal.

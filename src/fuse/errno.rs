@@ -2,6 +2,7 @@
 //! what is counted, and what is logged (each key once a minute at most).
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,15 +13,14 @@ use crate::error::{Error, FormatError};
 use crate::load::Counters;
 use crate::store::StoreError;
 
-/// How an error is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ErrorClass {
-    Io,
-    Access,
-    Stale,
-    Unsupported,
-    Other,
-}
+/// The counter of a class of errors.
+type ErrorCounter = fn(&Counters) -> &AtomicU64;
+
+const IO: ErrorCounter = |counters| &counters.errors_io;
+const ACCESS: ErrorCounter = |counters| &counters.errors_access;
+const STALE: ErrorCounter = |counters| &counters.errors_stale;
+const UNSUPPORTED: ErrorCounter = |counters| &counters.errors_unsupported;
+const OTHER: ErrorCounter = |counters| &counters.errors_other;
 
 /// The time after a message about a key in which no other one is logged.
 const QUIET: Duration = Duration::from_secs(60);
@@ -43,15 +43,9 @@ impl ErrorLog {
 
     /// Counts and logs `error`, and returns the errno to reply.
     pub(super) fn report(&self, error: &Error, counters: &Counters) -> Errno {
-        let (errno, class) = translate(error);
-        Counters::add(match class {
-            ErrorClass::Io => &counters.errors_io,
-            ErrorClass::Access => &counters.errors_access,
-            ErrorClass::Stale => &counters.errors_stale,
-            ErrorClass::Unsupported => &counters.errors_unsupported,
-            ErrorClass::Other => &counters.errors_other,
-        });
-        if class == ErrorClass::Stale {
+        let (errno, counter) = translate(error);
+        Counters::add(counter(counters));
+        if errno == Errno::ESTALE {
             // Not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
         } else if self.is_due(&subject(error), Instant::now()) {
@@ -86,17 +80,17 @@ fn subject(error: &Error) -> String {
     }
 }
 
-fn translate(error: &Error) -> (Errno, ErrorClass) {
+fn translate(error: &Error) -> (Errno, ErrorCounter) {
     match error {
         Error::Store(error) => translate_store(error),
         Error::Metadata { error, .. } | Error::Chunk { error, .. } => match error {
             FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
-                (Errno::EOPNOTSUPP, ErrorClass::Unsupported)
+                (Errno::EOPNOTSUPP, UNSUPPORTED)
             }
             // Bad bytes, or a number that no valid file contains.
             FormatError::Document { .. }
             | FormatError::Encoded { .. }
-            | FormatError::TooLarge { .. } => (Errno::EIO, ErrorClass::Io),
+            | FormatError::TooLarge { .. } => (Errno::EIO, IO),
         },
         // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
         // both are bytes that could not be read. The log tells which flag raises the limit.
@@ -105,40 +99,40 @@ fn translate(error: &Error) -> (Errno, ErrorClass) {
         | Error::TooSlow { .. }
         | Error::Memory(_)
         | Error::NoMemory(_)
-        | Error::Panicked => (Errno::EIO, ErrorClass::Other),
-        Error::Stale => (Errno::ESTALE, ErrorClass::Stale),
+        | Error::Panicked => (Errno::EIO, OTHER),
+        Error::Stale => (Errno::ESTALE, STALE),
     }
 }
 
-fn translate_store(error: &StoreError) -> (Errno, ErrorClass) {
+fn translate_store(error: &StoreError) -> (Errno, ErrorCounter) {
     match error {
         // No object can have such a key.
-        StoreError::InvalidKey(_) => (Errno::ENOENT, ErrorClass::Other),
+        StoreError::InvalidKey(_) => (Errno::ENOENT, OTHER),
         // The errno of the system is passed on where it helps the caller: it is a limit of the
         // daemon or of the machine and not a fault of the file, and the caller may try again.
         StoreError::Io {
             errno: Some(libc::EMFILE),
             ..
-        } => (Errno::EMFILE, ErrorClass::Io),
+        } => (Errno::EMFILE, IO),
         StoreError::Io {
             errno: Some(libc::ENFILE),
             ..
-        } => (Errno::ENFILE, ErrorClass::Io),
+        } => (Errno::ENFILE, IO),
         // Never ENOENT: a Zarr reader would take it for the fill value.
         StoreError::Denied { .. }
         | StoreError::Io {
             errno: Some(libc::EACCES | libc::EPERM),
             ..
-        } => (Errno::EACCES, ErrorClass::Access),
+        } => (Errno::EACCES, ACCESS),
         // Any other errno would be about the file system of the store and not about this one (and
         // ENOENT would mean a fill value), so it is only logged.
         StoreError::NotAnObject { .. } | StoreError::Short { .. } | StoreError::Io { .. } => {
-            (Errno::EIO, ErrorClass::Io)
+            (Errno::EIO, IO)
         }
         // The object changed while it was open: opening it again shows the new version.
-        StoreError::Changed { .. } => (Errno::ESTALE, ErrorClass::Stale),
-        StoreError::Loop { .. } => (Errno::ELOOP, ErrorClass::Other),
-        StoreError::Unsupported(_) => (Errno::EOPNOTSUPP, ErrorClass::Unsupported),
+        StoreError::Changed { .. } => (Errno::ESTALE, STALE),
+        StoreError::Loop { .. } => (Errno::ELOOP, OTHER),
+        StoreError::Unsupported(_) => (Errno::EOPNOTSUPP, UNSUPPORTED),
     }
 }
 

@@ -41,7 +41,7 @@ const ATTEMPTS: usize = 16;
 /// How long a check of the path stays valid in a mount. A listing with attributes, or reads of many
 /// small chunks, make a hundred thousand requests a second, and a check costs a tenth of such a
 /// request. A request takes about as long to get here through the kernel.
-const CHECK_INTERVAL: Duration = Duration::from_micros(50);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_micros(50);
 
 /// The directory of the store, followed by its path.
 #[derive(Debug)]
@@ -61,7 +61,8 @@ pub(super) struct FollowedRoot {
 }
 
 impl FollowedRoot {
-    /// Opens the directory at `path`, which may lead there by symbolic links.
+    /// Opens the directory at `path`, which may lead there by symbolic links. Requests within
+    /// `check_interval` share a check of the path.
     ///
     /// # Errors
     /// As [`super::DirStore::open`].
@@ -69,6 +70,7 @@ impl FollowedRoot {
         path: &Path,
         symlinks: Symlinks,
         sharing: Sharing,
+        check_interval: Duration,
     ) -> Result<FollowedRoot, StoreError> {
         let resolved = path
             .canonicalize()
@@ -83,18 +85,10 @@ impl FollowedRoot {
             device: stat.st_dev,
             held: RwLock::new(Arc::new(root)),
             generation: AtomicU32::new(0),
-            check_interval: Duration::ZERO,
+            check_interval,
             last_check: AtomicU64::new(0),
             started: Instant::now(),
         })
-    }
-
-    /// The same directory, where requests within [`CHECK_INTERVAL`] share a check of the path.
-    pub(super) fn sharing_checks(self) -> FollowedRoot {
-        FollowedRoot {
-            check_interval: CHECK_INTERVAL,
-            ..self
-        }
     }
 
     /// How often another directory was found at the path.

@@ -21,6 +21,7 @@ mod root;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
@@ -30,7 +31,7 @@ use super::{
     Store, StoreError,
 };
 use attributes::kind_of;
-use followed::FollowedRoot;
+use followed::{CHECK_INTERVAL, FollowedRoot};
 use listing::{DirListing, offset_of};
 use object::DirObject;
 pub use rights::Sharing;
@@ -59,7 +60,8 @@ impl DirStore {
     /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
     /// entered, [`StoreError::Unsupported`] when the system lacks `openat2(2)`.
     pub fn open(path: &Path, symlinks: Symlinks) -> Result<DirStore, StoreError> {
-        DirStore::new(FollowedRoot::open(path, symlinks, Sharing::Nobody)?)
+        let root = FollowedRoot::open(path, symlinks, Sharing::Nobody, Duration::ZERO)?;
+        DirStore::new(root)
     }
 
     /// As [`DirStore::open`], for a mount: files are reported with the modes that `sharing` asks
@@ -72,7 +74,7 @@ impl DirStore {
         symlinks: Symlinks,
         sharing: Sharing,
     ) -> Result<DirStore, StoreError> {
-        DirStore::new(FollowedRoot::open(path, symlinks, sharing)?.sharing_checks())
+        DirStore::new(FollowedRoot::open(path, symlinks, sharing, CHECK_INTERVAL)?)
     }
 
     fn new(root: FollowedRoot) -> Result<DirStore, StoreError> {
