@@ -5,11 +5,17 @@
 //! output     |header|elements.......|zeros|ele||element|
 //!                    ^ run 0                    ^ run 1: read whole, and copied to where it is cut
 //! ```
+//!
+//! Short slabs, such as records of one number, are one run: their elements are read side by side behind
+//! the range, and copied to the slabs.
 
 use smallvec::SmallVec;
 
-use super::{Content, Elements, Layout};
+use super::{Content, Elements, Layout, Slabs};
 use crate::error::FormatError;
+
+/// Slabs that are shorter are read together: a run costs more than to copy so many bytes.
+const SHORT_SLAB_BYTES: u64 = 4 << 10;
 
 /// The plan of a read. The reader lets the plan fill the output ([`Plan::fill`]), reads each run of
 /// elements into its place in the output, and lets the plan transform them ([`Plan::finish`]).
@@ -32,8 +38,18 @@ pub struct PlannedRun {
     pub at: usize,
     /// Length in bytes; a whole number of elements.
     pub len: usize,
-    /// If the range begins or ends within this element: the bytes of it that belong to the range.
-    cut: Option<CutElement>,
+    placement: Placement,
+}
+
+/// Where the bytes of a run belong.
+#[derive(Debug)]
+enum Placement {
+    /// Where they are read to.
+    InPlace,
+    /// The run is one element, within which the range begins or ends.
+    Cut(CutElement),
+    /// After the first `skip` bytes, in all slabs of the part that the range touches.
+    Slabs { skip: usize },
 }
 
 /// The bytes `skip..skip + len` of an element, which are copied to the offset `to` of the output.
@@ -52,10 +68,9 @@ impl Plan {
             runs: SmallVec::new(),
             room: len,
         };
-        let end = offset.saturating_add(len as u64);
         for (number, part) in plan.parts_of(layout) {
             if let Content::Elements(elements) = &part.content {
-                plan.add_elements(number, part.offset, elements, end);
+                plan.add_elements(number, part.offset, elements);
             }
         }
         plan
@@ -123,9 +138,20 @@ impl Plan {
             if let Some(to) = out.get_mut(run.at..).and_then(|out| out.get_mut(..run.len)) {
                 elements.transform.apply(to)?;
             }
-            if let Some(cut) = &run.cut {
-                let from = run.at + cut.skip;
-                out.copy_within(from..from + cut.len, cut.to);
+            match (&run.placement, elements.slabs) {
+                (Placement::Cut(cut), _) => {
+                    let from = run.at + cut.skip;
+                    out.copy_within(from..from + cut.len, cut.to);
+                }
+                (Placement::Slabs { skip }, Some(slabs)) => {
+                    let start = layout.parts().get(run.part).map_or(0, |part| part.offset);
+                    let mut read = run.at + skip;
+                    for (_, at, n) in self.slabs_in_range(start, elements.len, slabs) {
+                        out.copy_within(read..read + n, at);
+                        read += n;
+                    }
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -144,28 +170,69 @@ impl Plan {
         parts.take_while(move |(_, part)| part.offset < end)
     }
 
-    fn add_elements(&mut self, part: usize, start: u64, elements: &Elements, end: u64) {
+    fn add_elements(&mut self, part: usize, start: u64, elements: &Elements) {
         let Some(slabs) = elements.slabs else {
             if let Some((from, at, n)) = overlap(start, elements.len, self.offset, self.len) {
                 self.add_run(part, elements, from, (at, n));
             }
             return;
         };
-        if elements.len == 0 {
+        if slabs.len < SHORT_SLAB_BYTES {
+            return self.add_short_slabs(part, start, elements, slabs);
+        }
+        let in_range: SmallVec<[_; 8]> = self.slabs_in_range(start, elements.len, slabs).collect();
+        for (from, at, n) in in_range {
+            self.add_run(part, elements, from, (at, n));
+        }
+    }
+
+    /// Adds one run for all slabs in the range, to be read behind it.
+    fn add_short_slabs(&mut self, part: usize, start: u64, elements: &Elements, slabs: Slabs) {
+        let mut in_range = self.slabs_in_range(start, elements.len, slabs);
+        let Some((first, _, n)) = in_range.next() else {
             return;
-        }
-        let n_slabs = elements.len / slabs.len;
-        let first = self.offset.saturating_sub(start) / slabs.stride;
-        for slab in first..n_slabs {
-            // This lies within the span of the part, which fits 64 bits.
-            let slab_start = start + slab * slabs.stride;
-            if slab_start >= end {
-                break;
-            }
-            if let Some((from, at, n)) = overlap(slab_start, slabs.len, self.offset, self.len) {
-                self.add_run(part, elements, slab * slabs.len + from, (at, n));
-            }
-        }
+        };
+        let end = in_range
+            .last()
+            .map_or(first + n as u64, |(from, _, n)| from + n as u64);
+        let (first, end) = (elements.skip + first, elements.skip + end);
+        // Whole elements are read.
+        let unit = elements.transform.unit() as u64;
+        let from = first - first % unit;
+        // No more than the range and an element; a longer run could not be read.
+        let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let len = to_usize(end.next_multiple_of(unit) - from);
+        let skip = to_usize(first - from);
+        self.runs.push(PlannedRun {
+            part,
+            from,
+            at: self.room,
+            len,
+            placement: Placement::Slabs { skip },
+        });
+        self.room = self.room.saturating_add(len);
+    }
+
+    /// The slabs of a part at `start` of `len` bytes of elements that overlap the range: offset in the
+    /// elements, offset in the range, and length of each overlap.
+    fn slabs_in_range(
+        &self,
+        start: u64,
+        len: u64,
+        slabs: Slabs,
+    ) -> impl Iterator<Item = (u64, usize, usize)> + use<> {
+        let (offset, range_len) = (self.offset, self.len);
+        let first = offset.saturating_sub(start) / slabs.stride;
+        // A slab lies within the span of the part, which fits 64 bits.
+        let slabs_from = (first..len / slabs.len).map(move |slab| {
+            let found = overlap(start + slab * slabs.stride, slabs.len, offset, range_len);
+            found.map(|(from, at, n)| (slab * slabs.len + from, at, n))
+        });
+        // The range may begin in the gap behind the first.
+        let skipped = slabs_from.enumerate();
+        skipped
+            .take_while(|(number, found)| *number == 0 || found.is_some())
+            .filter_map(|(_, found)| found)
     }
 
     /// Adds the `n` bytes at `from` of a run of elements, to be read to the offset `at` of the
@@ -182,7 +249,7 @@ impl Plan {
                     from,
                     at,
                     len: whole,
-                    cut: None,
+                    placement: Placement::InPlace,
                 });
                 whole
             } else {
@@ -192,7 +259,7 @@ impl Plan {
                     from: from - before as u64,
                     at: self.room,
                     len: unit,
-                    cut: Some(CutElement {
+                    placement: Placement::Cut(CutElement {
                         skip: before,
                         to: at,
                         len,

@@ -86,3 +86,49 @@ fn parts_without_bytes_are_none() {
     assert_eq!(layout.parts().len(), 1);
     check_slices(&layout, b"x");
 }
+
+/// Long slabs are read one by one, short ones together; both may begin within an element.
+#[test]
+fn slabs_of_any_length_are_those_of_their_elements() {
+    for (len, stride, unit) in [(5000, 5003, 1), (8000, 8192, 8), (8, 12, 8), (6, 6, 2)] {
+        let n_slabs = 40_000 / len;
+        let mut builder = Layout::builder();
+        builder.bytes(b"head".to_vec());
+        let transform = Transform::Swap { unit };
+        let mut elements = run(len * n_slabs, transform, Some(Slabs { len, stride }));
+        elements.skip = 2 * unit as u64;
+        builder.elements(elements);
+        let layout = builder.finish().unwrap();
+        let all = whole(&layout);
+        let item = unit as u64;
+        for slab in 0..n_slabs {
+            for at in 0..len {
+                let byte = slab * len + at;
+                let swapped = byte / item * item + (item - 1 - byte % item) + 2 * item;
+                let expected = u8::try_from(swapped % 255).unwrap() + 1;
+                let found = all[usize::try_from(4 + slab * stride + at).unwrap()];
+                assert_eq!(found, expected, "byte {at} of slab {slab} of {len}");
+            }
+        }
+        for (start, end) in [(0, 9), (1, 4999), (4990, 5020), (7, 20_011), (8195, 39_999)] {
+            let mut part = vec![0xee; end - start];
+            layout.read(start as u64, &mut part, fetch).unwrap();
+            assert_eq!(part, &all[start..end], "{start}..{end} of slabs of {len}");
+        }
+    }
+}
+
+/// What is planned for very many records of one number is in proportion to the variables.
+#[test]
+fn short_slabs_are_one_run() {
+    let mut builder = Layout::builder();
+    let slabs = Some(Slabs { len: 4, stride: 12 });
+    for variable in 0..3 {
+        builder.align(1).seek(4 * variable);
+        builder.elements(run(400_000, Transform::Swap { unit: 4 }, slabs));
+    }
+    let layout = builder.finish().unwrap();
+    let plan = layout.plan(12_345, 1 << 20);
+    assert_eq!(plan.runs(&layout).count(), 3);
+    assert!(plan.room() <= 2 * (1 << 20) + 3 * 8, "{}", plan.room());
+}
