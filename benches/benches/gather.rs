@@ -11,7 +11,7 @@ use zarr_mount::load::{
     Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Look, Patience, Shards, Sources,
     Versions,
 };
-use zarr_mount::read::{Policy, ReadOperation, Region, Run};
+use zarr_mount::read::{Policy, ReadOperation, Region, RegionRun};
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store, Version};
 use zarr_mount::threads::{Limits, Threads};
 use zarr_mount_benches::codec::Codec;
@@ -87,7 +87,7 @@ fn gather(criterion: &mut Criterion) {
         let mut from = 0;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let run = Run {
+                let run = RegionRun {
                     array: Arc::clone(&array),
                     region: Arc::new(region.clone()),
                     from,

@@ -125,7 +125,7 @@ pub struct Block {
     bytes: Buffer,
     stamp: u64,
     /// Loaded before anyone asked, and not asked for yet.
-    pub(super) is_ahead: AtomicBool,
+    pub(super) is_prefetched: AtomicBool,
     _reservation: Reservation,
 }
 
@@ -142,7 +142,7 @@ impl Block {
         Block {
             bytes,
             stamp,
-            is_ahead: AtomicBool::new(false),
+            is_prefetched: AtomicBool::new(false),
             _reservation: reservation,
         }
     }

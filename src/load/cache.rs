@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
 use super::counters::Counters;
-use super::spent::Spent;
+use super::partial_ledger::PartialDecodeLedger;
 use super::tuning::MOST_FINISHED_BYTES;
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
@@ -83,7 +83,7 @@ pub struct Cache {
     budget: Arc<Budget>,
     buffers: Arc<Buffers>,
     counters: Arc<Counters>,
-    spent: Spent,
+    partial_ledger: PartialDecodeLedger,
     state: Mutex<State>,
 }
 
@@ -108,7 +108,7 @@ impl Cache {
             budget,
             buffers: Arc::default(),
             counters,
-            spent: Spent::new(),
+            partial_ledger: PartialDecodeLedger::new(),
             state: Mutex::new(State {
                 blocks: Blocks::new(),
                 flights: HashMap::new(),
@@ -132,8 +132,8 @@ impl Cache {
     }
 
     /// What was spent on parts of blocks that are not here.
-    pub(super) fn spent(&self) -> &Spent {
-        &self.spent
+    pub(super) fn partial_ledger(&self) -> &PartialDecodeLedger {
+        &self.partial_ledger
     }
 
     /// Reserves memory for a block of `bytes` and what making it takes.
@@ -374,7 +374,7 @@ impl Cache {
 
     fn used(&self, key: &BlockKey, block: &Block) {
         // The first use of what was loaded for it is counted as a load.
-        if !block.is_ahead.swap(false, Ordering::Relaxed) {
+        if !block.is_prefetched.swap(false, Ordering::Relaxed) {
             Counters::add(&self.counters.cache_hits);
         }
         trace(key, block.memory_bytes());
@@ -383,7 +383,7 @@ impl Cache {
     fn evicted(&self, blocks: &[Arc<Block>]) {
         for block in blocks {
             Counters::add(&self.counters.cache_evictions);
-            if block.is_ahead.load(Ordering::Relaxed) {
+            if block.is_prefetched.load(Ordering::Relaxed) {
                 Counters::add(&self.counters.ahead_unused);
             }
         }
@@ -440,13 +440,13 @@ impl Drop for Landing<'_> {
         let waiting = flight.map(|flight| flight.waiting).unwrap_or_default();
         let replaced = match (&self.key, &self.result) {
             (FlightKey::Block(key), Ok(Some(block))) => {
-                let is_ahead = !self.is_awaited && waiting.is_empty();
-                block.is_ahead.store(is_ahead, Ordering::Relaxed);
+                let is_prefetched = !self.is_awaited && waiting.is_empty();
+                block.is_prefetched.store(is_prefetched, Ordering::Relaxed);
                 state.blocks.put(*key, Arc::clone(block))
             }
             // It was loaded ahead under its own key, and is asked for by now.
             (FlightKey::Latest { .. }, Ok(Some(block))) if !waiting.is_empty() => {
-                block.is_ahead.store(false, Ordering::Relaxed);
+                block.is_prefetched.store(false, Ordering::Relaxed);
                 None
             }
             _ => None,

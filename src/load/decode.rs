@@ -18,8 +18,8 @@ use crate::codec::ChunkSpec;
 use crate::error::{Error, FormatError};
 use crate::store::ReadRange;
 
+pub(crate) use parts::Destination;
 pub use parts::Terms;
-pub(crate) use parts::Wanted;
 
 impl Loader {
     /// Decodes a chunk.

@@ -83,7 +83,7 @@ impl ShardIndex {
     }
 
     /// Lets go of what is kept at hand.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release(&mut self) {
         self.page = None;
     }
 

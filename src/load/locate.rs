@@ -143,7 +143,7 @@ impl Locator {
     }
 
     /// Lets go of memory of the cache, which is asked again for the next chunk.
-    pub fn rest(&mut self) {
+    pub fn release(&mut self) {
         self.outermost = None;
     }
 
@@ -169,7 +169,7 @@ impl Locator {
         let entry = index.entry(slot)?;
         if !is_last {
             // Who goes on to the next level holds the shard, and nothing beside it.
-            index.rest();
+            index.release();
         }
         match entry {
             EntryState::Empty => Ok(None),

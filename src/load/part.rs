@@ -2,7 +2,7 @@
 
 use super::array::ChunkedArray;
 use super::block::BlockKey;
-use super::decode::{Terms, Wanted};
+use super::decode::{Destination, Terms};
 use super::loader::Loader;
 use super::locate::LocatedChunk;
 use super::region::{Piece, Space};
@@ -39,11 +39,11 @@ impl Loader {
         };
         let space = space.ok_or(Error::Panicked)?;
         let pieces = Piece::of_range(&space, offset, out.len() as u64);
-        let mut wanted = Wanted {
+        let mut destination = Destination {
             chunk: &space,
             pieces: &pieces,
             out,
         };
-        self.decode_parts(array, chunk, &mut wanted, &Terms::Spent(key))
+        self.decode_parts(array, chunk, &mut destination, &Terms::Ledger(key))
     }
 }

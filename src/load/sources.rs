@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use lru::LruCache;
 
 use super::Counters;
-use super::ways::Ways;
+use super::directory_access::DirectoryAccess;
 use crate::store::{
     Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, Stat, StatKind, Store,
     StoreError, Version, descriptor_limit,
@@ -45,7 +45,7 @@ pub struct Sources {
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
     /// The directories on the way to objects; `None` where nobody but the daemon's own user looks, whom
     /// the system itself holds to his rights.
-    ways: Option<Ways>,
+    directory_access: Option<DirectoryAccess>,
 }
 
 impl Sources {
@@ -62,7 +62,7 @@ impl Sources {
             freshness,
             counters,
             kept: Mutex::new(LruCache::new(most_kept)),
-            ways: None,
+            directory_access: None,
         }
     }
 
@@ -72,7 +72,7 @@ impl Sources {
     pub fn for_others(self, ttl: Duration) -> Sources {
         let ttl = (self.freshness == Freshness::Checked).then_some(ttl);
         Sources {
-            ways: Some(Ways::new(ttl)),
+            directory_access: Some(DirectoryAccess::new(ttl)),
             ..self
         }
     }
@@ -80,7 +80,7 @@ impl Sources {
     /// The right to read an object with these attributes; `None` where no rights count.
     pub fn object_right(&self, meta: &ObjectMeta) -> Option<ReadRight> {
         let right = ReadRight::of_object(meta.access());
-        self.ways.is_some().then_some(right)
+        self.directory_access.is_some().then_some(right)
     }
 
     /// Whether an opened object is worth keeping for those who ask for it again: where nothing
@@ -154,8 +154,8 @@ impl Sources {
     /// # Errors
     /// As [`Store::stat`].
     pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
-        match &self.ways {
-            Some(ways) => ways.directory(&*self.store, prefix),
+        match &self.directory_access {
+            Some(known) => known.get(&*self.store, prefix),
             None => Ok(None),
         }
     }

@@ -56,7 +56,7 @@ impl FileReaders {
         };
         let mut reader = readers.remove(at);
         reader.go_on(indices, order, steps);
-        reader.look_ahead(loader, array);
+        reader.prefetch_next(loader, array);
         readers.push(reader);
     }
 }
@@ -95,7 +95,7 @@ impl FileReader {
         self.streak += 1;
     }
 
-    fn look_ahead(&mut self, loader: &Arc<Loader>, array: &Arc<ChunkedArray>) {
+    fn prefetch_next(&mut self, loader: &Arc<Loader>, array: &Arc<ChunkedArray>) {
         if self.streak < OPEN_FILES || self.window.is_full() {
             return;
         }

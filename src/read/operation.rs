@@ -12,8 +12,8 @@ use crate::grid::Dims;
 use crate::load::region::{Cut, Piece, Space};
 use crate::load::tuning::MOST_CHUNKS;
 use crate::load::{
-    Answer, ChunkedArray, Deadline, Done, Keeps, Loader, Origin, Patience, Region, Request, Steps,
-    Terms, Versions, Wanted,
+    Answer, ChunkedArray, Deadline, Destination, Done, Keeps, Loader, Origin, Patience, Region,
+    Request, Steps, Terms, Versions,
 };
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ pub enum Policy {
 
 /// A run of bytes of a region, and where in the output they go.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RegionRun {
     /// The array.
     pub array: Arc<ChunkedArray>,
     /// The part of it that the run is of.
@@ -57,12 +57,12 @@ pub struct ReadOperation {
     versions: Arc<dyn Versions>,
     deadline: Deadline,
     /// The runs that are not walked yet, the next one last.
-    left: Vec<Run>,
+    left: Vec<RegionRun>,
     out: Buffer,
     finish: Finish,
 }
 
-impl Run {
+impl RegionRun {
     /// How the run lies in chunks; `None` when the array has no such bytes, or elements that differ in
     /// length, so that there are none to count.
     fn cut(&self) -> Option<Cut<'_>> {
@@ -74,15 +74,15 @@ impl Run {
     }
 
     /// The run in two parts.
-    fn halves(self) -> [Run; 2] {
+    fn halves(self) -> [RegionRun; 2] {
         let half = self.len / 2;
-        let second = Run {
+        let second = RegionRun {
             from: self.from + half as u64,
             at: self.at + half,
             len: self.len - half,
             ..self.clone()
         };
-        [Run { len: half, ..self }, second]
+        [RegionRun { len: half, ..self }, second]
     }
 }
 
@@ -94,7 +94,7 @@ struct Walk {
 
 /// What the chunks of a run have in common.
 struct SharedRun {
-    run: Run,
+    run: RegionRun,
     /// The bytes of a decoded chunk.
     chunk: Space,
 }
@@ -131,7 +131,7 @@ impl ReadOperation {
     pub fn new(
         loader: &Arc<Loader>,
         versions: &Arc<dyn Versions>,
-        runs: impl DoubleEndedIterator<Item = Run>,
+        runs: impl DoubleEndedIterator<Item = RegionRun>,
         out: Buffer,
         finish: Finish,
     ) -> ReadOperation {
@@ -176,7 +176,7 @@ impl ReadOperation {
 
     /// Copies what is in memory of `run` to its place; gives what is not. A run that touches more
     /// chunks than are asked for at once is left in two parts.
-    fn walk(&mut self, mut run: Run) -> Result<Option<Walk>, Error> {
+    fn walk(&mut self, mut run: RegionRun) -> Result<Option<Walk>, Error> {
         if run.policy == Policy::ByCost && run.array.parts().is_none() {
             run.policy = Policy::Whole;
         }
@@ -348,7 +348,7 @@ impl Share {
     /// Calls `fill` with the part of the output that `run` goes to; nobody else writes meanwhile.
     fn with_output(
         &self,
-        run: &Run,
+        run: &RegionRun,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let pending = self.0.as_ref().ok_or(Error::Panicked)?;
@@ -395,15 +395,15 @@ impl SharedRun {
         };
         let terms = match self.run.policy {
             Policy::Parts => Terms::Half,
-            Policy::Whole | Policy::ByCost => Terms::Spent(key),
+            Policy::Whole | Policy::ByCost => Terms::Ledger(key),
         };
-        let mut wanted = Wanted {
+        let mut destination = Destination {
             chunk: &self.chunk,
             pieces,
             out: &mut *out,
         };
         if !loader.cache().expects(&key)
-            && loader.decode_parts(array, &chunk, &mut wanted, &terms)?
+            && loader.decode_parts(array, &chunk, &mut destination, &terms)?
         {
             return Ok(());
         }
@@ -437,7 +437,7 @@ impl SharedRun {
 }
 
 /// The part of the output that `run` goes to.
-fn part_of<'o>(out: &'o mut [u8], run: &Run) -> Result<&'o mut [u8], Error> {
+fn part_of<'o>(out: &'o mut [u8], run: &RegionRun) -> Result<&'o mut [u8], Error> {
     let out = out.get_mut(run.at..).and_then(|out| out.get_mut(..run.len));
     out.ok_or(Error::Panicked)
 }

@@ -33,7 +33,7 @@ struct State {
 
 /// A range of a region that is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Access<'a> {
+pub struct RegionRange<'a> {
     /// The array.
     pub array: &'a Arc<ChunkedArray>,
     /// The part of it.
@@ -58,15 +58,20 @@ impl Readahead {
     }
 
     /// After a read that [`Readahead::goes_on`]: loads what comes next.
-    pub fn advance(&self, loader: &Arc<Loader>, access: Access<'_>, versions: &Arc<dyn Versions>) {
-        let layout = access.array.layout();
+    pub fn advance(
+        &self,
+        loader: &Arc<Loader>,
+        range: RegionRange<'_>,
+        versions: &Arc<dyn Versions>,
+    ) {
+        let layout = range.array.layout();
         let item_size = layout.data_type().item_size;
         let grid = layout.shown_grid();
-        let order = ChunkOrder::new(access.region, grid, item_size);
+        let order = ChunkOrder::new(range.region, grid, item_size);
         let (Some(order), Some(chunk_bytes)) = (order, layout.decoded_len()) else {
             return;
         };
-        let row = access.region.row_chunks_bytes(grid, item_size);
+        let row = range.region.row_chunks_bytes(grid, item_size);
         let (Some(row), false) = (row, order.is_empty() || chunk_bytes == 0) else {
             return;
         };
@@ -75,8 +80,8 @@ impl Readahead {
             return;
         }
         let first = state.finished;
-        let first = first.unwrap_or_else(|| order.first_left_after(access.from));
-        let finished = state.finish(loader, first, &order, access, versions);
+        let first = first.unwrap_or_else(|| order.first_left_after(range.from));
+        let finished = state.finish(loader, first, &order, range, versions);
         let Some(in_order) = state.sequence.in_order() else {
             return;
         };
@@ -93,7 +98,7 @@ impl Readahead {
         let evenly = order.evenly(next);
         let wanted = evenly.saturating_add(row / chunk_bytes + lead);
         // What is held from the first unfinished chunk on has to fit.
-        let fits = loader.held_beside_decodes(access.array);
+        let fits = loader.held_beside_decodes(range.array);
         let begin = state.window.planned.max(unread);
         let end = wanted
             .min(unread.saturating_add(window))
@@ -104,7 +109,7 @@ impl Readahead {
             return;
         }
         let chunks = (begin..end).map_while(|number| order.indices(number));
-        let prefetch = loader.prefetch(access.array, versions, chunks);
+        let prefetch = loader.prefetch(range.array, versions, chunks);
         state.window.extend(end, prefetch);
     }
 
@@ -121,10 +126,10 @@ impl State {
         loader: &Loader,
         mut finished: u64,
         order: &ChunkOrder<'_>,
-        access: Access<'_>,
+        range: RegionRange<'_>,
         versions: &Arc<dyn Versions>,
     ) -> u64 {
-        let stray = stray_bytes(access.len);
+        let stray = stray_bytes(range.len);
         let next = self.sequence.next();
         let at_end = next >= order.run_len();
         let left = if at_end {
@@ -134,8 +139,8 @@ impl State {
         };
         while order.end(finished).is_some_and(|end| end <= left) {
             if let Some(indices) = order.indices(finished)
-                && let Some(Some(version)) = versions.known(access.array, &indices)
-                && let Some(key) = access.array.block_key(version, &indices)
+                && let Some(Some(version)) = versions.known(range.array, &indices)
+                && let Some(key) = range.array.block_key(version, &indices)
             {
                 loader.cache().finish(&key);
             }

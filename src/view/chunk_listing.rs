@@ -115,7 +115,7 @@ impl Segment for StoredChunks {
         if let Some(current) = &mut self.current
             && let StoredKind::Shard(locator) = &mut current.contents
         {
-            locator.rest();
+            locator.release();
         }
     }
 

@@ -25,7 +25,7 @@ use scratch::{Scratch, room};
 use windows::Reading;
 
 /// What is wanted of a chunk, and where it goes.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Destination<'a> {
     /// The decoded chunk.
     pub(crate) chunk: &'a Space,
     pub(crate) pieces: &'a [Piece],
@@ -38,7 +38,7 @@ pub enum Terms {
     /// When they are less than half of it: it would not be kept long enough.
     Half,
     /// While all that was decoded of this block costs less: it would be kept.
-    Spent(BlockKey),
+    Ledger(BlockKey),
 }
 
 /// What decoding parts takes.
@@ -58,7 +58,7 @@ impl ChunkedArray {
 }
 
 impl Loader {
-    /// Decodes what is `wanted` of `chunk`, where `terms` say that this is better than the whole.
+    /// Decodes the bytes of `chunk` that `destination` names, where `terms` say that this is better than the whole.
     /// `false` when it is not; the output then holds anything.
     ///
     /// # Errors
@@ -67,30 +67,30 @@ impl Loader {
         &self,
         array: &ChunkedArray,
         chunk: &LocatedChunk,
-        wanted: &mut Wanted<'_>,
+        destination: &mut Destination<'_>,
         terms: &Terms,
     ) -> Result<bool, Error> {
         let Some(parts) = array.parts() else {
             return Ok(false);
         };
-        let bytes: u64 = wanted.pieces.iter().map(Piece::len).sum();
-        let whole = wanted.chunk.len();
+        let bytes: u64 = destination.pieces.iter().map(Piece::len).sum();
+        let whole = destination.chunk.len();
         let is_some = bytes < whole || whole > self.max_chunk_bytes();
         if !is_some || chunk.encoded.is_sequential() {
             return Ok(false);
         }
         let done = match &parts.order {
-            None => self.decode_in_order(chunk, &parts, wanted, terms)?,
+            None => self.decode_in_order(chunk, &parts, destination, terms)?,
             Some(order) => {
-                let Some(space) = wanted.chunk.permuted(order) else {
+                let Some(space) = destination.chunk.permuted(order) else {
                     return Ok(false);
                 };
-                let pieces = wanted.pieces.iter().map(|piece| piece.permuted(order));
+                let pieces = destination.pieces.iter().map(|piece| piece.permuted(order));
                 let pieces: Option<SmallVec<[Piece; 2]>> = pieces.collect();
-                let mut stored = Wanted {
+                let mut stored = Destination {
                     chunk: &space,
                     pieces: &pieces.ok_or(Error::Panicked)?,
-                    out: &mut *wanted.out,
+                    out: &mut *destination.out,
                 };
                 self.decode_in_order(chunk, &parts, &mut stored, terms)?
             }
@@ -105,14 +105,14 @@ impl Loader {
         &self,
         chunk: &LocatedChunk,
         parts: &Parts,
-        wanted: &mut Wanted<'_>,
+        destination: &mut Destination<'_>,
         terms: &Terms,
     ) -> Result<bool, Error> {
         let encoded = &chunk.encoded;
         match parts.place {
-            PartsPlace::Same if encoded.len() != wanted.chunk.len() => Ok(false),
-            PartsPlace::Same => self.read_parts(encoded, parts.swap_unit, wanted, terms),
-            PartsPlace::Blosc => self.decode_blosc(encoded, parts.swap_unit, wanted, terms),
+            PartsPlace::Same if encoded.len() != destination.chunk.len() => Ok(false),
+            PartsPlace::Same => self.read_parts(encoded, parts.swap_unit, destination, terms),
+            PartsPlace::Blosc => self.decode_blosc(encoded, parts.swap_unit, destination, terms),
         }
     }
 
@@ -123,10 +123,10 @@ impl Loader {
         whole > self.max_chunk_bytes()
             || match terms {
                 Terms::Half => cost.bytes < whole.div_ceil(2),
-                Terms::Spent(key) => {
+                Terms::Ledger(key) => {
                     let parts = cost.parts.saturating_mul(self.request_bytes());
                     let cost = cost.bytes.saturating_add(parts);
-                    self.cache().spent().spend(key, cost, whole)
+                    self.cache().partial_ledger().charge(key, cost, whole)
                 }
             }
     }
@@ -137,24 +137,24 @@ impl Loader {
         &self,
         decoded: &Slice,
         swap_unit: usize,
-        wanted: &mut Wanted<'_>,
+        destination: &mut Destination<'_>,
         terms: &Terms,
     ) -> Result<bool, Error> {
-        let chunk = wanted.chunk;
+        let chunk = destination.chunk;
         let unit = u64::try_from(swap_unit).unwrap_or(1).max(1);
-        let reading = Reading::new(wanted.pieces, chunk, unit, self.request_bytes());
+        let reading = Reading::new(destination.pieces, chunk, unit, self.request_bytes());
         let cost = match terms {
             Terms::Half => Cost {
-                bytes: wanted.pieces.iter().map(Piece::len).sum(),
+                bytes: destination.pieces.iter().map(Piece::len).sum(),
                 parts: 0,
             },
-            Terms::Spent(_) => reading.cost(chunk)?,
+            Terms::Ledger(_) => reading.cost(chunk)?,
         };
         if !self.accepts(terms, cost, chunk.len()) {
             return Ok(false);
         }
         for piece in &reading.long {
-            piece.for_each_run(chunk, wanted.out, |from, out| {
+            piece.for_each_run(chunk, destination.out, |from, out| {
                 self.count_parts(out.len() as u64);
                 decoded.read_at(from, out)
             })?;
@@ -170,7 +170,7 @@ impl Loader {
                     for (range, (start, _)) in ranges.into_iter().zip(windows) {
                         swap(swap_unit, range.buf);
                         for piece in pieces {
-                            copy_window(chunk, piece, range.buf, *start, wanted.out)?;
+                            copy_window(chunk, piece, range.buf, *start, destination.out)?;
                         }
                     }
                     Ok(())

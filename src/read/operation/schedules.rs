@@ -62,9 +62,9 @@ fn a_prefetch_is_taken_back_at_any_moment() {
         for budget in BUDGETS {
             for is_known in [true, false] {
                 let case = Case::new(FAR, budget);
-                let ahead = case.clone();
+                let prefetching = case.clone();
                 let prefetcher = thread::spawn(move || {
-                    let prefetch = ahead.prefetch(is_known);
+                    let prefetch = prefetching.prefetch(is_known);
                     thread::yield_now();
                     drop(prefetch);
                 });
@@ -85,8 +85,8 @@ fn every_read_is_answered_when_the_mount_ends_in_between() {
     for policy in [Policy::Whole, Policy::Parts] {
         check(move || {
             let case = Case::new(FAR, BUDGETS[1]);
-            let ahead = case.clone();
-            let prefetcher = thread::spawn(move || drop(ahead.prefetch(true)));
+            let prefetching = case.clone();
+            let prefetcher = thread::spawn(move || drop(prefetching.prefetch(true)));
             let readers = [
                 case.spawn_read(0..8, policy, Patience::Never, false),
                 case.spawn_read(2..6, policy, Patience::Never, true),

@@ -319,7 +319,7 @@ fn a_panic_in_one_load_ends_the_read() {
     };
     let (reader, _) = model.reader(1 << 20);
     let versions: Arc<dyn Versions> = Arc::new(PanicsAtFirst);
-    let run = Run {
+    let run = RegionRun {
         array: Arc::clone(&reader.array),
         region: Arc::new(Region::all(&model.shape)),
         from: 0,

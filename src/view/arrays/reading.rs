@@ -17,14 +17,14 @@ use crate::error::Error;
 use crate::load::tuning::LONG_READ_BYTES;
 use crate::load::{ChunkLayout, Loader, Patience, Pending, Versions};
 use crate::plain::{Elements, Plan};
-use crate::read::{Access, Policy, ReadOperation, Readahead, Region, Run};
+use crate::read::{Policy, ReadOperation, Readahead, Region, RegionRange, RegionRun};
 use crate::threads::Class;
 
 /// The runs of a read; most reads have one.
-type Runs = SmallVec<[Run; 1]>;
+type Runs = SmallVec<[RegionRun; 1]>;
 
 /// The sequential readers of a read, and the runs that they have just read.
-type Prefetches<'o> = SmallVec<[(&'o Readahead, Run); 1]>;
+type Prefetches<'o> = SmallVec<[(&'o Readahead, RegionRun); 1]>;
 
 /// An open file of the arrays view: a layout, and a snapshot of the chunks that are shown.
 #[derive(Debug)]
@@ -187,13 +187,13 @@ impl PlainOpen {
         let finish = Box::new(move |out| completion.reply(out, reply));
         ReadOperation::new(loader, &versions, runs.into_iter(), out, finish).go_on(patience);
         for (readahead, run) in prefetch {
-            let access = Access {
+            let range = RegionRange {
                 array: &run.array,
                 region: &run.region,
                 from: run.from,
                 len: run.len as u64,
             };
-            readahead.advance(loader, access, &versions);
+            readahead.advance(loader, range, &versions);
         }
     }
 
@@ -211,7 +211,7 @@ impl PlainOpen {
                 Some((known, region)) if ptr::eq(known, elements) => region,
                 _ => Arc::new(source.region(elements)?),
             };
-            let mut run = Run {
+            let mut run = RegionRun {
                 array: Arc::clone(&source.array.chunked),
                 region: Arc::clone(&region),
                 from: planned.from,

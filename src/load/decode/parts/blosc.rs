@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::scratch::{Scratch, room};
 use super::windows::WINDOW_BYTES;
-use super::{Cost, Terms, Wanted, copy_window};
+use super::{Cost, Destination, Terms, copy_window};
 use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
 use crate::load::index::to_usize;
@@ -18,16 +18,18 @@ const MAX_BLOCKS: u64 = 1 << 14;
 const FIRST_BYTES: u64 = 4 << 10;
 
 impl Loader {
-    /// Decodes the blocks in which what is `wanted` lies. `false` when `encoded`, a blosc
+    /// Decodes the blocks in which the bytes for `destination` lie. `false` when `encoded`, a blosc
     /// buffer, is better decoded whole: also when it is not as an encoder makes it.
     pub(super) fn decode_blosc(
         &self,
         encoded: &Slice,
         swap_unit: usize,
-        wanted: &mut Wanted<'_>,
+        destination: &mut Destination<'_>,
         terms: &Terms,
     ) -> Result<bool, Error> {
-        Scratch::with(|scratch| self.decode_blosc_in(scratch, encoded, swap_unit, wanted, terms))
+        Scratch::with(|scratch| {
+            self.decode_blosc_in(scratch, encoded, swap_unit, destination, terms)
+        })
     }
 
     fn decode_blosc_in(
@@ -35,13 +37,13 @@ impl Loader {
         scratch: &mut Scratch,
         encoded: &Slice,
         swap_unit: usize,
-        wanted: &mut Wanted<'_>,
+        destination: &mut Destination<'_>,
         terms: &Terms,
     ) -> Result<bool, Error> {
         let first_len = encoded.len().min(FIRST_BYTES);
         let first = room(&mut scratch.encoded, to_usize(first_len)?);
         encoded.read_at(0, first)?;
-        let whole = wanted.chunk.len();
+        let whole = destination.chunk.len();
         let layout = first
             .first_chunk()
             .and_then(|header| BloscLayout::parse(header, encoded.len(), whole));
@@ -49,7 +51,7 @@ impl Loader {
             return Ok(false);
         };
         if let Some(decoded) = layout.copied_at().and_then(|at| encoded.part(at, whole)) {
-            return self.read_parts(&decoded, swap_unit, wanted, terms);
+            return self.read_parts(&decoded, swap_unit, destination, terms);
         }
         let is_split = !layout.block_len().is_multiple_of(swap_unit as u64);
         let limit = self.max_chunk_bytes();
@@ -60,7 +62,7 @@ impl Loader {
         let lists = layout.starts_len().saturating_mul(1 + 2 * 2 + 2 * 2);
         let memory = layout.block_scratch().saturating_add(lists);
         let _reservation = self.cache().reserve(memory, encoded.holding())?;
-        let numbers = touched(wanted, layout.block_len()).ok_or(Error::Panicked)?;
+        let numbers = touched(destination, layout.block_len()).ok_or(Error::Panicked)?;
         let parts = numbers.len() as u64;
         let bytes = layout.block_len().saturating_mul(parts);
         if !self.accepts(terms, Cost { bytes, parts }, whole) {
@@ -92,8 +94,8 @@ impl Loader {
                 swap(swap_unit, decoded);
                 Counters::add_n(&self.cache().counters().partial_bytes, block.decoded_len);
                 let start = number * layout.block_len();
-                for piece in wanted.pieces {
-                    copy_window(wanted.chunk, piece, decoded, start, wanted.out)?;
+                for piece in destination.pieces {
+                    copy_window(destination.chunk, piece, decoded, start, destination.out)?;
                 }
             }
         }
@@ -169,10 +171,10 @@ fn buffer_len(block: &BloscBlock) -> u64 {
 }
 
 /// The blocks of `block_len` bytes in which anything wanted lies, in order.
-fn touched(wanted: &Wanted<'_>, block_len: u64) -> Option<Vec<u64>> {
+fn touched(destination: &Destination<'_>, block_len: u64) -> Option<Vec<u64>> {
     let mut numbers: Vec<u64> = Vec::new();
-    for piece in wanted.pieces {
-        piece.for_each_span(wanted.chunk, |start, end| {
+    for piece in destination.pieces {
+        piece.for_each_span(destination.chunk, |start, end| {
             let last = (end - 1) / block_len;
             let mut first = start / block_len;
             if numbers.last() == Some(&first) {

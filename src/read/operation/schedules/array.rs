@@ -107,7 +107,7 @@ impl Case {
         let case = self.clone();
         thread::spawn(move || {
             let (send, receive) = mpsc::channel();
-            let run = Run {
+            let run = RegionRun {
                 array: Arc::clone(&case.reader.array),
                 region: Arc::new(Region::all(&[8])),
                 from: range.start as u64,

@@ -12,7 +12,7 @@ use crate::grid::{Dims, indices_of};
 use crate::load::testing::Reader;
 use crate::load::{Patience, Region, Versions};
 use crate::metadata::{NodeMetadata, v3};
-use crate::read::{Policy, ReadOperation, Run};
+use crate::read::{Policy, ReadOperation, RegionRun};
 use crate::store::{Key, MemoryStore, Store};
 
 impl Reader {
@@ -26,7 +26,7 @@ impl Reader {
         (policy, patience): (Policy, Patience),
     ) -> Result<(), Error> {
         let (send, receive) = mpsc::channel();
-        let run = Run {
+        let run = RegionRun {
             array: Arc::clone(&self.array),
             region: Arc::new(region.clone()),
             from,

@@ -14,21 +14,21 @@ use crate::sync::{Mutex, PoisonError};
 const MOST: usize = 4096;
 
 /// Bytes decoded of chunks of which none was kept, the latest of them.
-pub(super) struct Spent {
+pub(super) struct PartialDecodeLedger {
     bytes: Mutex<LruCache<BlockKey, u64>>,
 }
 
-impl Spent {
+impl PartialDecodeLedger {
     /// Nothing was spent.
-    pub(super) fn new() -> Spent {
-        Spent {
+    pub(super) fn new() -> PartialDecodeLedger {
+        PartialDecodeLedger {
             bytes: Mutex::new(LruCache::unbounded()),
         }
     }
 
     /// Spends `cost` on parts of `key`, whose whole costs `whole`. `false`, and all is forgotten,
     /// when the whole is the better choice now.
-    pub(super) fn spend(&self, key: &BlockKey, cost: u64, whole: u64) -> bool {
+    pub(super) fn charge(&self, key: &BlockKey, cost: u64, whole: u64) -> bool {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = bytes.peek(key).copied().unwrap_or(0).saturating_add(cost);
         if sum >= whole {
@@ -51,25 +51,25 @@ mod tests {
 
     #[test]
     fn parts_are_read_until_they_cost_the_whole() {
-        let spent = Spent::new();
-        let parts: Vec<bool> = (0..8).map(|_| spent.spend(&key(0), 30, 100)).collect();
+        let ledger = PartialDecodeLedger::new();
+        let parts: Vec<bool> = (0..8).map(|_| ledger.charge(&key(0), 30, 100)).collect();
         let until = [true, true, true, false];
         assert_eq!(parts, [until, until].concat(), "and then anew");
-        assert!(!spent.spend(&key(1), 100, 100));
-        assert!(!spent.spend(&key(1), u64::MAX, 100));
-        assert!(spent.spend(&key(1), 99, 100), "nothing was spent on it");
+        assert!(!ledger.charge(&key(1), 100, 100));
+        assert!(!ledger.charge(&key(1), u64::MAX, 100));
+        assert!(ledger.charge(&key(1), 99, 100), "nothing was spent on it");
     }
 
     #[test]
     fn no_more_than_so_many_are_remembered() {
-        let spent = Spent::new();
+        let ledger = PartialDecodeLedger::new();
         let most = u64::try_from(MOST).unwrap();
         for rank in 0..=most {
-            assert!(spent.spend(&key(rank), 60, 100));
+            assert!(ledger.charge(&key(rank), 60, 100));
         }
-        assert_eq!(spent.bytes.lock().unwrap().len(), MOST);
-        assert!(!spent.spend(&key(most), 60, 100), "the latest is known");
-        assert!(spent.spend(&key(0), 60, 100), "the oldest is not");
+        assert_eq!(ledger.bytes.lock().unwrap().len(), MOST);
+        assert!(!ledger.charge(&key(most), 60, 100), "the latest is known");
+        assert!(ledger.charge(&key(0), 60, 100), "the oldest is not");
     }
 
     proptest! {
@@ -78,11 +78,11 @@ mod tests {
             costs in proptest::collection::vec(1..150_u64, 1..60),
             whole in 1..400_u64,
         ) {
-            let spent = Spent::new();
+            let ledger = PartialDecodeLedger::new();
             let (mut asked, mut done) = (0, 0);
             for cost in costs {
                 asked += cost;
-                if spent.spend(&key(0), cost, whole) {
+                if ledger.charge(&key(0), cost, whole) {
                     done += cost;
                 } else {
                     done += whole;

@@ -17,16 +17,16 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0")
 
 /// The owners and modes of directories.
 #[derive(Debug)]
-pub(super) struct Ways {
+pub(super) struct DirectoryAccess {
     /// How long a directory is trusted; `None` is for ever.
     ttl: Option<Duration>,
     known: Mutex<LruCache<Prefix, (Instant, Option<Access>)>>,
 }
 
-impl Ways {
+impl DirectoryAccess {
     /// Nothing is known yet.
-    pub(super) fn new(ttl: Option<Duration>) -> Ways {
-        Ways {
+    pub(super) fn new(ttl: Option<Duration>) -> DirectoryAccess {
+        DirectoryAccess {
             ttl,
             known: Mutex::new(LruCache::new(REMEMBERED)),
         }
@@ -36,7 +36,7 @@ impl Ways {
     ///
     /// # Errors
     /// As [`Store::stat`].
-    pub(super) fn directory(
+    pub(super) fn get(
         &self,
         store: &dyn Store,
         prefix: &Prefix,
