@@ -65,7 +65,7 @@ pub struct Threads {
 
 struct Pool {
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// There may be a job to begin, or the end was reached.
     work: Condvar,
     /// A thread has ended.
@@ -73,7 +73,7 @@ struct Pool {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     names: Queue,
     reads: Queue,
     prefetches: Queue,
@@ -102,7 +102,7 @@ impl Threads {
         Arc::new(Threads {
             pool: Arc::new(Pool {
                 limits,
-                state: Mutex::new(State::default()),
+                state: Mutex::new(PoolState::default()),
                 work: Condvar::new(),
                 ended: Condvar::new(),
             }),
@@ -188,7 +188,7 @@ impl fmt::Debug for Threads {
 
 impl Pool {
     /// Has one more thread come where a job may begin. `false` when there is no thread at all.
-    fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> bool {
+    fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) -> bool {
         if state.startable(self.limits) <= state.idle + state.arriving {
             drop(state);
             self.work.notify_one();
@@ -265,12 +265,12 @@ impl Pool {
         Some((class, job))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PoolState {
     fn queue(&mut self, class: Class) -> &mut Queue {
         match class {
             Class::Names => &mut self.names,
@@ -322,15 +322,15 @@ pub fn current_class() -> Class {
 /// Runs `body` as a thread does whose job is of `class`.
 pub fn as_class<T>(class: Class, body: impl FnOnce() -> T) -> T {
     /// Ends it, also by a panic.
-    struct Before(Class);
+    struct RestoreClass(Class);
 
-    impl Drop for Before {
+    impl Drop for RestoreClass {
         fn drop(&mut self) {
             CLASS.with(|current| current.set(self.0));
         }
     }
 
-    let _before = Before(CLASS.with(|current| current.replace(class)));
+    let _restore = RestoreClass(CLASS.with(|current| current.replace(class)));
     body()
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, Holding};
-use zarr_mount::load::{Block, BlockKey, Cache, Counters, Owner, Part};
+use zarr_mount::load::{Block, BlockKey, BlockPart, Cache, Counters, Owner};
 use zarr_mount::store::Version;
 
 /// Blocks that fit the budget, of as many bytes.
@@ -25,7 +25,7 @@ fn key(rank: u64) -> BlockKey {
             inode: 1,
             tag: 0,
         },
-        part: Part::Chunk { rank },
+        part: BlockPart::Chunk { rank },
     }
 }
 

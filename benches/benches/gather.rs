@@ -8,8 +8,8 @@ use zarr_mount::buffers::{Buffer, zeroed};
 use zarr_mount::error::Error;
 use zarr_mount::hierarchy::{ArrayNode, Document};
 use zarr_mount::load::{
-    Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Look, Patience, Shards, Sources,
-    Versions,
+    Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Patience, Shards, Sources,
+    StatCallback, Versions,
 };
 use zarr_mount::read::{Policy, ReadOperation, Region, RegionRun};
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store, Version};
@@ -98,7 +98,8 @@ fn gather(criterion: &mut Criterion) {
                 let (send, receive) = mpsc::channel();
                 let finish = Box::new(move |out| drop(send.send(out)));
                 let out = Buffer::from(zeroed(READ_BYTES).expect("there is memory"));
-                ReadOperation::new(&loader, &versions, [run].into_iter(), out, finish).go_on(Patience::Waits);
+                ReadOperation::new(&loader, &versions, [run].into_iter(), out, finish)
+                    .go_on(Patience::Waits);
                 let out = receive.recv().expect("it is always called");
                 out.expect("made above");
                 from = (from + 2 * READ_BYTES as u64) % (whole - READ_BYTES as u64);

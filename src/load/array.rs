@@ -1,6 +1,6 @@
 //! What is known of the chunks of an array without asking the store.
 
-use super::block::{BlockKey, Owner, Part, ReaderIdentity};
+use super::block::{BlockKey, BlockPart, Owner, ReaderIdentity};
 use super::layout::{ChunkLayout, Shards};
 use crate::buffers::Buffer;
 use crate::codec::PartsPlace;
@@ -68,20 +68,20 @@ impl ChunkedArray {
     /// Names the decoded chunk `indices` of one version of its object; `None` outside the grid.
     pub fn block_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
         let rank = self.rank(indices)?;
-        Some(self.key(version, Part::Chunk { rank }))
+        Some(self.key(version, BlockPart::Chunk { rank }))
     }
 
     /// As [`ChunkedArray::block_key`], of the encoded bytes.
     pub fn encoded_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
         let rank = self.rank(indices)?;
-        Some(self.key(version, Part::EncodedChunk { rank }))
+        Some(self.key(version, BlockPart::EncodedChunk { rank }))
     }
 
     pub(super) fn rank(&self, indices: &[u64]) -> Option<u64> {
         rank_of(indices, self.layout.shown_grid().counts())
     }
 
-    pub(super) fn key(&self, version: Version, part: Part) -> BlockKey {
+    pub(super) fn key(&self, version: Version, part: BlockPart) -> BlockKey {
         BlockKey {
             owner: Owner::Array(self.identity),
             version,

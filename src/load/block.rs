@@ -19,7 +19,7 @@ pub struct BlockKey {
     /// Version of the stored object.
     pub version: Version,
     /// Which part of it.
-    pub part: Part,
+    pub part: BlockPart,
 }
 
 /// The array or object that a block is a part of.
@@ -48,7 +48,7 @@ impl BlockKey {
     /// Bytes of the block, where the key alone says how many they are.
     pub(super) fn promised_len(&self) -> Option<u64> {
         match (&self.owner, self.part) {
-            (Owner::Array(reader), Part::Chunk { .. }) => reader.decoded_len,
+            (Owner::Array(reader), BlockPart::Chunk { .. }) => reader.decoded_len,
             _ => None,
         }
     }
@@ -65,13 +65,13 @@ pub(in crate::load) fn chunk_key(rank: u64) -> BlockKey {
             inode: 1,
             tag: 0,
         },
-        part: Part::Chunk { rank },
+        part: BlockPart::Chunk { rank },
     }
 }
 
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum BlockPart {
     /// A decoded chunk, by its rank in the shown grid.
     Chunk {
         /// Rank in C order.

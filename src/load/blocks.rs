@@ -10,26 +10,26 @@ use crate::sync::Arc;
 pub(super) struct Blocks {
     used: LruCache<BlockKey, Arc<Block>>,
     /// Those that a reader from beginning to end is done with.
-    finished: LruCache<BlockKey, Arc<Block>>,
-    finished_bytes: u64,
+    evict_first: LruCache<BlockKey, Arc<Block>>,
+    evict_first_bytes: u64,
 }
 
 impl Blocks {
     pub(super) fn new() -> Blocks {
         Blocks {
             used: LruCache::unbounded(),
-            finished: LruCache::unbounded(),
-            finished_bytes: 0,
+            evict_first: LruCache::unbounded(),
+            evict_first_bytes: 0,
         }
     }
 
     /// Memory of finished blocks.
-    pub(super) fn finished_bytes(&self) -> u64 {
-        self.finished_bytes
+    pub(super) fn evict_first_bytes(&self) -> u64 {
+        self.evict_first_bytes
     }
 
     pub(super) fn contains(&self, key: &BlockKey) -> bool {
-        self.used.contains(key) || self.finished.contains(key)
+        self.used.contains(key) || self.evict_first.contains(key)
     }
 
     /// The block, which is now the one used last, and no finished one any more.
@@ -37,8 +37,8 @@ impl Blocks {
         if let Some(block) = self.used.get(key) {
             return Some(Arc::clone(block));
         }
-        let block = self.finished.pop(key)?;
-        self.finished_bytes -= block.memory_bytes();
+        let block = self.evict_first.pop(key)?;
+        self.evict_first_bytes -= block.memory_bytes();
         self.used.push(*key, Arc::clone(&block));
         Some(block)
     }
@@ -47,7 +47,7 @@ impl Blocks {
     pub(super) fn promote(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
         self.used
             .get(key)
-            .or_else(|| self.finished.peek(key))
+            .or_else(|| self.evict_first.peek(key))
             .map(Arc::clone)
     }
 
@@ -57,24 +57,24 @@ impl Blocks {
     }
 
     /// Makes the block a finished one. Those that are too many go when there is use for their memory.
-    pub(super) fn finish(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
+    pub(super) fn mark_evict_first(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
         let block = self.used.pop(key)?;
-        self.finished_bytes += block.memory_bytes();
-        let replaced = self.finished.put(*key, block);
-        self.finished_bytes -= replaced.as_ref().map_or(0, |block| block.memory_bytes());
+        self.evict_first_bytes += block.memory_bytes();
+        let replaced = self.evict_first.put(*key, block);
+        self.evict_first_bytes -= replaced.as_ref().map_or(0, |block| block.memory_bytes());
         replaced
     }
 
     /// Takes the finished block that was used last.
-    pub(super) fn pop_finished(&mut self) -> Option<Arc<Block>> {
-        let (_, block) = self.finished.pop_mru()?;
-        self.finished_bytes -= block.memory_bytes();
+    pub(super) fn pop_evict_first(&mut self) -> Option<Arc<Block>> {
+        let (_, block) = self.evict_first.pop_mru()?;
+        self.evict_first_bytes -= block.memory_bytes();
         Some(block)
     }
 
     /// Takes the block that leaves first.
     pub(super) fn evict(&mut self) -> Option<Arc<Block>> {
-        let finished = self.pop_finished();
-        finished.or_else(|| self.used.pop_lru().map(|(_, block)| block))
+        let first = self.pop_evict_first();
+        first.or_else(|| self.used.pop_lru().map(|(_, block)| block))
     }
 }

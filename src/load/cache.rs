@@ -1,7 +1,7 @@
 //! Blocks in memory, and loads that are under way.
 //!
 //! Recency is the wrong guess for who reads from beginning to end: what was just read to its end is
-//! what will be asked for last. Such a reader says so ([`Cache::finish`]). Finished blocks leave
+//! what will be asked for last. Such a reader says so ([`Cache::evict_first`]). Finished blocks leave
 //! before all others, the newest first, so that a scan takes no room from those who come back,
 //! and a second scan finds the beginning of the first. There are few of them: the pages of the
 //! kernel hold what was read, and memory that is used again is warmer than fresh memory.
@@ -24,7 +24,7 @@ use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
 use super::counters::Counters;
 use super::partial_ledger::PartialDecodeLedger;
-use super::tuning::MOST_FINISHED_BYTES;
+use super::tuning::MOST_EVICT_FIRST_BYTES;
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
 use crate::error::Error;
@@ -41,7 +41,7 @@ const TRACE: &str = "zarr_mount::trace";
 pub type Answer = Option<Arc<Block>>;
 
 /// Called with the answer, or with why there is none.
-pub type Done = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
+pub type AnswerCallback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
 /// Makes a block.
 pub(super) type LoadBlock = Box<dyn FnOnce() -> Result<Block, Error> + Send>;
@@ -51,11 +51,11 @@ pub(super) enum Load {
     /// Of the block that the key of the flight names.
     Block(LoadBlock),
     /// Of a chunk in the version that this finds.
-    Latest(Box<dyn FnOnce() -> Result<Found, Error> + Send>),
+    Latest(Box<dyn FnOnce() -> Result<LatestChunk, Error> + Send>),
 }
 
 /// A chunk in the version that was found.
-pub(super) enum Found {
+pub(super) enum LatestChunk {
     /// It needs no load.
     Known(Answer),
     /// The block that it is, and its load.
@@ -84,10 +84,10 @@ pub struct Cache {
     buffers: Arc<Buffers>,
     counters: Arc<Counters>,
     partial_ledger: PartialDecodeLedger,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
-struct State {
+struct CacheState {
     blocks: Blocks,
     flights: HashMap<FlightKey, Flight>,
 }
@@ -98,7 +98,7 @@ struct Flight {
     load: Option<Load>,
     /// Whether nobody asked for it when it was queued.
     is_prefetch: bool,
-    waiting: SmallVec<[Done; 1]>,
+    waiting: SmallVec<[AnswerCallback; 1]>,
 }
 
 impl Cache {
@@ -109,7 +109,7 @@ impl Cache {
             buffers: Arc::default(),
             counters,
             partial_ledger: PartialDecodeLedger::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(CacheState {
                 blocks: Blocks::new(),
                 flights: HashMap::new(),
             }),
@@ -141,7 +141,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Memory`] when there was no room for too long.
     pub fn reserve(&self, bytes: u64, holding: Holding) -> Result<Reservation, Error> {
-        self.reuse_finished();
+        self.reuse_evict_first();
         self.budget
             .reserve(bytes.saturating_add(ENTRY_OVERHEAD_BYTES), holding)
             .map_err(Error::from)
@@ -189,8 +189,8 @@ impl Cache {
     }
 
     /// Who used the block reads from beginning to end, and will not come back to it soon.
-    pub fn finish(&self, key: &BlockKey) {
-        let replaced = self.lock().blocks.finish(key);
+    pub fn evict_first(&self, key: &BlockKey) {
+        let replaced = self.lock().blocks.mark_evict_first(key);
         drop(replaced);
     }
 
@@ -244,7 +244,7 @@ impl Cache {
     /// Calls `done` with the block if it is here. Else `load` is queued, unless a load of the block is
     /// queued or under way already: `done` is called when it ends, and the caller has somebody
     /// [`Cache::run`] it where this returns `true`. Without `done`, nobody waits for the block yet.
-    pub(super) fn ask(&self, key: FlightKey, load: Load, done: Option<Done>) -> bool {
+    pub(super) fn ask(&self, key: FlightKey, load: Load, done: Option<AnswerCallback>) -> bool {
         let mut state = self.lock();
         if let FlightKey::Block(key) = &key
             && let Some(block) = match done {
@@ -298,8 +298,8 @@ impl Cache {
             Load::Latest(find) => drop(self.land(
                 key,
                 || match find()? {
-                    Found::Known(answer) => Ok(answer),
-                    Found::Block(key, load) => self.load_as(key, load, is_awaited).map(Some),
+                    LatestChunk::Known(answer) => Ok(answer),
+                    LatestChunk::Block(key, load) => self.load_as(key, load, is_awaited).map(Some),
                 },
                 is_awaited,
             )),
@@ -355,10 +355,10 @@ impl Cache {
     }
 
     /// Makes a finished block, where there are many, give its memory to the next.
-    fn reuse_finished(&self) {
+    fn reuse_evict_first(&self) {
         let mut state = self.lock();
-        if state.blocks.finished_bytes() > MOST_FINISHED_BYTES {
-            let surplus = state.blocks.pop_finished();
+        if state.blocks.evict_first_bytes() > MOST_EVICT_FIRST_BYTES {
+            let surplus = state.blocks.pop_evict_first();
             drop(state);
             self.evicted(surplus.as_slice());
         }
@@ -368,7 +368,7 @@ impl Cache {
         Counters::add(if is_awaited {
             &self.counters.cache_misses
         } else {
-            &self.counters.ahead_loads
+            &self.counters.prefetch_loads
         });
     }
 
@@ -384,12 +384,12 @@ impl Cache {
         for block in blocks {
             Counters::add(&self.counters.cache_evictions);
             if block.is_prefetched.load(Ordering::Relaxed) {
-                Counters::add(&self.counters.ahead_unused);
+                Counters::add(&self.counters.prefetch_unused);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ use crate::error::{Error, FormatError};
 use crate::store::ReadRange;
 
 pub(crate) use parts::Destination;
-pub use parts::Terms;
+pub use parts::PartialDecodeRule;
 
 impl Loader {
     /// Decodes a chunk.

@@ -2,7 +2,7 @@
 
 use super::array::ChunkedArray;
 use super::block::{Block, BlockKey};
-use super::cache::Found;
+use super::cache::LatestChunk;
 use super::loader::Loader;
 use super::request::Versions;
 use super::slice::Slice;
@@ -17,7 +17,7 @@ const SLACK_BYTES: u64 = 64 << 10;
 
 /// Whether an opened object is kept for later callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeps {
+pub(crate) enum Retention {
     /// It is kept: a part of it is read, and other parts may be read next.
     Object,
     /// It is not kept, unless it is a shard.
@@ -45,17 +45,17 @@ impl Loader {
         array: &Arc<ChunkedArray>,
         versions: &Arc<dyn Versions>,
         indices: &[u64],
-    ) -> Result<Found, Error> {
+    ) -> Result<LatestChunk, Error> {
         // Another thread may have loaded it since it was asked for.
         if let Some(answer) = self.peek(array, &**versions, indices) {
-            return Ok(Found::Known(answer));
+            return Ok(LatestChunk::Known(answer));
         }
-        let Some((key, chunk)) = self.find(array, versions, indices, Keeps::Nothing)? else {
-            return Ok(Found::Known(None));
+        let Some((key, chunk)) = self.find(array, versions, indices, Retention::Nothing)? else {
+            return Ok(LatestChunk::Known(None));
         };
         let (loader, array) = (Arc::clone(self), Arc::clone(array));
         let load = move || loader.decode(&array, &chunk);
-        Ok(Found::Block(key, Box::new(load)))
+        Ok(LatestChunk::Block(key, Box::new(load)))
     }
 
     /// Finds the chunk `indices` in the version that `versions` say; `None` when there is none.
@@ -64,13 +64,13 @@ impl Loader {
         array: &Arc<ChunkedArray>,
         versions: &Arc<dyn Versions>,
         indices: &[u64],
-        keeps: Keeps,
+        retention: Retention,
     ) -> Result<Option<(BlockKey, LocatedChunk)>, Error> {
         let mut opened = None;
         let version = match versions.known(array, indices) {
             Some(known) => known,
             None => versions.version(array, indices, &mut |_| {
-                opened = self.open_latest(array, indices, keeps)?;
+                opened = self.open_latest(array, indices, retention)?;
                 Ok(opened.as_ref().map(|opened| *opened.object.meta()))
             })?,
         };
@@ -79,12 +79,12 @@ impl Loader {
         };
         let opened = match opened {
             Some(opened) => Some(opened),
-            None if array.layout.is_sharded() || keeps == Keeps::Object => {
+            None if array.layout.is_sharded() || retention == Retention::Object => {
                 let key = array.stored_key(indices)?;
                 let object = self.sources().open_version(&key, version)?;
                 object.map(OpenedChunk::unread)
             }
-            None => self.open_latest(array, indices, keeps)?,
+            None => self.open_latest(array, indices, retention)?,
         };
         let opened = opened.filter(|opened| opened.object.meta().version == version);
         let OpenedChunk { object, bytes } = opened.ok_or(Error::Stale)?;
@@ -106,9 +106,9 @@ impl Loader {
         &self,
         array: &ChunkedArray,
         indices: &[u64],
-        keeps: Keeps,
+        retention: Retention,
     ) -> Result<Option<OpenedChunk>, Error> {
-        let Some(most) = self.fetched_bytes(array, keeps) else {
+        let Some(most) = self.fetched_bytes(array, retention) else {
             let object = self.open_stored(array, indices, None)?;
             return Ok(object.map(OpenedChunk::unread));
         };
@@ -131,8 +131,8 @@ impl Loader {
     /// Most bytes of an encoded chunk of `array` that is read while it is opened, because a request
     /// costs more than its bytes; a longer one is read by another request. `None` where opening reads
     /// nothing: before a local store, of shards and parts, and where chunks are large for the cache.
-    fn fetched_bytes(&self, array: &ChunkedArray, keeps: Keeps) -> Option<u64> {
-        if self.is_local() || keeps == Keeps::Object || array.layout.is_sharded() {
+    fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
+        if self.is_local() || retention == Retention::Object || array.layout.is_sharded() {
             return None;
         }
         let len = array.layout.decoded_len()?;

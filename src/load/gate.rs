@@ -18,7 +18,7 @@ const PREFETCH_PATIENCE: Duration = Duration::from_millis(50);
 
 /// A number of permits.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct PriorityGate {
     /// Most of those who are awaited; and of all for a prefetch to come in.
     most: u64,
     /// Most of all.
@@ -38,25 +38,25 @@ struct Waiting {
 /// The right to be inside, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Permit<'g> {
-    gate: &'g Gate,
+    gate: &'g PriorityGate,
     one: u64,
 }
 
-impl Gate {
+impl PriorityGate {
     /// A gate for `most` at once, whoever they are: a store takes no more.
-    pub(super) fn strict(most: usize) -> Gate {
-        Gate::new(most, most)
+    pub(super) fn strict(most: usize) -> PriorityGate {
+        PriorityGate::new(most, most)
     }
 
     /// A gate for `most` at once, where one who is awaited comes in beside prefetches that are inside
     /// already.
-    pub(super) fn lenient(most: usize) -> Gate {
-        Gate::new(most, most.saturating_mul(2))
+    pub(super) fn lenient(most: usize) -> PriorityGate {
+        PriorityGate::new(most, most.saturating_mul(2))
     }
 
-    fn new(most: usize, most_of_all: usize) -> Gate {
+    fn new(most: usize, most_of_all: usize) -> PriorityGate {
         let in_half = |n: usize| u64::from(u32::try_from(n.max(1)).unwrap_or(u32::MAX / 2));
-        Gate {
+        PriorityGate {
             most: in_half(most),
             most_of_all: in_half(most_of_all),
             inside: AtomicU64::new(0),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_inside() {
-        let gate = Gate::strict(3);
+        let gate = PriorityGate::strict(3);
         let (inside, most) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..16 {
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn who_is_awaited_comes_in_beside_prefetches() {
-        let gate = Gate::lenient(1);
+        let gate = PriorityGate::lenient(1);
         assert!(gate.try_enter(ONE_PREFETCH));
         assert!(!gate.try_enter(ONE_PREFETCH));
         assert!(gate.try_enter(ONE_AWAITED));
         assert!(!gate.try_enter(ONE_AWAITED), "one at most");
-        let strict = Gate::strict(1);
+        let strict = PriorityGate::strict(1);
         assert!(strict.try_enter(ONE_PREFETCH));
         assert!(!strict.try_enter(ONE_AWAITED));
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::gate::Gate;
+use super::gate::PriorityGate;
 use crate::store::{
     Capacity, Cursor, Detail, Fetched, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
     Profile, ReadRange, Room, Stat, Store, StoreError,
@@ -23,8 +23,8 @@ pub struct GatedStore {
 
 #[derive(Debug)]
 struct Gates {
-    names: Gate,
-    bytes: Gate,
+    names: PriorityGate,
+    bytes: PriorityGate,
 }
 
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl GatedStore {
         Arc::new(GatedStore {
             store,
             gates: Arc::new(Gates {
-                names: Gate::strict(most),
-                bytes: Gate::strict(most),
+                names: PriorityGate::strict(most),
+                bytes: PriorityGate::strict(most),
             }),
         })
     }
@@ -60,7 +60,7 @@ impl GatedStore {
 impl Gates {
     /// The gate for what this thread does: whoever looks at names reads documents, whoever reads chunks
     /// opens and looks at objects.
-    fn of_class(&self) -> &Gate {
+    fn of_class(&self) -> &PriorityGate {
         match current_class() {
             Class::Names => &self.names,
             Class::Read | Class::Prefetch => &self.bytes,

@@ -5,7 +5,7 @@
 
 use super::Counters;
 use super::array::ChunkedArray;
-use super::block::{Block, BlockKey, Part, ShardPlace};
+use super::block::{Block, BlockKey, BlockPart, ShardPlace};
 use super::cache::Cache;
 use super::layout::ShardLevel;
 use super::loader::Loader;
@@ -124,7 +124,7 @@ impl ShardIndex {
     /// The verdict: a byte that says which layout fits, and the index, if it is short; or [`WRONG`],
     /// and what is.
     fn verdict(&self) -> Result<Arc<Block>, Error> {
-        let key = self.key(Part::IndexVerdict(self.place));
+        let key = self.key(BlockPart::IndexVerdict(self.place));
         self.cache().load(key, || {
             // What is wrong with these bytes stays wrong for this version, and is worth
             // remembering; what kept us from reading them is not.
@@ -217,7 +217,7 @@ impl ShardIndex {
                 skip: 1,
             });
         }
-        let key = self.key(Part::IndexPage {
+        let key = self.key(BlockPart::IndexPage {
             shard: self.place,
             at: page_at,
         });
@@ -239,7 +239,7 @@ impl ShardIndex {
         self.body.holding()
     }
 
-    fn key(&self, part: Part) -> BlockKey {
+    fn key(&self, part: BlockPart) -> BlockKey {
         self.array.key(self.version, part)
     }
 

@@ -10,12 +10,12 @@
 use std::time::Duration;
 
 use super::array::ChunkedArray;
-use super::block::{Block, BlockKey, Part};
-use super::cache::{Answer, Cache, Done, FlightKey, Load};
+use super::block::{Block, BlockKey, BlockPart};
+use super::cache::{Answer, AnswerCallback, Cache, FlightKey, Load};
 use super::deadline::Deadline;
-use super::gate::{Gate, Permit};
-use super::queued::Queued;
-use super::request::{Form, Origin, Request, Versions};
+use super::gate::{Permit, PriorityGate};
+use super::queued::QueuedFlights;
+use super::request::{ChunkForm, ChunkSource, Request, Versions};
 use super::sources::Sources;
 use super::steps::Steps;
 use super::{Counters, LocatedChunk, tuning};
@@ -48,9 +48,9 @@ pub struct LoaderParts {
 pub struct Loader {
     parts: LoaderParts,
     profile: Profile,
-    decoding: Gate,
+    decoding: PriorityGate,
     /// Chunks that hold memory to be decoded in: more of them would only evict each other.
-    loading: Gate,
+    loading: PriorityGate,
     /// Readers in order for whom chunks are prefetched.
     pub(super) prefetchers: AtomicU64,
     /// Bytes of the output of reads that wait for chunks.
@@ -91,8 +91,8 @@ impl Loader {
         };
         Arc::new(Loader {
             profile,
-            decoding: Gate::lenient(parts.decoders),
-            loading: Gate::lenient(fetching + parts.decoders),
+            decoding: PriorityGate::lenient(parts.decoders),
+            loading: PriorityGate::lenient(fetching + parts.decoders),
             parts,
             prefetchers: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
@@ -193,7 +193,7 @@ impl Loader {
     /// that others have not begun are begun when this returns.
     pub fn ask(
         self: &Arc<Self>,
-        requests: impl IntoIterator<Item = (Request, Done)>,
+        requests: impl IntoIterator<Item = (Request, AnswerCallback)>,
         patience: Patience,
     ) {
         let (mut keys, mut array) = (Vec::new(), None);
@@ -211,7 +211,12 @@ impl Loader {
         match (keys.as_slice(), array) {
             (&[key], _) if patience == Patience::Waits => self.cache().run(key),
             (_, Some(array)) => {
-                self.run_all(keys, self.step_of(&array), self.lanes(&array), patience);
+                self.run_all(
+                    keys,
+                    self.chunks_per_step(&array),
+                    self.workers(&array),
+                    patience,
+                );
             }
             (_, None) => {}
         }
@@ -222,7 +227,7 @@ impl Loader {
         &self,
         key: BlockKey,
         load: impl FnOnce() -> Result<Block, Error> + Send + 'static,
-        done: Done,
+        done: AnswerCallback,
         patience: Patience,
     ) {
         let (key, load) = (FlightKey::Block(key), Load::Block(Box::new(load)));
@@ -231,30 +236,30 @@ impl Loader {
         }
     }
 
-    /// Has queued flights run by `lanes` threads at most, `step` of them in turn.
+    /// Has queued flights run by `workers` threads at most, `step` of them in turn.
     pub(super) fn run_all(
         &self,
         keys: Vec<FlightKey>,
         step: usize,
-        lanes: usize,
+        workers: usize,
         patience: Patience,
     ) {
-        let queued = Queued::new(self.cache(), keys, step, |_| {});
-        if !self.side_by_side(&queued.steps, lanes, patience) {
+        let queued = QueuedFlights::new(self.cache(), keys, step, |_| {});
+        if !self.run_parallel(&queued.steps, workers, patience) {
             queued.refuse();
         }
     }
 
-    /// Has `steps` done by `lanes` threads at most, this one among them if it may wait. `false` when
+    /// Has `steps` done by `workers` threads at most, this one among them if it may wait. `false` when
     /// there is no thread that does them: the mount ends.
-    pub(crate) fn side_by_side(
+    pub(crate) fn run_parallel(
         &self,
         steps: &Arc<Steps>,
-        lanes: usize,
+        workers: usize,
         patience: Patience,
     ) -> bool {
         let helps = patience == Patience::Waits;
-        let (mut taken, wanted) = (usize::from(helps), steps.count().min(lanes.max(1)));
+        let (mut taken, wanted) = (usize::from(helps), steps.count().min(workers.max(1)));
         while taken < wanted {
             let shared = Arc::clone(steps);
             if !self.threads().submit(Class::Read, move || shared.run_all()) {
@@ -270,7 +275,7 @@ impl Loader {
 
     /// Chunks of `array` that a thread loads in turn: one, or several small ones where a request takes
     /// no time.
-    pub(super) fn step_of(&self, array: &ChunkedArray) -> usize {
+    pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
         if !self.is_local() {
             return 1;
         }
@@ -279,15 +284,15 @@ impl Loader {
     }
 
     /// Threads that load the chunks of one read.
-    pub(crate) fn lanes(&self, array: &ChunkedArray) -> usize {
+    pub(crate) fn workers(&self, array: &ChunkedArray) -> usize {
         let beside = self.decodes_beside(array, 0).max(1);
         let most = usize::try_from(beside).unwrap_or(usize::MAX);
-        let side_by_side = if self.is_local() {
+        let threads = if self.is_local() {
             self.parts.decoders
         } else {
             self.threads().limits().reads
         };
-        side_by_side.min(most)
+        threads.min(most)
     }
 
     /// The decoded chunk `indices` of `object`, for a caller who waits.
@@ -303,7 +308,7 @@ impl Loader {
     ) -> Result<Arc<Block>, Error> {
         let key = array.block_key(object.meta().version, indices);
         self.cache().load(key.ok_or(Error::Stale)?, || {
-            self.load_of_object(array, object, indices, Form::Decoded)
+            self.load_of_object(array, object, indices, ChunkForm::Decoded)
         })
     }
 
@@ -312,21 +317,21 @@ impl Loader {
         let Request {
             array,
             indices,
-            origin,
+            source,
         } = request;
         let rank = array.rank(&indices).ok_or(Error::Stale)?;
         let loader = Arc::clone(self);
-        Ok(match origin {
-            Origin::Object(object, form) => {
+        Ok(match source {
+            ChunkSource::Object(object, form) => {
                 let part = match form {
-                    Form::Decoded => Part::Chunk { rank },
-                    Form::Encoded => Part::EncodedChunk { rank },
+                    ChunkForm::Decoded => BlockPart::Chunk { rank },
+                    ChunkForm::Encoded => BlockPart::EncodedChunk { rank },
                 };
                 let key = array.key(object.meta().version, part);
                 let load = move || loader.load_of_object(&array, &object, &indices, form);
                 (FlightKey::Block(key), Load::Block(Box::new(load)))
             }
-            Origin::Versions(versions) => {
+            ChunkSource::Versions(versions) => {
                 // The version is found on the way, and each reader finds its own.
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,
@@ -345,12 +350,12 @@ impl Loader {
         array: &Arc<ChunkedArray>,
         object: &Arc<dyn Object>,
         indices: &[u64],
-        form: Form,
+        form: ChunkForm,
     ) -> Result<Block, Error> {
         let chunk = self.locate_present(array, object, indices)?;
         match form {
-            Form::Decoded => self.decode(array, &chunk),
-            Form::Encoded => self.read_whole(&chunk.encoded),
+            ChunkForm::Decoded => self.decode(array, &chunk),
+            ChunkForm::Encoded => self.read_whole(&chunk.encoded),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Which object holds a chunk, and which bytes of that.
 
 use super::array::ChunkedArray;
-use super::block::{Part, ShardPlace};
+use super::block::{BlockPart, ShardPlace};
 use super::index::ShardIndex;
 use super::layout::ShardLevel;
 use super::loader::Loader;
@@ -206,7 +206,9 @@ impl Locator {
     /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
     fn undo(&self, level: &ShardLevel, place: ShardPlace, encoded: &Slice) -> Result<Slice, Error> {
         let loader = &self.loader;
-        let key = self.array.key(self.meta.version, Part::ShardBody(place));
+        let key = self
+            .array
+            .key(self.meta.version, BlockPart::ShardBody(place));
         let most = level.body_limit.min(loader.max_chunk_bytes());
         let cache = loader.cache();
         let block = cache.load(key, || {

@@ -3,7 +3,7 @@
 
 use std::hash::BuildHasher;
 
-use super::block::{Block, BlockKey, Owner, Part};
+use super::block::{Block, BlockKey, BlockPart, Owner};
 use super::cache::{FlightKey, Load};
 use super::loader::{Loader, Patience};
 use super::prefetch::Prefetch;
@@ -39,7 +39,7 @@ impl Pages {
         Some(BlockKey {
             owner: self.owner,
             version: part.object()?.meta().version,
-            part: Part::Page {
+            part: BlockPart::Page {
                 at: part.offset(),
                 len: part.len(),
             },

@@ -2,7 +2,7 @@
 
 use super::array::ChunkedArray;
 use super::block::BlockKey;
-use super::decode::{Destination, Terms};
+use super::decode::{Destination, PartialDecodeRule};
 use super::loader::Loader;
 use super::locate::LocatedChunk;
 use super::region::{Piece, Space};
@@ -44,6 +44,11 @@ impl Loader {
             pieces: &pieces,
             out,
         };
-        self.decode_parts(array, chunk, &mut destination, &Terms::Ledger(key))
+        self.decode_parts(
+            array,
+            chunk,
+            &mut destination,
+            &PartialDecodeRule::Ledger(key),
+        )
     }
 }

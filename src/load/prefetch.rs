@@ -3,8 +3,8 @@
 use super::array::ChunkedArray;
 use super::cache::FlightKey;
 use super::loader::Loader;
-use super::queued::Queued;
-use super::request::{Origin, Request, Versions};
+use super::queued::QueuedFlights;
+use super::request::{ChunkSource, Request, Versions};
 use crate::grid::Dims;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::threads::Class;
 #[derive(Debug)]
 pub struct Prefetch {
     loader: Arc<Loader>,
-    queued: Arc<Queued>,
+    queued: Arc<QueuedFlights>,
 }
 
 impl Loader {
@@ -40,7 +40,7 @@ impl Loader {
             let request = Request {
                 array: Arc::clone(array),
                 indices,
-                origin: Origin::Versions(Arc::clone(versions)),
+                source: ChunkSource::Versions(Arc::clone(versions)),
             };
             if let Ok((key, load)) = self.flight(request)
                 && self.cache().ask(key, load, None)
@@ -48,7 +48,11 @@ impl Loader {
                 keys.push(key);
             }
         }
-        self.prefetch_queued(keys, self.step_of(array), Some(Arc::clone(versions)))
+        self.prefetch_queued(
+            keys,
+            self.chunks_per_step(array),
+            Some(Arc::clone(versions)),
+        )
     }
 
     /// Has queued flights run, which nobody waits for yet, `step` of them in turn. Where the store is
@@ -61,7 +65,7 @@ impl Loader {
     ) -> Prefetch {
         let count = keys.len().div_ceil(step);
         let (is_local, last) = (self.is_local(), count.saturating_sub(1));
-        let queued = Queued::new(self.cache(), keys, step, move |number| {
+        let queued = QueuedFlights::new(self.cache(), keys, step, move |number| {
             if let Some(versions) = versions.as_ref().filter(|_| is_local || number == last) {
                 versions.settle();
             }
@@ -78,7 +82,7 @@ impl Loader {
 
     /// Has a thread run the next step, and after it the one behind that, when no other work needs the
     /// thread. Takes the flights back when there is no such thread: the mount ends.
-    fn go_on(self: &Arc<Self>, queued: &Arc<Queued>) {
+    fn go_on(self: &Arc<Self>, queued: &Arc<QueuedFlights>) {
         let (loader, next) = (Arc::clone(self), Arc::clone(queued));
         let is_taken = self.threads().submit(Class::Prefetch, move || {
             if next.steps.run_next() {

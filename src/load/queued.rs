@@ -6,7 +6,7 @@ use crate::sync::Arc;
 
 /// Flights that wait for threads, and the steps that run them.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(super) struct QueuedFlights {
     cache: Arc<Cache>,
     keys: Arc<[FlightKey]>,
     /// Flights of a step.
@@ -14,14 +14,14 @@ pub(super) struct Queued {
     pub(super) steps: Arc<Steps>,
 }
 
-impl Queued {
+impl QueuedFlights {
     /// Flights of `cache`, of which a step runs `step`, and then calls `after` with its number.
     pub(super) fn new(
         cache: &Arc<Cache>,
         keys: Vec<FlightKey>,
         step: usize,
         after: impl Fn(usize) + Send + Sync + 'static,
-    ) -> Arc<Queued> {
+    ) -> Arc<QueuedFlights> {
         let keys = Arc::<[FlightKey]>::from(keys);
         let (cache_of_steps, flights) = (Arc::clone(cache), Arc::clone(&keys));
         let steps = Steps::new(keys.len().div_ceil(step), move |number| {
@@ -31,7 +31,7 @@ impl Queued {
             after(number);
         });
         let cache = Arc::clone(cache);
-        Arc::new(Queued {
+        Arc::new(QueuedFlights {
             cache,
             keys,
             step,

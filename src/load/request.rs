@@ -14,21 +14,21 @@ pub struct Request {
     /// The chunk, by its indices in the shown grid.
     pub indices: Dims,
     /// The version of it.
-    pub origin: Origin,
+    pub source: ChunkSource,
 }
 
 /// The version of a chunk that is asked for.
 #[derive(Clone)]
-pub enum Origin {
+pub enum ChunkSource {
     /// That of an opened object, in which the chunk must be.
-    Object(Arc<dyn Object>, Form),
+    Object(Arc<dyn Object>, ChunkForm),
     /// The one that these say, decoded.
     Versions(Arc<dyn Versions>),
 }
 
 /// The bytes of a chunk that are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ChunkForm {
     /// Decoded.
     Decoded,
     /// As they are stored.
@@ -36,7 +36,7 @@ pub enum Form {
 }
 
 /// Looks for an object in the store; `None` when it is absent.
-pub type Look<'l> = &'l mut dyn FnMut(&Key) -> Result<Option<ObjectMeta>, Error>;
+pub type StatCallback<'l> = &'l mut dyn FnMut(&Key) -> Result<Option<ObjectMeta>, Error>;
 
 /// Which versions of the stored objects of an array are read.
 pub trait Versions: Send + Sync + 'static {
@@ -53,7 +53,7 @@ pub trait Versions: Send + Sync + 'static {
         &self,
         array: &ChunkedArray,
         indices: &[u64],
-        look: Look<'_>,
+        look: StatCallback<'_>,
     ) -> Result<Option<Version>, Error> {
         let found = look(&array.stored_key(indices)?)?;
         Ok(found.map(|meta| meta.version))
@@ -66,9 +66,9 @@ pub trait Versions: Send + Sync + 'static {
 
 /// The versions that are in the store when they are looked at: whoever opens the object looks again.
 #[derive(Debug, Clone, Copy)]
-pub struct Current;
+pub struct CurrentVersions;
 
-impl Versions for Current {
+impl Versions for CurrentVersions {
     fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
         None
     }

@@ -11,13 +11,13 @@ use crate::sync::Arc;
 /// Bytes `offset..offset + len` of something that does not change.
 #[derive(Debug, Clone)]
 pub struct Slice {
-    source: Source,
+    source: SliceSource,
     offset: u64,
     len: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum SliceSource {
     Object {
         object: Arc<dyn Object>,
         name: Arc<str>,
@@ -35,7 +35,7 @@ impl Slice {
     pub fn of_object(object: Arc<dyn Object>, name: Arc<str>) -> Slice {
         let len = object.meta().size();
         Slice {
-            source: Source::Object { object, name },
+            source: SliceSource::Object { object, name },
             offset: 0,
             len,
         }
@@ -46,7 +46,7 @@ impl Slice {
         let len = block.len() as u64;
         let name = Arc::clone(self.name());
         Slice {
-            source: Source::Body {
+            source: SliceSource::Body {
                 block,
                 name,
                 holding: self.holding().and_one(),
@@ -90,15 +90,15 @@ impl Slice {
     /// The object that this is a range of; `None` of what is in memory.
     pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
-            Source::Object { object, .. } => Some(object),
-            Source::Body { .. } => None,
+            SliceSource::Object { object, .. } => Some(object),
+            SliceSource::Body { .. } => None,
         }
     }
 
     /// The object, when this is all of one.
     pub fn whole_object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
-            Source::Object { object, .. }
+            SliceSource::Object { object, .. }
                 if self.offset == 0 && self.len == object.meta().size() =>
             {
                 Some(object)
@@ -110,16 +110,16 @@ impl Slice {
     /// Whether a range costs as much as all bytes before it.
     pub(super) fn is_sequential(&self) -> bool {
         match &self.source {
-            Source::Object { object, .. } => object.is_sequential(),
-            Source::Body { .. } => false,
+            SliceSource::Object { object, .. } => object.is_sequential(),
+            SliceSource::Body { .. } => false,
         }
     }
 
     /// The bytes, when they are in memory already.
     pub fn in_memory(&self) -> Option<&[u8]> {
         match &self.source {
-            Source::Object { .. } => None,
-            Source::Body { block, .. } => range_of(block, self.offset, self.len),
+            SliceSource::Object { .. } => None,
+            SliceSource::Body { block, .. } => range_of(block, self.offset, self.len),
         }
     }
 
@@ -147,14 +147,14 @@ impl Slice {
                 }));
             };
             range.offset_bytes = offset;
-            if let Source::Body { block, .. } = &self.source {
+            if let SliceSource::Body { block, .. } = &self.source {
                 let bytes = range_of(block, offset, len).ok_or(Error::Panicked)?;
                 range.buf.copy_from_slice(bytes);
             }
         }
         match &self.source {
-            Source::Object { object, .. } => Ok(object.read_ranges(ranges)?),
-            Source::Body { .. } => Ok(()),
+            SliceSource::Object { object, .. } => Ok(object.read_ranges(ranges)?),
+            SliceSource::Body { .. } => Ok(()),
         }
     }
 
@@ -168,8 +168,8 @@ impl Slice {
     /// What holding this slice holds of the budget.
     pub(super) fn holding(&self) -> Holding {
         match self.source {
-            Source::Object { .. } => Holding::NOTHING,
-            Source::Body { holding, .. } => holding,
+            SliceSource::Object { .. } => Holding::NOTHING,
+            SliceSource::Body { holding, .. } => holding,
         }
     }
 
@@ -186,7 +186,7 @@ impl Slice {
     /// What the slice is of, for messages.
     pub(super) fn name(&self) -> &Arc<str> {
         match &self.source {
-            Source::Object { name, .. } | Source::Body { name, .. } => name,
+            SliceSource::Object { name, .. } | SliceSource::Body { name, .. } => name,
         }
     }
 }

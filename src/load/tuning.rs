@@ -12,7 +12,7 @@ pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64
 /// Memory of blocks that a reader in order is done with. Beyond this, the next block takes the memory
 /// of the last of them: the pages of the kernel hold what was read, and fresh memory costs the system
 /// more than the copy of it does.
-pub(crate) const MOST_FINISHED_BYTES: u64 = 8 << 20;
+pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 8 << 20;
 
 /// Chunks of one read that are asked for at once: what is remembered of them takes no more than the
 /// bytes of a long read.

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use super::block::{Block, BlockKey, Owner, Part};
+use super::block::{Block, BlockKey, BlockPart, Owner};
 use super::loader::Loader;
 use super::slice::Slice;
 use crate::error::Error;
@@ -26,7 +26,7 @@ impl Loader {
         Some(BlockKey {
             owner: Owner::Object(NAMES.hash_one(slice.name())),
             version: slice.whole_object()?.meta().version,
-            part: Part::Object,
+            part: BlockPart::Object,
         })
     }
 

@@ -12,7 +12,7 @@
 use super::window::Window;
 use crate::grid::Dims;
 use crate::load::tuning::{FILE_STRIDE, FILES_SHARE, MOST_FILE_READERS, OPEN_FILES};
-use crate::load::{ChunkedArray, Current, Loader, Versions};
+use crate::load::{ChunkedArray, CurrentVersions, Loader, Versions};
 use crate::sync::{Arc, Mutex, PoisonError};
 
 /// The readers of an array, the latest last.
@@ -113,7 +113,7 @@ impl FileReader {
         let to_count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let after = self.order.after(&self.last, counts);
         let chunks = after.take(to_count(wanted));
-        let versions: Arc<dyn Versions> = Arc::new(Current);
+        let versions: Arc<dyn Versions> = Arc::new(CurrentVersions);
         let chunks = chunks.skip(to_count(self.window.planned));
         let prefetch = loader.prefetch(array, &versions, chunks);
         self.window.extend(wanted, prefetch);

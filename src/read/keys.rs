@@ -8,10 +8,10 @@ use crate::sync::{Arc, Mutex, PoisonError};
 
 /// What one handle reads of one object.
 #[derive(Debug, Default)]
-pub struct KeyReadahead(Mutex<State>);
+pub struct KeyReadahead(Mutex<KeyReadaheadState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct KeyReadaheadState {
     sequence: Sequence,
     window: Window,
 }

@@ -15,7 +15,7 @@ mod window;
 pub use crate::load::Region;
 pub use files::FileReaders;
 pub use keys::KeyReadahead;
-pub use operation::{Finish, Policy, ReadOperation, RegionRun};
+pub use operation::{Policy, ReadCallback, ReadOperation, RegionRun};
 pub use order::ChunkOrder;
 pub use readahead::{Readahead, RegionRange};
 pub use sequence::{Sequence, Step};

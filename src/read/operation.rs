@@ -12,8 +12,8 @@ use crate::grid::Dims;
 use crate::load::region::{Cut, Piece, Space};
 use crate::load::tuning::MOST_CHUNKS;
 use crate::load::{
-    Answer, ChunkedArray, Deadline, Destination, Done, Keeps, Loader, Origin, Patience, Region,
-    Request, Steps, Terms, Versions,
+    Answer, AnswerCallback, ChunkSource, ChunkedArray, Deadline, Destination, Loader,
+    PartialDecodeRule, Patience, Region, Request, Retention, Steps, Versions,
 };
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +49,7 @@ pub struct RegionRun {
 }
 
 /// Called with the output, or with why there is none.
-pub type Finish = Box<dyn FnOnce(Result<Buffer, Error>) + Send>;
+pub type ReadCallback = Box<dyn FnOnce(Result<Buffer, Error>) + Send>;
 
 /// A read of which no chunk is asked for, or all that were asked for have come.
 pub struct ReadOperation {
@@ -59,7 +59,7 @@ pub struct ReadOperation {
     /// The runs that are not walked yet, the next one last.
     left: Vec<RegionRun>,
     out: Buffer,
-    finish: Finish,
+    finish: ReadCallback,
 }
 
 impl RegionRun {
@@ -87,9 +87,9 @@ impl RegionRun {
 }
 
 /// The chunks of one run that were not in memory.
-struct Walk {
+struct RunToLoad {
     shared: Arc<SharedRun>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingChunk>,
 }
 
 /// What the chunks of a run have in common.
@@ -100,7 +100,7 @@ struct SharedRun {
 }
 
 /// A chunk that has to be loaded, and what is wanted of it.
-struct Missing {
+struct MissingChunk {
     indices: Dims,
     pieces: SmallVec<[Piece; 2]>,
 }
@@ -109,10 +109,10 @@ struct Missing {
 struct PendingRead {
     /// Shares that are not given back yet.
     shares: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<PendingReadState>,
 }
 
-struct State {
+struct PendingReadState {
     /// `None` only at the end.
     operation: Option<ReadOperation>,
     error: Option<Error>,
@@ -133,7 +133,7 @@ impl ReadOperation {
         versions: &Arc<dyn Versions>,
         runs: impl DoubleEndedIterator<Item = RegionRun>,
         out: Buffer,
-        finish: Finish,
+        finish: ReadCallback,
     ) -> ReadOperation {
         ReadOperation {
             loader: Arc::clone(loader),
@@ -151,7 +151,7 @@ impl ReadOperation {
     pub fn go_on(self, patience: Patience) {
         let mut operation = self;
         loop {
-            let (mut walks, mut n_missing) = (SmallVec::<[Walk; 1]>::new(), 0);
+            let (mut walks, mut n_missing) = (SmallVec::<[RunToLoad; 1]>::new(), 0);
             while n_missing < MOST_CHUNKS
                 && let Some(run) = operation.left.pop()
             {
@@ -176,7 +176,7 @@ impl ReadOperation {
 
     /// Copies what is in memory of `run` to its place; gives what is not. A run that touches more
     /// chunks than are asked for at once is left in two parts.
-    fn walk(&mut self, mut run: RegionRun) -> Result<Option<Walk>, Error> {
+    fn walk(&mut self, mut run: RegionRun) -> Result<Option<RunToLoad>, Error> {
         if run.policy == Policy::ByCost && run.array.parts().is_none() {
             run.policy = Policy::Whole;
         }
@@ -194,7 +194,7 @@ impl ReadOperation {
             if let Some(answer) = self.loader.peek(&run.array, &*self.versions, indices) {
                 return deliver(&run.array, cut.chunk(), pieces, &answer, out);
             }
-            missing.push(Missing {
+            missing.push(MissingChunk {
                 indices: indices.into(),
                 pieces: pieces.into(),
             });
@@ -205,22 +205,22 @@ impl ReadOperation {
         }
         let chunk = cut.chunk().clone();
         let shared = Arc::new(SharedRun { run, chunk });
-        Ok(Some(Walk { shared, missing }))
+        Ok(Some(RunToLoad { shared, missing }))
     }
 
     /// Asks for what is missing. Gives the operation back when this thread has brought the last chunk.
-    fn ask(self, walks: SmallVec<[Walk; 1]>, patience: Patience) -> Option<ReadOperation> {
+    fn ask(self, walks: SmallVec<[RunToLoad; 1]>, patience: Patience) -> Option<ReadOperation> {
         let (loader, versions) = (Arc::clone(&self.loader), Arc::clone(&self.versions));
         let pending = Arc::new(PendingRead {
             // This thread's own, until all is asked for.
             shares: AtomicUsize::new(1),
-            state: Mutex::new(State {
+            state: Mutex::new(PendingReadState {
                 operation: Some(self),
                 error: None,
             }),
         });
         let own = Share(Some(Arc::clone(&pending)));
-        for Walk { shared, missing } in walks {
+        for RunToLoad { shared, missing } in walks {
             match shared.run.policy {
                 Policy::Whole => {
                     let missing = missing.into_iter();
@@ -248,13 +248,13 @@ impl PendingRead {
         self: &Arc<Self>,
         versions: &Arc<dyn Versions>,
         shared: &Arc<SharedRun>,
-        missing: Missing,
-    ) -> (Request, Done) {
-        let Missing { indices, pieces } = missing;
+        missing: MissingChunk,
+    ) -> (Request, AnswerCallback) {
+        let MissingChunk { indices, pieces } = missing;
         let request = Request {
             array: Arc::clone(&shared.run.array),
             indices,
-            origin: Origin::Versions(Arc::clone(versions)),
+            source: ChunkSource::Versions(Arc::clone(versions)),
         };
         let (share, shared) = (self.share(), Arc::clone(shared));
         let done = move |answer: Result<Answer, Error>| {
@@ -275,7 +275,7 @@ impl PendingRead {
         loader: &Arc<Loader>,
         versions: &Arc<dyn Versions>,
         shared: Arc<SharedRun>,
-        missing: Vec<Missing>,
+        missing: Vec<MissingChunk>,
         patience: Patience,
     ) {
         let is_quick = loader.is_local() && shared.run.array.reads_in_place();
@@ -283,7 +283,7 @@ impl PendingRead {
         let waits = patience == Patience::Waits;
         if waits && (helpers == 0 || missing.len() < 2) {
             for missing in missing {
-                let Missing { indices, pieces } = missing;
+                let MissingChunk { indices, pieces } = missing;
                 // Alone, this thread keeps nobody from the output while it reads to it.
                 let is_alone = self.shares.load(Ordering::Relaxed) == 1;
                 let share = self.share();
@@ -307,21 +307,21 @@ impl PendingRead {
             .into_iter()
             .map(|missing| Mutex::new(Some((self.share(), missing))))
             .collect();
-        let lanes = if waits {
+        let workers = if waits {
             helpers + 1
         } else {
-            loader.lanes(&shared.run.array)
+            loader.workers(&shared.run.array)
         };
         let (reader, versions) = (Arc::clone(loader), Arc::clone(versions));
         let steps = Steps::new(count, move |number| {
             let taken = queue.get(number).and_then(|share| lock(share).take());
-            if let Some((share, Missing { indices, pieces })) = taken {
+            if let Some((share, MissingChunk { indices, pieces })) = taken {
                 let read = shared.read_apart(&reader, &versions, &indices, &pieces, &share);
                 share.end(read);
             }
         });
         // Shares that nobody takes are dropped, which fails the read.
-        loader.side_by_side(&steps, lanes, patience);
+        loader.run_parallel(&steps, workers, patience);
     }
 
     fn end_share(&self, result: Result<(), Error>) -> Option<ReadOperation> {
@@ -390,12 +390,12 @@ impl SharedRun {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let array = &self.run.array;
-        let Some((key, chunk)) = loader.find(array, versions, indices, Keeps::Object)? else {
+        let Some((key, chunk)) = loader.find(array, versions, indices, Retention::Object)? else {
             return deliver(array, &self.chunk, pieces, &None, out);
         };
-        let terms = match self.run.policy {
-            Policy::Parts => Terms::Half,
-            Policy::Whole | Policy::ByCost => Terms::Ledger(key),
+        let rule = match self.run.policy {
+            Policy::Parts => PartialDecodeRule::Half,
+            Policy::Whole | Policy::ByCost => PartialDecodeRule::Ledger(key),
         };
         let mut destination = Destination {
             chunk: &self.chunk,
@@ -403,7 +403,7 @@ impl SharedRun {
             out: &mut *out,
         };
         if !loader.cache().expects(&key)
-            && loader.decode_parts(array, &chunk, &mut destination, &terms)?
+            && loader.decode_parts(array, &chunk, &mut destination, &rule)?
         {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 //! rows of chunks     |  done  |  read now      |  next row         |
 //! position                           ^ p
 //! loaded                      [====================)   p, a row, and a few more
-//! finished           [=======)                         left for longer than a stray request
+//! passed             [=======)                         left for longer than a stray request
 //! ```
 //!
 //! A read at p wants a row of chunks from p on; the next row is loaded evenly while this one is
@@ -21,14 +21,14 @@ use crate::sync::{Arc, Mutex, PoisonError};
 
 /// What one handle reads of one array.
 #[derive(Debug, Default)]
-pub struct Readahead(Mutex<State>);
+pub struct Readahead(Mutex<ReadaheadState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadaheadState {
     sequence: Sequence,
     window: Window,
-    /// Chunks before this one are finished; `None` until the reader is known as one.
-    finished: Option<u64>,
+    /// Chunks before this one are passed; `None` until the reader is known as one.
+    passed: Option<u64>,
 }
 
 /// A range of a region that is read.
@@ -52,7 +52,7 @@ impl Readahead {
         let step = state.sequence.step(from, len);
         if step == Step::First {
             state.window = Window::default();
-            state.finished = None;
+            state.passed = None;
         }
         step == Step::Next
     }
@@ -79,9 +79,9 @@ impl Readahead {
         if !state.sequence.goes_on() {
             return;
         }
-        let first = state.finished;
+        let first = state.passed;
         let first = first.unwrap_or_else(|| order.first_left_after(range.from));
-        let finished = state.finish(loader, first, &order, range, versions);
+        let passed = state.mark_passed(loader, first, &order, range, versions);
         let Some(in_order) = state.sequence.in_order() else {
             return;
         };
@@ -92,17 +92,17 @@ impl Readahead {
         // The first chunk that the reader has not touched.
         let unread = order.number_at(next.saturating_sub(1)) + 1;
         // A row of chunks that the reader holds is as much as it has read of them, and more.
-        let held = unread.saturating_sub(finished).saturating_mul(chunk_bytes);
+        let held = unread.saturating_sub(passed).saturating_mul(chunk_bytes);
         let window = Window::chunks(loader, in_order.max(held), chunk_bytes);
         let lead = (LEAD_BYTES / chunk_bytes).max(2 * loader.most_prefetches() as u64);
         let evenly = order.evenly(next);
         let wanted = evenly.saturating_add(row / chunk_bytes + lead);
-        // What is held from the first unfinished chunk on has to fit.
+        // What is held from the first needed chunk on has to fit.
         let fits = loader.held_beside_decodes(range.array);
         let begin = state.window.planned.max(unread);
         let end = wanted
             .min(unread.saturating_add(window))
-            .min(finished.saturating_add(fits))
+            .min(passed.saturating_add(fits))
             .min(order.len())
             .min(begin.saturating_add(MOST_PLANNED));
         if begin >= end {
@@ -113,18 +113,18 @@ impl Readahead {
         state.window.extend(end, prefetch);
     }
 
-    fn lock(&self) -> crate::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, ReadaheadState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ReadaheadState {
     /// Says to the cache which chunks will not be asked for again, from the one that was
-    /// `finished` last on; which one is next.
-    fn finish(
+    /// `passed` last on; which one is next.
+    fn mark_passed(
         &mut self,
         loader: &Loader,
-        mut finished: u64,
+        mut passed: u64,
         order: &ChunkOrder<'_>,
         range: RegionRange<'_>,
         versions: &Arc<dyn Versions>,
@@ -137,16 +137,16 @@ impl State {
         } else {
             next.saturating_sub(stray)
         };
-        while order.end(finished).is_some_and(|end| end <= left) {
-            if let Some(indices) = order.indices(finished)
+        while order.end(passed).is_some_and(|end| end <= left) {
+            if let Some(indices) = order.indices(passed)
                 && let Some(Some(version)) = versions.known(range.array, &indices)
                 && let Some(key) = range.array.block_key(version, &indices)
             {
-                loader.cache().finish(&key);
+                loader.cache().evict_first(&key);
             }
-            finished += 1;
+            passed += 1;
         }
-        self.finished = Some(finished);
-        finished
+        self.passed = Some(passed);
+        passed
     }
 }

@@ -8,22 +8,22 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A job that says when it begins, and ends when it is told to.
-struct Gate {
+struct HeldJob {
     begun: Receiver<()>,
     open: Sender<()>,
 }
 
-fn gate() -> (Gate, impl FnOnce() + Send + 'static) {
+fn gate() -> (HeldJob, impl FnOnce() + Send + 'static) {
     let (tell, begun) = mpsc::channel();
     let (open, opened) = mpsc::channel();
     let job = move || {
         tell.send(()).unwrap();
         opened.recv_timeout(PATIENCE).unwrap();
     };
-    (Gate { begun, open }, job)
+    (HeldJob { begun, open }, job)
 }
 
-impl Gate {
+impl HeldJob {
     fn wait(&self) {
         self.begun.recv_timeout(PATIENCE).unwrap();
     }
@@ -59,7 +59,7 @@ fn a_panic_in_a_job_keeps_the_others() {
 #[test]
 fn jobs_run_side_by_side_up_to_their_limit() {
     let threads = threads(1, 2, 1);
-    let gates: Vec<Gate> = (0..3)
+    let gates: Vec<HeldJob> = (0..3)
         .map(|_| {
             let (gate, job) = gate();
             threads.submit(Class::Read, job);

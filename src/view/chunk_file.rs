@@ -11,7 +11,9 @@ use super::shown_node::{FileForm, ShownArray};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::load::tuning::LONG_READ_BYTES;
-use crate::load::{self, Block, BlockKey, Done, Loader, LocatedChunk, Origin, Patience, Request};
+use crate::load::{
+    self, AnswerCallback, Block, BlockKey, ChunkSource, Loader, LocatedChunk, Patience, Request,
+};
 use crate::read::{Sequence, Step};
 use crate::store::Object;
 
@@ -64,7 +66,7 @@ impl ChunkFile {
         let key = self.key()?;
         let block = loader.cache().get(&key)?;
         if self.serve(len, &block) {
-            loader.cache().finish(&key);
+            loader.cache().evict_first(&key);
         }
         Some(block)
     }
@@ -106,23 +108,23 @@ impl ChunkFile {
     }
 
     /// Loads the whole chunk and calls `done` with it; `len` bytes of it are sent then.
-    pub(super) fn load(self: &Arc<Self>, loader: &Arc<Loader>, len: usize, done: Done) {
+    pub(super) fn load(self: &Arc<Self>, loader: &Arc<Loader>, len: usize, done: AnswerCallback) {
         let form = match self.array.form {
-            FileForm::Decoded => load::Form::Decoded,
-            FileForm::Encoded | FileForm::Stored => load::Form::Encoded,
+            FileForm::Decoded => load::ChunkForm::Decoded,
+            FileForm::Encoded | FileForm::Stored => load::ChunkForm::Encoded,
         };
         let request = Request {
             array: Arc::clone(&self.array.chunked),
             indices: self.indices.clone(),
-            origin: Origin::Object(Arc::clone(&self.object), form),
+            source: ChunkSource::Object(Arc::clone(&self.object), form),
         };
         let (chunk, cache) = (Arc::clone(self), Arc::clone(loader.cache()));
-        let done: Done = Box::new(move |answer| {
+        let done: AnswerCallback = Box::new(move |answer| {
             let key = chunk.key();
             let is_finished = matches!(&answer, Ok(Some(block)) if chunk.serve(len, block));
             done(answer);
             if let (Some(key), true) = (key, is_finished) {
-                cache.finish(&key);
+                cache.evict_first(&key);
             }
         });
         loader.ask([(request, done)], Patience::Waits);

@@ -18,7 +18,7 @@ use super::vnode::Vnode;
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{Document, Text, chunk_identity};
-use crate::load::{Block, BlockKey, Owner, Part};
+use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
 use crate::store::{Key, ObjectMeta, Readers, StoreError, Version};
@@ -93,7 +93,7 @@ impl View {
         let key = BlockKey {
             owner: Owner::Object(identity),
             version,
-            part: Part::Document { epoch },
+            part: BlockPart::Document { epoch },
         };
         let cache = self.loader.cache();
         cache.load(key, || {

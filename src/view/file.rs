@@ -14,7 +14,7 @@ use super::read_buffer::ReadBuffer;
 use super::shown_node::{FileForm, ShownArray};
 use super::vnode::{Attributes, Vnode};
 use crate::error::Error;
-use crate::load::{Block, Done, Pages, Patience, Slice};
+use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
 use crate::store::{Key, Object};
 use crate::threads::Class;
@@ -391,7 +391,7 @@ impl OpenFile {
 fn answer_with(
     range: Range<usize>,
     reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
-) -> Done {
+) -> AnswerCallback {
     Box::new(move |answer| match answer {
         Ok(Some(block)) => reply(Ok(part(&block, range))),
         Ok(None) => reply(Err(Error::Stale)),

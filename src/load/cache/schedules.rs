@@ -16,16 +16,16 @@ const SMALL: u64 = 2 * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES);
 
 /// A cache, and what is loaded for it.
 #[derive(Clone)]
-struct Case {
+struct CacheCase {
     cache: Arc<Cache>,
     /// Loads that run, and those that ran.
     running: Arc<AtomicUsize>,
     loads: Arc<AtomicUsize>,
 }
 
-impl Case {
-    fn new(budget: u64) -> Case {
-        Case {
+impl CacheCase {
+    fn new(budget: u64) -> CacheCase {
+        CacheCase {
             cache: Cache::new(Budget::new(budget), Arc::default()),
             running: Arc::default(),
             loads: Arc::default(),
@@ -54,7 +54,7 @@ impl Case {
         self.cache.load(chunk_key(rank), || self.load())
     }
 
-    fn begin_ask(&self, rank: u64, done: Option<Done>) {
+    fn begin_ask(&self, rank: u64, done: Option<AnswerCallback>) {
         let case = self.clone();
         let load = Load::Block(Box::new(move || case.load()));
         let key = FlightKey::Block(chunk_key(rank));
@@ -87,10 +87,10 @@ impl Case {
         assert!(self.cache.lock().flights.is_empty());
         while self.cache.evict_one() {}
         assert_eq!(self.cache.budget.used_and_peak().0, 0);
-        assert_eq!(self.cache.lock().blocks.finished_bytes(), 0);
+        assert_eq!(self.cache.lock().blocks.evict_first_bytes(), 0);
     }
 
-    fn spawn(&self, body: impl FnOnce(Case) + Send + 'static) -> JoinHandle<()> {
+    fn spawn(&self, body: impl FnOnce(CacheCase) + Send + 'static) -> JoinHandle<()> {
         let case = self.clone();
         thread::spawn(move || body(case))
     }
@@ -109,7 +109,7 @@ fn assert_right(block: &[u8]) {
 #[test]
 fn all_who_want_a_block_share_one_load() {
     check(|| {
-        let case = Case::new(1 << 20);
+        let case = CacheCase::new(1 << 20);
         join([
             case.spawn(|case| assert_right(&case.wait(0).unwrap())),
             case.spawn(|case| assert_right(&case.ask(0).unwrap().unwrap())),
@@ -131,7 +131,7 @@ fn all_who_want_a_block_share_one_load() {
 #[test]
 fn what_somebody_has_joined_is_not_cancelled() {
     check(|| {
-        let case = Case::new(1 << 20);
+        let case = CacheCase::new(1 << 20);
         case.begin_ask(0, None);
         join([
             case.spawn(|case| case.cancel(0)),
@@ -149,8 +149,8 @@ fn what_somebody_has_joined_is_not_cancelled() {
 #[test]
 fn blocks_leave_while_others_want_them() {
     check(|| {
-        let case = Case::new(SMALL);
-        let both = |case: Case| {
+        let case = CacheCase::new(SMALL);
+        let both = |case: CacheCase| {
             for rank in [0, 1, 0] {
                 assert_right(&case.wait(rank).unwrap());
             }
@@ -164,8 +164,8 @@ fn blocks_leave_while_others_want_them() {
             case.spawn(|case| {
                 case.begin_ask(1, None);
                 case.run(1);
-                case.cache.finish(&chunk_key(1));
-                case.cache.finish(&chunk_key(0));
+                case.cache.evict_first(&chunk_key(1));
+                case.cache.evict_first(&chunk_key(0));
             }),
             case.spawn(|case| {
                 case.cache.evict_one();
@@ -179,12 +179,12 @@ fn blocks_leave_while_others_want_them() {
 #[test]
 fn a_load_that_fails_is_an_answer_for_all_who_wait() {
     check(|| {
-        let case = Case::new(1 << 20);
-        let fails = |case: Case| {
+        let case = CacheCase::new(1 << 20);
+        let fails = |case: CacheCase| {
             let failed = case.cache.load(chunk_key(0), || Err(Error::Stale));
             assert!(failed.is_err() || case.loads() == 1);
         };
-        let panics = |case: Case| {
+        let panics = |case: CacheCase| {
             let load = || std::panic::resume_unwind(Box::new("a mistake of a codec"));
             confine("a load", || drop(case.cache.load(chunk_key(0), load)));
         };
@@ -205,8 +205,8 @@ fn a_load_that_fails_is_an_answer_for_all_who_wait() {
 #[test]
 fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
     check(|| {
-        let case = Case::new(1 << 20);
-        let latest = |case: Case| {
+        let case = CacheCase::new(1 << 20);
+        let latest = |case: CacheCase| {
             let array = ReaderIdentity {
                 array: 1,
                 shards: Shards::Keep,
@@ -218,11 +218,11 @@ fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
                 rank: 9,
             };
             let (send, receive) = mpsc::channel();
-            let done: Done = Box::new(move |answer| send.send(answer).unwrap());
+            let done: AnswerCallback = Box::new(move |answer| send.send(answer).unwrap());
             let inner = case.clone();
             let load = Load::Latest(Box::new(move || {
                 let load = Box::new(move || inner.load());
-                Ok(Found::Block(chunk_key(0), load))
+                Ok(LatestChunk::Block(chunk_key(0), load))
             }));
             assert!(case.cache.ask(key, load, Some(done)));
             case.cache.run(key);
@@ -247,7 +247,7 @@ fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
 #[test]
 fn who_waits_for_a_load_does_not_wait_for_a_queued_job() {
     check(|| {
-        let case = Case::new(1 << 20);
+        let case = CacheCase::new(1 << 20);
         let threads = Threads::new(Limits {
             names: 1,
             reads: 1,

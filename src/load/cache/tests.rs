@@ -48,7 +48,7 @@ fn a_panic_while_loading_reaches_those_who_wait_as_an_error() {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _ = cache.load(key(0), || {
             let load = Load::Block(Box::new(|| unreachable!("one is loading")));
-            let done: Done = Box::new(move |answer| send.send(answer.is_err()).unwrap());
+            let done: AnswerCallback = Box::new(move |answer| send.send(answer.is_err()).unwrap());
             waiting.ask(FlightKey::Block(key(0)), load, Some(done));
             panic!("a codec's mistake")
         });
@@ -61,12 +61,12 @@ fn a_panic_while_loading_reaches_those_who_wait_as_an_error() {
 /// Asks for a block, which is told to the receiver.
 fn ask(cache: &Arc<Cache>, rank: u64) -> mpsc::Receiver<Result<Answer, Error>> {
     let (send, receive) = mpsc::channel();
-    let done: Done = Box::new(move |answer| send.send(answer).unwrap());
+    let done: AnswerCallback = Box::new(move |answer| send.send(answer).unwrap());
     queue(cache, rank, Some(done));
     receive
 }
 
-fn queue(cache: &Arc<Cache>, rank: u64, done: Option<Done>) {
+fn queue(cache: &Arc<Cache>, rank: u64, done: Option<AnswerCallback>) {
     let loading = cache.clone();
     let load = Load::Block(Box::new(move || block(&loading, 10)));
     cache.ask(FlightKey::Block(key(rank)), load, done);
@@ -136,13 +136,13 @@ fn held(cache: &Cache, ranks: std::ops::Range<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn finished_blocks_leave_first_and_the_newest_of_them_before_all() {
+fn blocks_marked_evict_first_leave_first_and_the_newest_of_them_before_all() {
     let each = 1000 + ENTRY_OVERHEAD_BYTES;
     let cache = cache(5 * each);
     for rank in 0..5 {
         load(&cache, rank);
         if rank != 1 {
-            cache.finish(&key(rank));
+            cache.evict_first(&key(rank));
         }
     }
     load(&cache, 5);
@@ -167,7 +167,7 @@ fn a_scan_in_a_circle_finds_its_beginning_again() {
                 block(&cache, 1000)
             };
             cache.load(key(rank), load).unwrap();
-            cache.finish(&key(rank));
+            cache.evict_first(&key(rank));
         }
     }
     // Seven stay, one makes room; least recently used would never hit.
@@ -176,15 +176,15 @@ fn a_scan_in_a_circle_finds_its_beginning_again() {
 }
 
 #[test]
-fn many_finished_blocks_give_their_memory_to_the_next() {
+fn many_blocks_marked_evict_first_give_their_memory_to_the_next() {
     let cache = cache(1 << 30);
     let len = 8 << 20;
     for rank in 0..32 {
         cache.load(key(rank), || block(&cache, len)).unwrap();
-        cache.finish(&key(rank));
+        cache.evict_first(&key(rank));
     }
     let used = cache.budget().used_and_peak().1;
-    assert!(used <= MOST_FINISHED_BYTES + 3 * len as u64, "{used}");
+    assert!(used <= MOST_EVICT_FIRST_BYTES + 3 * len as u64, "{used}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_is_loaded_ahead_is_loaded_once_and_its_first_use_is_no_hit() {
     let count = || {
         let counters = cache.counters();
         let all = [
-            &counters.ahead_loads,
+            &counters.prefetch_loads,
             &counters.cache_hits,
             &counters.cache_misses,
         ];
@@ -212,5 +212,5 @@ fn what_is_loaded_ahead_is_loaded_once_and_its_first_use_is_no_hit() {
     queue(&cache, 2, None);
     cache.run(FlightKey::Block(key(2)));
     while cache.evict_one() {}
-    assert_eq!(cache.counters().ahead_unused.load(Relaxed), 1);
+    assert_eq!(cache.counters().prefetch_unused.load(Relaxed), 1);
 }

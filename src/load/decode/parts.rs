@@ -22,7 +22,7 @@ use crate::load::region::{Piece, Space};
 use crate::load::{BlockKey, Slice};
 use crate::store::ReadRange;
 use scratch::{Scratch, room};
-use windows::Reading;
+use windows::ReadPlan;
 
 /// What is wanted of a chunk, and where it goes.
 pub(crate) struct Destination<'a> {
@@ -34,7 +34,7 @@ pub(crate) struct Destination<'a> {
 
 /// When parts are better than the whole.
 #[derive(Debug, Clone, Copy)]
-pub enum Terms {
+pub enum PartialDecodeRule {
     /// When they are less than half of it: it would not be kept long enough.
     Half,
     /// While all that was decoded of this block costs less: it would be kept.
@@ -58,7 +58,7 @@ impl ChunkedArray {
 }
 
 impl Loader {
-    /// Decodes the bytes of `chunk` that `destination` names, where `terms` say that this is better than the whole.
+    /// Decodes the bytes of `chunk` that `destination` names, where `rule` say that this is better than the whole.
     /// `false` when it is not; the output then holds anything.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Loader {
         array: &ChunkedArray,
         chunk: &LocatedChunk,
         destination: &mut Destination<'_>,
-        terms: &Terms,
+        rule: &PartialDecodeRule,
     ) -> Result<bool, Error> {
         let Some(parts) = array.parts() else {
             return Ok(false);
@@ -80,7 +80,7 @@ impl Loader {
             return Ok(false);
         }
         let done = match &parts.order {
-            None => self.decode_in_order(chunk, &parts, destination, terms)?,
+            None => self.decode_in_order(chunk, &parts, destination, rule)?,
             Some(order) => {
                 let Some(space) = destination.chunk.permuted(order) else {
                     return Ok(false);
@@ -92,7 +92,7 @@ impl Loader {
                     pieces: &pieces.ok_or(Error::Panicked)?,
                     out: &mut *destination.out,
                 };
-                self.decode_in_order(chunk, &parts, &mut stored, terms)?
+                self.decode_in_order(chunk, &parts, &mut stored, rule)?
             }
         };
         if done {
@@ -106,24 +106,24 @@ impl Loader {
         chunk: &LocatedChunk,
         parts: &Parts,
         destination: &mut Destination<'_>,
-        terms: &Terms,
+        rule: &PartialDecodeRule,
     ) -> Result<bool, Error> {
         let encoded = &chunk.encoded;
         match parts.place {
             PartsPlace::Same if encoded.len() != destination.chunk.len() => Ok(false),
-            PartsPlace::Same => self.read_parts(encoded, parts.swap_unit, destination, terms),
-            PartsPlace::Blosc => self.decode_blosc(encoded, parts.swap_unit, destination, terms),
+            PartsPlace::Same => self.read_parts(encoded, parts.swap_unit, destination, rule),
+            PartsPlace::Blosc => self.decode_blosc(encoded, parts.swap_unit, destination, rule),
         }
     }
 
     /// Whether parts that take `cost` are better than a whole chunk of so many bytes. Counts
     /// them as spent.
-    fn accepts(&self, terms: &Terms, cost: Cost, whole: u64) -> bool {
+    fn accepts(&self, rule: &PartialDecodeRule, cost: Cost, whole: u64) -> bool {
         // A whole that is refused is no choice.
         whole > self.max_chunk_bytes()
-            || match terms {
-                Terms::Half => cost.bytes < whole.div_ceil(2),
-                Terms::Ledger(key) => {
+            || match rule {
+                PartialDecodeRule::Half => cost.bytes < whole.div_ceil(2),
+                PartialDecodeRule::Ledger(key) => {
                     let parts = cost.parts.saturating_mul(self.request_bytes());
                     let cost = cost.bytes.saturating_add(parts);
                     self.cache().partial_ledger().charge(key, cost, whole)
@@ -132,25 +132,25 @@ impl Loader {
     }
 
     /// Reads what is wanted of `decoded`, the bytes of a chunk with its numbers in units of
-    /// `swap_unit` reversed; `false` when `terms` say that it is too much.
+    /// `swap_unit` reversed; `false` when `rule` say that it is too much.
     fn read_parts(
         &self,
         decoded: &Slice,
         swap_unit: usize,
         destination: &mut Destination<'_>,
-        terms: &Terms,
+        rule: &PartialDecodeRule,
     ) -> Result<bool, Error> {
         let chunk = destination.chunk;
         let unit = u64::try_from(swap_unit).unwrap_or(1).max(1);
-        let reading = Reading::new(destination.pieces, chunk, unit, self.request_bytes());
-        let cost = match terms {
-            Terms::Half => Cost {
+        let reading = ReadPlan::new(destination.pieces, chunk, unit, self.request_bytes());
+        let cost = match rule {
+            PartialDecodeRule::Half => Cost {
                 bytes: destination.pieces.iter().map(Piece::len).sum(),
                 parts: 0,
             },
-            Terms::Ledger(_) => reading.cost(chunk)?,
+            PartialDecodeRule::Ledger(_) => reading.cost(chunk)?,
         };
-        if !self.accepts(terms, cost, chunk.len()) {
+        if !self.accepts(rule, cost, chunk.len()) {
             return Ok(false);
         }
         for piece in &reading.long {

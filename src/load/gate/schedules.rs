@@ -14,7 +14,7 @@ struct Inside(Mutex<(usize, usize)>);
 impl Inside {
     /// Comes in and goes out; says how many were inside. A prefetch that waited for long is as one who
     /// is awaited.
-    fn pass(&self, gate: &Gate) -> (usize, usize) {
+    fn pass(&self, gate: &PriorityGate) -> (usize, usize) {
         let permit = gate.enter();
         let is_prefetch = permit.one == ONE_PREFETCH;
         let seen = self.count(is_prefetch, |own| *own += 1);
@@ -34,7 +34,10 @@ impl Inside {
 }
 
 /// Three who are awaited and two prefetches, who each come in twice.
-fn crowd(gate: &Arc<Gate>, is_right: impl Fn((usize, usize)) -> bool + Copy + Send + 'static) {
+fn crowd(
+    gate: &Arc<PriorityGate>,
+    is_right: impl Fn((usize, usize)) -> bool + Copy + Send + 'static,
+) {
     let inside = Arc::new(Inside::default());
     let threads: Vec<_> = (0..5)
         .map(|number| {
@@ -66,7 +69,7 @@ fn crowd(gate: &Arc<Gate>, is_right: impl Fn((usize, usize)) -> bool + Copy + Se
 fn a_strict_gate_lets_everyone_in_at_last() {
     for most in [1, 2] {
         let is_right = move |(awaited, prefetches)| awaited + prefetches <= most;
-        check(move || crowd(&Arc::new(Gate::strict(most)), is_right));
+        check(move || crowd(&Arc::new(PriorityGate::strict(most)), is_right));
     }
 }
 
@@ -74,7 +77,7 @@ fn a_strict_gate_lets_everyone_in_at_last() {
 fn a_lenient_gate_lets_everyone_in_at_last() {
     for most in [1, 2] {
         let is_right = move |(awaited, prefetches)| awaited <= most && prefetches <= most;
-        check(move || crowd(&Arc::new(Gate::lenient(most)), is_right));
+        check(move || crowd(&Arc::new(PriorityGate::lenient(most)), is_right));
     }
 }
 
@@ -82,7 +85,7 @@ fn a_lenient_gate_lets_everyone_in_at_last() {
 #[test]
 fn no_permit_is_left_over_while_somebody_waits() {
     check(|| {
-        let gate = Arc::new(Gate::strict(3));
+        let gate = Arc::new(PriorityGate::strict(3));
         let permits = [gate.enter(), gate.enter(), gate.enter()];
         let inside = Arc::new((Mutex::new(0), Condvar::new()));
         let threads: Vec<_> = (0..3)

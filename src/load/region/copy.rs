@@ -10,17 +10,17 @@ use smallvec::SmallVec;
 
 /// One axis of a box. Strides are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Axis {
+pub(super) struct CopyAxis {
     pub(super) length: usize,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-pub(super) type Axes = SmallVec<[Axis; 7]>;
+pub(super) type CopyAxes = SmallVec<[CopyAxis; 7]>;
 
 /// Copies the box whose first byte is the first on both sides. `None` when it passes an end; `to`
 /// then holds anything.
-pub(super) fn copy(axes: &[Axis], from: &[u8], to: &mut [u8]) -> Option<()> {
+pub(super) fn copy(axes: &[CopyAxis], from: &[u8], to: &mut [u8]) -> Option<()> {
     let (axes, run) = fold(axes)?;
     let fits = end(&axes, run, |axis| axis.from)? <= from.len()
         && end(&axes, run, |axis| axis.to)? <= to.len();
@@ -41,14 +41,14 @@ pub(super) fn copy(axes: &[Axis], from: &[u8], to: &mut [u8]) -> Option<()> {
 }
 
 /// Bytes that are contiguous on both sides.
-pub(super) fn run_len(axes: &[Axis]) -> Option<usize> {
+pub(super) fn run_len(axes: &[CopyAxis]) -> Option<usize> {
     fold(axes).map(|(_, run)| run)
 }
 
 /// Calls `visit` with each run that is contiguous on both sides, as copied from and to, in the
 /// order of the second. `None` when `visit` says so.
 pub(super) fn for_each_run(
-    axes: &[Axis],
+    axes: &[CopyAxis],
     mut visit: impl FnMut(Range<usize>, Range<usize>) -> Option<()>,
 ) -> Option<()> {
     let (axes, run) = fold(axes)?;
@@ -58,10 +58,10 @@ pub(super) fn for_each_run(
 }
 
 /// The axes joined, slowest of the second side first, and the bytes of a run.
-fn fold(axes: &[Axis]) -> Option<(Axes, usize)> {
-    let mut sorted: Axes = axes.into();
+fn fold(axes: &[CopyAxis]) -> Option<(CopyAxes, usize)> {
+    let mut sorted: CopyAxes = axes.into();
     sorted.sort_unstable_by_key(|axis| std::cmp::Reverse(axis.to));
-    let mut folded = Axes::new();
+    let mut folded = CopyAxes::new();
     for axis in sorted {
         let (from, to) = (
             axis.from.checked_mul(axis.length)?,
@@ -76,7 +76,7 @@ fn fold(axes: &[Axis]) -> Option<(Axes, usize)> {
         }
     }
     let run = match folded.last() {
-        Some(&Axis {
+        Some(&CopyAxis {
             length,
             from: 1,
             to: 1,
@@ -90,7 +90,7 @@ fn fold(axes: &[Axis]) -> Option<(Axes, usize)> {
 }
 
 /// One past the last byte on one side.
-fn end(axes: &[Axis], run: usize, stride: impl Fn(&Axis) -> usize) -> Option<usize> {
+fn end(axes: &[CopyAxis], run: usize, stride: impl Fn(&CopyAxis) -> usize) -> Option<usize> {
     axes.iter().try_fold(run, |end, axis| {
         (axis.length - 1)
             .checked_mul(stride(axis))?
@@ -99,7 +99,7 @@ fn end(axes: &[Axis], run: usize, stride: impl Fn(&Axis) -> usize) -> Option<usi
 }
 
 /// Calls `visit` with the positions of all points, the last axis fastest.
-fn walk(axes: &[Axis], mut visit: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
+fn walk(axes: &[CopyAxis], mut visit: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
     let mut indices: SmallVec<[usize; 7]> = SmallVec::from_elem(0, axes.len());
     let (mut from, mut to) = (0_usize, 0_usize);
     loop {
@@ -124,10 +124,10 @@ fn walk(axes: &[Axis], mut visit: impl FnMut(usize, usize) -> Option<()>) -> Opt
 
 /// Copies runs of `N` bytes, square by square over the two axes that are innermost on either
 /// side.
-fn copy_squares<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) -> Option<()> {
+fn copy_squares<const N: usize>(axes: &[CopyAxis], from: &[u8], to: &mut [u8]) -> Option<()> {
     const SIDE: usize = 32;
-    let mut outer: Axes = axes.into();
-    let single = Axis {
+    let mut outer: CopyAxes = axes.into();
+    let single = CopyAxis {
         length: 1,
         from: N,
         to: N,
@@ -165,9 +165,9 @@ fn copy_squares<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) -> Op
 mod tests {
     use super::*;
 
-    fn axes(axes: &[(usize, usize, usize)]) -> Axes {
+    fn axes(axes: &[(usize, usize, usize)]) -> CopyAxes {
         let axes = axes.iter();
-        axes.map(|&(length, from, to)| Axis { length, from, to })
+        axes.map(|&(length, from, to)| CopyAxis { length, from, to })
             .collect()
     }
 

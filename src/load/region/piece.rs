@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::copy::{self, Axes, Axis};
+use super::copy::{self, CopyAxes, CopyAxis};
 use super::space::{Bounds, Space, permuted};
 use crate::error::Error;
 
@@ -115,11 +115,11 @@ impl Piece {
         })
     }
 
-    fn axes_to_copy(&self, stride: impl Fn(usize) -> u64) -> Option<Axes> {
+    fn axes_to_copy(&self, stride: impl Fn(usize) -> u64) -> Option<CopyAxes> {
         let axes = self.axes.iter().enumerate();
         axes.filter(|(_, axis)| axis.length > 1)
             .map(|(k, axis)| {
-                Some(Axis {
+                Some(CopyAxis {
                     length: usize::try_from(axis.length).ok()?,
                     from: usize::try_from(stride(k)).ok()?,
                     to: usize::try_from(axis.out).ok()?,
@@ -171,11 +171,11 @@ impl Piece {
         let first = self.first(chunk);
         // As if copied to where it is.
         let axes = self.axes.iter().zip(chunk.strides());
-        let spans: Option<Axes> = axes
+        let spans: Option<CopyAxes> = axes
             .filter(|(axis, _)| axis.length > 1)
             .map(|(axis, &stride)| {
                 let stride = usize::try_from(stride).ok()?;
-                Some(Axis {
+                Some(CopyAxis {
                     length: usize::try_from(axis.length).ok()?,
                     from: stride,
                     to: stride,

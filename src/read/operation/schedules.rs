@@ -8,7 +8,7 @@ use shuttle::thread;
 
 use super::*;
 use crate::sync::schedules::check;
-use array::{Case, FAR, LOCAL};
+use array::{FAR, LOCAL, ReadCase};
 
 /// For ever, so that what waits in vain is found.
 const FOR_EVER: Duration = Duration::MAX;
@@ -22,7 +22,7 @@ const BOTH: [Patience; 2] = [Patience::Waits, Patience::Never];
 fn readers_side_by_side(profile: array::Place, policy: Policy) {
     check(move || {
         for budget in BUDGETS {
-            let case = Case::new(profile, budget);
+            let case = ReadCase::new(profile, budget);
             let readers = [
                 case.spawn_read(1..7, policy, Patience::Waits, true),
                 case.spawn_read(0..5, policy, Patience::Never, false),
@@ -61,7 +61,7 @@ fn a_prefetch_is_taken_back_at_any_moment() {
     check(|| {
         for budget in BUDGETS {
             for is_known in [true, false] {
-                let case = Case::new(FAR, budget);
+                let case = ReadCase::new(FAR, budget);
                 let prefetching = case.clone();
                 let prefetcher = thread::spawn(move || {
                     let prefetch = prefetching.prefetch(is_known);
@@ -84,7 +84,7 @@ fn a_prefetch_is_taken_back_at_any_moment() {
 fn every_read_is_answered_when_the_mount_ends_in_between() {
     for policy in [Policy::Whole, Policy::Parts] {
         check(move || {
-            let case = Case::new(FAR, BUDGETS[1]);
+            let case = ReadCase::new(FAR, BUDGETS[1]);
             let prefetching = case.clone();
             let prefetcher = thread::spawn(move || drop(prefetching.prefetch(true)));
             let readers = [
@@ -106,7 +106,7 @@ fn every_read_is_answered_when_the_mount_ends_in_between() {
 #[test]
 fn the_mount_ends_although_the_store_hangs() {
     check(|| {
-        let case = Case::new(FAR, BUDGETS[0]);
+        let case = ReadCase::new(FAR, BUDGETS[0]);
         case.hang(true);
         let readers = BOTH.map(|patience| case.spawn_read(0..8, Policy::Whole, patience, false));
         let prefetch = case.prefetch(true);

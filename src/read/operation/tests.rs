@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::load::testing::{InStore, Reader};
-use crate::load::{Counters, Current, Look};
+use crate::load::{Counters, CurrentVersions, StatCallback};
 use crate::store::{Key, MemoryStore, Version};
 use model::{Compressor, FILL, Model, case, reader};
 
@@ -28,7 +28,7 @@ proptest! {
         let (reader, store) = model.reader(if small { 2000 } else { 8 << 20 });
         let patience = if waits { Patience::Waits } else { Patience::Never };
         let how = (policy, patience);
-        let versions = if is_known { current(&store) } else { Arc::new(Current) as Arc<dyn Versions> };
+        let versions = if is_known { current(&store) } else { Arc::new(CurrentVersions) as Arc<dyn Versions> };
         let total = expected.len() as u64;
         for range in ranges {
             let from = range.0 % (total + 1);
@@ -129,7 +129,7 @@ fn a_read_of_very_many_chunks_asks_for_some_at_a_time() {
                 &region,
                 0,
                 &mut out,
-                &(Arc::new(Current) as Arc<dyn Versions>),
+                &(Arc::new(CurrentVersions) as Arc<dyn Versions>),
                 how,
             )
             .unwrap();
@@ -140,8 +140,8 @@ fn a_read_of_very_many_chunks_asks_for_some_at_a_time() {
 
 #[test]
 fn another_version_is_stale() {
-    struct Before(Option<Version>);
-    impl Versions for Before {
+    struct EarlierVersion(Option<Version>);
+    impl Versions for EarlierVersion {
         fn known(&self, _: &ChunkedArray, _: &[u64]) -> Option<Option<Version>> {
             Some(self.0)
         }
@@ -149,7 +149,7 @@ fn another_version_is_stale() {
             &self,
             _: &ChunkedArray,
             _: &[u64],
-            _: Look<'_>,
+            _: StatCallback<'_>,
         ) -> Result<Option<Version>, Error> {
             Ok(self.0)
         }
@@ -157,7 +157,7 @@ fn another_version_is_stale() {
     let model = simple();
     let (reader, store) = model.reader(1 << 20);
     let known = InStore(Arc::<MemoryStore>::clone(&store)).known(&reader.array, &[0, 0]);
-    let before: Arc<dyn Versions> = Arc::new(Before(known.unwrap()));
+    let before: Arc<dyn Versions> = Arc::new(EarlierVersion(known.unwrap()));
     let key = Key::parse(b"c/0/0").unwrap();
     for bytes in [Some(model.encoded(&[1, 1])), None] {
         store.remove(&key);
@@ -174,7 +174,7 @@ fn another_version_is_stale() {
     }
     let mut out = [0xee; 4];
     let region = Region::all(&model.shape);
-    let absent: Arc<dyn Versions> = Arc::new(Before(None));
+    let absent: Arc<dyn Versions> = Arc::new(EarlierVersion(None));
     reader.gather(&region, 0, &mut out, &absent, WHOLE).unwrap();
     assert_eq!(out, [FILL, 0, FILL, 0]);
 }
@@ -302,10 +302,10 @@ impl Versions for PanicsAtFirst {
         &self,
         array: &ChunkedArray,
         indices: &[u64],
-        look: Look<'_>,
+        look: StatCallback<'_>,
     ) -> Result<Option<Version>, Error> {
         assert!(indices[0] != 0, "a panic in one load");
-        Current.version(array, indices, look)
+        CurrentVersions.version(array, indices, look)
     }
 }
 

@@ -27,7 +27,7 @@ use super::inputs::Inputs;
 use super::lock;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::load::{ChunkedArray, Loader, Look, ReaderIdentity, Versions};
+use crate::load::{ChunkedArray, Loader, ReaderIdentity, StatCallback, Versions};
 use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
 
 /// The most stored objects whose versions are remembered for good.
@@ -264,7 +264,7 @@ impl Snapshot {
         &self,
         array: &ChunkedArray,
         key: &Key,
-        look: Look<'_>,
+        look: StatCallback<'_>,
     ) -> Result<Option<Version>, Error> {
         let parent = key.parent();
         let mut came_later = false;
@@ -430,7 +430,7 @@ impl Versions for Snapshot {
         &self,
         array: &ChunkedArray,
         indices: &[u64],
-        look: Look<'_>,
+        look: StatCallback<'_>,
     ) -> Result<Option<Version>, Error> {
         if let Some(known) = self.known(array, indices) {
             return Ok(known);

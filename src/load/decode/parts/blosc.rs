@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::scratch::{Scratch, room};
 use super::windows::WINDOW_BYTES;
-use super::{Cost, Destination, Terms, copy_window};
+use super::{Cost, Destination, PartialDecodeRule, copy_window};
 use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
 use crate::load::index::to_usize;
@@ -25,10 +25,10 @@ impl Loader {
         encoded: &Slice,
         swap_unit: usize,
         destination: &mut Destination<'_>,
-        terms: &Terms,
+        rule: &PartialDecodeRule,
     ) -> Result<bool, Error> {
         Scratch::with(|scratch| {
-            self.decode_blosc_in(scratch, encoded, swap_unit, destination, terms)
+            self.decode_blosc_in(scratch, encoded, swap_unit, destination, rule)
         })
     }
 
@@ -38,7 +38,7 @@ impl Loader {
         encoded: &Slice,
         swap_unit: usize,
         destination: &mut Destination<'_>,
-        terms: &Terms,
+        rule: &PartialDecodeRule,
     ) -> Result<bool, Error> {
         let first_len = encoded.len().min(FIRST_BYTES);
         let first = room(&mut scratch.encoded, to_usize(first_len)?);
@@ -51,7 +51,7 @@ impl Loader {
             return Ok(false);
         };
         if let Some(decoded) = layout.copied_at().and_then(|at| encoded.part(at, whole)) {
-            return self.read_parts(&decoded, swap_unit, destination, terms);
+            return self.read_parts(&decoded, swap_unit, destination, rule);
         }
         let is_split = !layout.block_len().is_multiple_of(swap_unit as u64);
         let limit = self.max_chunk_bytes();
@@ -65,7 +65,7 @@ impl Loader {
         let numbers = touched(destination, layout.block_len()).ok_or(Error::Panicked)?;
         let parts = numbers.len() as u64;
         let bytes = layout.block_len().saturating_mul(parts);
-        if !self.accepts(terms, Cost { bytes, parts }, whole) {
+        if !self.accepts(rule, Cost { bytes, parts }, whole) {
             return Ok(false);
         }
         self.count_read(first_len);

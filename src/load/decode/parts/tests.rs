@@ -1,12 +1,12 @@
 //! What is read and decoded of a chunk, counted; that the bytes are right, random arrays show
 //! (`read::operation`).
 
-use super::windows::Near;
+use super::windows::WindowLimits;
 use crate::grid::ChunkGrid;
 use crate::load::Region;
 
 /// Windows in which what is wanted of one chunk lies.
-fn windows(shape: &[u64], region: &Region, near: &Near) -> Vec<(u64, u64)> {
+fn windows(shape: &[u64], region: &Region, near: &WindowLimits) -> Vec<(u64, u64)> {
     let grid = ChunkGrid::new(shape, shape).unwrap();
     let cut = region.cut(&grid, 1).unwrap();
     let len = region.shape.iter().product();
@@ -33,7 +33,7 @@ fn corner(start: &[u64], shape: &[u64]) -> Region {
 
 #[test]
 fn what_lies_near_is_read_at_once() {
-    let near = |gap, most, unit| Near { gap, most, unit };
+    let near = |gap, most, unit| WindowLimits { gap, most, unit };
     let whole = [10, 100];
     let column = corner(&[2, 7], &[3, 2]);
     let apart = [(207, 209), (307, 309), (407, 409)];

@@ -17,16 +17,16 @@ const LONG_RUN_PARTS: u64 = 4;
 const MOST_SORTED: u64 = 4096;
 
 /// Pieces of a chunk, by how they are read.
-pub(super) struct Reading<'p> {
+pub(super) struct ReadPlan<'p> {
     /// Each run by itself, to where it goes.
     pub(super) long: SmallVec<[&'p Piece; 4]>,
     /// Windows in which runs lie. Those of one list are found together, because the pieces of
     /// one range often lie side by side.
     pub(super) short: SmallVec<[SmallVec<[&'p Piece; 4]>; 1]>,
-    pub(super) near: Near,
+    pub(super) near: WindowLimits,
 }
 
-impl<'p> Reading<'p> {
+impl<'p> ReadPlan<'p> {
     /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes, where another part costs as
     /// much as `part_bytes` more.
     pub(super) fn new(
@@ -34,7 +34,7 @@ impl<'p> Reading<'p> {
         chunk: &Space,
         unit: u64,
         part_bytes: u64,
-    ) -> Reading<'p> {
+    ) -> ReadPlan<'p> {
         let long_run = part_bytes.saturating_mul(LONG_RUN_PARTS);
         let is_long = |piece: &&Piece| unit == 1 && piece.run_len(chunk) >= long_run;
         let (long, short): (_, SmallVec<[&Piece; 4]>) = pieces.iter().partition(is_long);
@@ -47,10 +47,10 @@ impl<'p> Reading<'p> {
             let each = short.into_iter();
             each.map(|piece| SmallVec::from_iter([piece])).collect()
         };
-        Reading {
+        ReadPlan {
             long,
             short,
-            near: Near {
+            near: WindowLimits {
                 gap: part_bytes,
                 most: WINDOW_BYTES - WINDOW_BYTES % unit,
                 unit,
@@ -80,7 +80,7 @@ impl<'p> Reading<'p> {
 }
 
 /// Which bytes are read at once.
-pub(super) struct Near {
+pub(super) struct WindowLimits {
     /// Those no farther apart than this,
     pub(super) gap: u64,
     /// no more than this, a multiple of the unit,
@@ -89,7 +89,7 @@ pub(super) struct Near {
     pub(super) unit: u64,
 }
 
-impl Near {
+impl WindowLimits {
     /// Calls `read` with windows, in order, in which all of `pieces` lies: with as many as may be in
     /// memory together.
     pub(super) fn for_each_batch(
@@ -123,7 +123,7 @@ impl Near {
         chunk: &Space,
         read: impl FnMut(u64, u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut windows = Windows {
+        let mut windows = WindowMerger {
             near: self,
             read,
             pending: None,
@@ -149,16 +149,16 @@ impl Near {
 }
 
 /// Spans that come in order, joined.
-struct Windows<'n, R> {
-    near: &'n Near,
+struct WindowMerger<'n, R> {
+    near: &'n WindowLimits,
     read: R,
     pending: Option<(u64, u64)>,
     done: Result<(), Error>,
 }
 
-impl<R: FnMut(u64, u64) -> Result<(), Error>> Windows<'_, R> {
+impl<R: FnMut(u64, u64) -> Result<(), Error>> WindowMerger<'_, R> {
     fn add(&mut self, start: u64, end: u64) {
-        let Near { gap, most, unit } = *self.near;
+        let WindowLimits { gap, most, unit } = *self.near;
         let start = start - start % unit;
         let end = end.next_multiple_of(unit);
         if let Some((first, last)) = &mut self.pending

@@ -8,7 +8,7 @@ use shuttle::thread::{self, JoinHandle};
 use super::super::*;
 use crate::buffers::zeroed;
 use crate::load::testing::{InStore, Reader};
-use crate::load::{Current, GatedStore, Prefetch};
+use crate::load::{CurrentVersions, GatedStore, Prefetch};
 use crate::metadata::{NodeMetadata, v3};
 use crate::store::{
     Cursor, Detail, Key, Listing, MemoryStore, Object, ObjectMeta, Prefix, Profile, Stat, Store,
@@ -37,16 +37,16 @@ crate::sync::thread_local! {
 
 /// The array, and who reads it.
 #[derive(Clone)]
-pub(super) struct Case {
+pub(super) struct ReadCase {
     reader: Arc<Reader>,
-    store: Arc<Slow>,
+    store: Arc<SlowStore>,
     current: Arc<dyn Versions>,
     known: Arc<dyn Versions>,
 }
 
 /// A store whose reads wait for it.
 #[derive(Debug)]
-struct Slow {
+struct SlowStore {
     store: Arc<MemoryStore>,
     is_local: bool,
     door: Arc<Door>,
@@ -64,8 +64,8 @@ struct SlowObject {
     door: Arc<Door>,
 }
 
-impl Case {
-    pub(super) fn new(place: Place, budget: u64) -> Case {
+impl ReadCase {
+    pub(super) fn new(place: Place, budget: u64) -> ReadCase {
         let store = MemoryStore::new();
         for (rank, chunk) in ELEMENTS
             .chunks(2)
@@ -75,7 +75,7 @@ impl Case {
             let key = Key::parse(format!("c/{rank}").as_bytes()).unwrap();
             store.insert(key, chunk.to_vec());
         }
-        let store = Arc::new(Slow {
+        let store = Arc::new(SlowStore {
             store: Arc::new(store),
             is_local: place,
             door: Arc::default(),
@@ -84,9 +84,9 @@ impl Case {
             panic!("{DOCUMENT}");
         };
         let gated = GatedStore::wrap(Arc::clone(&store) as Arc<dyn Store>);
-        Case {
+        ReadCase {
             reader: Arc::new(Reader::new(*metadata, gated, budget)),
-            current: Arc::new(Current),
+            current: Arc::new(CurrentVersions),
             known: Arc::new(InStore(Arc::<MemoryStore>::clone(&store.store))),
             store,
         }
@@ -186,7 +186,7 @@ impl Door {
     }
 }
 
-impl Store for Slow {
+impl Store for SlowStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         self.store.stat(key)
     }
