@@ -29,29 +29,29 @@
 //! order F and byte orders of v2, and the sharding of the drafts are codecs like any other. So
 //! there is one parser of codec lists and one decoder.
 //!
-//! On the way back there are two. A node that is shown in its own version has its document
-//! edited ([`metadata::render`]): what needs no change stays byte for byte. A node that is shown in
+//! On the way back there are two. A node that is shown in its own version has its document edited
+//! ([`metadata::render`]): what needs no change stays byte for byte. A node that is shown in
 //! another (`--as`) has its documents made out of the model ([`mod@metadata::write`]), or is shown
-//! as one that cannot be, when the version has no words for it. Where its keys lie is the business of
-//! [`hierarchy`]: a node of the drafts has its document below `meta` and its chunks below `data`,
-//! and only a path in the tree of nodes names it in every version.
+//! as one that cannot be, when the version has no words for it. Where its keys lie is the business
+//! of [`hierarchy`]: a node of the drafts has its document below `meta` and its chunks below
+//! `data`, and only a path in the tree of nodes names it in every version.
 //!
 //! # Ask, and be answered
 //!
 //! A caller asks the [`load::Loader`] for a chunk; it is answered at once from memory, or later, by
 //! whoever finished the load. Code is synchronous: a load is a closure on one of an elastic set of
 //! [`threads`]. It is inside a gate while it is in the store, as many as the store takes at once
-//! ([`store::Profile`]), and inside another one while it decodes, as many as there are cores; never in
-//! both.
+//! ([`store::Profile`]), and inside another one while it decodes, as many as there are cores; never
+//! in both.
 //!
-//! fuser's event threads never wait for a store that is far away: what is not in memory becomes a job
-//! with its reply. Before a store that answers as fast as the system does, where handing a request over
-//! costs more than asking, they may wait, all but one (`fuse::events`).
+//! fuser's event threads never wait for a store that is far away: what is not in memory becomes a
+//! job with its reply. Before a store that answers as fast as the system does, where handing a
+//! request over costs more than asking, they may wait, all but one (`fuse::events`).
 //!
 //! # One read(2), from the kernel to the bytes
 //!
-//! Functions of this crate, each called by the one before it, with their files; what they call on the
-//! way and return from is left out. A chunk of the chunks view:
+//! Functions of this crate, each called by the one before it, with their files; what they call on
+//! the way and return from is left out. A chunk of the chunks view:
 //!
 //! ```text
 //! in memory                                  5 functions in 5 files
@@ -63,8 +63,8 @@
 //!     -> load/decode  decode
 //! ```
 //!
-//! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of elements. A
-//! read plans it once ([`plain::Plan`]), and walks the chunks of each run once
+//! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of
+//! elements. A read plans it once ([`plain::Plan`]), and walks the chunks of each run once
 //! ([`read::ReadOperation`]): it copies those that are in memory, and asks for the others; each is
 //! copied by the thread that brings it, and the thread that brings the last one replies.
 //!
@@ -75,9 +75,10 @@
 //!     -> load/decode  decode
 //! ```
 //!
-//! One rule tells which readers read in order ([`read`]): chunks are loaded as far ahead of such a reader
-//! as it has read in order, for files of chunks (`read::files`) and for whole arrays (`read::readahead`), and
-//! the cache is told what will not be asked for again. Every constant of this is in `load::tuning`.
+//! One rule tells which readers read in order ([`read`]): chunks are loaded as far ahead of such a
+//! reader as it has read in order, for files of chunks (`read::files`) and for whole arrays
+//! (`read::readahead`), and the cache is told what will not be asked for again. Every constant of
+//! this is in `load::tuning`.
 //!
 //! # Identity and freshness
 //!
@@ -92,18 +93,18 @@
 //!   pages and attributes are dropped, which is always right.
 //! * A handle pins one [`store::Object`]: index and chunk come from one version. A version
 //!   younger than the clock's grain is waited for before it is trusted.
-//! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`), which
-//!   remembers the versions of what was read and tells whether more of the same state can be.
+//! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`),
+//!   which remembers the versions of what was read and tells whether more of the same state can be.
 //!
 //! # Rights
 //!
 //! The kernel checks callers against the modes that the mount shows, so a mode grants no more than
 //! the store does. What is shown where it is stored has its own mode, as have the directories above
-//! it. What is made of several objects, or is shown apart from directories that it is stored in, has
-//! the bits of those who may read all of it and go all the way ([`store::Readers`], `view::rights`);
-//! what fewer may read than a group's own document is left out of the group's file. Pages are shared
-//! among users: a chunk that fewer may reach than its file is read for nobody
-//! (`view::arrays::audience`).
+//! it. What is made of several objects, or is shown apart from directories that it is stored in,
+//! has the bits of those who may read all of it and go all the way ([`store::Readers`],
+//! `view::rights`); what fewer may read than a group's own document is left out of the group's
+//! file. Pages are shared among users: a chunk that fewer may reach than its file is read for
+//! nobody (`view::arrays::audience`).
 //!
 //! # Memory
 //!

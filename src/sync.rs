@@ -15,8 +15,8 @@ pub(crate) use shuttle::thread_local;
 #[cfg(feature = "model")]
 pub(crate) use std::sync::PoisonError;
 
-/// Gives back `guard` of `mutex` and waits to be notified, but not longer than `patience`; says whether
-/// that is over.
+/// Gives back `guard` of `mutex` and waits to be notified, but not longer than `patience`; says
+/// whether that is over.
 #[cfg(not(feature = "model"))]
 pub(crate) fn wait_timeout<'s, T>(
     condition: &Condvar,
@@ -30,9 +30,9 @@ pub(crate) fn wait_timeout<'s, T>(
     (guard, timeout.timed_out())
 }
 
-/// The same without a clock. A short wait is over when others had a turn; a longer one may be, in half
-/// of the schedules; and one for `Duration::MAX` never is. So a call that is missed, and that only the
-/// end of a long wait would make up for, is found as a deadlock.
+/// The same without a clock. A short wait is over when others had a turn; a longer one may be, in
+/// half of the schedules; and one for `Duration::MAX` never is. So a call that is missed, and that
+/// only the end of a long wait would make up for, is found as a deadlock.
 #[cfg(feature = "model")]
 pub(crate) fn wait_timeout<'s, T>(
     condition: &Condvar,

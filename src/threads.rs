@@ -115,8 +115,8 @@ impl Threads {
     }
 
     /// Leaves `job` to a thread. A panic in it ends there. `false` when it is not done: after
-    /// [`Threads::finish`], or for a prefetch when too many are queued. The job is dropped then, and
-    /// a reply that it holds says EIO.
+    /// [`Threads::finish`], or for a prefetch when too many are queued. The job is dropped then,
+    /// and a reply that it holds says EIO.
     pub fn submit(&self, class: Class, job: impl FnOnce() + Send + 'static) -> bool {
         let mut state = self.pool.lock();
         let is_surplus = class == Class::Prefetch && state.prefetches.jobs.len() >= MOST_PREFETCHES;
@@ -141,9 +141,9 @@ impl Threads {
         limits.prefetches.saturating_sub(busy)
     }
 
-    /// Drops the prefetches that have not begun and lets the threads do all else; waits for that, but
-    /// not longer than `patience`: a store may never answer. What is submitted afterwards is dropped.
-    /// `false` when jobs were left.
+    /// Drops the prefetches that have not begun and lets the threads do all else; waits for that,
+    /// but not longer than `patience`: a store may never answer. What is submitted afterwards is
+    /// dropped. `false` when jobs were left.
     pub fn finish(&self, patience: Duration) -> bool {
         let mut state = self.pool.lock();
         state.is_finished = true;

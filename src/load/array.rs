@@ -1,4 +1,4 @@
-//! What is known of the chunks of an array without asking the store.
+//! The chunk layout and the identity of an array, which are known without a request to the store.
 
 use super::block::{BlockKey, BlockPart, Owner, ReaderIdentity};
 use super::layout::{ChunkLayout, Shards};
@@ -12,7 +12,7 @@ use crate::store::{Key, Prefix, StoreError, Version};
 
 use super::cache::ENTRY_OVERHEAD_BYTES;
 
-/// How the chunks of an array are stored, decoded and named; data only.
+/// How the chunks of an array are stored, decoded and named. It holds data only and does no I/O.
 #[derive(Debug)]
 pub struct ChunkedArray {
     pub(super) prefix: Prefix,
@@ -22,8 +22,9 @@ pub struct ChunkedArray {
 }
 
 impl ChunkedArray {
-    /// The chunks of `node`, shards shown as `shards` says. Layout and identity are both made here,
-    /// from the same things: arrays of equal identity have equal bytes.
+    /// The chunks of `node`; `shards` says whether shards are shown whole or as inner chunks.
+    /// Layout and identity are both made here, from the same input, so that arrays of equal
+    /// identity have equal bytes.
     ///
     /// # Errors
     /// [`FormatError`] when the array cannot be decoded.
@@ -41,17 +42,17 @@ impl ChunkedArray {
         })
     }
 
-    /// How chunks lie in objects.
+    /// How chunks lie in stored objects.
     pub fn layout(&self) -> &ChunkLayout {
         &self.layout
     }
 
-    /// Identifies this array and this way to read it.
+    /// Identifies this array together with the way in which its shards are shown.
     pub fn identity(&self) -> ReaderIdentity {
         self.identity
     }
 
-    /// Where the keys of the array begin.
+    /// The prefix of the keys of the array.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
     }
@@ -59,19 +60,20 @@ impl ChunkedArray {
     /// The key of the object that holds the shown chunk `indices`.
     ///
     /// # Errors
-    /// [`StoreError::InvalidKey`], which no chunk key is.
+    /// [`StoreError::InvalidKey`], which does not happen: every chunk key is a valid key.
     pub fn stored_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
         let stored = self.layout.stored_indices(indices);
         self.prefix.key(&self.chunk_keys.encode(&stored))
     }
 
-    /// Names the decoded chunk `indices` of one version of its object; `None` outside the grid.
+    /// The key of the decoded chunk `indices` of one version of its object; `None` outside the
+    /// grid.
     pub fn block_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
         let rank = self.rank(indices)?;
         Some(self.key(version, BlockPart::Chunk { rank }))
     }
 
-    /// As [`ChunkedArray::block_key`], of the encoded bytes.
+    /// As [`ChunkedArray::block_key`], for the encoded bytes of the chunk.
     pub fn encoded_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
         let rank = self.rank(indices)?;
         Some(self.key(version, BlockPart::EncodedChunk { rank }))
@@ -95,12 +97,12 @@ impl ChunkedArray {
         parts.is_some_and(|parts| parts.place == PartsPlace::Same)
     }
 
-    /// Bytes of a decoded chunk; as many as there are where only decoding tells.
+    /// Bytes of a decoded chunk; `u64::MAX` where the length is known only after decoding.
     pub fn chunk_bytes(&self) -> u64 {
         self.layout.decoded_len().unwrap_or(u64::MAX).max(1)
     }
 
-    /// What a decoded chunk takes in the cache, at most.
+    /// Memory of a decoded chunk in the cache, at most.
     pub(super) fn block_bytes(&self) -> u64 {
         let chunk = self.chunk_bytes();
         chunk
@@ -108,11 +110,12 @@ impl ChunkedArray {
             .saturating_add(ENTRY_OVERHEAD_BYTES)
     }
 
-    /// What decoding a chunk takes: its own bytes, its encoded ones, and those to work with.
+    /// Memory that decoding a chunk takes: its decoded bytes, its encoded bytes, and scratch
+    /// memory.
     pub(super) fn decode_bytes(&self) -> u64 {
         let chunk = self.chunk_bytes();
         let scratch = self.layout.chain().scratch_bytes(chunk);
-        // What does not compress is a little longer encoded.
+        // A chunk that does not compress is a little longer encoded than decoded.
         let encoded = Buffer::scratch_capacity_of(chunk.saturating_add(1));
         Buffer::capacity_of(chunk)
             .saturating_add(encoded)

@@ -1,4 +1,4 @@
-//! What the cache holds: bytes, and which they are.
+//! Blocks, which are the entries of the cache, and their keys.
 
 use std::ops::Deref;
 
@@ -8,44 +8,47 @@ use crate::load::Shards;
 use crate::store::Version;
 use crate::sync::atomic::AtomicBool;
 
-/// What each entry costs beside its bytes: the key twice, the list, the block, the allocator.
+/// Memory of a cache entry beside its bytes: the key, which is stored twice, the links of the list,
+/// the [`Block`] itself, and what the allocator adds.
 pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 368;
 
-/// Names a block: a part of one version of one stored object. Equal keys name equal bytes.
+/// Names a block, which is a part of one version of one stored object. Equal keys name equal bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
-    /// The array or object that the block is a part of.
+    /// The array or object that the block belongs to.
     pub owner: Owner,
-    /// Version of the stored object.
+    /// The version of the stored object.
     pub version: Version,
-    /// Which part of it.
+    /// Which part of the array or object the block holds.
     pub part: BlockPart,
 }
 
-/// The array or object that a block is a part of.
+/// The array or object that a block belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// An array, read in one of the ways that there are.
+    /// An array, together with the way in which it is read.
     Array(ReaderIdentity),
-    /// A stored object, or a document made from it: the hash of its key and of how it is shown.
+    /// A stored object, or a document made from it: a hash of its key and of the form in which it
+    /// is shown.
     Object(u64),
 }
 
-/// Identifies an array together with all that decides which bytes its blocks hold. Only
-/// [`ChunkedArray::new`](crate::load::ChunkedArray::new) makes one, from what the reader reads by,
-/// so that two readers that would load different bytes never share a key.
+/// Identifies an array together with everything that decides which bytes its blocks hold. Only
+/// [`ChunkedArray::new`](crate::load::ChunkedArray::new) makes one, from the same input as the
+/// layout that the array is read by, so that two readers that would load different bytes never
+/// share a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReaderIdentity {
     /// [`ArrayNode::identity`](crate::hierarchy::ArrayNode::identity).
     pub(in crate::load) array: u64,
-    /// How shards are shown, which decides the grid that ranks count in.
+    /// How shards are shown, which decides the grid whose chunks the ranks count.
     pub(in crate::load) shards: Shards,
-    /// Bytes of each decoded chunk; `None` where only decoding tells.
+    /// Bytes of each decoded chunk; `None` where the length is known only after decoding.
     pub(in crate::load) decoded_len: Option<u64>,
 }
 
 impl BlockKey {
-    /// Bytes of the block, where the key alone says how many they are.
+    /// The length of the block in bytes, where it follows from the key alone.
     pub(super) fn promised_len(&self) -> Option<u64> {
         match (&self.owner, self.part) {
             (Owner::Array(reader), BlockPart::Chunk { .. }) => reader.decoded_len,
@@ -69,7 +72,7 @@ pub(in crate::load) fn chunk_key(rank: u64) -> BlockKey {
     }
 }
 
-/// What a block holds.
+/// The part of an array or object that a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockPart {
     /// A decoded chunk, by its rank in the shown grid.
@@ -82,9 +85,9 @@ pub enum BlockPart {
         /// Rank in C order.
         rank: u64,
     },
-    /// A metadata document as a view shows it; consolidated ones are made anew now and then.
+    /// A metadata document as a view shows it. A consolidated document is made again now and then.
     Document {
-        /// Counts the times that it was made anew.
+        /// Counts how often the document was made.
         epoch: u64,
     },
     /// All bytes of an object that cannot be read in ranges.
@@ -93,24 +96,25 @@ pub enum BlockPart {
     Page {
         /// Where it begins in the object, in bytes.
         at: u64,
-        /// Bytes.
+        /// The length of the page in bytes.
         len: u64,
     },
-    /// The bytes of a shard with its bytes-to-bytes codecs undone.
+    /// The bytes of a shard after its bytes-to-bytes codecs were undone.
     ShardBody(ShardPlace),
-    /// Whether a shard index is true: empty when it is, else why it is not.
+    /// The result of verifying a shard index: the layout of the index, followed by the index itself
+    /// where it is short; or what is wrong with it.
     IndexVerdict(ShardPlace),
     /// A page of an encoded shard index.
     IndexPage {
-        /// Whose index.
+        /// The shard that the index belongs to.
         shard: ShardPlace,
         /// Where the page begins in the index, in bytes.
         at: u64,
     },
 }
 
-/// Which shard of an array: a stored one, or one within another. Never a place in bytes, which
-/// shards in two bodies may share.
+/// Identifies a shard of an array, either a stored one or one within another shard. An offset in
+/// bytes would not do, because nested shards in two bodies may have the same offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShardPlace {
     /// Level of nesting, 0 for stored shards.
@@ -119,23 +123,23 @@ pub struct ShardPlace {
     pub rank: u64,
 }
 
-/// Bytes that are held in the budget.
+/// Bytes in memory that count against the budget.
 #[derive(Debug)]
 pub struct Block {
     bytes: Buffer,
     stamp: u64,
-    /// Loaded before anyone asked, and not asked for yet.
+    /// Whether the block was prefetched and has not been asked for yet.
     pub(super) is_prefetched: AtomicBool,
     _reservation: Reservation,
 }
 
 impl Block {
-    /// Bytes and what was reserved for them.
+    /// A block of `bytes`, for which `reservation` was made.
     pub fn new(bytes: impl Into<Buffer>, reservation: Reservation) -> Block {
         Block::stamped(bytes, reservation, 0)
     }
 
-    /// As [`Block::new`], with a number that stands for the bytes.
+    /// As [`Block::new`], with a number that identifies the bytes.
     pub fn stamped(bytes: impl Into<Buffer>, mut reservation: Reservation, stamp: u64) -> Block {
         let bytes = bytes.into();
         reservation.shrink_to(bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES);
@@ -147,12 +151,12 @@ impl Block {
         }
     }
 
-    /// Memory that it takes.
+    /// Memory that the block takes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES
     }
 
-    /// The number that stands for the bytes, where one was given.
+    /// The number that identifies the bytes, or 0 where none was given.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }

@@ -1,15 +1,15 @@
-//! The order in which blocks leave the cache: finished ones first, the newest of them before all,
-//! then those that were used longest ago.
+//! The order in which blocks are evicted: first those that are marked "evict first", the most
+//! recently marked before the others; then the least recently used.
 
 use lru::LruCache;
 
 use super::block::{Block, BlockKey};
 use crate::sync::Arc;
 
-/// Blocks by key, in two orders.
+/// Blocks by key, in two lists. A block is in one of them.
 pub(super) struct Blocks {
     used: LruCache<BlockKey, Arc<Block>>,
-    /// Those that a reader from beginning to end is done with.
+    /// Blocks that a sequential reader has read to their end.
     evict_first: LruCache<BlockKey, Arc<Block>>,
     evict_first_bytes: u64,
 }
@@ -23,7 +23,7 @@ impl Blocks {
         }
     }
 
-    /// Memory of finished blocks.
+    /// Memory of the blocks that are marked "evict first".
     pub(super) fn evict_first_bytes(&self) -> u64 {
         self.evict_first_bytes
     }
@@ -32,7 +32,7 @@ impl Blocks {
         self.used.contains(key) || self.evict_first.contains(key)
     }
 
-    /// The block, which is now the one used last, and no finished one any more.
+    /// The block, which becomes the most recently used one and loses its mark, if it had one.
     pub(super) fn get(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
         if let Some(block) = self.used.get(key) {
             return Some(Arc::clone(block));
@@ -43,7 +43,8 @@ impl Blocks {
         Some(block)
     }
 
-    /// The block, which is about to be used; a finished one stays finished until then.
+    /// The block, which is about to be used, and becomes the most recently used one. A block that
+    /// is marked "evict first" keeps its mark until it is used.
     pub(super) fn promote(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
         self.used
             .get(key)
@@ -51,12 +52,13 @@ impl Blocks {
             .map(Arc::clone)
     }
 
-    /// Adds a block; gives the one back that it replaces.
+    /// Adds a block and returns the one that it replaces.
     pub(super) fn put(&mut self, key: BlockKey, block: Arc<Block>) -> Option<Arc<Block>> {
         self.used.put(key, block)
     }
 
-    /// Makes the block a finished one. Those that are too many go when there is use for their memory.
+    /// Marks the block "evict first". Surplus blocks of this kind stay until their memory is
+    /// needed.
     pub(super) fn mark_evict_first(&mut self, key: &BlockKey) -> Option<Arc<Block>> {
         let block = self.used.pop(key)?;
         self.evict_first_bytes += block.memory_bytes();
@@ -65,14 +67,14 @@ impl Blocks {
         replaced
     }
 
-    /// Takes the finished block that was used last.
+    /// Removes the block that was marked "evict first" most recently.
     pub(super) fn pop_evict_first(&mut self) -> Option<Arc<Block>> {
         let (_, block) = self.evict_first.pop_mru()?;
         self.evict_first_bytes -= block.memory_bytes();
         Some(block)
     }
 
-    /// Takes the block that leaves first.
+    /// Removes the block that is evicted next.
     pub(super) fn evict(&mut self) -> Option<Arc<Block>> {
         let first = self.pop_evict_first();
         first.or_else(|| self.used.pop_lru().map(|(_, block)| block))

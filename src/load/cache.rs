@@ -1,19 +1,21 @@
-//! Blocks in memory, and loads that are under way.
+//! The cache: blocks in memory, and the loads that are queued or under way.
 //!
-//! Recency is the wrong guess for who reads from beginning to end: what was just read to its end is
-//! what will be asked for last. Such a reader says so ([`Cache::evict_first`]). Finished blocks leave
-//! before all others, the newest first, so that a scan takes no room from those who come back,
-//! and a second scan finds the beginning of the first. There are few of them: the pages of the
-//! kernel hold what was read, and memory that is used again is warmer than fresh memory.
+//! Least recently used is the wrong order for a sequential reader: the block that it has just read
+//! to the end is the last that it will need again. Such a reader marks its blocks "evict first"
+//! ([`Cache::evict_first`]). These leave before all others, the newest first, so that a scan does
+//! not evict the blocks of other readers, and a second scan finds the beginning of the first one.
+//! Few of them are kept, because the page cache of the kernel holds the bytes as well, and reused
+//! memory is faster than fresh memory.
 //!
-//! * Single flight: concurrent callers share one load. A *flight* is queued or begun; whoever is the
-//!   first to have a thread for it begins it ([`Cache::run`], [`Cache::load`]), so that nobody
+//! * Single flight: concurrent callers share one load. A *flight* is queued or has begun. A caller
+//!   that waits begins a queued flight itself ([`Cache::run`], [`Cache::load`]), so that no caller
 //!   waits for a load that no thread has begun.
-//! * A failed load is not kept: those who waited get the error, the next one tries again.
-//! * A key names one version of its object, so an entry never goes stale: it only goes unused.
+//! * A failed load is not cached: the callers that waited for it get the error, and the next caller
+//!   tries again.
+//! * A key names one version of its object, so an entry is never stale; it can only be unused.
 //! * A block counts against the budget until its last holder drops it.
 //!
-//! Loads nest only downwards (chunk, shard body, index), so waits cannot form a ring.
+//! Loads nest in one direction only (chunk, shard body, index), so waits cannot form a cycle.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -34,31 +36,31 @@ use crate::threads::confine;
 
 pub(crate) use super::block::ENTRY_OVERHEAD_BYTES;
 
-/// Where uses of blocks are logged, in order: key and bytes.
+/// The log target of a trace that has the key and the bytes of each used block, in order.
 const TRACE: &str = "zarr_mount::trace";
 
-/// What a load ends with: the block, or nothing where the store has no such chunk.
+/// The result of a load: the block, or `None` where the store has no such chunk.
 pub type Answer = Option<Arc<Block>>;
 
-/// Called with the answer, or with why there is none.
+/// A callback that gets the answer, or the error of the load.
 pub type AnswerCallback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
-/// Makes a block.
+/// Loads a block.
 pub(super) type LoadBlock = Box<dyn FnOnce() -> Result<Block, Error> + Send>;
 
 /// A load that has not begun.
 pub(super) enum Load {
-    /// Of the block that the key of the flight names.
+    /// The load of the block that the key of the flight names.
     Block(LoadBlock),
-    /// Of a chunk in the version that this finds.
+    /// The load of a chunk whose version is found first, by this function.
     Latest(Box<dyn FnOnce() -> Result<LatestChunk, Error> + Send>),
 }
 
-/// A chunk in the version that was found.
+/// A chunk whose version was found.
 pub(super) enum LatestChunk {
-    /// It needs no load.
+    /// The answer is known, and no load is needed.
     Known(Answer),
-    /// The block that it is, and its load.
+    /// The key of its block, and the load of that block.
     Block(BlockKey, LoadBlock),
 }
 
@@ -67,9 +69,10 @@ pub(super) enum LatestChunk {
 pub(super) enum FlightKey {
     /// A block of a known version.
     Block(BlockKey),
-    /// A chunk of an array in the version that a reader of many objects finds.
+    /// A chunk of an array, in a version that the load has to find.
     Latest {
-        /// The address of the reader, which lives as long as the flight.
+        /// The address of the reader's [`Versions`](crate::load::Versions), which live as long as
+        /// the flight.
         reader: usize,
         /// The array.
         array: ReaderIdentity,
@@ -78,7 +81,7 @@ pub(super) enum FlightKey {
     },
 }
 
-/// Blocks by key, and flights.
+/// Blocks by key, and the flights of those that are being loaded.
 pub struct Cache {
     budget: Arc<Budget>,
     buffers: Arc<Buffers>,
@@ -96,7 +99,7 @@ struct CacheState {
 struct Flight {
     /// `None` once it has begun.
     load: Option<Load>,
-    /// Whether nobody asked for it when it was queued.
+    /// Whether it was queued as a prefetch, without a caller.
     is_prefetch: bool,
     waiting: SmallVec<[AnswerCallback; 1]>,
 }
@@ -121,22 +124,22 @@ impl Cache {
         cache
     }
 
-    /// The budget that blocks are held in.
+    /// The budget that blocks count against.
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 
-    /// The counters that the cache counts in.
+    /// The counters of the mount.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// What was spent on parts of blocks that are not here.
+    /// The cost of partial decodes of blocks that are not in the cache.
     pub(super) fn partial_ledger(&self) -> &PartialDecodeLedger {
         &self.partial_ledger
     }
 
-    /// Reserves memory for a block of `bytes` and what making it takes.
+    /// Reserves `bytes` of memory for a block, including the memory that making it takes.
     ///
     /// # Errors
     /// [`Error::Memory`] when there was no room for too long.
@@ -147,7 +150,7 @@ impl Cache {
             .map_err(Error::from)
     }
 
-    /// Reserves memory for what is no block, and stays while a file is open.
+    /// Reserves memory that is not for a block, and that is kept while a file is open.
     ///
     /// # Errors
     /// [`Error::Memory`] at once when there is no room.
@@ -157,44 +160,46 @@ impl Cache {
             .map_err(Error::from)
     }
 
-    /// Where memory for blocks comes from, once it is reserved.
+    /// The allocator of memory for blocks. The memory must be reserved first.
     pub fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers
     }
 
-    /// The block, if it is here.
+    /// The block, if it is in the cache.
     pub fn get(&self, key: &BlockKey) -> Option<Arc<Block>> {
         let found = self.lock().blocks.get(key)?;
         self.used(key, &found);
         Some(found)
     }
 
-    /// Whether the block is here; if so, it is about to be used, and does not leave before others.
+    /// Whether the block is in the cache. If it is, it becomes the most recently used one, because
+    /// it is about to be used.
     pub(super) fn keep(&self, key: &BlockKey) -> bool {
         self.lock().blocks.promote(key).is_some()
     }
 
-    /// Whether the block is here. Counts nothing, and is no use of it.
+    /// Whether the block is in the cache. This does not count as a use of it.
     #[cfg(test)]
     #[cfg(not(feature = "model"))]
     pub(super) fn has(&self, key: &BlockKey) -> bool {
         self.lock().blocks.contains(key)
     }
 
-    /// Whether the block is here, or a thread loads it just now.
+    /// Whether the block is in the cache, or is being loaded by a thread.
     pub(crate) fn expects(&self, key: &BlockKey) -> bool {
         let state = self.lock();
         let flight = state.flights.get(&FlightKey::Block(*key));
         flight.is_some_and(|flight| flight.load.is_none()) || state.blocks.contains(key)
     }
 
-    /// Who used the block reads from beginning to end, and will not come back to it soon.
+    /// Marks the block "evict first": its reader is sequential, and will not need it again soon.
     pub fn evict_first(&self, key: &BlockKey) {
         let replaced = self.lock().blocks.mark_evict_first(key);
         drop(replaced);
     }
 
-    /// The block, for a caller who waits: loads it on this thread, unless another one has begun to.
+    /// The block, for a caller that waits. It is loaded on this thread, unless another one has
+    /// begun to.
     ///
     /// # Errors
     /// Those of `load`.
@@ -206,7 +211,7 @@ impl Cache {
         self.load_as(key, load, true)
     }
 
-    /// As [`Cache::load`]; says whether somebody waits for the block.
+    /// As [`Cache::load`]; `is_awaited` tells whether a caller waits for the block.
     pub(super) fn load_as(
         &self,
         key: BlockKey,
@@ -223,11 +228,11 @@ impl Cache {
         let answer = if let Some(flight) = state.flights.get_mut(&flight_key) {
             let (send, receive) = mpsc::channel();
             flight.waiting.push(Box::new(move |answer| {
-                // The receiver below waits; it cannot have gone away.
+                // The receiver cannot have gone away, because it waits below.
                 let _ = send.send(answer);
             }));
             drop(state);
-            // It may hold memory that the other load waits for.
+            // The closure may hold memory that the other load waits for.
             drop(load);
             Counters::add(&self.counters.cache_joins);
             self.run(flight_key);
@@ -241,15 +246,16 @@ impl Cache {
         answer?.ok_or(Error::Stale)
     }
 
-    /// Calls `done` with the block if it is here. Else `load` is queued, unless a load of the block is
-    /// queued or under way already: `done` is called when it ends, and the caller has somebody
-    /// [`Cache::run`] it where this returns `true`. Without `done`, nobody waits for the block yet.
+    /// Calls `done` with the block if it is in the cache. Otherwise queues `load`, unless a load of
+    /// the block is queued or under way, and calls `done` when the load ends. Where this returns
+    /// `true`, the caller has to see to it that a thread calls [`Cache::run`]. Without `done`, this
+    /// is a prefetch.
     pub(super) fn ask(&self, key: FlightKey, load: Load, done: Option<AnswerCallback>) -> bool {
         let mut state = self.lock();
         if let FlightKey::Block(key) = &key
             && let Some(block) = match done {
                 Some(_) => state.blocks.get(key),
-                // It is about to be used, and does not leave before others.
+                // The block is about to be used, and must not be evicted before others.
                 None => state.blocks.promote(key),
             }
         {
@@ -277,7 +283,7 @@ impl Cache {
         true
     }
 
-    /// Does a queued load on this thread, if it is still queued.
+    /// Runs a load on this thread, if it is still queued.
     pub(super) fn run(&self, key: FlightKey) {
         let mut state = self.lock();
         let Some(flight) = state.flights.get_mut(&key) else {
@@ -288,13 +294,13 @@ impl Cache {
         };
         let is_awaited = !flight.is_prefetch || !flight.waiting.is_empty();
         drop(state);
-        // Who waits is told of a panic by the landing; the loads that come after this one go on.
+        // After a panic, `Landing` passes an error to the callers that wait, and later loads go on.
         confine("a load", || match load {
             Load::Block(load) => {
                 self.count_load(is_awaited);
                 let _ = self.land(key, || load().map(Arc::new).map(Some), is_awaited);
             }
-            // The block is counted under its own key.
+            // The load is counted where the block is loaded under its own key.
             Load::Latest(find) => drop(self.land(
                 key,
                 || match find()? {
@@ -306,7 +312,7 @@ impl Cache {
         });
     }
 
-    /// Takes back loads that have not begun and that nobody waits for.
+    /// Removes the loads among `keys` that have not begun and that no caller waits for.
     pub(super) fn cancel(&self, keys: impl IntoIterator<Item = FlightKey>) {
         let mut cancelled = SmallVec::<[Flight; 8]>::new();
         let mut state = self.lock();
@@ -317,11 +323,11 @@ impl Cache {
             }
         }
         drop(state);
-        // What they hold may lead back to us: not under the lock.
+        // A drop may reach this cache again, so it must not happen under the lock.
         drop(cancelled);
     }
 
-    /// Takes back a load that has not begun, and tells those who wait that nobody does it.
+    /// Removes a load that has not begun, and fails it for the callers that wait.
     pub(super) fn refuse(&self, key: FlightKey) {
         let mut state = self.lock();
         let flight = state.flights.get(&key);
@@ -333,7 +339,7 @@ impl Cache {
         }
     }
 
-    /// Does `load`, whose flight has begun, and lands it, also when it panics.
+    /// Runs `load`, whose flight has begun, and ends the flight, even after a panic.
     fn land(
         &self,
         key: FlightKey,
@@ -354,7 +360,8 @@ impl Cache {
         landing.result.clone()
     }
 
-    /// Makes a finished block, where there are many, give its memory to the next.
+    /// Evicts a block that is marked "evict first" where there are many, so that its memory is
+    /// reused.
     fn reuse_evict_first(&self) {
         let mut state = self.lock();
         if state.blocks.evict_first_bytes() > MOST_EVICT_FIRST_BYTES {
@@ -373,7 +380,7 @@ impl Cache {
     }
 
     fn used(&self, key: &BlockKey, block: &Block) {
-        // The first use of what was loaded for it is counted as a load.
+        // The first use of a prefetched block is not a hit, because its load is counted.
         if !block.is_prefetched.swap(false, Ordering::Relaxed) {
             Counters::add(&self.counters.cache_hits);
         }
@@ -395,7 +402,7 @@ impl Cache {
 }
 
 impl Flight {
-    /// One that this thread does at once.
+    /// A flight whose load this thread runs at once.
     fn begun() -> Flight {
         Flight {
             load: None,
@@ -405,8 +412,7 @@ impl Flight {
     }
 }
 
-/// In debug builds, a block that is not as long as its key promises is found when it is loaded,
-/// before anything is copied from it.
+/// Debug builds check that a block has the length that its key promises, before it is copied from.
 fn assert_promised(key: &BlockKey, block: &Block) {
     debug_assert!(
         key.promised_len()
@@ -416,7 +422,7 @@ fn assert_promised(key: &BlockKey, block: &Block) {
     );
 }
 
-/// A use of a block, for who records what a cache is asked for.
+/// Logs a use of a block, for tools that record the requests to the cache.
 fn trace(key: &BlockKey, bytes: u64) {
     log::trace!(target: TRACE, "{:016x} {bytes}", {
         let mut hasher = DefaultHasher::new();
@@ -425,7 +431,7 @@ fn trace(key: &BlockKey, bytes: u64) {
     });
 }
 
-/// The end of a load. Dropping it keeps the block and tells those who wait.
+/// The end of a load. Dropping it puts the block into the cache and calls the callers that wait.
 struct Landing<'c> {
     cache: &'c Cache,
     key: FlightKey,
@@ -444,7 +450,7 @@ impl Drop for Landing<'_> {
                 block.is_prefetched.store(is_prefetched, Ordering::Relaxed);
                 state.blocks.put(*key, Arc::clone(block))
             }
-            // It was loaded ahead under its own key, and is asked for by now.
+            // The block was prefetched under its own key, and a caller has asked for it meanwhile.
             (FlightKey::Latest { .. }, Ok(Some(block))) if !waiting.is_empty() => {
                 block.is_prefetched.store(false, Ordering::Relaxed);
                 None
@@ -452,7 +458,7 @@ impl Drop for Landing<'_> {
             _ => None,
         };
         drop(state);
-        // Dropping a block takes the budget's lock: not while holding this one.
+        // Dropping a block takes the lock of the budget, so it must not happen under this lock.
         drop(replaced);
         for done in waiting {
             done(self.result.clone());

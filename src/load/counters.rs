@@ -1,8 +1,8 @@
-//! What the daemon did, in numbers: `.zarr-mount/stats.json` shows them, tests count by them.
+//! Counters of what the daemon did. `.zarr-mount/stats.json` shows them, and tests check them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters since the mount. Each is a sum; nothing is derived from them inside.
+/// Counters since the mount. Each is a sum, and the program does not act on them.
 #[derive(Debug, Default)]
 #[expect(
     missing_docs,
@@ -42,12 +42,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts one.
+    /// Adds one to `counter`.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts `n`.
+    /// Adds `n` to `counter`.
     pub fn add_n(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
     }

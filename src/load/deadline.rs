@@ -1,13 +1,13 @@
-//! The time that a request may take.
+//! The time limit of a request.
 //!
-//! A request cannot be interrupted, and a hostile index may have 2^40 slots: who goes through
-//! one looks at the clock now and then.
+//! A request cannot be interrupted, and a hostile shard index may have 2^40 slots. So a loop over
+//! an index checks the deadline from time to time.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// When a request is given up.
+/// The time at which a request is given up.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     at: Instant,
@@ -15,21 +15,21 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The deadline of what begins now and may take as long as `limit`.
+    /// The deadline of a request that begins now and may take as long as `limit`.
     pub fn after(limit: Duration) -> Deadline {
         let at = Instant::now() + limit;
         Deadline { at, limit }
     }
 
-    /// Whether it is too late.
+    /// Whether the deadline has passed.
     pub fn has_passed(self) -> bool {
         Instant::now() >= self.at
     }
 
-    /// Gives up when it is too late.
+    /// Fails when the deadline has passed.
     ///
     /// # Errors
-    /// [`Error::TooSlow`], about `what`.
+    /// [`Error::TooSlow`], with `what` as its subject.
     pub fn check(self, what: impl FnOnce() -> String) -> Result<(), Error> {
         if !self.has_passed() {
             return Ok(());

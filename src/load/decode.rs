@@ -1,7 +1,8 @@
-//! From the encoded bytes of one chunk to a block of decoded ones.
+//! Decodes the encoded bytes of one chunk to a block.
 //!
-//! All that decoding takes is reserved at once, before anything is read. A chunk of elements of
-//! one size has a length that the metadata says; of others only a limit is known.
+//! All memory that decoding takes is reserved at once, before anything is read. The metadata tells
+//! the decoded length of a chunk whose elements have a fixed size; for other chunks only a limit is
+//! known.
 
 mod parts;
 
@@ -67,8 +68,8 @@ impl Loader {
         })
     }
 
-    /// Reads a chunk to where it stays, if all that is left to do can be done there. `None` when
-    /// it is not such a one, or when its length is wrong.
+    /// Reads a chunk straight to its block, if its codecs can be undone in place. `None` when they
+    /// cannot, or when its length is wrong.
     fn decode_in_place(
         &self,
         array: &ChunkedArray,
@@ -118,7 +119,7 @@ impl Loader {
         })
     }
 
-    /// Decodes with `room` bytes for all but the encoded ones.
+    /// Decodes with `room` bytes of memory beside the encoded bytes.
     fn decode_within(
         &self,
         chunk: &LocatedChunk,
@@ -157,7 +158,8 @@ impl Loader {
         })
     }
 
-    /// No codec doubles what it encodes: a longer chunk is damaged, and not worth its memory.
+    /// Checks the encoded length before memory is taken for it. No codec doubles the length of what
+    /// it encodes, so a longer chunk is damaged.
     fn check_encoded_len(chunk: &LocatedChunk, array_bytes: u64) -> Result<(), Error> {
         let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
         if chunk.encoded.len() <= most {
@@ -179,9 +181,9 @@ fn spec(array: &ChunkedArray) -> ChunkSpec<'_> {
     }
 }
 
-/// Decodes `encoded_len` bytes whose decoded length only has a limit, `most`. What most of them
-/// take is a few times what they take encoded; for the others there is a second and a third try
-/// with more room, so that a small one does not wait for memory that only a large one needs.
+/// Decodes `encoded_len` bytes whose decoded length is unknown, but for the limit `most`. The first
+/// try has room for a few times the encoded length, which is enough for most chunks. Each further
+/// try has more room. So a small chunk does not wait for memory that only a large one needs.
 pub(super) fn growing(
     encoded_len: u64,
     most: u64,
@@ -195,7 +197,7 @@ pub(super) fn growing(
         .min(most);
     loop {
         match decode(limit) {
-            // Perhaps for want of room.
+            // The room may have been too small.
             Err(Error::Chunk { .. }) if limit < most => {
                 limit = limit.saturating_mul(TIMES).min(most);
             }

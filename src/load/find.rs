@@ -1,4 +1,4 @@
-//! Finding a chunk in the version that a reader of many objects reads.
+//! Finds a chunk in the version that its reader reads, which may have to be looked up first.
 
 use super::array::ChunkedArray;
 use super::block::{Block, BlockKey};
@@ -12,22 +12,22 @@ use crate::error::Error;
 use crate::store::Object;
 use crate::sync::Arc;
 
-/// An encoded chunk may be longer than a decoded one by so many bytes of headers and checksums.
+/// Bytes of headers and checksums by which an encoded chunk may be longer than a decoded one.
 const SLACK_BYTES: u64 = 64 << 10;
 
 /// Whether an opened object is kept for later callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retention {
-    /// It is kept: a part of it is read, and other parts may be read next.
+    /// The object is kept, because a part of it is read, and other parts may be read next.
     Object,
-    /// It is not kept, unless it is a shard.
+    /// The object is not kept, unless it is a shard.
     Nothing,
 }
 
 /// An opened object that holds a chunk.
 struct OpenedChunk {
     object: Arc<dyn Object>,
-    /// All its bytes, where opening has read them.
+    /// All bytes of the object, where they were read when it was opened.
     bytes: Option<Arc<Block>>,
 }
 
@@ -39,14 +39,15 @@ impl OpenedChunk {
 }
 
 impl Loader {
-    /// Finds the block of the chunk `indices` in the version that `versions` say, to be decoded whole.
+    /// Finds the chunk `indices` in the version that `versions` tell, and the load that decodes all
+    /// of it.
     pub(super) fn find_latest(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
         versions: &Arc<dyn Versions>,
         indices: &[u64],
     ) -> Result<LatestChunk, Error> {
-        // Another thread may have loaded it since it was asked for.
+        // Another thread may have loaded the block since it was asked for.
         if let Some(answer) = self.peek(array, &**versions, indices) {
             return Ok(LatestChunk::Known(answer));
         }
@@ -58,7 +59,7 @@ impl Loader {
         Ok(LatestChunk::Block(key, Box::new(load)))
     }
 
-    /// Finds the chunk `indices` in the version that `versions` say; `None` when there is none.
+    /// Finds the chunk `indices` in the version that `versions` tell; `None` when it is absent.
     pub(crate) fn find(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -100,8 +101,8 @@ impl Loader {
         Ok(chunk.map(|chunk| (key, chunk)))
     }
 
-    /// Opens the current version of the object that holds the chunk `indices`, and reads its bytes in
-    /// the same request where [`Loader::fetched_bytes`] says so.
+    /// Opens the current version of the object that holds the chunk `indices`. Its bytes are read
+    /// in the same request where [`Loader::fetched_bytes`] is not `None`.
     fn open_latest(
         &self,
         array: &ChunkedArray,
@@ -128,9 +129,10 @@ impl Loader {
         }))
     }
 
-    /// Most bytes of an encoded chunk of `array` that is read while it is opened, because a request
-    /// costs more than its bytes; a longer one is read by another request. `None` where opening reads
-    /// nothing: before a local store, of shards and parts, and where chunks are large for the cache.
+    /// The longest encoded chunk of `array` that is read by the request that opens it, because a
+    /// request costs more than the bytes; a longer one is read by a request of its own. `None`
+    /// where opening reads nothing: in a local store, for shards and parts of chunks, and where
+    /// chunks are large in comparison with the cache.
     fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
         if self.is_local() || retention == Retention::Object || array.layout.is_sharded() {
             return None;
@@ -139,7 +141,7 @@ impl Loader {
         // A chunk that does not compress is a little longer when it is encoded.
         let most = len.saturating_add(len / 16).saturating_add(SLACK_BYTES);
         let most = most.min(self.max_chunk_bytes());
-        // Each thread that reads holds so much beside what decoding takes.
+        // Each reading thread holds this much memory beside what decoding takes.
         let held = most.saturating_mul(self.threads().limits().reads as u64);
         (held <= self.cache().budget().limit() / 2).then_some(most)
     }

@@ -1,7 +1,8 @@
-//! A gate: so many may be inside at once, those whom somebody waits for first.
+//! A counting semaphore that gives permits to awaited work before prefetches.
 //!
-//! There is one for requests to the store, as many as the store takes at once, and one for decoding,
-//! as many as there are cores. A thread is inside one of them at most.
+//! One gate limits the requests to the store that are under way at once, and another one limits the
+//! chunks that are decoded at once to the number of cores. A thread holds a permit of at most one
+//! of these two.
 
 use std::time::Duration;
 
@@ -9,19 +10,21 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, PoisonError, wait_timeout};
 use crate::threads::{Class, current_class};
 
-/// Those who are inside: awaited ones in the upper half, prefetches in the lower.
+/// One permit in the counter of permits: those of awaited work are counted in the upper half, and
+/// those of prefetches in the lower half.
 const ONE_AWAITED: u64 = 1 << 32;
 const ONE_PREFETCH: u64 = 1;
 
-/// How long a prefetch stands back.
+/// How long a prefetch yields to awaited work.
 const PREFETCH_PATIENCE: Duration = Duration::from_millis(50);
 
-/// A number of permits.
+/// A limited number of permits.
 #[derive(Debug)]
 pub(super) struct PriorityGate {
-    /// Most of those who are awaited; and of all for a prefetch to come in.
+    /// Most permits of awaited work. A prefetch gets a permit only while fewer than this are out in
+    /// all.
     most: u64,
-    /// Most of all.
+    /// Most permits in all.
     most_of_all: u64,
     inside: AtomicU64,
     outside: Mutex<()>,
@@ -35,7 +38,7 @@ struct Waiting {
     called: Condvar,
 }
 
-/// The right to be inside, until it is dropped.
+/// A permit, which is given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Permit<'g> {
     gate: &'g PriorityGate,
@@ -43,13 +46,13 @@ pub(super) struct Permit<'g> {
 }
 
 impl PriorityGate {
-    /// A gate for `most` at once, whoever they are: a store takes no more.
+    /// A gate of `most` permits in all, because a store takes no more requests.
     pub(super) fn strict(most: usize) -> PriorityGate {
         PriorityGate::new(most, most)
     }
 
-    /// A gate for `most` at once, where one who is awaited comes in beside prefetches that are inside
-    /// already.
+    /// A gate of `most` permits for awaited work, which does not wait for prefetches that hold
+    /// permits.
     pub(super) fn lenient(most: usize) -> PriorityGate {
         PriorityGate::new(most, most.saturating_mul(2))
     }
@@ -66,8 +69,8 @@ impl PriorityGate {
         }
     }
 
-    /// Waits for a permit. A prefetch that waited for long has as much right to one as others: somebody
-    /// may wait for it by now.
+    /// Waits for a permit. A prefetch that has waited for long is treated as awaited work, because
+    /// a reader may wait for it by now.
     pub(super) fn enter(&self) -> Permit<'_> {
         let is_prefetch = current_class() == Class::Prefetch;
         let one = if is_prefetch && self.wait(ONE_PREFETCH, &self.prefetches, PREFETCH_PATIENCE) {
@@ -79,13 +82,14 @@ impl PriorityGate {
         Permit { gate: self, one }
     }
 
-    /// Waits to come in, but not longer than `patience`; whether this is inside now.
+    /// Waits for a permit, but not longer than `patience`; tells whether it got one.
     fn wait(&self, one: u64, waiting: &Waiting, patience: Duration) -> bool {
         if self.try_enter(one) {
             return true;
         }
         let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-        // Counted before another look, and called under the lock: no call is missed.
+        // This thread is counted before it tries again, and notified under the lock, so no
+        // notification is missed.
         waiting.count.fetch_add(1, Ordering::SeqCst);
         let mut is_late = false;
         let is_inside = loop {
@@ -98,8 +102,9 @@ impl PriorityGate {
             (outside, is_late) = wait_timeout(&waiting.called, &self.outside, outside, patience);
         };
         waiting.count.fetch_sub(1, Ordering::SeqCst);
-        // Prefetches stood back for one who is awaited, and those who left meanwhile called him alone.
-        // So each who comes in calls the next: there may be a permit left.
+        // Prefetches yield while awaited work is waiting, and permits given back meanwhile notify
+        // only that work. So every thread that gets a permit notifies a prefetch, because there may
+        // be a permit left.
         self.prefetches.called.notify_one();
         drop(outside);
         is_inside

@@ -1,7 +1,7 @@
-//! A store behind a gate: no more requests are under way at once than it takes.
+//! A store behind gates, so that no more requests are under way at once than it takes.
 //!
-//! Reading chunks and looking at names have a gate each, with all the requests that they take, so that
-//! reads that hang keep nobody from looking. A thread is inside for as long as a request takes, and does nothing else meanwhile.
+//! Lookups of names and reads of chunks have a gate each, so that reads that hang do not block
+//! lookups. A thread holds a permit for the time of one request, and does nothing else meanwhile.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -14,7 +14,7 @@ use crate::store::{
 };
 use crate::threads::{Class, current_class};
 
-/// A store that is asked no more than [`Profile::most_in_flight`] says.
+/// A store with no more than [`Profile::most_in_flight`] requests under way.
 #[derive(Debug)]
 pub struct GatedStore {
     store: Arc<dyn Store>,
@@ -39,7 +39,7 @@ struct GatedListing {
 }
 
 impl GatedStore {
-    /// `store` behind gates.
+    /// Puts `store` behind gates.
     pub fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
         let most = store.profile().most_in_flight;
         Arc::new(GatedStore {
@@ -58,8 +58,9 @@ impl GatedStore {
 }
 
 impl Gates {
-    /// The gate for what this thread does: whoever looks at names reads documents, whoever reads chunks
-    /// opens and looks at objects.
+    /// The gate for the class of the job that this thread does. All requests of a lookup count as
+    /// names, also those that read documents, and all requests of a read count as bytes, also those
+    /// that open objects.
     fn of_class(&self) -> &PriorityGate {
         match current_class() {
             Class::Names => &self.names,

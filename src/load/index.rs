@@ -1,7 +1,8 @@
-//! Shard indices: verified once per version in one streamed pass, then read page by page.
+//! Shard indices. An index is verified once per version in one pass, and then read page by page.
 //!
-//! A short index is one block of the cache, beside the verdict on it. A long one may be larger than
-//! the whole budget (16 bytes a chunk), so its pages are blocks of their own.
+//! A short index is cached in one block, behind the result of its verification. A long index, which
+//! has 16 bytes for each chunk, may be larger than the whole budget, so its pages are blocks of
+//! their own.
 
 use super::Counters;
 use super::array::ChunkedArray;
@@ -18,41 +19,42 @@ use crate::error::{Error, FormatError};
 use crate::store::Version;
 use crate::sync::Arc;
 
-/// The first byte of a verdict that names no layout, but what is wrong.
+/// The first byte of a verdict on a damaged index. An error message follows in place of the index.
 const WRONG: u8 = u8::MAX;
 
-/// Bytes read at a time while verifying.
+/// Bytes that verifying reads at a time.
 const VERIFY_BYTES: u64 = 256 << 10;
 
-/// The index of one shard (or nested shard) of one version.
+/// The index of one shard, or nested shard, in one version of its object.
 #[derive(Debug)]
 pub(super) struct ShardIndex {
     loader: Arc<Loader>,
     array: Arc<ChunkedArray>,
     version: Version,
     place: ShardPlace,
-    /// The encoded shard, bytes-to-bytes codecs undone.
+    /// The shard after its bytes-to-bytes codecs were undone.
     body: Slice,
-    /// Which of the layouts that it may have is that of this index.
+    /// The number of the layout of this index among those that it may have.
     candidate: u8,
     /// Where the index begins in the body.
     position: u64,
-    /// The page used last: neighbours are asked for in turn.
+    /// The page that was used last, because neighbouring entries are often asked for one after the
+    /// other.
     page: Option<Page>,
 }
 
 /// A part of an index.
 #[derive(Debug)]
 struct Page {
-    /// Where it begins in the index.
+    /// Where the page begins in the index.
     at: u64,
     block: Arc<Block>,
-    /// Where it begins in the block.
+    /// Where the page begins in the block.
     skip: usize,
 }
 
 impl ShardIndex {
-    /// The index, verified, of the shard at `place` that `body` is.
+    /// Opens and verifies the index of the shard `place`, whose bytes are `body`.
     pub(super) fn open(
         (loader, array): (Arc<Loader>, Arc<ChunkedArray>),
         version: Version,
@@ -77,12 +79,12 @@ impl ShardIndex {
         Ok(index)
     }
 
-    /// The shard that entries lie in.
+    /// The bytes of the shard, which the entries are ranges of.
     pub(super) fn body(&self) -> &Slice {
         &self.body
     }
 
-    /// Lets go of what is kept at hand.
+    /// Releases the page that this index holds.
     pub(super) fn release(&mut self) {
         self.page = None;
     }
@@ -106,7 +108,8 @@ impl ShardIndex {
         self.loader.cache()
     }
 
-    /// Checks the whole index, once per version. Gives the first layout that fits it.
+    /// Checks the whole index, once per version, and returns the number of the first layout that
+    /// fits.
     fn verify(&mut self) -> Result<u8, Error> {
         let block = self.verdict()?;
         let (&candidate, index) = block.split_first().ok_or(Error::Panicked)?;
@@ -121,13 +124,13 @@ impl ShardIndex {
         Ok(candidate)
     }
 
-    /// The verdict: a byte that says which layout fits, and the index, if it is short; or [`WRONG`],
-    /// and what is.
+    /// The verdict on the index: a byte with the number of the layout that fits, and the index, if
+    /// it is short; or the byte [`WRONG`] and an error message.
     fn verdict(&self) -> Result<Arc<Block>, Error> {
         let key = self.key(BlockPart::IndexVerdict(self.place));
         self.cache().load(key, || {
-            // What is wrong with these bytes stays wrong for this version, and is worth
-            // remembering; what kept us from reading them is not.
+            // Damage is a property of this version, and is worth remembering. A failure to read the
+            // bytes is not.
             let verdict = match self.check() {
                 Ok(verdict) => verdict,
                 Err(Error::Chunk { error, .. }) => {
@@ -162,7 +165,7 @@ impl ShardIndex {
         let piece_len = VERIFY_BYTES.min(len);
         let _reservation = self.cache().reserve(piece_len, self.holding())?;
         let mut verifier = layout.verifier(self.body.len());
-        // The first byte is that of the verdict.
+        // The first byte of the buffer is the first byte of the verdict.
         let mut buffer = zeroed(to_usize(piece_len + 1)?)?;
         let mut done = 0;
         let deadline = self.loader.deadline();
@@ -183,7 +186,7 @@ impl ShardIndex {
         Ok(buffer)
     }
 
-    /// What the index says of `slot`.
+    /// The entry of the index for `slot`.
     pub(super) fn entry(&mut self, slot: u64) -> Result<EntryState, Error> {
         let (offset_at, nbytes_at) = self.layout()?.words(slot);
         let offset = self.word(offset_at)?;
@@ -196,7 +199,7 @@ impl ShardIndex {
     fn word(&mut self, at: u64) -> Result<u64, Error> {
         let page_at = at - at % PAGE_BYTES;
         if self.page.as_ref().is_none_or(|page| page.at != page_at) {
-            // The old one goes first: room for the new one may have to wait for it.
+            // The old page is released first, because the new one may have to wait for its memory.
             self.page = None;
             self.page = Some(self.load_page(page_at)?);
         }

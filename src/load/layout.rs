@@ -1,8 +1,8 @@
-//! Where the chunks of an array are: which stored object, and which slot of which shard in it.
+//! Where the chunks of an array are: in which stored object, and in which slot of which shard.
 //!
-//! A sharded array is shown as the unsharded array of its innermost chunks. All arithmetic is
-//! in *array axes*; only the rank of a slot is in the axes that the sharding codec sees, after
-//! the transpositions before it.
+//! A sharded array is shown as the unsharded array of its innermost chunks. All arithmetic uses
+//! *array axes*. Only the rank of a slot uses *codec axes*, which are those that the sharding codec
+//! gets after the transpositions before it.
 //!
 //! ```text
 //! shape 8, shards of 4, inner chunks of 2:
@@ -35,12 +35,12 @@ pub struct ChunkLayout {
     absent: Option<Absent>,
 }
 
-/// The bytes of a chunk that does not exist.
+/// The decoded bytes of an absent chunk.
 #[derive(Debug)]
 struct Absent {
-    /// Of elements that differ in length: how many they are.
+    /// The number of elements, where the elements have variable length; empty otherwise.
     head: Vec<u8>,
-    /// An element as decoded chunks have it.
+    /// One element, as a decoded chunk has it.
     element: FillValue,
     len: u64,
 }
@@ -48,7 +48,8 @@ struct Absent {
 /// One level of sharding, outermost first.
 #[derive(Debug)]
 pub(super) struct ShardLevel {
-    /// Its bytes-to-bytes codecs are undone once for the whole shard, before its index is read.
+    /// The codecs of the level. Its bytes-to-bytes codecs are undone once for the whole shard,
+    /// before the index is read.
     pub(super) chain: CodecChain,
     pub(super) index: IndexLayout,
     pub(super) location: IndexLocation,
@@ -60,16 +61,16 @@ pub(super) struct ShardLevel {
     permutation: Vec<usize>,
     /// Inner chunks per shard, in codec axes.
     counts: Dims,
-    /// Most bytes that a shard can take with its bytes-to-bytes codecs undone.
+    /// Most bytes that a shard can have after its bytes-to-bytes codecs were undone.
     pub(super) body_limit: u64,
 }
 
 impl ChunkLayout {
-    /// The layout of an array that can be decoded.
+    /// The layout of the array that `metadata` describes.
     ///
     /// # Errors
-    /// [`FormatError::TooLarge`] when a size does not fit; the metadata's own error when the
-    /// array cannot be decoded.
+    /// [`FormatError::TooLarge`] when a size does not fit its type; the error in the metadata when
+    /// the array cannot be decoded.
     pub fn new(metadata: &ArrayMetadata, shards: Shards) -> Result<ChunkLayout, FormatError> {
         let decoding = metadata.decoding.as_ref().map_err(Clone::clone)?;
         let stored = grid(&metadata.shape, &metadata.chunk_shape)?;
@@ -92,7 +93,8 @@ impl ChunkLayout {
                     index: sharding.index.clone(),
                     location: sharding.location,
                     counts: sharding.chunks_per_shard.clone(),
-                    // Of elements that differ in length only `--max-chunk` says how many bytes.
+                    // For elements of variable length, only `--max-chunk` limits the number of
+                    // bytes.
                     body_limit: decoded_len(&chunk_shape, &data_type)?
                         .map_or(u64::MAX, |len| chain.array_bytes_limit(len)),
                     shards: grid(&metadata.shape, &chunk_shape)?,
@@ -124,7 +126,7 @@ impl ChunkLayout {
         })
     }
 
-    /// The grid of shown chunks: the stored ones, or the innermost of the shards.
+    /// The grid of shown chunks, which are the stored chunks or the innermost chunks of the shards.
     pub fn shown_grid(&self) -> &ChunkGrid {
         &self.shown
     }
@@ -134,20 +136,20 @@ impl ChunkLayout {
         !self.levels.is_empty()
     }
 
-    /// Bytes of every decoded chunk; `None` when elements differ in length, so that only
-    /// decoding tells.
+    /// Bytes of every decoded chunk; `None` when elements have variable length, so that the length
+    /// is known only after decoding.
     pub fn decoded_len(&self) -> Option<u64> {
         self.decoded_len
     }
 
-    /// Bytes of a chunk that does not exist; `None` when its elements cannot be spelled, so
-    /// that it is not shown.
+    /// Bytes of an absent chunk; `None` when its elements cannot be encoded, so that it is not
+    /// shown.
     pub fn absent_len(&self) -> Option<u64> {
         self.absent.as_ref().map(|absent| absent.len)
     }
 
-    /// Fills `out`, which begins `offset` bytes into a chunk that does not exist. Zeros where
-    /// [`absent_len`](Self::absent_len) says that there is none.
+    /// Fills `out` with the bytes of an absent chunk from `offset` on, or with zeros where
+    /// [`absent_len`](Self::absent_len) is `None`.
     pub fn fill_absent(&self, offset: u64, out: &mut [u8]) {
         match &self.absent {
             Some(absent) => absent.fill(offset, out),
@@ -155,7 +157,7 @@ impl ChunkLayout {
         }
     }
 
-    /// What absent chunks are full of.
+    /// The fill value, which is the value of all elements of absent chunks.
     pub fn fill_value(&self) -> &FillValue {
         &self.fill_value
     }
@@ -165,17 +167,18 @@ impl ChunkLayout {
         self.chain.is_identity(&self.data_type)
     }
 
-    /// The codecs of a shown chunk, transpositions of outer levels included.
+    /// The codecs of a shown chunk, including the transpositions of outer levels.
     pub(super) fn chain(&self) -> &CodecChain {
         &self.chain
     }
 
-    /// How elements of any length are laid out in a decoded chunk; `None` of those of one size.
+    /// How variable-length elements are laid out in a decoded chunk; `None` for elements of a fixed
+    /// size.
     pub fn variable_length(&self) -> Option<VariableLength> {
         self.chain.variable_length()
     }
 
-    /// The type of an element.
+    /// The data type of the elements.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
@@ -184,7 +187,8 @@ impl ChunkLayout {
         &self.levels
     }
 
-    /// The stored chunk that holds the shown chunk `indices`; of its first indices, the first ones.
+    /// The indices of the stored chunk that holds the shown chunk `indices`. For the first few
+    /// indices of a shown chunk, the result has as many indices.
     pub fn stored_indices(&self, indices: &[u64]) -> Dims {
         self.shown_per_stored()
             .zip(indices)
@@ -276,7 +280,7 @@ impl Absent {
 fn grid(shape: &[u64], chunk_shape: &[u64]) -> Result<ChunkGrid, FormatError> {
     let grid = ChunkGrid::new(shape, chunk_shape)
         .ok_or_else(|| FormatError::document("chunk_grid", "a chunk length is zero"))?;
-    // Ranks are u64, and chunk numbers must fit beside each other in one space of numbers.
+    // Ranks are `u64`, and the vnode numbers of all chunks must fit into one `u64` space.
     match grid.n_chunks() {
         Some(n) if n <= MAX_CHUNKS => Ok(grid),
         n => Err(FormatError::TooLarge {
@@ -287,7 +291,8 @@ fn grid(shape: &[u64], chunk_shape: &[u64]) -> Result<ChunkGrid, FormatError> {
     }
 }
 
-/// Most chunks that an array may have and be more than its stored keys.
+/// Most chunks of an array that can be decoded. An array with more is shown only by its stored
+/// keys.
 const MAX_CHUNKS: u64 = 1 << 60;
 
 fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<Option<u64>, FormatError> {
@@ -305,7 +310,7 @@ fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<Option<u64>,
         })
 }
 
-/// `first` then `then`: the array axis of each axis after both.
+/// The array axis of each axis after the permutation `first` and then the permutation `then`.
 fn compose(first: &[usize], then: &[usize]) -> Result<Vec<usize>, FormatError> {
     then.iter()
         .map(|&axis| first.get(axis).copied())

@@ -40,7 +40,8 @@ pub struct LoaderParts {
     pub max_chunk_bytes: u64,
     /// How long a request may take (`--timeout`).
     pub timeout: Duration,
-    /// Most bytes that are loaded ahead of a reader (`--readahead`); `None` where the store decides.
+    /// Most bytes that are loaded ahead of a reader (`--readahead`); `None` where the store
+    /// decides.
     pub readahead: Option<u64>,
 }
 
@@ -152,7 +153,8 @@ impl Loader {
         Pending { loader, bytes }
     }
 
-    /// Whether reads that wait take so much memory that others had better wait before they take any.
+    /// Whether reads that wait take so much memory that others had better wait before they take
+    /// any.
     pub fn is_crowded(&self) -> bool {
         self.pending_bytes.load(Ordering::Relaxed) > tuning::MOST_PENDING_BYTES
     }
@@ -188,9 +190,9 @@ impl Loader {
         self.cache().get(&key).map(Some)
     }
 
-    /// Loads chunks side by side, and calls what came with each when it is there: on this thread, or
-    /// on another one. With [`Patience::Waits`] this thread loads as many of them as it gets to; all
-    /// that others have not begun are begun when this returns.
+    /// Loads chunks side by side, and calls what came with each when it is there: on this thread,
+    /// or on another one. With [`Patience::Waits`] this thread loads as many of them as it gets to;
+    /// all that others have not begun are begun when this returns.
     pub fn ask(
         self: &Arc<Self>,
         requests: impl IntoIterator<Item = (Request, AnswerCallback)>,
@@ -250,8 +252,8 @@ impl Loader {
         }
     }
 
-    /// Has `steps` done by `workers` threads at most, this one among them if it may wait. `false` when
-    /// there is no thread that does them: the mount ends.
+    /// Has `steps` done by `workers` threads at most, this one among them if it may wait. `false`
+    /// when there is no thread that does them: the mount ends.
     pub(crate) fn run_parallel(
         &self,
         steps: &Arc<Steps>,
@@ -273,8 +275,8 @@ impl Loader {
         taken > 0
     }
 
-    /// Chunks of `array` that a thread loads in turn: one, or several small ones where a request takes
-    /// no time.
+    /// Chunks of `array` that a thread loads in turn: one, or several small ones where a request
+    /// takes no time.
     pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
         if !self.is_local() {
             return 1;

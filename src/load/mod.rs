@@ -1,7 +1,7 @@
-//! One chunk by its indices: located, fetched, decoded, kept.
+//! Loads one chunk by its indices: locates it, fetches it, decodes it and caches it.
 //!
-//! [`ChunkedArray`] is what is known of an array without asking the store; [`Sources`] opens stored
-//! objects; the [`Loader`] is the only way to a block of the [`Cache`].
+//! A [`ChunkedArray`] holds what is known of an array without a request to the store. [`Sources`]
+//! opens stored objects. Every block of the [`Cache`] is loaded by the [`Loader`].
 
 mod array;
 mod block;

@@ -1,5 +1,5 @@
-//! Stored bytes as they are, of a store where each request takes its time: kept in pages, so that one
-//! request answers many short reads, and pages can be loaded ahead of a reader.
+//! Stored bytes as they are, of a store where each request takes its time: kept in pages, so that
+//! one request answers many short reads, and pages can be loaded ahead of a reader.
 
 use std::hash::BuildHasher;
 
@@ -56,8 +56,8 @@ impl Pages {
         self.slice.len().div_ceil(self.page_bytes)
     }
 
-    /// The pages that `len` bytes at `offset` lie in: for each its number, the first byte of it that is
-    /// wanted, and where that goes.
+    /// The pages that `len` bytes at `offset` lie in: for each its number, the first byte of it
+    /// that is wanted, and where that goes.
     fn touched(
         &self,
         offset: u64,
@@ -77,8 +77,8 @@ impl Pages {
 }
 
 impl Loader {
-    /// `slice` in pages, where they are worth having: a file of the system has pages of the kernel, and
-    /// what is in memory already needs none.
+    /// `slice` in pages, where they are worth having: a file of the system has pages of the kernel,
+    /// and what is in memory already needs none.
     pub fn pages_of(&self, slice: &Slice) -> Option<Pages> {
         let object = slice.object()?;
         if self.is_local() || object.as_file().is_some() {

@@ -55,8 +55,9 @@ impl Loader {
         )
     }
 
-    /// Has queued flights run, which nobody waits for yet, `step` of them in turn. Where the store is
-    /// local `versions` settle after each step, else after the last one, because that costs a request.
+    /// Has queued flights run, which nobody waits for yet, `step` of them in turn. Where the store
+    /// is local `versions` settle after each step, else after the last one, because that costs a
+    /// request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
         keys: Vec<FlightKey>,
@@ -80,8 +81,8 @@ impl Loader {
         }
     }
 
-    /// Has a thread run the next step, and after it the one behind that, when no other work needs the
-    /// thread. Takes the flights back when there is no such thread: the mount ends.
+    /// Has a thread run the next step, and after it the one behind that, when no other work needs
+    /// the thread. Takes the flights back when there is no such thread: the mount ends.
     fn go_on(self: &Arc<Self>, queued: &Arc<QueuedFlights>) {
         let (loader, next) = (Arc::clone(self), Arc::clone(queued));
         let is_taken = self.threads().submit(Class::Prefetch, move || {

@@ -45,7 +45,8 @@ impl QueuedFlights {
         self.cache.cancel(self.keys.iter().skip(left).copied());
     }
 
-    /// Takes back the flights that have not begun, and tells their callers that no thread runs them.
+    /// Takes back the flights that have not begun, and tells their callers that no thread runs
+    /// them.
     pub(super) fn refuse(&self) {
         self.keys.iter().for_each(|&key| self.cache.refuse(key));
     }

@@ -40,12 +40,13 @@ pub type StatCallback<'l> = &'l mut dyn FnMut(&Key) -> Result<Option<ObjectMeta>
 
 /// Which versions of the stored objects of an array are read.
 pub trait Versions: Send + Sync + 'static {
-    /// The version to read of the stored object that holds the shown chunk `indices`, if it is known
-    /// without asking the store: the inner `None` when the object is absent, and read as fill values.
+    /// The version to read of the stored object that holds the shown chunk `indices`, if it is
+    /// known without asking the store: the inner `None` when the object is absent, and read as fill
+    /// values.
     fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>>;
 
-    /// As [`Versions::known`], where `look` may be called to find out. By default the version is the
-    /// one that is in the store now.
+    /// As [`Versions::known`], where `look` may be called to find out. By default the version is
+    /// the one that is in the store now.
     ///
     /// # Errors
     /// Those of `look`; [`Error::Stale`] when what is there now is not what is read.
@@ -64,7 +65,8 @@ pub trait Versions: Send + Sync + 'static {
     fn settle(&self) {}
 }
 
-/// The versions that are in the store when they are looked at: whoever opens the object looks again.
+/// The versions that are in the store when they are looked at: whoever opens the object looks
+/// again.
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentVersions;
 

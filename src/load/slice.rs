@@ -65,8 +65,8 @@ impl Slice {
         })
     }
 
-    /// Where `len` bytes at `offset` within this slice begin in what holds it; `None` when they pass
-    /// its end.
+    /// Where `len` bytes at `offset` within this slice begin in what holds it; `None` when they
+    /// pass its end.
     fn offset_of(&self, offset: u64, len: u64) -> Option<u64> {
         (offset.checked_add(len)? <= self.len).then_some(())?;
         self.offset.checked_add(offset)

@@ -43,8 +43,8 @@ pub struct Sources {
     freshness: Freshness,
     counters: Arc<Counters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
-    /// The directories on the way to objects; `None` where nobody but the daemon's own user looks, whom
-    /// the system itself holds to his rights.
+    /// The directories on the way to objects; `None` where nobody but the daemon's own user looks,
+    /// whom the system itself holds to his rights.
     directory_access: Option<DirectoryAccess>,
 }
 
@@ -234,8 +234,8 @@ impl Sources {
         Ok(Some(fetched))
     }
 
-    /// Calls `open`. Where no descriptor is left, it is called again without the objects that are only
-    /// kept for later callers.
+    /// Calls `open`. Where no descriptor is left, it is called again without the objects that are
+    /// only kept for later callers.
     fn with_descriptors<T>(
         &self,
         mut open: impl FnMut() -> Result<T, StoreError>,
@@ -353,7 +353,8 @@ fn is_out_of_descriptors(error: &StoreError) -> bool {
     )
 }
 
-/// How many objects may be kept open, `most` of them at most, where the process may have `limit` descriptors.
+/// How many objects may be kept open, `most` of them at most, where the process may have `limit`
+/// descriptors.
 fn most_kept_open(limit: Option<u64>, most: usize) -> NonZeroUsize {
     let part = limit.map_or(u64::MAX, |limit| limit / KEPT_PART);
     let part = usize::try_from(part).unwrap_or(usize::MAX);

@@ -9,9 +9,9 @@ pub(crate) const STEP_BYTES: u64 = 256 << 10;
 /// Most chunks of such a step. The arrays of a model checker are small, and have several steps.
 pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64 };
 
-/// Memory of blocks that a reader in order is done with. Beyond this, the next block takes the memory
-/// of the last of them: the pages of the kernel hold what was read, and fresh memory costs the system
-/// more than the copy of it does.
+/// Memory of blocks that a reader in order is done with. Beyond this, the next block takes the
+/// memory of the last of them: the pages of the kernel hold what was read, and fresh memory costs
+/// the system more than the copy of it does.
 pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 8 << 20;
 
 /// Chunks of one read that are asked for at once: what is remembered of them takes no more than the
@@ -38,16 +38,16 @@ pub(crate) const MOST_PAGE_BYTES: u64 = 4 << 20;
 /// and no more than this part of the cache.
 pub(crate) const PAGES_SHARE: u64 = 64;
 
-/// Memory of the output of reads that wait for chunks; when there is more, others wait for a thread before
-/// they take any.
+/// Memory of the output of reads that wait for chunks; when there is more, others wait for a thread
+/// before they take any.
 pub(crate) const MOST_PENDING_BYTES: u64 = 16 << 20;
 
-/// Nothing is loaded ahead of a reader before it has read so much in order. A program that looks at an
-/// image of 27 KiB, page by page, reads less.
+/// Nothing is loaded ahead of a reader before it has read so much in order. A program that looks at
+/// an image of 27 KiB, page by page, reads less.
 pub(crate) const OPEN_BYTES: u64 = 64 << 10;
 
-/// Nor before so many reads in order: a page fault makes the kernel read around it, in two requests that
-/// follow each other.
+/// Nor before so many reads in order: a page fault makes the kernel read around it, in two requests
+/// that follow each other.
 pub(crate) const OPEN_READS: u64 = 3;
 
 /// The window grows so many times while the reader goes on to its end, where asking costs little,
@@ -56,8 +56,8 @@ pub(crate) const GROWTH_LOCAL: u64 = 2;
 /// and where each request takes its time.
 pub(crate) const GROWTH_FAR: u64 = 4;
 
-/// Nothing is loaded ahead of a reader of chunk files before it has read so many in order: one file may
-/// be followed by its neighbour by chance.
+/// Nothing is loaded ahead of a reader of chunk files before it has read so many in order: one file
+/// may be followed by its neighbour by chance.
 pub(crate) const OPEN_FILES: u64 = 3;
 
 /// Readers of the chunk files of one array that are told apart.

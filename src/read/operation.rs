@@ -1,8 +1,8 @@
 //! One read: it walks its chunks once, copies those that are in memory, asks the loader for the
 //! others, and is done when the last of them has come.
 //!
-//! Whoever brings a chunk copies it, on his thread: no thread waits for the others, and no more than
-//! the chunks that are being copied are held, however many a read touches.
+//! Whoever brings a chunk copies it, on his thread: no thread waits for the others, and no more
+//! than the chunks that are being copied are held, however many a read touches.
 
 use smallvec::SmallVec;
 
@@ -63,8 +63,8 @@ pub struct ReadOperation {
 }
 
 impl RegionRun {
-    /// How the run lies in chunks; `None` when the array has no such bytes, or elements that differ in
-    /// length, so that there are none to count.
+    /// How the run lies in chunks; `None` when the array has no such bytes, or elements that differ
+    /// in length, so that there are none to count.
     fn cut(&self) -> Option<Cut<'_>> {
         let layout = self.array.layout();
         layout.decoded_len()?;
@@ -118,16 +118,16 @@ struct PendingReadState {
     error: Option<Error>,
 }
 
-/// A part of a pending read that a thread has to do. When it is dropped undone, by a panic or because
-/// the mount ends, the read fails.
+/// A part of a pending read that a thread has to do. When it is dropped undone, by a panic or
+/// because the mount ends, the read fails.
 struct Share(Option<Arc<PendingRead>>);
 
 impl ReadOperation {
     /// Fills `out` with `runs`, in the versions that `versions` say, and calls `finish` once.
     ///
     /// `finish` gets [`Error::Stale`] when a stored object is no longer of its version,
-    /// [`Error::Chunk`] when its bytes are wrong, [`Error::Store`] when it cannot be read, and errors
-    /// of memory and time.
+    /// [`Error::Chunk`] when its bytes are wrong, [`Error::Store`] when it cannot be read, and
+    /// errors of memory and time.
     pub fn new(
         loader: &Arc<Loader>,
         versions: &Arc<dyn Versions>,
@@ -145,9 +145,9 @@ impl ReadOperation {
         }
     }
 
-    /// Walks the runs that are left, for as long as this thread brings the last chunk that was asked
-    /// for: `finish` is called before this returns, or on the thread that brings the last chunk. With
-    /// [`Patience::Never`] no request to the store is made on this thread.
+    /// Walks the runs that are left, for as long as this thread brings the last chunk that was
+    /// asked for: `finish` is called before this returns, or on the thread that brings the last
+    /// chunk. With [`Patience::Never`] no request to the store is made on this thread.
     pub fn go_on(self, patience: Patience) {
         let mut operation = self;
         loop {
@@ -208,7 +208,8 @@ impl ReadOperation {
         Ok(Some(RunToLoad { shared, missing }))
     }
 
-    /// Asks for what is missing. Gives the operation back when this thread has brought the last chunk.
+    /// Asks for what is missing. Gives the operation back when this thread has brought the last
+    /// chunk.
     fn ask(self, walks: SmallVec<[RunToLoad; 1]>, patience: Patience) -> Option<ReadOperation> {
         let (loader, versions) = (Arc::clone(&self.loader), Arc::clone(&self.versions));
         let pending = Arc::new(PendingRead {
@@ -268,8 +269,8 @@ impl PendingRead {
         (request, Box::new(done))
     }
 
-    /// Reads parts of chunks: on this thread where that costs less than to wake another one, else side
-    /// by side.
+    /// Reads parts of chunks: on this thread where that costs less than to wake another one, else
+    /// side by side.
     fn ask_parts(
         self: &Arc<Self>,
         loader: &Arc<Loader>,
@@ -364,7 +365,8 @@ impl Share {
         }
     }
 
-    /// The end of this share. The last one ends the wait: with an error, or by giving the operation back.
+    /// The end of this share. The last one ends the wait: with an error, or by giving the operation
+    /// back.
     fn give_back(mut self, result: Result<(), Error>) -> Option<ReadOperation> {
         self.0.take()?.end_share(result)
     }
@@ -411,8 +413,8 @@ impl SharedRun {
         deliver(array, &self.chunk, pieces, &Some(block), out)
     }
 
-    /// Reads `pieces` of the chunk `indices` to a buffer of their own, where they lie without gaps, and
-    /// copies them to the output.
+    /// Reads `pieces` of the chunk `indices` to a buffer of their own, where they lie without gaps,
+    /// and copies them to the output.
     fn read_apart(
         &self,
         loader: &Arc<Loader>,

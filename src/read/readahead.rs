@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A read at p wants a row of chunks from p on; the next row is loaded evenly while this one is
-//! read, so that cores have as much to do at its beginning as at its end, and little is in vain when the
-//! reader stops. No more is loaded than the reader's [`Window`] lets.
+//! read, so that cores have as much to do at its beginning as at its end, and little is in vain
+//! when the reader stops. No more is loaded than the reader's [`Window`] lets.
 
 use super::order::ChunkOrder;
 use super::sequence::{Sequence, Step, stray_bytes};

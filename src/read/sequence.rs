@@ -47,8 +47,8 @@ impl Sequence {
         }
     }
 
-    /// How far a read of `len` bytes may be from where it is expected. Long ones overtake each other,
-    /// the more of them there are.
+    /// How far a read of `len` bytes may be from where it is expected. Long ones overtake each
+    /// other, the more of them there are.
     fn stray(&self, len: u64) -> u64 {
         let is_long = len >= LONG_READ_BYTES;
         match (self.reads < OPEN_READS, is_long) {

@@ -17,8 +17,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Chunks of `chunk_bytes` that may be loaded ahead of a reader that has read `in_order` bytes in
-    /// order: as many as fit a size that was chosen (`--readahead`).
+    /// Chunks of `chunk_bytes` that may be loaded ahead of a reader that has read `in_order` bytes
+    /// in order: as many as fit a size that was chosen (`--readahead`).
     pub(super) fn chunks(loader: &Loader, in_order: u64, chunk_bytes: u64) -> u64 {
         let growth = if loader.is_local() {
             GROWTH_LOCAL

@@ -58,8 +58,8 @@ impl ChunkedArray {
 }
 
 impl Loader {
-    /// Decodes the bytes of `chunk` that `destination` names, where `rule` say that this is better than the whole.
-    /// `false` when it is not; the output then holds anything.
+    /// Decodes the bytes of `chunk` that `destination` names, where `rule` say that this is better
+    /// than the whole. `false` when it is not; the output then holds anything.
     ///
     /// # Errors
     /// [`Error::Store`] when bytes cannot be read, and those of memory.

@@ -12,8 +12,8 @@ use crate::threads::as_class;
 struct Inside(Mutex<(usize, usize)>);
 
 impl Inside {
-    /// Comes in and goes out; says how many were inside. A prefetch that waited for long is as one who
-    /// is awaited.
+    /// Comes in and goes out; says how many were inside. A prefetch that waited for long is as one
+    /// who is awaited.
     fn pass(&self, gate: &PriorityGate) -> (usize, usize) {
         let permit = gate.enter();
         let is_prefetch = permit.one == ONE_PREFETCH;

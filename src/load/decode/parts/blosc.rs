@@ -151,7 +151,8 @@ impl Loader {
     }
 }
 
-/// The first of the blocks `numbers`: as many as are read in one call. `None` when the buffer is damaged.
+/// The first of the blocks `numbers`: as many as are read in one call. `None` when the buffer is
+/// damaged.
 fn batch(blocks: &BloscBlocks, numbers: &[u64]) -> Option<SmallVec<[BloscBlock; 8]>> {
     let (mut batch, mut len) = (SmallVec::new(), 0);
     for &number in numbers {

@@ -6,8 +6,8 @@ use super::Cost;
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
 
-/// Most bytes that are read in one call: no more than a thread keeps, so that nothing is reserved for
-/// them.
+/// Most bytes that are read in one call: no more than a thread keeps, so that nothing is reserved
+/// for them.
 pub(super) const WINDOW_BYTES: u64 = 256 << 10;
 
 /// A run of so many times the bytes of a part is worth a read of its own, without a copy.
@@ -27,8 +27,8 @@ pub(super) struct ReadPlan<'p> {
 }
 
 impl<'p> ReadPlan<'p> {
-    /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes, where another part costs as
-    /// much as `part_bytes` more.
+    /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes, where another part costs
+    /// as much as `part_bytes` more.
     pub(super) fn new(
         pieces: &'p [Piece],
         chunk: &Space,
@@ -90,8 +90,8 @@ pub(super) struct WindowLimits {
 }
 
 impl WindowLimits {
-    /// Calls `read` with windows, in order, in which all of `pieces` lies: with as many as may be in
-    /// memory together.
+    /// Calls `read` with windows, in order, in which all of `pieces` lies: with as many as may be
+    /// in memory together.
     pub(super) fn for_each_batch(
         &self,
         pieces: &[&Piece],

@@ -1,4 +1,5 @@
-//! An array of four small chunks, one of them absent, in a store that hangs for as long as it is told.
+//! An array of four small chunks, one of them absent, in a store that hangs for as long as it is
+//! told.
 
 use std::ops::Range;
 use std::time::Duration;
