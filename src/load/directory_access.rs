@@ -1,8 +1,8 @@
-//! Directories on the way from the root of the store to an object, and who may go there.
+//! Owners and modes of the directories above objects, which decide who may reach the objects.
 //!
 //! Many files lie in one directory, so its owner and mode are remembered for as long as the
-//! attributes of files are trusted: whoever asks for a thousand files of one group examines the
-//! directories above them once.
+//! attributes of files are trusted. Then a thousand files of one group need one look at the
+//! directories above them.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -12,19 +12,19 @@ use lru::LruCache;
 
 use crate::store::{Access, Prefix, StatKind, Store, StoreError};
 
-/// Directories that are remembered.
+/// The number of directories that are remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 
-/// The owners and modes of directories.
+/// Remembers the owners and modes of directories.
 #[derive(Debug)]
 pub(super) struct DirectoryAccess {
-    /// How long a directory is trusted; `None` is for ever.
+    /// How long an owner and mode are trusted; `None` means for ever.
     ttl: Option<Duration>,
     known: Mutex<LruCache<Prefix, (Instant, Option<Access>)>>,
 }
 
 impl DirectoryAccess {
-    /// Nothing is known yet.
+    /// Remembers nothing yet.
     pub(super) fn new(ttl: Option<Duration>) -> DirectoryAccess {
         DirectoryAccess {
             ttl,
@@ -32,7 +32,7 @@ impl DirectoryAccess {
         }
     }
 
-    /// Owner and mode of the directory at `prefix`; `None` where there is none.
+    /// Owner and mode of the directory at `prefix`; `None` where there is no directory.
     ///
     /// # Errors
     /// As [`Store::stat`].

@@ -187,8 +187,8 @@ impl ChunkLayout {
         &self.levels
     }
 
-    /// The indices of the stored chunk that holds the shown chunk `indices`. For the first few
-    /// indices of a shown chunk, the result has as many indices.
+    /// The indices of the stored chunk that holds the shown chunk `indices`. Where `indices` are
+    /// only those of the leading dimensions, so is the result.
     pub fn stored_indices(&self, indices: &[u64]) -> Dims {
         self.shown_per_stored()
             .zip(indices)

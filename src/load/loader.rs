@@ -1,5 +1,5 @@
-//! The only way to a block: ask, and be answered at once from memory, or later by whoever finished
-//! the load.
+//! The loader, through which all blocks are loaded. A caller gets its answer at once from memory,
+//! or later from the thread that loads the block.
 //!
 //! ```text
 //! ask ──> Cache: here?  ─yes─────────────────────────────────> done(block)
@@ -25,7 +25,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::threads::{Class, Threads};
 
-/// What a loader is made of.
+/// The parts and the settings of a loader.
 #[derive(Debug)]
 pub struct LoaderParts {
     /// Opened objects.
@@ -34,14 +34,13 @@ pub struct LoaderParts {
     pub cache: Arc<Cache>,
     /// Who loads what is not waited for here.
     pub threads: Arc<Threads>,
-    /// Chunks that are decoded at once (`--threads`).
+    /// The number of chunks that are decoded at once (`--threads`).
     pub decoders: usize,
     /// Most bytes of a decoded chunk (`--max-chunk`).
     pub max_chunk_bytes: u64,
     /// How long a request may take (`--timeout`).
     pub timeout: Duration,
-    /// Most bytes that are loaded ahead of a reader (`--readahead`); `None` where the store
-    /// decides.
+    /// Most bytes that are prefetched for a reader (`--readahead`); `None` where the store decides.
     pub readahead: Option<u64>,
 }
 
@@ -50,24 +49,25 @@ pub struct Loader {
     parts: LoaderParts,
     profile: Profile,
     decoding: PriorityGate,
-    /// Chunks that hold memory to be decoded in: more of them would only evict each other.
+    /// Limits the chunks that hold memory for decoding, because more of them would only evict each
+    /// other.
     loading: PriorityGate,
-    /// Readers in order for whom chunks are prefetched.
+    /// The number of sequential readers that chunks are prefetched for.
     pub(super) prefetchers: AtomicU64,
-    /// Bytes of the output of reads that wait for chunks.
+    /// Output bytes of the reads that wait for chunks.
     pending_bytes: AtomicU64,
 }
 
-/// Whether the thread that asks may wait for the store.
+/// Whether the calling thread may wait for the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// It may, and so does a part of the work itself.
+    /// It may wait, and does a part of the work itself.
     Waits,
-    /// It must not.
+    /// It must not wait.
     Never,
 }
 
-/// Memory of a read that may have to wait.
+/// Counts the output bytes of a read that may have to wait, until it is dropped.
 #[derive(Debug)]
 pub struct Pending {
     loader: Arc<Loader>,
@@ -82,7 +82,7 @@ impl Drop for Pending {
 }
 
 impl Loader {
-    /// A loader; starts no thread.
+    /// Makes a loader. This starts no thread.
     pub fn new(parts: LoaderParts) -> Arc<Loader> {
         let profile = parts.sources.store().profile();
         let fetching = if profile.is_local {
@@ -100,13 +100,13 @@ impl Loader {
         })
     }
 
-    /// Whether the store answers as fast as the system does, so that asking it is no reason to wake
-    /// another thread.
+    /// Whether the store answers as fast as the operating system does, so that a request to it is
+    /// no reason to wake another thread.
     pub fn is_local(&self) -> bool {
         self.profile.is_local
     }
 
-    /// Bytes that could be read in the time that a request to the store takes.
+    /// Bytes that could be read in the time of one request to the store.
     pub(super) fn request_bytes(&self) -> u64 {
         self.profile.request_bytes
     }
@@ -136,47 +136,47 @@ impl Loader {
         self.parts.decoders
     }
 
-    /// Most bytes that are loaded ahead of a reader; `None` where the store decides.
+    /// Most bytes that are prefetched for a reader; `None` where the store decides.
     pub fn readahead(&self) -> Option<u64> {
         self.parts.readahead
     }
 
-    /// Chunks that are loaded ahead at once.
+    /// The number of prefetches that may run at once.
     pub fn most_prefetches(&self) -> usize {
         self.threads().limits().prefetches
     }
 
-    /// Counts so many bytes of the output of a read that may have to wait, until that ends.
+    /// Counts `bytes` of output of a read that may have to wait, until the result is dropped.
     pub fn pend(self: &Arc<Self>, bytes: u64) -> Pending {
         self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         let loader = Arc::clone(self);
         Pending { loader, bytes }
     }
 
-    /// Whether reads that wait take so much memory that others had better wait before they take
-    /// any.
+    /// Whether waiting reads take so much memory that others should wait before they take any.
     pub fn is_crowded(&self) -> bool {
         self.pending_bytes.load(Ordering::Relaxed) > tuning::MOST_PENDING_BYTES
     }
 
-    /// When a request that begins now is given up.
+    /// The deadline of a request that begins now.
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.parts.timeout)
     }
 
-    /// A permit for one more chunk to be loaded.
+    /// Waits for a permit to load one more chunk.
     pub(super) fn loading(&self) -> Permit<'_> {
         self.loading.enter()
     }
 
-    /// Calls `decode` when there is a permit for it. No request to the store is made within.
+    /// Waits for a permit to decode, and calls `decode`, which must not make requests to the store.
     pub(super) fn decoding<T>(&self, decode: impl FnOnce() -> T) -> T {
         let _permit = self.decoding.enter();
         decode()
     }
 
-    /// The decoded chunk `indices` of `array` as `versions` say, if it is known and in memory; no
-    /// request to the store. The inner `None` is a chunk that the store lacks.
+    /// The decoded chunk `indices` of `array` in the version that `versions` tell, if that is known
+    /// and the chunk is in memory. This makes no request to the store. The inner `None` is an
+    /// absent chunk.
     pub fn peek(
         &self,
         array: &ChunkedArray,
@@ -190,9 +190,9 @@ impl Loader {
         self.cache().get(&key).map(Some)
     }
 
-    /// Loads chunks side by side, and calls what came with each when it is there: on this thread,
-    /// or on another one. With [`Patience::Waits`] this thread loads as many of them as it gets to;
-    /// all that others have not begun are begun when this returns.
+    /// Loads chunks in parallel, and calls the callback of each when it is loaded, on this thread
+    /// or on another one. With [`Patience::Waits`] this thread takes part, and when this returns,
+    /// all of the loads have begun.
     pub fn ask(
         self: &Arc<Self>,
         requests: impl IntoIterator<Item = (Request, AnswerCallback)>,
@@ -224,7 +224,7 @@ impl Loader {
         }
     }
 
-    /// As [`Loader::ask`], of one block that is no chunk: `load` makes the block `key`.
+    /// As [`Loader::ask`], for one block that is not a chunk. `load` loads the block `key`.
     pub fn ask_for(
         &self,
         key: BlockKey,
@@ -238,22 +238,23 @@ impl Loader {
         }
     }
 
-    /// Has queued flights run by `workers` threads at most, `step` of them in turn.
+    /// Runs queued flights on at most `workers` threads. Each step runs `per_step` flights, one after
+    /// the other.
     pub(super) fn run_all(
         &self,
         keys: Vec<FlightKey>,
-        step: usize,
+        per_step: usize,
         workers: usize,
         patience: Patience,
     ) {
-        let queued = QueuedFlights::new(self.cache(), keys, step, |_| {});
+        let queued = QueuedFlights::new(self.cache(), keys, per_step, |_| {});
         if !self.run_parallel(&queued.steps, workers, patience) {
             queued.refuse();
         }
     }
 
-    /// Has `steps` done by `workers` threads at most, this one among them if it may wait. `false`
-    /// when there is no thread that does them: the mount ends.
+    /// Runs `steps` on at most `workers` threads, including this one if it may wait. `false` when
+    /// no thread runs them, because the mount ends.
     pub(crate) fn run_parallel(
         &self,
         steps: &Arc<Steps>,
@@ -275,8 +276,7 @@ impl Loader {
         taken > 0
     }
 
-    /// Chunks of `array` that a thread loads in turn: one, or several small ones where a request
-    /// takes no time.
+    /// Chunks of `array` that one step loads: one, or several small ones in a local store.
     pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
         if !self.is_local() {
             return 1;
@@ -285,7 +285,7 @@ impl Loader {
         step.unwrap_or(usize::MAX).clamp(1, tuning::STEP_CHUNKS)
     }
 
-    /// Threads that load the chunks of one read.
+    /// The number of threads that load the chunks of one read.
     pub(crate) fn workers(&self, array: &ChunkedArray) -> usize {
         let beside = self.decodes_beside(array, 0).max(1);
         let most = usize::try_from(beside).unwrap_or(usize::MAX);
@@ -297,7 +297,7 @@ impl Loader {
         threads.min(most)
     }
 
-    /// The decoded chunk `indices` of `object`, for a caller who waits.
+    /// The decoded chunk `indices` of `object`, for a caller that waits.
     ///
     /// # Errors
     /// [`Error::Stale`] when there is no such chunk, [`Error::Chunk`] when its bytes are wrong,
@@ -334,7 +334,7 @@ impl Loader {
                 (FlightKey::Block(key), Load::Block(Box::new(load)))
             }
             ChunkSource::Versions(versions) => {
-                // The version is found on the way, and each reader finds its own.
+                // The load finds the version, and each reader may find another one.
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,
                     array: array.identity(),
@@ -361,7 +361,7 @@ impl Loader {
         }
     }
 
-    /// The block `key`, which `chunk` decodes to, for a caller who waits.
+    /// The block `key`, which `chunk` decodes to, for a caller that waits.
     ///
     /// # Errors
     /// As [`Loader::decoded`].
@@ -374,15 +374,16 @@ impl Loader {
         self.cache().load(key, move || self.decode(array, &chunk))
     }
 
-    /// Chunks of `array` that can be decoded side by side beside `held` of them, so that none of
-    /// these has to leave.
+    /// Chunks of `array` that can be decoded at once while `held` others are in the cache, so that
+    /// none of these has to be evicted.
     pub fn decodes_beside(&self, array: &ChunkedArray, held: u64) -> u64 {
         let held = held.saturating_mul(array.block_bytes());
         let limit = self.cache().budget().limit();
         limit.saturating_sub(held) / array.decode_bytes()
     }
 
-    /// The part of one reader in order in the chunks that the cache holds while others are decoded.
+    /// The share of one sequential reader in the chunks that the cache can hold while others are
+    /// decoded.
     pub fn held_beside_decodes(&self, array: &ChunkedArray) -> u64 {
         let at_once = self.parts.decoders as u64 + 1;
         let decodes = array.decode_bytes().saturating_mul(at_once);

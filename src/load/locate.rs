@@ -1,4 +1,4 @@
-//! Which object holds a chunk, and which bytes of that.
+//! Finds the object that holds a chunk, and the byte range of the chunk in it.
 
 use super::array::ChunkedArray;
 use super::block::{BlockPart, ShardPlace};
@@ -13,10 +13,10 @@ use crate::grid::Dims;
 use crate::store::{Object, ObjectMeta};
 use crate::sync::Arc;
 
-/// A shown chunk within one version of its stored object.
+/// The place of a shown chunk within one version of its stored object.
 #[derive(Debug, Clone)]
 pub struct LocatedChunk {
-    /// Its encoded bytes.
+    /// The encoded bytes of the chunk.
     pub encoded: Slice,
 }
 
@@ -27,7 +27,7 @@ pub struct Locator {
     array: Arc<ChunkedArray>,
     whole: Slice,
     meta: ObjectMeta,
-    /// Of any chunk in the object.
+    /// The indices of any chunk in the object.
     indices: Dims,
     outermost: Option<ShardIndex>,
 }
@@ -45,8 +45,8 @@ impl Loader {
         Ok(self.sources().stat(&array.stored_key(indices)?)?)
     }
 
-    /// Opens the current version of the object that holds the shown chunk `indices`. `found` is
-    /// what [`Loader::stat_stored`] just said, if it was asked.
+    /// Opens the current version of the object that holds the shown chunk `indices`. `found` is the
+    /// result of a [`Loader::stat_stored`] just before, if there was one.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -64,11 +64,11 @@ impl Loader {
         })
     }
 
-    /// Finds the shown chunk `indices` in `object`, which [`Loader::open_stored`] gave.
-    /// `None` when the object, a shard, holds none there.
+    /// Finds the shown chunk `indices` in `object`, which [`Loader::open_stored`] has opened.
+    /// `None` when the object is a shard that lacks the chunk.
     ///
     /// # Errors
-    /// [`Error::Chunk`] when a shard index is false, [`Error::Store`] when it cannot be read.
+    /// [`Error::Chunk`] when a shard index is damaged, [`Error::Store`] when it cannot be read.
     pub fn locate(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -78,7 +78,7 @@ impl Loader {
         self.locator(array, object, indices)?.locate(indices)
     }
 
-    /// As [`Loader::locate`], of a chunk that was there when this version was opened.
+    /// As [`Loader::locate`], for a chunk that was present when this version was opened.
     pub(super) fn locate_present(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -88,7 +88,7 @@ impl Loader {
         self.locate(array, object, indices)?.ok_or(Error::Stale)
     }
 
-    /// Finds many chunks in one object, its index at hand.
+    /// A [`Locator`], which finds many chunks in one object and holds on to its index meanwhile.
     ///
     /// # Errors
     /// As [`Loader::locate`].
@@ -111,7 +111,7 @@ impl Loader {
 }
 
 impl Locator {
-    /// Attributes of the object that chunks are found in.
+    /// Attributes of the object that the chunks are in.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
@@ -131,7 +131,7 @@ impl Locator {
         Ok(Some(LocatedChunk { encoded }))
     }
 
-    /// Checks the index of the stored shard, without looking for a chunk.
+    /// Verifies the index of the stored shard without looking for a chunk.
     ///
     /// # Errors
     /// As [`Loader::locate`].
@@ -142,12 +142,14 @@ impl Locator {
         Ok(())
     }
 
-    /// Lets go of memory of the cache, which is asked again for the next chunk.
+    /// Releases the index, which counts against the budget. The next chunk takes it from the cache
+    /// again.
     pub fn release(&mut self) {
         self.outermost = None;
     }
 
-    /// The part of `encoded`, a shard of nesting level `number`, that holds `indices`.
+    /// The part of `encoded` that holds the chunk `indices`. `encoded` is a shard of nesting level
+    /// `number`.
     fn descend(
         &mut self,
         number: usize,
@@ -168,7 +170,7 @@ impl Locator {
         };
         let entry = index.entry(slot)?;
         if !is_last {
-            // Who goes on to the next level holds the shard, and nothing beside it.
+            // Only the bytes of the shard are needed at the next level, not the page of its index.
             index.release();
         }
         match entry {
@@ -181,8 +183,8 @@ impl Locator {
         }
     }
 
-    /// The index, verified, of the shard at nesting level `number` that `encoded` is and that
-    /// the chunk `indices` lies in.
+    /// The verified index of `encoded`, which is the shard of nesting level `number` that the chunk
+    /// `indices` lies in.
     fn index(&self, number: usize, encoded: Slice, indices: &[u64]) -> Result<ShardIndex, Error> {
         let layout = &self.array.layout;
         let level = layout.levels().get(number).ok_or(Error::Panicked)?;
@@ -191,7 +193,7 @@ impl Locator {
             rank: layout.shard_rank(level, indices).ok_or(Error::Panicked)?,
         };
         let body = if level.chain.bytes_to_bytes.is_empty() {
-            self.loader.at_hand(encoded)?
+            self.loader.read_whole_if_sequential(encoded)?
         } else {
             self.undo(level, place, &encoded)?
         };
@@ -203,7 +205,7 @@ impl Locator {
         )
     }
 
-    /// The shard with its bytes-to-bytes codecs undone, once for all its chunks.
+    /// Undoes the bytes-to-bytes codecs of the shard, once for all its chunks.
     fn undo(&self, level: &ShardLevel, place: ShardPlace, encoded: &Slice) -> Result<Slice, Error> {
         let loader = &self.loader;
         let key = self
@@ -221,8 +223,8 @@ impl Locator {
             }
             Counters::add(&cache.counters().decodes);
             decode::growing(encoded.len(), most, |limit| {
-                // The decoded length is stored nowhere: room for the most that it can be, twice,
-                // because a growing buffer holds its old self while it moves.
+                // The decoded length is not stored, so memory for twice the limit is reserved: a
+                // growing buffer exists twice while its bytes are moved.
                 let reservation = cache.reserve(
                     limit.saturating_mul(2).saturating_add(encoded.len()),
                     encoded.holding(),

@@ -1,5 +1,5 @@
-//! Stored bytes as they are, of a store where each request takes its time: kept in pages, so that
-//! one request answers many short reads, and pages can be loaded ahead of a reader.
+//! Caches the bytes of stored objects in pages, where the store is slow to answer. So one request
+//! serves many short reads, and pages can be prefetched.
 
 use std::hash::BuildHasher;
 
@@ -13,7 +13,7 @@ use super::whole::NAMES;
 use crate::error::Error;
 use crate::sync::Arc;
 
-/// A range of an object, cut into pages.
+/// A range of an object that is cut into pages.
 #[derive(Debug)]
 pub struct Pages {
     slice: Slice,
@@ -22,7 +22,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The bytes of page `number`; `None` behind the last.
+    /// The bytes of page `number`; `None` after the last page.
     fn part(&self, number: u64) -> Option<Slice> {
         let start = number.checked_mul(self.page_bytes)?;
         let left = self
@@ -33,7 +33,7 @@ impl Pages {
         self.slice.part(start, left.min(self.page_bytes))
     }
 
-    /// Names page `number`, whatever other range of the object it is a page of too.
+    /// The key of page `number`. Equal pages of two ranges of an object have the same key.
     fn key(&self, number: u64) -> Option<BlockKey> {
         let part = self.part(number)?;
         Some(BlockKey {
@@ -46,18 +46,18 @@ impl Pages {
         })
     }
 
-    /// Bytes of a page, but for the last one.
+    /// Bytes of each page but the last, which may be shorter.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
-    /// How many there are.
+    /// The number of pages.
     pub fn count(&self) -> u64 {
         self.slice.len().div_ceil(self.page_bytes)
     }
 
-    /// The pages that `len` bytes at `offset` lie in: for each its number, the first byte of it
-    /// that is wanted, and where that goes.
+    /// The pages that `len` bytes at `offset` lie in. The items are the number of the page, the
+    /// first wanted byte in it, and the range of the output that it fills.
     fn touched(
         &self,
         offset: u64,
@@ -77,8 +77,8 @@ impl Pages {
 }
 
 impl Loader {
-    /// `slice` in pages, where they are worth having: a file of the system has pages of the kernel,
-    /// and what is in memory already needs none.
+    /// Cuts `slice` into pages. `None` where pages are of no use: the kernel caches local files,
+    /// and a slice of a block is in memory already.
     pub fn pages_of(&self, slice: &Slice) -> Option<Pages> {
         let object = slice.object()?;
         if self.is_local() || object.as_file().is_some() {
@@ -95,8 +95,8 @@ impl Loader {
         })
     }
 
-    /// Fills `out` with bytes of `pages` from `offset` on; `false`, and `out` holds anything, where
-    /// some are not in memory and this thread does not wait for them.
+    /// Fills `out` with bytes of `pages` from `offset` on. `false` where some of them are not in
+    /// memory and this thread must not wait; `out` then has unspecified bytes.
     ///
     /// # Errors
     /// [`Error::Store`] when they cannot be read, and those of memory.
@@ -108,7 +108,7 @@ impl Loader {
         patience: Patience,
     ) -> Result<bool, Error> {
         if patience == Patience::Waits {
-            // The others are loaded beside the first, which this thread begins with.
+            // Other threads load the other pages while this thread loads the first.
             let others = pages.touched(offset, out.len()).skip(1);
             for (number, ..) in others {
                 self.begin_page(pages, number);
@@ -130,7 +130,7 @@ impl Loader {
         Ok(true)
     }
 
-    /// Begins to load pages `numbers`, which nobody waits for yet.
+    /// Begins to prefetch the pages `numbers`.
     pub fn prefetch_pages(
         self: &Arc<Self>,
         pages: &Arc<Pages>,

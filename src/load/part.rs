@@ -1,4 +1,4 @@
-//! A byte range of one decoded chunk, without the rest of it.
+//! Reads a byte range of one decoded chunk without decoding the rest of it.
 
 use super::array::ChunkedArray;
 use super::block::BlockKey;
@@ -9,9 +9,10 @@ use super::region::{Piece, Space};
 use crate::error::Error;
 
 impl Loader {
-    /// Fills `out` with bytes of `chunk` from `offset` on, decoding no more than is needed.
-    /// `key` names the whole. `false`, and `out` holds anything, when that is the better choice:
-    /// someone decodes it just now, parts of it were decoded too often, or it has none.
+    /// Fills `out` with bytes of `chunk` from `offset` on, and decodes no more than is needed.
+    /// `key` names the whole chunk. `false` when the caller should load the whole chunk: it is in
+    /// the cache or being loaded, its parts have cost as much as the whole, or its codecs cannot
+    /// decode parts. `out` then has unspecified bytes.
     ///
     /// # Errors
     /// [`Error::Store`] when bytes cannot be read, and those of memory.
@@ -30,7 +31,7 @@ impl Loader {
         if out.is_empty() || end.is_none_or(|end| end > len) || self.cache().expects(&key) {
             return Ok(false);
         }
-        // Bytes that are stored in the order of the chunk are one axis.
+        // Bytes that are stored in the order of the decoded chunk are treated as one axis.
         let space = if parts.order.is_none() {
             Space::new([len])
         } else {

@@ -1,33 +1,34 @@
-//! What was spent on parts of chunks that are not in the cache: when to stop renting and buy.
+//! The cost of partial decodes of chunks that are not in the cache, which tells when to decode all
+//! of a chunk (the ski rental problem).
 //!
-//! Nobody knows how much of a chunk will be asked for. Parts are read as long as all of them
-//! together cost less than the whole; the one that would pass it decodes the whole, which the
-//! cache keeps. So, whatever comes, no more than twice the least possible is done for a chunk,
-//! and one that is read once costs no more than what is read of it.
+//! It is unknown how much of a chunk will be asked for. Parts are decoded as long as all of them
+//! together cost less than the whole chunk. The read that would pass this limit decodes the whole
+//! chunk, which is then cached. So the cost for a chunk is at most twice the least possible one,
+//! whatever is read, and a chunk of which one part is read costs no more than that part.
 
 use lru::LruCache;
 
 use super::block::BlockKey;
 use crate::sync::{Mutex, PoisonError};
 
-/// Chunks that are remembered. Where reads are spread over more, few come back to one.
+/// Chunks that are remembered. Reads that are spread over more chunks rarely return to one of them.
 const MOST: usize = 4096;
 
-/// Bytes decoded of chunks of which none was kept, the latest of them.
+/// Decoded bytes that were not kept, by chunk, for the chunks that were read last.
 pub(super) struct PartialDecodeLedger {
     bytes: Mutex<LruCache<BlockKey, u64>>,
 }
 
 impl PartialDecodeLedger {
-    /// Nothing was spent.
+    /// An empty ledger.
     pub(super) fn new() -> PartialDecodeLedger {
         PartialDecodeLedger {
             bytes: Mutex::new(LruCache::unbounded()),
         }
     }
 
-    /// Spends `cost` on parts of `key`, whose whole costs `whole`. `false`, and all is forgotten,
-    /// when the whole is the better choice now.
+    /// Charges `cost` for parts of the chunk `key`; all of it would cost `whole`. `false` when the
+    /// whole chunk should be decoded now; the ledger then forgets the chunk.
     pub(super) fn charge(&self, key: &BlockKey, cost: u64, whole: u64) -> bool {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = bytes.peek(key).copied().unwrap_or(0).saturating_add(cost);

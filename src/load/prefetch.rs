@@ -1,4 +1,4 @@
-//! Chunks and pages that are loaded before a reader asks for them.
+//! Prefetches chunks and pages, before a reader asks for them.
 
 use super::array::ChunkedArray;
 use super::cache::FlightKey;
@@ -10,7 +10,8 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::threads::Class;
 
-/// Loads that nobody waits for yet. Dropping it takes back those that have not begun.
+/// Speculative loads, which no caller waits for yet. Dropping this cancels those that have not
+/// begun.
 #[derive(Debug)]
 pub struct Prefetch {
     loader: Arc<Loader>,
@@ -18,7 +19,7 @@ pub struct Prefetch {
 }
 
 impl Loader {
-    /// Begins to load `chunks` of `array`, which nobody waits for yet.
+    /// Begins to prefetch `chunks` of `array`.
     pub fn prefetch(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -55,18 +56,18 @@ impl Loader {
         )
     }
 
-    /// Has queued flights run, which nobody waits for yet, `step` of them in turn. Where the store
-    /// is local `versions` settle after each step, else after the last one, because that costs a
-    /// request.
+    /// Runs queued flights as prefetches. Each step runs `per_step` flights, one after the other. Then
+    /// it calls `settle` on `versions`: in a local store after each step, else after the last one,
+    /// because that costs a request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
         keys: Vec<FlightKey>,
-        step: usize,
+        per_step: usize,
         versions: Option<Arc<dyn Versions>>,
     ) -> Prefetch {
-        let count = keys.len().div_ceil(step);
+        let count = keys.len().div_ceil(per_step);
         let (is_local, last) = (self.is_local(), count.saturating_sub(1));
-        let queued = QueuedFlights::new(self.cache(), keys, step, move |number| {
+        let queued = QueuedFlights::new(self.cache(), keys, per_step, move |number| {
             if let Some(versions) = versions.as_ref().filter(|_| is_local || number == last) {
                 versions.settle();
             }
@@ -81,8 +82,9 @@ impl Loader {
         }
     }
 
-    /// Has a thread run the next step, and after it the one behind that, when no other work needs
-    /// the thread. Takes the flights back when there is no such thread: the mount ends.
+    /// Submits a job that runs the next step and then submits itself again for the step after it,
+    /// so that other work comes first. When no job is accepted, because the mount ends, the flights
+    /// are cancelled.
     fn go_on(self: &Arc<Self>, queued: &Arc<QueuedFlights>) {
         let (loader, next) = (Arc::clone(self), Arc::clone(queued));
         let is_taken = self.threads().submit(Class::Prefetch, move || {
@@ -97,7 +99,7 @@ impl Loader {
 }
 
 impl Prefetch {
-    /// Whether all of it has begun.
+    /// Whether all of the loads have begun.
     pub fn is_begun(&self) -> bool {
         self.queued.steps.is_begun()
     }

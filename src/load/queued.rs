@@ -1,31 +1,32 @@
-//! Queued flights, which are run step by step.
+//! Queued flights, which are run in steps.
 
 use super::cache::{Cache, FlightKey};
 use super::steps::Steps;
 use crate::sync::Arc;
 
-/// Flights that wait for threads, and the steps that run them.
+/// Flights that wait for a thread, and the steps that run them.
 #[derive(Debug)]
 pub(super) struct QueuedFlights {
     cache: Arc<Cache>,
     keys: Arc<[FlightKey]>,
-    /// Flights of a step.
-    step: usize,
+    /// The number of flights in a step.
+    per_step: usize,
     pub(super) steps: Arc<Steps>,
 }
 
 impl QueuedFlights {
-    /// Flights of `cache`, of which a step runs `step`, and then calls `after` with its number.
+    /// Queues flights of `cache`. Each step runs `per_step` of them and then calls `after` with the
+    /// number of the step.
     pub(super) fn new(
         cache: &Arc<Cache>,
         keys: Vec<FlightKey>,
-        step: usize,
+        per_step: usize,
         after: impl Fn(usize) + Send + Sync + 'static,
     ) -> Arc<QueuedFlights> {
         let keys = Arc::<[FlightKey]>::from(keys);
         let (cache_of_steps, flights) = (Arc::clone(cache), Arc::clone(&keys));
-        let steps = Steps::new(keys.len().div_ceil(step), move |number| {
-            for &key in flights.iter().skip(number * step).take(step) {
+        let steps = Steps::new(keys.len().div_ceil(per_step), move |number| {
+            for &key in flights.iter().skip(number * per_step).take(per_step) {
                 cache_of_steps.run(key);
             }
             after(number);
@@ -34,19 +35,18 @@ impl QueuedFlights {
         Arc::new(QueuedFlights {
             cache,
             keys,
-            step,
+            per_step,
             steps,
         })
     }
 
-    /// Takes back the flights that have not begun and that nobody waits for.
+    /// Cancels the flights that have not begun and that no caller waits for.
     pub(super) fn cancel(&self) {
-        let left = self.steps.cancel().saturating_mul(self.step);
+        let left = self.steps.cancel().saturating_mul(self.per_step);
         self.cache.cancel(self.keys.iter().skip(left).copied());
     }
 
-    /// Takes back the flights that have not begun, and tells their callers that no thread runs
-    /// them.
+    /// Cancels the flights that have not begun, and fails them for the callers that wait.
     pub(super) fn refuse(&self) {
         self.keys.iter().for_each(|&key| self.cache.refuse(key));
     }

@@ -1,4 +1,4 @@
-//! What is asked of the loader: a chunk, in the version that somebody reads.
+//! Requests to the loader for a chunk in some version.
 
 use super::array::ChunkedArray;
 use crate::error::Error;
@@ -6,50 +6,51 @@ use crate::grid::Dims;
 use crate::store::{Key, Object, ObjectMeta, Version};
 use crate::sync::Arc;
 
-/// A chunk to be loaded.
+/// A request to load a chunk.
 #[derive(Clone)]
 pub struct Request {
     /// The array.
     pub array: Arc<ChunkedArray>,
     /// The chunk, by its indices in the shown grid.
     pub indices: Dims,
-    /// The version of it.
+    /// Where the version of the chunk comes from.
     pub source: ChunkSource,
 }
 
-/// The version of a chunk that is asked for.
+/// Where the version of a requested chunk comes from.
 #[derive(Clone)]
 pub enum ChunkSource {
-    /// That of an opened object, in which the chunk must be.
+    /// The version of an opened object, which must hold the chunk.
     Object(Arc<dyn Object>, ChunkForm),
-    /// The one that these say, decoded.
+    /// The version that these tell. The chunk is decoded.
     Versions(Arc<dyn Versions>),
 }
 
-/// The bytes of a chunk that are asked for.
+/// Whether the decoded or the encoded bytes of a chunk are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkForm {
     /// Decoded.
     Decoded,
-    /// As they are stored.
+    /// The bytes as they are stored.
     Encoded,
 }
 
-/// Looks for an object in the store; `None` when it is absent.
+/// Gets the attributes of an object in the store; `None` when it is absent.
 pub type StatCallback<'l> = &'l mut dyn FnMut(&Key) -> Result<Option<ObjectMeta>, Error>;
 
-/// Which versions of the stored objects of an array are read.
+/// Tells which versions of the stored objects of an array are read.
 pub trait Versions: Send + Sync + 'static {
     /// The version to read of the stored object that holds the shown chunk `indices`, if it is
-    /// known without asking the store: the inner `None` when the object is absent, and read as fill
-    /// values.
+    /// known without a request to the store. The inner `None` means that the object is absent, and
+    /// is read as fill values.
     fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>>;
 
-    /// As [`Versions::known`], where `look` may be called to find out. By default the version is
-    /// the one that is in the store now.
+    /// As [`Versions::known`], but may call `look` to ask the store. By default the version is the
+    /// one that is in the store now.
     ///
     /// # Errors
-    /// Those of `look`; [`Error::Stale`] when what is there now is not what is read.
+    /// Those of `look`; [`Error::Stale`] when the object in the store is no longer of the version
+    /// that is read.
     fn version(
         &self,
         array: &ChunkedArray,
@@ -60,13 +61,12 @@ pub trait Versions: Send + Sync + 'static {
         Ok(found.map(|meta| meta.version))
     }
 
-    /// Chunks were loaded ahead: what has to be asked about them can be asked now. What goes
-    /// wrong is left for a read to find.
+    /// Called after chunks were prefetched, so that requests about their versions can be made
+    /// before a read needs them. Errors are ignored here; a read finds them again.
     fn settle(&self) {}
 }
 
-/// The versions that are in the store when they are looked at: whoever opens the object looks
-/// again.
+/// The current versions in the store, which are looked up whenever an object is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentVersions;
 

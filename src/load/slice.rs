@@ -1,4 +1,4 @@
-//! A range of bytes: of a stored object, or of a shard's body in the cache.
+//! A range of bytes of a stored object, or of a shard body in the cache.
 
 use super::block::Block;
 use super::index::to_usize;
@@ -8,7 +8,7 @@ use crate::error::{Error, FormatError};
 use crate::store::{Object, ReadRange, StoreError};
 use crate::sync::Arc;
 
-/// Bytes `offset..offset + len` of something that does not change.
+/// Bytes `offset..offset + len` of an object in one version, or of a block.
 #[derive(Debug, Clone)]
 pub struct Slice {
     source: SliceSource,
@@ -25,7 +25,8 @@ enum SliceSource {
     Body {
         block: Arc<Block>,
         name: Arc<str>,
-        /// What one holds of the budget with this block: those that it was made from too.
+        /// What a holder of this block holds of the budget, including the blocks that it was made
+        /// from.
         holding: Holding,
     },
 }
@@ -41,7 +42,7 @@ impl Slice {
         }
     }
 
-    /// All of `block`, made from what this slice is of.
+    /// All of `block`, which was made from the bytes of this slice.
     pub(super) fn replaced_by(&self, block: Arc<Block>) -> Slice {
         let len = block.len() as u64;
         let name = Arc::clone(self.name());
@@ -65,29 +66,29 @@ impl Slice {
         })
     }
 
-    /// Where `len` bytes at `offset` within this slice begin in what holds it; `None` when they
-    /// pass its end.
+    /// The offset in the underlying object or block of `len` bytes at `offset` within this slice;
+    /// `None` when they pass the end of the slice.
     fn offset_of(&self, offset: u64, len: u64) -> Option<u64> {
         (offset.checked_add(len)? <= self.len).then_some(())?;
         self.offset.checked_add(offset)
     }
 
-    /// Where the slice begins in what holds it.
+    /// The offset of the slice in the underlying object or block.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes in the slice.
+    /// The length of the slice in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the slice has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The object that this is a range of; `None` of what is in memory.
+    /// The object that this is a range of; `None` for a range of a block.
     pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
             SliceSource::Object { object, .. } => Some(object),
@@ -95,7 +96,7 @@ impl Slice {
         }
     }
 
-    /// The object, when this is all of one.
+    /// The object, if the slice is all of one.
     pub fn whole_object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
             SliceSource::Object { object, .. }
@@ -107,7 +108,7 @@ impl Slice {
         }
     }
 
-    /// Whether a range costs as much as all bytes before it.
+    /// Whether reading a range costs as much as reading all bytes before it too.
     pub(super) fn is_sequential(&self) -> bool {
         match &self.source {
             SliceSource::Object { object, .. } => object.is_sequential(),
@@ -115,7 +116,7 @@ impl Slice {
         }
     }
 
-    /// The bytes, when they are in memory already.
+    /// The bytes, if they are in memory already.
     pub fn in_memory(&self) -> Option<&[u8]> {
         match &self.source {
             SliceSource::Object { .. } => None,
@@ -131,7 +132,8 @@ impl Slice {
         self.read_ranges(&mut [ReadRange { offset_bytes, buf }])
     }
 
-    /// Fills buffers, each from its offset within the slice, in one request where the store can.
+    /// Fills several buffers, each from its offset within the slice. This is one request where the
+    /// store supports that.
     ///
     /// # Errors
     /// As [`Slice::read_at`].
@@ -158,14 +160,15 @@ impl Slice {
         }
     }
 
-    /// All the bytes, in memory of their own. The caller has reserved and checked the length.
+    /// Copies all bytes of the slice. The caller must have checked the length and reserved the
+    /// memory.
     pub(super) fn read_all(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = zeroed(to_usize(self.len)?)?;
         self.read_at(0, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// What holding this slice holds of the budget.
+    /// What a holder of this slice holds of the budget.
     pub(super) fn holding(&self) -> Holding {
         match self.source {
             SliceSource::Object { .. } => Holding::NOTHING,
@@ -173,7 +176,7 @@ impl Slice {
         }
     }
 
-    /// `error` with the place of this slice.
+    /// `error` with the name and the range of this slice.
     pub(super) fn error(&self, error: FormatError) -> Error {
         Error::Chunk {
             key: self.name().to_string(),
@@ -183,7 +186,7 @@ impl Slice {
         }
     }
 
-    /// What the slice is of, for messages.
+    /// The name of the object, for messages.
     pub(super) fn name(&self) -> &Arc<str> {
         match &self.source {
             SliceSource::Object { name, .. } | SliceSource::Body { name, .. } => name,

@@ -1,5 +1,5 @@
-//! Stored objects, opened: one descriptor per shard for many readers, and versions that can be
-//! trusted.
+//! Opens stored objects. Many readers of a shard share one descriptor, and a version is not used
+//! before it is old enough to be trusted.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,36 +15,38 @@ use crate::store::{
     StoreError, Version, descriptor_limit,
 };
 
-/// Most descriptors kept after their last reader; shards are few and each serves many chunks.
+/// Most descriptors that are kept after their last reader. Shards are few, and each has many
+/// chunks.
 const MOST_KEPT_OPEN: usize = 64;
 
-/// The same where each request takes its time, so that opening again costs more than a descriptor.
+/// The same limit for a store that is slow to answer, where opening an object again costs more than
+/// a descriptor.
 const MOST_KEPT_FAR: usize = 4096;
 
-/// The part of all descriptors of the process that may be kept so, where they are few.
+/// The fraction of all descriptors of the process that may be kept, where the process may have few.
 const KEPT_PART: u64 = 4;
 
-/// An object that keeps changing is not waited for longer than this.
+/// The longest wait for an object that keeps changing.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Whether a kept object may be used without asking the store.
+/// Whether a kept object may be used without a request to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// The store is asked each time.
+    /// The store is asked each time whether the object has changed.
     Checked,
     /// Nothing in the store changes (`--immutable`).
     Immutable,
 }
 
-/// Opens stored objects and remembers a few.
+/// Opens stored objects and keeps some of them open.
 #[derive(Debug)]
 pub struct Sources {
     store: Arc<dyn Store>,
     freshness: Freshness,
     counters: Arc<Counters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
-    /// The directories on the way to objects; `None` where nobody but the daemon's own user looks,
-    /// whom the system itself holds to his rights.
+    /// Owners and modes of the directories above objects. `None` where only the user of the daemon
+    /// has access to the mount, because the kernel checks that user's permissions in the store.
     directory_access: Option<DirectoryAccess>,
 }
 
@@ -66,8 +68,8 @@ impl Sources {
         }
     }
 
-    /// The same, where other users look, whose rights count. Owners and modes of directories are
-    /// trusted for `ttl`.
+    /// Checks permissions for a mount that other users have access to. Owners and modes of
+    /// directories are trusted for `ttl`.
     #[must_use]
     pub fn for_others(self, ttl: Duration) -> Sources {
         let ttl = (self.freshness == Freshness::Checked).then_some(ttl);
@@ -77,14 +79,14 @@ impl Sources {
         }
     }
 
-    /// The right to read an object with these attributes; `None` where no rights count.
+    /// The right to read an object with these attributes; `None` where permissions are not checked.
     pub fn object_right(&self, meta: &ObjectMeta) -> Option<ReadRight> {
         let right = ReadRight::of_object(meta.access());
         self.directory_access.is_some().then_some(right)
     }
 
-    /// Whether an opened object is worth keeping for those who ask for it again: where nothing
-    /// changes, and asking costs more than remembering.
+    /// Whether all opened objects are kept for later callers. They are where nothing changes and
+    /// the store is not local, so that opening an object again would cost a request.
     pub(super) fn keeps_all(&self) -> bool {
         self.freshness == Freshness::Immutable && !self.store.profile().is_local
     }
@@ -107,14 +109,14 @@ impl Sources {
         object_meta(key, self.store.stat(key)?)
     }
 
-    /// As [`Sources::stat`] of each of `keys`, which the store may be asked for at once.
+    /// As [`Sources::stat`] for each of `keys`, in one request where the store supports that.
     pub fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
         let found = keys.iter().zip(self.store.stat_many(keys));
         let found = found.map(|(key, stat)| object_meta(key, stat?));
         found.collect()
     }
 
-    /// The current attributes of a prefix; `None` when it is none.
+    /// The current attributes of a prefix; `None` when there is no such prefix.
     ///
     /// # Errors
     /// As [`Store::stat`].
@@ -127,10 +129,11 @@ impl Sources {
         Ok(stat.map(|stat| stat.meta))
     }
 
-    /// As [`Sources::stat_prefix`] of each of `prefixes`, which the store may be asked for at once.
+    /// As [`Sources::stat_prefix`] for each of `prefixes`, in one request where the store supports
+    /// that.
     ///
     /// # Errors
-    /// As [`Store::stat`], the first of them.
+    /// The first error, as of [`Store::stat`].
     pub fn stat_prefixes(
         &self,
         prefixes: &[Prefix],
@@ -148,8 +151,9 @@ impl Sources {
         prefixes.iter().map(&mut next).collect()
     }
 
-    /// Owner and mode of a directory, as they were a little while ago at most; `None` where there
-    /// is none, or where no rights count. For the directories on the way to many objects.
+    /// Owner and mode of a directory, which may be remembered from an earlier call; `None` where
+    /// there is no such directory, or where permissions are not checked. This is for the
+    /// directories above many objects.
     ///
     /// # Errors
     /// As [`Store::stat`].
@@ -160,10 +164,11 @@ impl Sources {
         }
     }
 
-    /// As [`Sources::stat`], of a version that is settled.
+    /// As [`Sources::stat`], but waits until the version is settled, which is when it is older than
+    /// the grain of the clock.
     ///
     /// # Errors
-    /// As [`Sources::stat`]; [`StoreError::Changed`] of what does not settle.
+    /// As [`Sources::stat`]; [`StoreError::Changed`] when the object keeps changing.
     pub fn stat_settled(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
         let Some(mut found) = self.stat(key)? else {
             return Ok(None);
@@ -181,11 +186,12 @@ impl Sources {
         Ok(Some(found))
     }
 
-    /// The current version of the object at `key`, settled: one that is younger than the clock's
-    /// grain is held open for so long, and must be the same then. `None` when it is absent.
+    /// Opens the settled, current version of the object at `key`. A version that is younger than
+    /// the grain of the clock is held open for that time, and must be unchanged then. `None` when
+    /// the object is absent.
     ///
     /// # Errors
-    /// As [`Store::open`]; [`StoreError::Changed`] of what does not settle.
+    /// As [`Store::open`]; [`StoreError::Changed`] when the object keeps changing.
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
@@ -194,7 +200,8 @@ impl Sources {
             };
             if let Some(wait) = self.settles_in(object.meta()) {
                 thread::sleep(wait);
-                // A file replaced meanwhile is still what it was; one written into is not.
+                // A file that was replaced meanwhile still has its bytes; one that was written to
+                // has not.
                 match object.verify() {
                     Err(StoreError::Changed { .. }) if Instant::now() < patience => continue,
                     checked => checked?,
@@ -205,8 +212,8 @@ impl Sources {
         }
     }
 
-    /// As [`Sources::open`], and reads all of an object of at most `most_bytes` into `room`, in one
-    /// request where the store can.
+    /// As [`Sources::open`], and reads all of an object of at most `most_bytes` into `room`. This
+    /// is one request where the store supports that.
     ///
     /// # Errors
     /// As [`Sources::open`].
@@ -221,11 +228,11 @@ impl Sources {
         let Some(fetched) = fetched else {
             return Ok(None);
         };
-        // Young when it was asked for, however long the answer took.
+        // The age counts from the time of the request, however long the answer took.
         let was_young = self.freshness == Freshness::Checked
             && fetched.object.meta().settles_in(begun).is_some();
         if was_young {
-            // Written just now: what was read may not be all of it.
+            // A writer may not have written all of it when it was read.
             let object = self.open(key)?;
             let is_read = false;
             return Ok(object.map(|object| Fetched { object, is_read }));
@@ -234,8 +241,8 @@ impl Sources {
         Ok(Some(fetched))
     }
 
-    /// Calls `open`. Where no descriptor is left, it is called again without the objects that are
-    /// only kept for later callers.
+    /// Calls `open`. Where no descriptor is left, this closes the objects that are only kept for
+    /// later callers, and calls `open` again.
     fn with_descriptors<T>(
         &self,
         mut open: impl FnMut() -> Result<T, StoreError>,
@@ -262,9 +269,9 @@ impl Sources {
         }
     }
 
-    /// As [`Sources::open`], sharing one descriptor among those who ask for the same version.
-    /// For shards, which are asked for again and again. `found` is what [`Sources::stat`] just
-    /// said, if it was asked.
+    /// As [`Sources::open`], but callers that ask for the same version share one descriptor. This
+    /// is for shards, which are opened again and again. `found` is the result of a
+    /// [`Sources::stat`] just before, if there was one.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -279,10 +286,10 @@ impl Sources {
                 Some(_) => found,
                 None => self.stat(key)?,
             };
-            // Its owner and mode are shown, and must be those of now.
+            // Its owner and mode are shown, and must be the current ones.
             let is_same = |now: ObjectMeta| {
                 let kept = object.meta();
-                // The time of change tells whether it was away meanwhile.
+                // The change time tells whether the object was moved away and back meanwhile.
                 now.version == kept.version
                     && now.times.ctime == kept.times.ctime
                     && now.access() == kept.access()
@@ -303,8 +310,9 @@ impl Sources {
         Ok(object)
     }
 
-    /// The object at `key` as it was in `version`: one that is kept open, without a look at the
-    /// store, else the current one; `None` when that is another. Kept for those who come back.
+    /// The object at `key` in `version`. An object that is kept open is returned without a request
+    /// to the store, else the current one is opened and kept. `None` when the current version is
+    /// another one.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -331,7 +339,7 @@ impl Sources {
     }
 }
 
-/// The attributes of the object that `stat` is of.
+/// The attributes in `stat`, which must be those of an object.
 fn object_meta(key: &Key, stat: Option<Stat>) -> Result<Option<ObjectMeta>, StoreError> {
     match stat {
         None => Ok(None),
@@ -353,8 +361,8 @@ fn is_out_of_descriptors(error: &StoreError) -> bool {
     )
 }
 
-/// How many objects may be kept open, `most` of them at most, where the process may have `limit`
-/// descriptors.
+/// How many objects may be kept open by a process that may have `limit` descriptors. It is never
+/// more than `most`.
 fn most_kept_open(limit: Option<u64>, most: usize) -> NonZeroUsize {
     let part = limit.map_or(u64::MAX, |limit| limit / KEPT_PART);
     let part = usize::try_from(part).unwrap_or(usize::MAX);
@@ -372,7 +380,7 @@ mod tests {
     use super::*;
     use crate::store::{Cursor, Detail, DirStore, Listing, MemoryStore, Profile, Symlinks};
 
-    /// A store whose objects take a descriptor each, of which there are two.
+    /// A store whose objects take one descriptor each, where only two descriptors exist.
     #[derive(Debug)]
     struct Few {
         store: MemoryStore,
@@ -481,7 +489,7 @@ mod tests {
         }
     }
 
-    /// A store whose requests take longer than the grain.
+    /// A store whose requests take longer than the grain of the clock.
     #[derive(Debug)]
     struct Late(DirStore);
 

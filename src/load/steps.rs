@@ -1,9 +1,9 @@
-//! Work in steps, which are taken one by one, in their order, by whoever has a thread for it.
+//! Work that is divided into steps. Several threads take the steps one by one, in order.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Steps of which each is run once.
+/// Steps, each of which is run once.
 pub(crate) struct Steps {
     count: usize,
     next: AtomicUsize,
@@ -11,7 +11,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// So many steps, each of which is `run` with its number.
+    /// Makes `count` steps. `run` is called with the number of each.
     pub(crate) fn new(count: usize, run: impl Fn(usize) + Send + Sync + 'static) -> Arc<Steps> {
         Arc::new(Steps {
             count,
@@ -20,19 +20,19 @@ impl Steps {
         })
     }
 
-    /// How many there are.
+    /// The number of steps.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether all of them have begun.
+    /// Whether all steps have begun.
     pub(crate) fn is_begun(&self) -> bool {
         self.next.load(Ordering::Relaxed) >= self.count
     }
 
-    /// Runs the next one; `false` when there is none left.
+    /// Runs the next step; `false` when none is left.
     pub(crate) fn run_next(&self) -> bool {
-        // Not past the end however often it is asked.
+        // The counter must not overflow, however often this is called.
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         if next >= self.count {
             self.next.store(self.count, Ordering::Relaxed);
@@ -42,12 +42,12 @@ impl Steps {
         true
     }
 
-    /// Runs all that others have not begun.
+    /// Runs all steps that other threads have not begun.
     pub(crate) fn run_all(&self) {
         while self.run_next() {}
     }
 
-    /// Takes back those that have not begun; says which is the first of them.
+    /// Cancels the steps that have not begun, and returns the number of the first of them.
     pub(crate) fn cancel(&self) -> usize {
         let begun = self.next.swap(self.count, Ordering::Relaxed);
         begun.min(self.count)

@@ -14,7 +14,7 @@ use crate::store::{Key, MemoryStore, Object, Prefix, Store, Version};
 use crate::sync::Arc;
 use crate::threads::{Limits, Threads};
 
-/// An array at the root of a store, and who loads its chunks.
+/// An array at the root of a store, and the loader of its chunks.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) loader: Arc<Loader>,
@@ -27,7 +27,7 @@ impl Reader {
         Reader::limited(metadata, store, budget, 1 << 30)
     }
 
-    /// As [`Reader::new`], of chunks of so many bytes at most.
+    /// As [`Reader::new`], with a limit to the bytes of a chunk.
     pub(crate) fn limited(
         metadata: ArrayMetadata,
         store: Arc<dyn Store>,
@@ -80,7 +80,7 @@ impl Reader {
     }
 }
 
-/// The versions that are in a store, known at once.
+/// The current versions in a store, which count as known without a request.
 pub(crate) struct InStore(pub(crate) Arc<dyn Store>);
 
 impl Versions for InStore {
@@ -90,7 +90,7 @@ impl Versions for InStore {
     }
 }
 
-/// The node of an array at the root.
+/// The node of an array at the root of a store.
 pub(crate) fn node_of(metadata: ArrayMetadata) -> ArrayNode {
     let store = MemoryStore::new();
     let key = Key::parse(b"zarr.json").unwrap();

@@ -1,84 +1,88 @@
-//! Every constant of loading and of reading ahead. Each was chosen by `scripts/bench`, which
-//! compares two builds side by side, on local disks; those of shapes of reads by
+//! The constants of loading and of readahead. Each was chosen by `scripts/bench`, which compares
+//! two builds side by side on local disks. Those that depend on the pattern of reads were chosen by
 //! `scripts/benchmark/random_reads.py` and `scripts/benchmark/growth.py`.
 
-/// Bytes of small chunks that one thread loads in turn before it looks for other work: less, and
-/// waking threads costs more than they load; more, and a read of 1 MiB keeps a core idle.
+/// Bytes of small chunks that one thread loads in one step. With less, waking threads costs more
+/// than they save; with more, a read of 1 MiB leaves a core idle.
 pub(crate) const STEP_BYTES: u64 = 256 << 10;
 
-/// Most chunks of such a step. The arrays of a model checker are small, and have several steps.
+/// Most chunks of one step. Under the model checker arrays are small, and must still have several
+/// steps.
 pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64 };
 
-/// Memory of blocks that a reader in order is done with. Beyond this, the next block takes the
-/// memory of the last of them: the pages of the kernel hold what was read, and fresh memory costs
-/// the system more than the copy of it does.
+/// Most memory of blocks that are marked "evict first". Beyond this, the next block reuses the
+/// memory of the last of them, because the page cache of the kernel holds what was read, and fresh
+/// memory costs more than the copy from it.
 pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 8 << 20;
 
-/// Chunks of one read that are asked for at once: what is remembered of them takes no more than the
-/// bytes of a long read.
+/// Chunks of one read that are requested at once. The requests take no more memory than the bytes
+/// of a long read.
 pub(crate) const MOST_CHUNKS: usize = 4096;
 
-/// Bytes of a page of a shard index: 4096 entries. A shorter index is one block.
+/// Bytes of a page of a shard index, which has 4096 entries. A shorter index is one block.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;
 
-/// A read of so many bytes is a part of a longer one, which the kernel cuts and may send in another
-/// order. A shorter one may be random: the rest of its chunk may never be asked for.
+/// A read of at least this many bytes is a part of a longer one, which the kernel splits and may
+/// send in another order. A shorter read may be random, so that the rest of its chunk is never
+/// asked for.
 pub(crate) const LONG_READ_BYTES: u64 = 64 << 10;
 
-/// The kernel reads pages; what is shorter is a part of a read, or the end of a file.
+/// The kernel reads pages. A shorter read is a part of another read, or the end of a file.
 pub(crate) const SHORT_READ_BYTES: u64 = 512;
 
-/// Pages of stored objects are as long as what could be read in the time of a request, no less than
-/// this,
+/// Pages of stored objects are as long as what could be read in the time of a request, but no
+/// shorter than this,
 pub(crate) const LEAST_PAGE_BYTES: u64 = 64 << 10;
 
 /// no more than this,
 pub(crate) const MOST_PAGE_BYTES: u64 = 4 << 20;
 
-/// and no more than this part of the cache.
+/// and no longer than the cache divided by this.
 pub(crate) const PAGES_SHARE: u64 = 64;
 
-/// Memory of the output of reads that wait for chunks; when there is more, others wait for a thread
-/// before they take any.
+/// Output bytes of the reads that wait for chunks. When there are more, further reads wait for a
+/// thread before they take memory.
 pub(crate) const MOST_PENDING_BYTES: u64 = 16 << 20;
 
-/// Nothing is loaded ahead of a reader before it has read so much in order. A program that looks at
-/// an image of 27 KiB, page by page, reads less.
+/// Prefetching begins when a reader has read this many bytes in order. A program that reads an
+/// image of 27 KiB page by page reads less.
 pub(crate) const OPEN_BYTES: u64 = 64 << 10;
 
-/// Nor before so many reads in order: a page fault makes the kernel read around it, in two requests
-/// that follow each other.
+/// Prefetching also needs this many reads in order, because a page fault makes the kernel read
+/// around it in two requests that follow each other.
 pub(crate) const OPEN_READS: u64 = 3;
 
-/// The window grows so many times while the reader goes on to its end, where asking costs little,
+/// The factor by which the readahead window grows while the reader reads to its end, in a local
+/// store,
 pub(crate) const GROWTH_LOCAL: u64 = 2;
 
-/// and where each request takes its time.
+/// and in a store that is slow to answer.
 pub(crate) const GROWTH_FAR: u64 = 4;
 
-/// Nothing is loaded ahead of a reader of chunk files before it has read so many in order: one file
-/// may be followed by its neighbour by chance.
+/// Prefetching begins when a reader of chunk files has read this many files in order. Two
+/// neighbours may be read one after the other by chance.
 pub(crate) const OPEN_FILES: u64 = 3;
 
-/// Readers of the chunk files of one array that are told apart.
+/// Most sequential readers of the chunk files of one array that are remembered.
 pub(crate) const MOST_FILE_READERS: usize = 8;
 
-/// A program that opens files side by side may be so many files off the order.
+/// A program that opens files in parallel may skip up to this many files.
 pub(crate) const FILE_STRIDE: usize = 4;
 
-/// The part of the cache that is filled ahead of one reader of chunk files.
+/// The share of one reader of chunk files in the cache is the cache divided by this.
 pub(crate) const FILES_SHARE: u64 = 4;
 
-/// How far ahead of the kernel's own readahead at least, in bytes of the file, so that no thread
-/// runs out of small chunks.
+/// The least distance to the kernel's own readahead, in bytes of the file, so that no thread runs
+/// out of small chunks.
 pub(crate) const LEAD_BYTES: u64 = 4 << 20;
 
-/// The kernel reads ahead in several long requests, which may overtake each other by so many times
-/// their length,
+/// The kernel's readahead sends several long requests, which may overtake each other by this many
+/// times their length,
 pub(crate) const STRAY_REQUESTS: u64 = 4;
 
-/// and no further than this.
+/// but by no more bytes than this.
 pub(crate) const STRAY_BYTES: u64 = 4 << 20;
 
-/// Chunks that are planned at once: of very small ones, the rest is planned when these are begun.
+/// Chunks that are planned at once. Where chunks are very small, more are planned when these have
+/// begun.
 pub(crate) const MOST_PLANNED: u64 = 4096;

@@ -1,4 +1,5 @@
-//! Objects that cannot be read in ranges at a fair price: read whole, once, into the cache.
+//! Reads whole objects into the cache. This is for objects in which a range costs as much as all
+//! bytes before it, such as compressed members of a zip file.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -8,12 +9,12 @@ use super::loader::Loader;
 use super::slice::Slice;
 use crate::error::Error;
 
-/// Hashes the names of objects, within this process.
+/// The hash function for names of objects, which is random for each process.
 pub(super) static NAMES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl Loader {
-    /// Whether `slice` is of an object that is best read whole. One above `--max-chunk` is read
-    /// in ranges all the same: slowly, in little memory.
+    /// Whether `slice` is a whole object that is best read at once. An object above `--max-chunk`
+    /// is read in ranges all the same, which is slow, but takes little memory.
     pub fn is_read_whole(&self, slice: &Slice) -> bool {
         slice.len() <= self.max_chunk_bytes()
             && slice
@@ -21,7 +22,7 @@ impl Loader {
                 .is_some_and(|object| object.is_sequential())
     }
 
-    /// Names the block of all of `slice`, when that is all of an object.
+    /// The key of the block of `slice`, when that is a whole object.
     pub fn whole_key(&self, slice: &Slice) -> Option<BlockKey> {
         Some(BlockKey {
             owner: Owner::Object(NAMES.hash_one(slice.name())),
@@ -30,8 +31,8 @@ impl Loader {
         })
     }
 
-    /// `slice`, in memory if it is best read whole.
-    pub(super) fn at_hand(&self, slice: Slice) -> Result<Slice, Error> {
+    /// `slice`, or a slice of a block with its bytes if it is best read whole.
+    pub(super) fn read_whole_if_sequential(&self, slice: Slice) -> Result<Slice, Error> {
         match self.whole_key(&slice) {
             Some(key) if self.is_read_whole(&slice) => {
                 let block = self.cache().load(key, || self.read_whole(&slice))?;
@@ -41,7 +42,7 @@ impl Loader {
         }
     }
 
-    /// All of `slice`, in memory.
+    /// Reads all of `slice` into a block.
     ///
     /// # Errors
     /// [`Error::Store`], and those of memory.
