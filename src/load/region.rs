@@ -1,7 +1,7 @@
-//! A box of an array as a run of bytes, and where those bytes are in chunks.
+//! Maps a box of an array, as a run of bytes in a file, to the bytes of chunks.
 //!
-//! The elements of a [`Region`] stand in a file in some order of the array's axes. Any byte range
-//! of that run is cut into boxes, and each box by the chunk grid:
+//! The elements of a [`Region`] are laid out in a file in some order of the array's axes. Any byte
+//! range of that run is cut into boxes, and each box is cut by the chunk grid:
 //!
 //! ```text
 //! array 4 x 6 in chunks of 2 x 4, all of it in C order, one byte an element; bytes 4..17:
@@ -16,9 +16,9 @@
 //! chunk (0,0): B    chunk (0,1): A and B    chunk (1,0): C    chunk (1,1): C
 //! ```
 //!
-//! The bytes of an element are one more axis, the fastest, so that a range may begin and end
-//! anywhere. Each chunk is visited once, with all its pieces, and what is done in all is in
-//! proportion to the bytes and chunks of the range.
+//! The bytes of an element are one more axis, the fastest one, so that a range may begin and end
+//! anywhere. Each chunk is visited once, with all its pieces. The work is proportional to the bytes
+//! and the chunks of the range.
 
 mod copy;
 mod piece;
@@ -33,7 +33,7 @@ pub(crate) use space::Space;
 
 use crate::grid::{ChunkGrid, Dims, product};
 
-/// A box of an array, and the order in which its elements stand in a file.
+/// A box of an array, and the order in which its elements are laid out in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     /// First element along each array axis.
@@ -44,7 +44,7 @@ pub struct Region {
     pub order: SmallVec<[usize; 6]>,
 }
 
-/// A region of an array of some chunk grid and item size.
+/// A region together with the chunk grid and the item size of its array.
 #[derive(Debug)]
 pub(crate) struct Cut<'a> {
     region: &'a Region,
@@ -71,10 +71,10 @@ impl Region {
         }
     }
 
-    /// Decoded bytes of the chunks that a read from beginning to end needs at once, so that each
-    /// is decoded once: of all that the region touches behind the first file axis along which
-    /// some chunk holds more than one of its elements. `None` when they do not fit, or when the
-    /// region is none of `grid`.
+    /// Decoded bytes of the chunks that a sequential read needs at once, so that each chunk is
+    /// decoded only once. These are the chunks that the region touches along the axes after the
+    /// first file axis along which a chunk holds more than one element. `None` when the number does
+    /// not fit, or when the region does not lie in `grid`.
     pub fn row_chunks_bytes(&self, grid: &ChunkGrid, item_size: u64) -> Option<u64> {
         self.lies_in(grid).then_some(())?;
         let chunk_bytes = product(grid.chunk_shape())?.checked_mul(item_size)?;
@@ -92,7 +92,7 @@ impl Region {
         })
     }
 
-    /// Chunks that the region, which is not empty, touches along an array axis.
+    /// The number of chunks that the region, which must not be empty, touches along an array axis.
     pub(crate) fn n_touched(&self, grid: &ChunkGrid, axis: usize) -> Option<u64> {
         let start = *self.start.get(axis)?;
         let last = start.checked_add(*self.shape.get(axis)?)?.checked_sub(1)?;
@@ -125,8 +125,8 @@ impl Region {
         Space::new(lengths.chain([item_size]))
     }
 
-    /// How the region lies in the chunks of `grid`; `None` when it is none of it, or larger
-    /// than a file can be.
+    /// The region cut by the chunks of `grid`; `None` when it does not lie in the grid, or is
+    /// larger than a file can be.
     pub(crate) fn cut<'a>(&'a self, grid: &'a ChunkGrid, item_size: u64) -> Option<Cut<'a>> {
         let chunk = grid.chunk_shape().iter().copied();
         Some(Cut {
@@ -150,8 +150,8 @@ impl Cut<'_> {
             .is_some_and(|end| end <= self.run.len())
     }
 
-    /// No fewer chunks than those that bytes `from..from + len` of the run lie in: those of several
-    /// boxes are counted for each.
+    /// An upper bound of the number of chunks that bytes `from..from + len` of the run lie in. A
+    /// chunk is counted once for each box that touches it.
     pub(crate) fn n_chunks(&self, from: u64, len: u64) -> u64 {
         let end = from.saturating_add(len).min(self.run.len());
         let boxes = self.run.boxes(from, end);
@@ -163,8 +163,8 @@ impl Cut<'_> {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Calls `visit` for each chunk that bytes `from..from + len` of the run lie in, with its
-    /// indices and the pieces of it that are wanted.
+    /// Calls `visit` for each chunk that bytes `from..from + len` of the run lie in, with the
+    /// indices of the chunk and its wanted pieces.
     pub(crate) fn visit<E>(
         &self,
         from: u64,
@@ -182,7 +182,7 @@ impl Cut<'_> {
         for (n, first) in boxes.iter().enumerate() {
             let mut at: Dims = first.chunks.iter().map(|&(first, _)| first).collect();
             loop {
-                // Its pieces of later boxes were taken along with that of its first one.
+                // A chunk is visited at its first box, together with its pieces of later boxes.
                 if !boxes[..n].iter().any(|before| before.has_chunk(&at)) {
                     for (&axis, &index) in self.region.order.iter().zip(&at) {
                         indices[axis] = index;
@@ -213,8 +213,8 @@ impl Cut<'_> {
         }
     }
 
-    /// What `bounds`, a box of the run, has of the chunk `indices`, which it touches; `from` is
-    /// where the output begins in the run.
+    /// The piece of the chunk `indices` that lies in `bounds`, a box of the run that touches the
+    /// chunk. The output begins at byte `from` of the run.
     fn piece(&self, bounds: &Bounds, indices: &[u64], from: u64) -> Piece {
         let mut piece = Piece {
             axes: SmallVec::from_elem(PieceAxis::default(), bounds.len()),
@@ -223,7 +223,8 @@ impl Cut<'_> {
         let rank = indices.len();
         for (k, &(low, high)) in bounds.iter().enumerate() {
             let stride = self.run.strides()[k];
-            // Behind the axes of the array, the bytes of an element: they are in one chunk.
+            // After the axes of the array comes the axis of the bytes of an element, which are all
+            // in one chunk.
             let (axis, start, first, length) = match self.region.order.get(k) {
                 Some(&axis) => {
                     let chunk = self.grid.chunk_shape()[axis];

@@ -1,13 +1,13 @@
-//! Parts of a chunk, decoded straight to where they are wanted; nothing is kept.
+//! Decodes parts of a chunk straight into the output of a read. Nothing is cached.
 //!
 //! ```text
 //! decoded    |------[==]---[=]--------[=]---------------------|
-//! windows           |<-------->|     |<>|       what lies near is read at once
+//! windows           |<-------->|     |<>|       near spans share one read
 //! blocks     |   0   |   1   |   2   |   3   |   4   |   5   |   of blosc: 0, 1, 2, 3
 //! ```
 //!
-//! Of a transposed chunk, all this is of the order that the bytes are stored in. What is not as
-//! an encoder makes it is left to who decodes the whole, and says what is wrong.
+//! For a transposed chunk, all of this refers to the order in which the bytes are stored. Unusual
+//! framing falls back to a whole decode, which reports the error.
 
 mod blosc;
 mod scratch;
@@ -24,42 +24,44 @@ use crate::store::ReadRange;
 use scratch::{Scratch, room};
 use windows::ReadPlan;
 
-/// What is wanted of a chunk, and where it goes.
+/// The wanted parts of a chunk, and the output that they go to.
 pub(crate) struct Destination<'a> {
-    /// The decoded chunk.
+    /// The axes and bytes of the decoded chunk.
     pub(crate) chunk: &'a Space,
     pub(crate) pieces: &'a [Piece],
     pub(crate) out: &'a mut [u8],
 }
 
-/// When parts are better than the whole.
+/// The rule by which parts of a chunk are decoded, rather than all of it.
 #[derive(Debug, Clone, Copy)]
 pub enum PartialDecodeRule {
-    /// When they are less than half of it: it would not be kept long enough.
+    /// Parts are decoded when they are less than half of the chunk, which would not stay in the
+    /// cache long enough to be read again.
     Half,
-    /// While all that was decoded of this block costs less: it would be kept.
+    /// Parts are decoded as long as all decoded parts of this block together cost less than the
+    /// whole block, which would stay in the cache.
     Ledger(BlockKey),
 }
 
-/// What decoding parts takes.
+/// The cost of decoding parts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
-    /// Bytes decoded, or read where there is nothing to decode.
+    /// Bytes that are decoded, or that are read where there is nothing to decode.
     bytes: u64,
-    /// Parts that they are in.
+    /// The number of separate parts that these bytes are in.
     parts: u64,
 }
 
 impl ChunkedArray {
-    /// How parts of chunks are had; `None` when only the whole can be decoded.
+    /// How parts of chunks can be decoded; `None` when only whole chunks can.
     pub(crate) fn parts(&self) -> Option<Parts> {
         self.layout.chain().parts(self.layout.data_type())
     }
 }
 
 impl Loader {
-    /// Decodes the bytes of `chunk` that `destination` names, where `rule` say that this is better
-    /// than the whole. `false` when it is not; the output then holds anything.
+    /// Decodes the parts of `chunk` that `destination` names, where `rule` prefers this to decoding
+    /// the whole chunk. `false` when it does not; the output then has unspecified bytes.
     ///
     /// # Errors
     /// [`Error::Store`] when bytes cannot be read, and those of memory.
@@ -116,10 +118,10 @@ impl Loader {
         }
     }
 
-    /// Whether parts that take `cost` are better than a whole chunk of so many bytes. Counts
-    /// them as spent.
+    /// Whether `rule` prefers parts of cost `cost` to a whole chunk of `whole` bytes. The cost is
+    /// charged to the ledger.
     fn accepts(&self, rule: &PartialDecodeRule, cost: Cost, whole: u64) -> bool {
-        // A whole that is refused is no choice.
+        // A chunk above `--max-chunk` cannot be decoded whole.
         whole > self.max_chunk_bytes()
             || match rule {
                 PartialDecodeRule::Half => cost.bytes < whole.div_ceil(2),
@@ -131,8 +133,8 @@ impl Loader {
             }
     }
 
-    /// Reads what is wanted of `decoded`, the bytes of a chunk with its numbers in units of
-    /// `swap_unit` reversed; `false` when `rule` say that it is too much.
+    /// Reads the wanted parts of `decoded`, the bytes of a chunk, and reverses the bytes of each
+    /// number of `swap_unit` bytes. `false` when `rule` prefers the whole chunk.
     fn read_parts(
         &self,
         decoded: &Slice,
@@ -180,7 +182,7 @@ impl Loader {
         Ok(true)
     }
 
-    /// Counts bytes that are read as they are decoded.
+    /// Counts bytes that are read and need no decoding.
     fn count_parts(&self, bytes: u64) {
         let counters = self.cache().counters();
         Counters::add_n(&counters.fetched_bytes, bytes);
@@ -188,7 +190,7 @@ impl Loader {
     }
 }
 
-/// `buffer` in parts for the bytes of `windows`.
+/// Splits `buffer` into parts for the bytes of `windows`.
 fn split<'b>(
     buffer: &'b mut [u8],
     windows: &[(u64, u64)],
@@ -206,7 +208,8 @@ fn split<'b>(
         .collect()
 }
 
-/// Copies what of `piece` lies in `window`, bytes of `chunk` from `start` on.
+/// Copies the part of `piece` that lies in `window`, which has the bytes of `chunk` from `start`
+/// on.
 fn copy_window(
     chunk: &Space,
     piece: &Piece,

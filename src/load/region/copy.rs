@@ -1,8 +1,9 @@
-//! Copies boxes between buffers with different strides, in runs as long as can be.
+//! Copies boxes between buffers with different strides, in runs that are as long as possible.
 //!
-//! Axes of length 1 are left out, and neighbours joined where both sides go on without a gap.
-//! What is contiguous on both sides is one run. Runs of the size of a number are copied in
-//! squares over the axes that are innermost on either side, so that both stay in the cache.
+//! Axes of length 1 are left out, and neighbouring axes are joined where both sides are contiguous.
+//! Bytes that are contiguous on both sides are one run. Runs of the size of a number are copied in
+//! squares over the innermost axes of the two sides, so that both sides stay in the processor's
+//! cache.
 
 use std::ops::Range;
 
@@ -18,8 +19,8 @@ pub(super) struct CopyAxis {
 
 pub(super) type CopyAxes = SmallVec<[CopyAxis; 7]>;
 
-/// Copies the box whose first byte is the first on both sides. `None` when it passes an end; `to`
-/// then holds anything.
+/// Copies a box that begins with the first byte on both sides. `None` when it passes the end of
+/// one; `to` then has unspecified bytes.
 pub(super) fn copy(axes: &[CopyAxis], from: &[u8], to: &mut [u8]) -> Option<()> {
     let (axes, run) = fold(axes)?;
     let fits = end(&axes, run, |axis| axis.from)? <= from.len()
@@ -45,8 +46,8 @@ pub(super) fn run_len(axes: &[CopyAxis]) -> Option<usize> {
     fold(axes).map(|(_, run)| run)
 }
 
-/// Calls `visit` with each run that is contiguous on both sides, as copied from and to, in the
-/// order of the second. `None` when `visit` says so.
+/// Calls `visit` with each run that is contiguous on both sides: its range in the source and in the
+/// target, in the order of the target. `None` when `visit` returns `None`.
 pub(super) fn for_each_run(
     axes: &[CopyAxis],
     mut visit: impl FnMut(Range<usize>, Range<usize>) -> Option<()>,
@@ -57,7 +58,8 @@ pub(super) fn for_each_run(
     })
 }
 
-/// The axes joined, slowest of the second side first, and the bytes of a run.
+/// Joins axes and sorts them by the target, the slowest first. Returns them with the length of a
+/// run.
 fn fold(axes: &[CopyAxis]) -> Option<(CopyAxes, usize)> {
     let mut sorted: CopyAxes = axes.into();
     sorted.sort_unstable_by_key(|axis| std::cmp::Reverse(axis.to));
@@ -145,7 +147,8 @@ fn copy_squares<const N: usize>(axes: &[CopyAxis], from: &[u8], to: &mut [u8]) -
                     let from = from.get(at_from..)?.chunks(columns.from).take(width);
                     let to = to.get_mut(at_to..)?;
                     if columns.to == N {
-                        // As below, in half the time: the file's fastest axis, most often.
+                        // This is the same as below in half the time, for the axis that is most
+                        // often the fastest one of the file.
                         for (to, from) in to.as_chunks_mut::<N>().0.iter_mut().zip(from) {
                             *to = *from.first_chunk()?;
                         }

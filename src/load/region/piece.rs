@@ -1,4 +1,4 @@
-//! What is wanted of one chunk, and where it goes.
+//! The wanted boxes of one chunk, and where they go in the output.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 pub(crate) struct Piece {
     /// Axes of the array, then the bytes of an element.
     pub(super) axes: SmallVec<[PieceAxis; 7]>,
-    /// Where its first byte goes.
+    /// Where the first byte of the box goes.
     pub(super) out: u64,
 }
 
@@ -19,14 +19,15 @@ pub(crate) struct Piece {
 pub(super) struct PieceAxis {
     /// Where the box begins in the chunk.
     pub(super) start: u64,
-    /// How long it is; never 0.
+    /// The length of the box, which is never 0.
     pub(super) length: u64,
-    /// Bytes of the output from one to the next.
+    /// Bytes of the output from one point to the next.
     pub(super) out: u64,
 }
 
 impl Piece {
-    /// `len` bytes of `chunk` from `from` on, in its own order, at the beginning of the output.
+    /// The pieces of `len` bytes of `chunk` from `from` on, in the order of the chunk, which go to
+    /// the beginning of the output.
     pub(crate) fn of_range(chunk: &Space, from: u64, len: u64) -> SmallVec<[Piece; 2]> {
         let boxes = chunk.boxes(from, from + len);
         let pieces = boxes.map(|bounds| {
@@ -60,14 +61,14 @@ impl Piece {
         self.axes.iter().map(|axis| axis.length).product()
     }
 
-    /// Where the first byte is in `chunk`.
+    /// The offset of the first byte of the piece in `chunk`.
     fn first(&self, chunk: &Space) -> u64 {
         let axes = self.axes.iter().zip(chunk.strides());
         axes.map(|(axis, stride)| axis.start * stride).sum()
     }
 
-    /// Copies the piece out of `window`, bytes of `chunk` from `window_start` on in which all of
-    /// it lies. `None`, and nothing is sure, when it does not.
+    /// Copies the piece from `window`, which has the bytes of `chunk` from `window_start` on.
+    /// `None` when not all of the piece lies in it; the output then has unspecified bytes.
     pub(crate) fn copy(
         &self,
         chunk: &Space,
@@ -82,7 +83,7 @@ impl Piece {
         copy::copy(&axes, from, out)
     }
 
-    /// The same piece, put to `at` in an output where it lies without gaps.
+    /// The same piece for an output where it lies at `at` without gaps.
     pub(crate) fn packed(&self, at: u64) -> Piece {
         let mut packed = self.clone();
         packed.out = at;
@@ -94,7 +95,8 @@ impl Piece {
         packed
     }
 
-    /// Copies the piece from `bytes`, where [`packed`](Self::packed) has put it.
+    /// Copies the piece from `bytes`, where it lies as `packed` says, which is by
+    /// [`packed`](Self::packed).
     pub(crate) fn unpack(&self, packed: &Piece, bytes: &[u8], out: &mut [u8]) -> Option<()> {
         let axes = self.axes_to_copy(|k| packed.axes[k].out)?;
         let from = usize::try_from(packed.out).ok()?;
@@ -102,10 +104,10 @@ impl Piece {
         copy::copy(&axes, bytes.get(from..)?, out.get_mut(to..)?)
     }
 
-    /// Calls `fill` for each run of bytes in the output, with where in an element it begins:
-    /// of a chunk whose elements are all alike.
+    /// Calls `fill` for each run of the piece in the output, with the offset within an element at
+    /// which it begins. This is for chunks whose elements are all equal.
     pub(crate) fn fill(&self, out: &mut [u8], mut fill: impl FnMut(u64, &mut [u8])) -> Option<()> {
-        // As if copied from bytes that lie as the output does.
+        // The runs are those of a copy from bytes that are laid out like the output.
         let axes = self.axes_to_copy(|k| self.axes[k].out)?;
         let phase = self.axes.last().map_or(0, |bytes| bytes.start);
         let out = out.get_mut(usize::try_from(self.out).ok()?..)?;
@@ -135,8 +137,8 @@ impl Piece {
             .map_or(0, |run| run as u64)
     }
 
-    /// Calls `read` with each run of [`run_len`](Self::run_len) bytes: where it begins in the
-    /// chunk, and the output.
+    /// Calls `read` with each run of [`run_len`](Self::run_len) bytes: its offset in the chunk, and
+    /// its part of the output.
     ///
     /// # Errors
     /// Those of `read`; [`Error::Panicked`] when the output is too short.
@@ -161,15 +163,15 @@ impl Piece {
         done.and(all.ok_or(Error::Panicked))
     }
 
-    /// Calls `visit` with the first and one past the last byte of each run that is contiguous
-    /// in the chunk, in the order of the chunk. `None` when they are more than can be counted.
+    /// Calls `visit` with the first and one past the last byte of each run that is contiguous in
+    /// the chunk, in the order of the chunk. `None` when an offset does not fit `usize`.
     pub(crate) fn for_each_span(
         &self,
         chunk: &Space,
         mut visit: impl FnMut(u64, u64),
     ) -> Option<()> {
         let first = self.first(chunk);
-        // As if copied to where it is.
+        // The runs are those of a copy to the same places.
         let axes = self.axes.iter().zip(chunk.strides());
         let spans: Option<CopyAxes> = axes
             .filter(|(axis, _)| axis.length > 1)

@@ -1,4 +1,4 @@
-//! Bytes in C order as points of a box, and ranges of them as boxes.
+//! Treats bytes in C order as points of a box, and cuts ranges of them into boxes.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,8 @@ use crate::grid::product;
 /// First and one past the last point along each axis; never empty.
 pub(crate) type Bounds = SmallVec<[(u64, u64); 7]>;
 
-/// Lengths with their strides in C order, slowest first. No more points than `i64::MAX`.
+/// The lengths of axes with their strides in C order, slowest first. There are at most `i64::MAX`
+/// points.
 #[derive(Debug, Clone)]
 pub(crate) struct Space {
     lengths: SmallVec<[u64; 7]>,
@@ -49,13 +50,13 @@ impl Space {
         Space::new(lengths)
     }
 
-    /// Points from one to the next along each axis; zeros when there are none.
+    /// The stride of each axis in points; zeros when there are no points.
     pub(crate) fn strides(&self) -> &[u64] {
         &self.strides
     }
 
-    /// Points `from..end` as boxes, one after the other: no more than two along each axis.
-    /// `end` is at most [`len`](Self::len).
+    /// Cuts points `from..end` into boxes, in order, with at most two boxes for each axis. `end` is
+    /// at most [`len`](Self::len).
     pub(crate) fn boxes(&self, from: u64, end: u64) -> impl Iterator<Item = Bounds> {
         let mut at = from;
         std::iter::from_fn(move || {
@@ -67,10 +68,11 @@ impl Space {
         })
     }
 
-    /// The longest box of the next `left` points that begins at `at`, and how many it has.
+    /// The longest box that begins at `at` and has at most `left` points, and the number of its
+    /// points.
     fn largest_box(&self, at: u64, left: u64) -> (Bounds, u64) {
-        // Along the slowest axis at whose beginning the point is, and of which one step fits.
-        // The fastest is always such a one: its stride is 1.
+        // The box extends along the slowest axis whose stride divides `at` and fits in `left`. The
+        // fastest axis always qualifies, because its stride is 1.
         let fits = |&stride: &u64| at.is_multiple_of(stride) && stride <= left;
         let axis = self.strides.iter().position(fits).unwrap_or(0);
         let mut bounds = Bounds::new();
@@ -93,7 +95,7 @@ impl Space {
     }
 }
 
-/// All but the last of `axes` in `order`, then that one.
+/// Permutes all but the last of `axes` by `order`.
 pub(super) fn permuted<T: Clone>(axes: &[T], order: &[usize]) -> Option<SmallVec<[T; 7]>> {
     let (last, axes) = axes.split_last()?;
     if axes.len() != order.len() {

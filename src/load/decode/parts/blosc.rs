@@ -1,4 +1,4 @@
-//! Single blocks of a blosc buffer.
+//! Decodes single blocks of a blosc buffer.
 
 use smallvec::SmallVec;
 
@@ -14,12 +14,13 @@ use crate::store::ReadRange;
 /// Most blocks of a buffer that is decoded in parts.
 const MAX_BLOCKS: u64 = 1 << 14;
 
-/// What is read of a buffer at first: its header, and where up to a thousand blocks begin.
+/// Bytes that are read of a buffer at first: its header, and the offsets of up to a thousand
+/// blocks.
 const FIRST_BYTES: u64 = 4 << 10;
 
 impl Loader {
-    /// Decodes the blocks in which the bytes for `destination` lie. `false` when `encoded`, a blosc
-    /// buffer, is better decoded whole: also when it is not as an encoder makes it.
+    /// Decodes the blocks in which the bytes for `destination` lie. `false` when the blosc buffer
+    /// `encoded` should be decoded whole, either by `rule` or because its framing is unusual.
     pub(super) fn decode_blosc(
         &self,
         encoded: &Slice,
@@ -58,7 +59,8 @@ impl Loader {
         if is_split || layout.n_blocks() > MAX_BLOCKS || layout.block_len() > limit {
             return Ok(false);
         }
-        // Starts as read, as numbers, and in order; and the numbers of blocks, twice.
+        // The lists are the starts of blocks as bytes, as numbers and in order, and twice the
+        // numbers of the wanted blocks.
         let lists = layout.starts_len().saturating_mul(1 + 2 * 2 + 2 * 2);
         let memory = layout.block_scratch().saturating_add(lists);
         let _reservation = self.cache().reserve(memory, encoded.holding())?;
@@ -102,8 +104,8 @@ impl Loader {
         Ok(true)
     }
 
-    /// Where the blocks of `encoded` are, of which `buffer` holds the first bytes; `None` when it
-    /// has none, or they are nowhere.
+    /// Finds the blocks of `encoded`, whose first bytes are in `buffer`; `None` when it has none,
+    /// or their offsets are out of range.
     fn blosc_blocks(
         &self,
         layout: BloscLayout,
@@ -126,7 +128,7 @@ impl Loader {
         Ok(starts.and_then(|starts| layout.blocks(starts)))
     }
 
-    /// Fills `buffer` with blocks in one request, each behind the prefix that its decoder wants.
+    /// Fills `buffer` with blocks in one request, each after the prefix that its decoder needs.
     fn read_blocks(
         &self,
         encoded: &Slice,
@@ -151,7 +153,7 @@ impl Loader {
     }
 }
 
-/// The first of the blocks `numbers`: as many as are read in one call. `None` when the buffer is
+/// The first of the blocks `numbers`, as many as are read in one call. `None` when the buffer is
 /// damaged.
 fn batch(blocks: &BloscBlocks, numbers: &[u64]) -> Option<SmallVec<[BloscBlock; 8]>> {
     let (mut batch, mut len) = (SmallVec::new(), 0);
@@ -166,12 +168,12 @@ fn batch(blocks: &BloscBlocks, numbers: &[u64]) -> Option<SmallVec<[BloscBlock; 
     Some(batch)
 }
 
-/// Bytes of the buffer that a block is decoded from.
+/// The length in bytes of a block with its prefix.
 fn buffer_len(block: &BloscBlock) -> u64 {
     block.len.saturating_add(block.prefix.len() as u64)
 }
 
-/// The blocks of `block_len` bytes in which anything wanted lies, in order.
+/// The numbers of the blocks of `block_len` bytes in which wanted bytes lie, in order.
 fn touched(destination: &Destination<'_>, block_len: u64) -> Option<Vec<u64>> {
     let mut numbers: Vec<u64> = Vec::new();
     for piece in destination.pieces {

@@ -1,10 +1,11 @@
-//! Buffers that a thread keeps from one read of a part to the next.
+//! Buffers that a thread keeps from one partial decode to the next.
 //!
-//! What they hold from before is never shown: it is written over completely, or not used.
+//! Bytes of an earlier decode never reach a reader: each buffer is completely overwritten before it
+//! is used.
 
 use std::cell::RefCell;
 
-/// What a thread keeps of each buffer.
+/// The longest buffer that a thread keeps.
 const KEPT_BYTES: usize = 512 << 10;
 
 thread_local! {
@@ -13,19 +14,19 @@ thread_local! {
     };
 }
 
-/// Buffers for a part.
+/// Buffers for one partial decode.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// Bytes as stored.
+    /// Bytes as they are stored.
     pub(super) encoded: Vec<u8>,
-    /// Bytes of the chunk.
+    /// Bytes of the decoded chunk.
     pub(super) decoded: Vec<u8>,
 }
 
 impl Scratch {
     /// Calls `work` with the buffers of this thread.
     pub(super) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
-        // Taken: should `work` come here again, it finds others.
+        // The buffers are taken out, so that a nested call gets new ones.
         let mut scratch = SCRATCH.take();
         let done = work(&mut scratch);
         for buffer in [&mut scratch.encoded, &mut scratch.decoded] {
@@ -38,7 +39,7 @@ impl Scratch {
     }
 }
 
-/// The first `len` bytes of `buffer`, made longer where it is shorter. They hold anything.
+/// The first `len` bytes of `buffer`, which grows where it is shorter. The bytes are unspecified.
 pub(super) fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if buffer.len() < len {
         buffer.resize(len, 0);

@@ -1,4 +1,5 @@
-//! Which bytes of a chunk are read at once, for all that is wanted of it.
+//! Plans the reads for the wanted parts of a chunk. Spans that lie near each other are read in one
+//! window.
 
 use smallvec::SmallVec;
 
@@ -6,29 +7,30 @@ use super::Cost;
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
 
-/// Most bytes that are read in one call: no more than a thread keeps, so that nothing is reserved
-/// for them.
+/// Most bytes that are read in one call. A thread keeps a buffer of this length, so that no memory
+/// is reserved for it.
 pub(super) const WINDOW_BYTES: u64 = 256 << 10;
 
-/// A run of so many times the bytes of a part is worth a read of its own, without a copy.
+/// A run that is this many times longer than the cost of a part in bytes is read on its own,
+/// straight to the output.
 const LONG_RUN_PARTS: u64 = 4;
 
-/// Spans that are put in order before they are read.
+/// Most spans that are sorted before they are read.
 const MOST_SORTED: u64 = 4096;
 
-/// Pieces of a chunk, by how they are read.
+/// Pieces of a chunk, grouped by the way in which they are read.
 pub(super) struct ReadPlan<'p> {
-    /// Each run by itself, to where it goes.
+    /// Pieces with long runs. Each run is read straight to the output.
     pub(super) long: SmallVec<[&'p Piece; 4]>,
-    /// Windows in which runs lie. Those of one list are found together, because the pieces of
-    /// one range often lie side by side.
+    /// Pieces with short runs, which are read in windows. The windows of one list are found
+    /// together, because the pieces of one range often lie side by side.
     pub(super) short: SmallVec<[SmallVec<[&'p Piece; 4]>; 1]>,
     pub(super) near: WindowLimits,
 }
 
 impl<'p> ReadPlan<'p> {
-    /// How `pieces` of `chunk` are read, in whole numbers of `unit` bytes, where another part costs
-    /// as much as `part_bytes` more.
+    /// Plans the reads of `pieces` of `chunk`, in whole numbers of `unit` bytes. A further part
+    /// costs as much as reading `part_bytes` more.
     pub(super) fn new(
         pieces: &'p [Piece],
         chunk: &Space,
@@ -58,10 +60,10 @@ impl<'p> ReadPlan<'p> {
         }
     }
 
-    /// What it takes.
+    /// The cost of the reads.
     ///
     /// # Errors
-    /// [`Error::Panicked`] when pieces are none of `chunk`.
+    /// [`Error::Panicked`] when the pieces do not lie in `chunk`.
     pub(super) fn cost(&self, chunk: &Space) -> Result<Cost, Error> {
         let mut cost = Cost::default();
         for piece in &self.long {
@@ -79,19 +81,19 @@ impl<'p> ReadPlan<'p> {
     }
 }
 
-/// Which bytes are read at once.
+/// The rule by which spans are joined to windows.
 pub(super) struct WindowLimits {
-    /// Those no farther apart than this,
+    /// Spans no farther apart than this are joined,
     pub(super) gap: u64,
-    /// no more than this, a multiple of the unit,
+    /// to windows no longer than this, which is a multiple of the unit,
     pub(super) most: u64,
-    /// and whole units.
+    /// and which begin and end at multiples of this.
     pub(super) unit: u64,
 }
 
 impl WindowLimits {
-    /// Calls `read` with windows, in order, in which all of `pieces` lies: with as many as may be
-    /// in memory together.
+    /// Calls `read` with the windows of `pieces`, in order. Each call gets as many windows as may
+    /// be in memory at once.
     pub(super) fn for_each_batch(
         &self,
         pieces: &[&Piece],
@@ -148,7 +150,7 @@ impl WindowLimits {
     }
 }
 
-/// Spans that come in order, joined.
+/// Joins spans, which come in order, to windows.
 struct WindowMerger<'n, R> {
     near: &'n WindowLimits,
     read: R,
