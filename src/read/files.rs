@@ -1,13 +1,15 @@
-//! Who reads one chunk file after the other: the next ones are decoded before they are opened.
+//! Prefetches for readers that read one chunk file after the other: the next chunks are decoded
+//! before their files are opened.
 //!
-//! Directories list chunks in C order, and programs open them so, or sorted by name:
+//! Directories list chunks in C order, and programs open them in that order or sorted by name:
 //!
 //! ```text
 //! C order     0.9  0.10  0.11  1.0        the next index, the last axis first
 //! by name     0.1  0.10  0.11  0.2        the next name, in the same way
 //! ```
 //!
-//! Several readers of one array, each in its own part, are told apart. One that jumps is a new one.
+//! Several readers of one array, each in its own part, are distinguished. A reader that jumps
+//! counts as a new one.
 
 use super::window::Window;
 use crate::grid::Dims;
@@ -15,32 +17,33 @@ use crate::load::tuning::{FILE_STRIDE, FILES_SHARE, MOST_FILE_READERS, OPEN_FILE
 use crate::load::{ChunkedArray, CurrentVersions, Loader, Versions};
 use crate::sync::{Arc, Mutex, PoisonError};
 
-/// The readers of an array, the latest last.
+/// The readers of the chunk files of an array, the most recent one last.
 #[derive(Debug, Default)]
 pub struct FileReaders(Mutex<Vec<FileReader>>);
 
-/// Where a reader is.
+/// The state of one reader.
 #[derive(Debug)]
 struct FileReader {
     last: Dims,
-    /// Files in a row.
+    /// The number of files that were read in order.
     streak: u64,
     order: Order,
-    /// What is planned counts from the last file on.
+    /// The readahead window, whose plan counts files from the last one on.
     window: Window,
 }
 
-/// Which file comes next.
+/// The order in which a reader reads files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// By number, as directories are listed.
+    /// In C order, as directories are listed.
     C,
-    /// By the letters of its name.
+    /// Sorted by the bytes of the names.
     Name,
 }
 
 impl FileReaders {
-    /// The chunk file `indices` of `array` is read, for the first time by its handle.
+    /// Notes that the chunk file `indices` of `array` is read for the first time by its handle, and
+    /// prefetches if its reader is sequential.
     pub fn visit(&self, loader: &Arc<Loader>, array: &Arc<ChunkedArray>, indices: &[u64]) {
         let counts = array.layout().shown_grid().counts();
         let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +74,8 @@ impl FileReader {
         }
     }
 
-    /// Whether `indices` come next, or soon: in which order, and after how many steps.
+    /// Whether the file `indices` comes next, or soon after. Returns the order, and the number of
+    /// steps.
     fn leads_to(&self, indices: &[u64], counts: &[u64]) -> Option<(Order, u64)> {
         let other = match self.order {
             Order::C => Order::Name,
@@ -121,7 +125,7 @@ impl FileReader {
 }
 
 impl Order {
-    /// The files behind `last`, one by one.
+    /// The files after `last`, one by one.
     fn after(self, last: &[u64], counts: &[u64]) -> impl Iterator<Item = Dims> {
         let mut at: Dims = last.into();
         std::iter::from_fn(move || {
@@ -140,7 +144,7 @@ impl Order {
         })
     }
 
-    /// The index behind `index` among `count`; `None` behind the last.
+    /// The index after `index` among `count`; `None` after the last.
     fn next_index(self, index: u64, count: u64) -> Option<u64> {
         if self == Order::C {
             return index.checked_add(1).filter(|next| *next < count);
@@ -152,7 +156,7 @@ impl Order {
         let mut rest = index;
         loop {
             if rest % 10 != 9 && rest + 1 < count {
-                // What ends here is shorter than what led to it: 19 is followed by 2.
+                // The next number may have fewer digits: 19 is followed by 2.
                 return Some(rest + 1);
             }
             rest /= 10;

@@ -1,12 +1,11 @@
-//! Who reads a stored object from beginning to end: its next pages are loaded before they are asked
-//! for.
+//! Prefetches the next pages of a stored object for a sequential reader.
 
 use super::sequence::{Sequence, Step};
 use super::window::Window;
 use crate::load::{Loader, Pages};
 use crate::sync::{Arc, Mutex, PoisonError};
 
-/// What one handle reads of one object.
+/// The reads of one handle of one object.
 #[derive(Debug, Default)]
 pub struct KeyReadahead(Mutex<KeyReadaheadState>);
 
@@ -17,8 +16,8 @@ struct KeyReadaheadState {
 }
 
 impl KeyReadahead {
-    /// After a read of `len` bytes at `from` of `pages`: loads what comes next. To be told once of
-    /// each read.
+    /// Notes a read of `len` bytes at `from` of `pages`, and prefetches if the reader is
+    /// sequential. This is called once for each read.
     pub fn advance(&self, loader: &Arc<Loader>, pages: &Arc<Pages>, from: u64, len: u64) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.sequence.step(from, len) == Step::First {
@@ -32,7 +31,8 @@ impl KeyReadahead {
         }
         let unread = state.sequence.next().div_ceil(pages.page_bytes());
         let window = Window::chunks(loader, in_order, pages.page_bytes());
-        // As many as a reader of chunks has ahead of it, and no more than a part of the cache.
+        // The window is as long as for a reader of chunks, but no larger than a fraction of the
+        // cache.
         let most = loader.cache().budget().limit() / super::window::KEYS_SHARE;
         let window = window.min(most / pages.page_bytes());
         let begin = state.window.planned.max(unread);

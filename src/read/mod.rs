@@ -1,8 +1,9 @@
-//! A byte range of an array, out of the chunks that it lies in; and what will be read next.
+//! Reads byte ranges of arrays from their chunks, and prefetches for sequential readers.
 //!
-//! [`Region`] and [`ChunkOrder`] are the plan: which chunks, in which order. A [`ReadOperation`]
-//! walks it once, copies what is ready, and replies when the last chunk has come. [`Readahead`]
-//! notices who reads in order, and has the loader fetch what comes next.
+//! A [`Region`] and its [`ChunkOrder`] are the plan: they tell which chunks are read, in which
+//! order. A [`ReadOperation`] walks the plan once, copies the chunks that are in memory, and
+//! replies when the last of the others is loaded. [`Readahead`] detects sequential readers and has
+//! the loader prefetch for them.
 
 mod files;
 mod keys;

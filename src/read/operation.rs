@@ -1,8 +1,8 @@
-//! One read: it walks its chunks once, copies those that are in memory, asks the loader for the
-//! others, and is done when the last of them has come.
+//! One read. It walks its chunks once, copies those that are in memory, asks the loader for the
+//! others, and ends when the last of them is loaded.
 //!
-//! Whoever brings a chunk copies it, on his thread: no thread waits for the others, and no more
-//! than the chunks that are being copied are held, however many a read touches.
+//! Each chunk is copied by the thread that has loaded it. So no thread waits for the others, and
+//! only the chunks that are being copied are held, however many a read touches.
 
 use smallvec::SmallVec;
 
@@ -18,53 +18,53 @@ use crate::load::{
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What to do with a chunk that is not in memory.
+/// How a read loads a chunk that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// All of it is decoded into the cache: others will ask for the rest.
+    /// The whole chunk is decoded into the cache, because other reads will need the rest of it.
     Whole,
-    /// As much as it costs least to decode, whatever others ask for: parts, until all of them
-    /// together would cost what the whole does.
+    /// Parts of the chunk are decoded, until all of them together would cost as much as the whole.
+    /// This bounds the cost whatever other reads need.
     ByCost,
-    /// It would be evicted before others ask. Where little of it is wanted, no more than that is
-    /// decoded, and nothing is kept.
+    /// The chunk would be evicted before other reads need it. Where less than half of it is wanted,
+    /// only that is decoded, and nothing is cached.
     Parts,
 }
 
-/// A run of bytes of a region, and where in the output they go.
+/// A run of bytes of a region, and their place in the output.
 #[derive(Debug, Clone)]
 pub struct RegionRun {
     /// The array.
     pub array: Arc<ChunkedArray>,
-    /// The part of it that the run is of.
+    /// The region of the array that has the run.
     pub region: Arc<Region>,
-    /// The first byte of the region.
+    /// The offset of the run in the region.
     pub from: u64,
-    /// The first byte of the output.
+    /// The offset of the run in the output.
     pub at: usize,
     /// Bytes.
     pub len: usize,
-    /// What to do with chunks that are not in memory.
+    /// How chunks that are not in memory are loaded.
     pub policy: Policy,
 }
 
-/// Called with the output, or with why there is none.
+/// A callback that gets the output, or the error of the read.
 pub type ReadCallback = Box<dyn FnOnce(Result<Buffer, Error>) + Send>;
 
-/// A read of which no chunk is asked for, or all that were asked for have come.
+/// A read that does not wait for any chunk now.
 pub struct ReadOperation {
     loader: Arc<Loader>,
     versions: Arc<dyn Versions>,
     deadline: Deadline,
-    /// The runs that are not walked yet, the next one last.
+    /// The runs that have not been walked yet, the next one last.
     left: Vec<RegionRun>,
     out: Buffer,
     finish: ReadCallback,
 }
 
 impl RegionRun {
-    /// How the run lies in chunks; `None` when the array has no such bytes, or elements that differ
-    /// in length, so that there are none to count.
+    /// The region cut by the chunk grid; `None` when the array has no such bytes, or when its
+    /// elements have variable length, so that bytes cannot be counted.
     fn cut(&self) -> Option<Cut<'_>> {
         let layout = self.array.layout();
         layout.decoded_len()?;
@@ -73,7 +73,7 @@ impl RegionRun {
         cut.has(self.from, self.len as u64).then_some(cut)
     }
 
-    /// The run in two parts.
+    /// Splits the run into halves.
     fn halves(self) -> [RegionRun; 2] {
         let half = self.len / 2;
         let second = RegionRun {
@@ -92,38 +92,39 @@ struct RunToLoad {
     missing: Vec<MissingChunk>,
 }
 
-/// What the chunks of a run have in common.
+/// The run and the chunk layout that the requests of a run share.
 struct SharedRun {
     run: RegionRun,
-    /// The bytes of a decoded chunk.
+    /// The axes and bytes of a decoded chunk.
     chunk: Space,
 }
 
-/// A chunk that has to be loaded, and what is wanted of it.
+/// A chunk that has to be loaded, and its wanted pieces.
 struct MissingChunk {
     indices: Dims,
     pieces: SmallVec<[Piece; 2]>,
 }
 
-/// A read that waits for the chunks that it asked for.
+/// A read that waits for chunks.
 struct PendingRead {
-    /// Shares that are not given back yet.
+    /// The number of shares that have not ended yet.
     shares: AtomicUsize,
     state: Mutex<PendingReadState>,
 }
 
 struct PendingReadState {
-    /// `None` only at the end.
+    /// The read; `None` after it has ended.
     operation: Option<ReadOperation>,
     error: Option<Error>,
 }
 
-/// A part of a pending read that a thread has to do. When it is dropped undone, by a panic or
-/// because the mount ends, the read fails.
+/// A part of a pending read, which a thread has to do. When it is dropped before it has ended,
+/// after a panic or because the mount ends, the read fails.
 struct Share(Option<Arc<PendingRead>>);
 
 impl ReadOperation {
-    /// Fills `out` with `runs`, in the versions that `versions` say, and calls `finish` once.
+    /// Makes a read that fills `out` with `runs`, in the versions that `versions` tell, and calls
+    /// `finish` once.
     ///
     /// `finish` gets [`Error::Stale`] when a stored object is no longer of its version,
     /// [`Error::Chunk`] when its bytes are wrong, [`Error::Store`] when it cannot be read, and
@@ -145,9 +146,9 @@ impl ReadOperation {
         }
     }
 
-    /// Walks the runs that are left, for as long as this thread brings the last chunk that was
-    /// asked for: `finish` is called before this returns, or on the thread that brings the last
-    /// chunk. With [`Patience::Never`] no request to the store is made on this thread.
+    /// Walks the runs that are left, and requests missing chunks. Where another thread loads the
+    /// last of these, that thread goes on, and may call `finish` after this has returned. With
+    /// [`Patience::Never`] no request to the store is made on this thread.
     pub fn go_on(self, patience: Patience) {
         let mut operation = self;
         loop {
@@ -174,14 +175,14 @@ impl ReadOperation {
         }
     }
 
-    /// Copies what is in memory of `run` to its place; gives what is not. A run that touches more
-    /// chunks than are asked for at once is left in two parts.
+    /// Copies the chunks of `run` that are in memory, and returns the others. A run that touches
+    /// more chunks than may be requested at once is split into two runs, which are walked later.
     fn walk(&mut self, mut run: RegionRun) -> Result<Option<RunToLoad>, Error> {
         if run.policy == Policy::ByCost && run.array.parts().is_none() {
             run.policy = Policy::Whole;
         }
         let (cut, len) = (run.cut().ok_or(Error::Panicked)?, run.len as u64);
-        // No byte is in two chunks.
+        // A run has at least one byte in each of its chunks, so a short run need not be counted.
         if run.len > MOST_CHUNKS && cut.n_chunks(run.from, len) > MOST_CHUNKS as u64 {
             self.left.extend(run.halves().into_iter().rev());
             return Ok(None);
@@ -208,12 +209,12 @@ impl ReadOperation {
         Ok(Some(RunToLoad { shared, missing }))
     }
 
-    /// Asks for what is missing. Gives the operation back when this thread has brought the last
-    /// chunk.
+    /// Requests the missing chunks. Returns the operation when all of them have been copied and
+    /// this thread has ended the last share.
     fn ask(self, walks: SmallVec<[RunToLoad; 1]>, patience: Patience) -> Option<ReadOperation> {
         let (loader, versions) = (Arc::clone(&self.loader), Arc::clone(&self.versions));
         let pending = Arc::new(PendingRead {
-            // This thread's own, until all is asked for.
+            // This thread has a share until everything is requested.
             shares: AtomicUsize::new(1),
             state: Mutex::new(PendingReadState {
                 operation: Some(self),
@@ -244,7 +245,7 @@ impl PendingRead {
         Share(Some(Arc::clone(self)))
     }
 
-    /// A request for a whole chunk, and what is done with it when it has come.
+    /// A request for a whole chunk, with a callback that copies it.
     fn request(
         self: &Arc<Self>,
         versions: &Arc<dyn Versions>,
@@ -269,8 +270,8 @@ impl PendingRead {
         (request, Box::new(done))
     }
 
-    /// Reads parts of chunks: on this thread where that costs less than to wake another one, else
-    /// side by side.
+    /// Reads parts of chunks, on this thread where that is cheaper than waking another one, else in
+    /// parallel.
     fn ask_parts(
         self: &Arc<Self>,
         loader: &Arc<Loader>,
@@ -285,7 +286,7 @@ impl PendingRead {
         if waits && (helpers == 0 || missing.len() < 2) {
             for missing in missing {
                 let MissingChunk { indices, pieces } = missing;
-                // Alone, this thread keeps nobody from the output while it reads to it.
+                // While no other share is left, the output may stay locked during the read.
                 let is_alone = self.shares.load(Ordering::Relaxed) == 1;
                 let share = self.share();
                 let read = if is_alone {
@@ -321,7 +322,7 @@ impl PendingRead {
                 share.end(read);
             }
         });
-        // Shares that nobody takes are dropped, which fails the read.
+        // Where no thread runs the steps, the shares are dropped, which fails the read.
         loader.run_parallel(&steps, workers, patience);
     }
 
@@ -346,7 +347,7 @@ impl PendingRead {
 }
 
 impl Share {
-    /// Calls `fill` with the part of the output that `run` goes to; nobody else writes meanwhile.
+    /// Calls `fill` with the part of the output that `run` goes to. The output is locked meanwhile.
     fn with_output(
         &self,
         run: &RegionRun,
@@ -358,15 +359,16 @@ impl Share {
         fill(part_of(&mut operation.out, run)?)
     }
 
-    /// As [`Share::give_back`], by a thread that may wait: it goes on with what is left.
+    /// As [`Share::give_back`], for a thread that may wait, which goes on with the runs that are
+    /// left.
     fn end(self, result: Result<(), Error>) {
         if let Some(operation) = self.give_back(result) {
             operation.go_on(Patience::Waits);
         }
     }
 
-    /// The end of this share. The last one ends the wait: with an error, or by giving the operation
-    /// back.
+    /// Ends this share. The last share ends the wait, and returns the operation, or calls its
+    /// callback with an error.
     fn give_back(mut self, result: Result<(), Error>) -> Option<ReadOperation> {
         self.0.take()?.end_share(result)
     }
@@ -375,7 +377,7 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         if let Some(pending) = self.0.take() {
-            // Nothing is left to go on with after an error.
+            // The result is always `None` after an error.
             drop(pending.end_share(Err(Error::Panicked)));
         }
     }
@@ -413,8 +415,8 @@ impl SharedRun {
         deliver(array, &self.chunk, pieces, &Some(block), out)
     }
 
-    /// Reads `pieces` of the chunk `indices` to a buffer of their own, where they lie without gaps,
-    /// and copies them to the output.
+    /// Reads `pieces` of the chunk `indices` into a buffer without gaps, and then copies them to
+    /// the output. So the output is not locked during the read.
     fn read_apart(
         &self,
         loader: &Arc<Loader>,
@@ -444,7 +446,7 @@ fn part_of<'o>(out: &'o mut [u8], run: &RegionRun) -> Result<&'o mut [u8], Error
     out.ok_or(Error::Panicked)
 }
 
-/// Copies `pieces` of a decoded chunk to `out`; of one that the store lacks, fill values.
+/// Copies `pieces` of a decoded chunk to `out`, or fill values for an absent chunk.
 fn deliver(
     array: &ChunkedArray,
     chunk: &Space,

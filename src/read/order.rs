@@ -1,7 +1,7 @@
-//! The chunks of a region in the order in which a read from beginning to end meets them.
+//! The chunks of a region in the order in which a sequential read meets them.
 //!
-//! A chunk is *met* at its first byte in the run and *left* at its last. Both come in the order of
-//! chunk indices along the axes of the file, the slowest first:
+//! A read *meets* a chunk at the chunk's first byte in the run, and *leaves* it at the last. Both
+//! happen in the order of the chunk indices along the axes of the file, the slowest axis first:
 //!
 //! ```text
 //! run of 4 x 6, chunks of 2 x 4:   0 0 0 0 1 1    met in the order 0, 1, 2, 3
@@ -16,20 +16,20 @@ use crate::grid::{ChunkGrid, Dims, product};
 use crate::load::Region;
 use crate::load::region::Space;
 
-/// The chunks that a region touches, numbered from 0.
+/// The chunks that a region touches, numbered from 0 in the order in which they are met.
 #[derive(Debug)]
 pub struct ChunkOrder<'a> {
     region: &'a Region,
     grid: &'a ChunkGrid,
     run: Space,
-    /// First chunk and number of chunks along each file axis.
+    /// The first chunk and the number of chunks along each file axis.
     chunks: SmallVec<[(u64, u64); 6]>,
     len: u64,
 }
 
 impl<'a> ChunkOrder<'a> {
-    /// The order of the chunks of `grid` in `region`; `None` when it is none of it, or when they
-    /// cannot be counted.
+    /// The order of the chunks of `grid` in `region`; `None` when the region does not lie in the
+    /// grid, or when the chunks cannot be counted.
     pub fn new(region: &'a Region, grid: &'a ChunkGrid, item_size: u64) -> Option<ChunkOrder<'a>> {
         let run = region.run(grid, item_size)?;
         let touched = |&axis: &usize| {
@@ -51,22 +51,22 @@ impl<'a> ChunkOrder<'a> {
         })
     }
 
-    /// How many chunks there are.
+    /// The number of chunks.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no chunks.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of the run.
+    /// The length of the run in bytes.
     pub fn run_len(&self) -> u64 {
         self.run.len()
     }
 
-    /// The indices of chunk `number` in the grid; `None` past the last.
+    /// The indices of chunk `number` in the grid; `None` after the last.
     pub fn indices(&self, number: u64) -> Option<Dims> {
         let along = self.along(number)?;
         let mut indices: Dims = SmallVec::from_elem(0, along.len());
@@ -76,10 +76,10 @@ impl<'a> ChunkOrder<'a> {
         Some(indices)
     }
 
-    /// One past the last byte of chunk `number` in the run; `None` past the last chunk.
+    /// One past the last byte of chunk `number` in the run; `None` after the last chunk.
     pub fn end(&self, number: u64) -> Option<u64> {
         let along = self.along(number)?;
-        // Of the last element, and of the item itself.
+        // This sums up the offset of the last element. Its length is added below.
         let mut last = 0;
         for (k, (&axis, along)) in self.region.order.iter().zip(along).enumerate() {
             let chunk = self.grid.chunk_shape()[axis];
@@ -91,7 +91,8 @@ impl<'a> ChunkOrder<'a> {
         last.checked_add(self.item_len())
     }
 
-    /// The number of the chunk that byte `at` of the run lies in; of the last chunk past the end.
+    /// The number of the chunk that byte `at` of the run lies in; past the end, that of the last
+    /// chunk.
     pub fn number_at(&self, at: u64) -> u64 {
         let mut rest = at.min(self.run.len().saturating_sub(1));
         let mut number = 0;
@@ -105,14 +106,14 @@ impl<'a> ChunkOrder<'a> {
         number
     }
 
-    /// How many chunks were met at byte `at` of the run, if a row of them were met one by one
-    /// while the row before is read.
+    /// How many chunks should be loaded when byte `at` of the run is read, so that the chunks of a
+    /// row are loaded evenly while the row before is read.
     pub fn evenly(&self, at: u64) -> u64 {
         let met = u128::from(at) * u128::from(self.len) / u128::from(self.run.len().max(1));
         u64::try_from(met).unwrap_or(u64::MAX)
     }
 
-    /// The first chunk that ends behind byte `at` of the run.
+    /// The first chunk that ends after byte `at` of the run.
     pub fn first_left_after(&self, at: u64) -> u64 {
         let (mut low, mut high) = (0, self.len);
         while low < high {
@@ -133,7 +134,7 @@ impl<'a> ChunkOrder<'a> {
         }
     }
 
-    /// Which chunk along each file axis `number` is.
+    /// The index of chunk `number` along each file axis, counted from the first touched chunk.
     fn along(&self, number: u64) -> Option<Dims> {
         (number < self.len).then_some(())?;
         let mut rest = number;

@@ -1,5 +1,5 @@
-//! Who reads a run of elements from beginning to end: what such a reader asks for next is loaded
-//! before it does, and what it is done with is said to the cache.
+//! Prefetches chunks for a sequential reader of a run of elements, and marks the chunks that it has
+//! passed "evict first" in the cache.
 //!
 //! ```text
 //! rows of chunks     |  done  |  read now      |  next row         |
@@ -8,9 +8,9 @@
 //! passed             [=======)                         left for longer than a stray request
 //! ```
 //!
-//! A read at p wants a row of chunks from p on; the next row is loaded evenly while this one is
-//! read, so that cores have as much to do at its beginning as at its end, and little is in vain
-//! when the reader stops. No more is loaded than the reader's [`Window`] lets.
+//! A read at p needs a row of chunks from p on. The next row is loaded evenly while this one is
+//! read, so that all cores stay busy, and little is wasted when the reader stops. No more is loaded
+//! than the [`Window`] of the reader allows.
 
 use super::order::ChunkOrder;
 use super::sequence::{Sequence, Step, stray_bytes};
@@ -19,7 +19,7 @@ use crate::load::tuning::{LEAD_BYTES, MOST_PLANNED};
 use crate::load::{ChunkedArray, Loader, Region, Versions};
 use crate::sync::{Arc, Mutex, PoisonError};
 
-/// What one handle reads of one array.
+/// The reads of one handle of one array.
 #[derive(Debug, Default)]
 pub struct Readahead(Mutex<ReadaheadState>);
 
@@ -27,26 +27,27 @@ pub struct Readahead(Mutex<ReadaheadState>);
 struct ReadaheadState {
     sequence: Sequence,
     window: Window,
-    /// Chunks before this one are passed; `None` until the reader is known as one.
+    /// The reader has passed the chunks before this one, which are marked "evict first"; `None`
+    /// before the second read of a sequence.
     passed: Option<u64>,
 }
 
-/// A range of a region that is read.
+/// A byte range of a region.
 #[derive(Debug, Clone, Copy)]
 pub struct RegionRange<'a> {
     /// The array.
     pub array: &'a Arc<ChunkedArray>,
-    /// The part of it.
+    /// The region of the array.
     pub region: &'a Region,
-    /// The first byte of the region.
+    /// The offset of the range in the region.
     pub from: u64,
     /// Bytes.
     pub len: u64,
 }
 
 impl Readahead {
-    /// Whether a read of `len` bytes at `from` goes on where the last one ended. To be asked once
-    /// for each read.
+    /// Notes a read of `len` bytes at `from`, and tells whether it continues where the last one
+    /// ended. This is called once for each read.
     pub fn goes_on(&self, from: u64, len: u64) -> bool {
         let mut state = self.lock();
         let step = state.sequence.step(from, len);
@@ -57,7 +58,7 @@ impl Readahead {
         step == Step::Next
     }
 
-    /// After a read that [`Readahead::goes_on`]: loads what comes next.
+    /// Prefetches the next chunks after a read for which [`Readahead::goes_on`] was true.
     pub fn advance(
         &self,
         loader: &Arc<Loader>,
@@ -91,13 +92,14 @@ impl Readahead {
         let next = state.sequence.next();
         // The first chunk that the reader has not touched.
         let unread = order.number_at(next.saturating_sub(1)) + 1;
-        // A row of chunks that the reader holds is as much as it has read of them, and more.
+        // The chunks that the reader has met and not passed count as read, although it has read
+        // only parts of them.
         let held = unread.saturating_sub(passed).saturating_mul(chunk_bytes);
         let window = Window::chunks(loader, in_order.max(held), chunk_bytes);
         let lead = (LEAD_BYTES / chunk_bytes).max(2 * loader.most_prefetches() as u64);
         let evenly = order.evenly(next);
         let wanted = evenly.saturating_add(row / chunk_bytes + lead);
-        // What is held from the first needed chunk on has to fit.
+        // All chunks from the first one that was not passed have to fit in the cache.
         let fits = loader.held_beside_decodes(range.array);
         let begin = state.window.planned.max(unread);
         let end = wanted
@@ -119,8 +121,8 @@ impl Readahead {
 }
 
 impl ReadaheadState {
-    /// Says to the cache which chunks will not be asked for again, from the one that was
-    /// `passed` last on; which one is next.
+    /// Marks the chunks that the reader has passed "evict first", from chunk number `passed` on.
+    /// Returns the number of the first chunk that it has not passed.
     fn mark_passed(
         &mut self,
         loader: &Loader,

@@ -1,4 +1,4 @@
-//! Whether reads follow each other: the one rule by which a reader in order is known.
+//! Detects whether the reads of a handle are sequential. All readahead uses this one rule.
 
 use crate::load::tuning::{
     LONG_READ_BYTES, OPEN_BYTES, OPEN_READS, SHORT_READ_BYTES, STRAY_BYTES, STRAY_REQUESTS,
@@ -9,24 +9,24 @@ use crate::load::tuning::{
 pub struct Sequence {
     /// Where the next read is expected.
     next: u64,
-    /// Reads in a row that came where they were expected, and their bytes.
+    /// The number of reads in order, and their bytes.
     reads: u64,
     in_order: u64,
 }
 
-/// What a read is to those before it.
+/// How a read relates to the read before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The first of a row.
+    /// It begins a new sequence.
     First,
-    /// It goes on where the last one ended.
+    /// It continues where the last one ended.
     Next,
 }
 
 impl Sequence {
     /// Notes a read of `len` bytes at `from`.
     pub fn step(&mut self, from: u64, len: u64) -> Step {
-        // An element that a longer read cuts.
+        // A read this short is an element that a longer read has cut, and is ignored.
         if len >= SHORT_READ_BYTES {
             let end = from.saturating_add(len);
             if from.abs_diff(self.next) <= self.stray(len) {
@@ -39,7 +39,7 @@ impl Sequence {
                 self.next = end;
             }
         }
-        // The first read of a file is expected at its beginning, and may be the only one.
+        // The first read of a file is expected at its beginning, but it may be the only one.
         if self.reads > 1 {
             Step::Next
         } else {
@@ -47,8 +47,8 @@ impl Sequence {
         }
     }
 
-    /// How far a read of `len` bytes may be from where it is expected. Long ones overtake each
-    /// other, the more of them there are.
+    /// How far a read of `len` bytes may be from where it is expected. Long reads overtake each
+    /// other, and more so when there are many of them.
     fn stray(&self, len: u64) -> u64 {
         let is_long = len >= LONG_READ_BYTES;
         match (self.reads < OPEN_READS, is_long) {
@@ -63,19 +63,19 @@ impl Sequence {
         self.next
     }
 
-    /// Whether the reader goes on from a read before.
+    /// Whether the last read continued the one before it.
     pub(super) fn goes_on(&self) -> bool {
         self.reads > 1
     }
 
-    /// Bytes that were read in order, once they are enough to load ahead of the reader.
+    /// Bytes that were read in order; `None` while they are too few to prefetch for the reader.
     pub(super) fn in_order(&self) -> Option<u64> {
         let is_known = self.reads >= OPEN_READS && self.in_order >= OPEN_BYTES;
         is_known.then_some(self.in_order)
     }
 }
 
-/// How far a read of `len` bytes of a known reader may be from where it is expected.
+/// How far a read of `len` bytes of a sequential reader may be from where it is expected.
 pub(super) fn stray_bytes(len: u64) -> u64 {
     if len >= LONG_READ_BYTES {
         STRAY_BYTES.max(len)

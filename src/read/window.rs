@@ -1,24 +1,25 @@
-//! How far ahead of a reader in order chunks are loaded: as far as it has read in order, times a
-//! factor. So the window opens late, doubles as the reader goes on (and grows fourfold where each
-//! request to the store is dear), and costs one who stops no more than it has read.
+//! The readahead window, which is how far ahead of a sequential reader chunks are loaded. It is
+//! proportional to the bytes that the reader has read in order. So the window opens late, doubles
+//! as the reader goes on (in a store that is slow to answer it quadruples), and wastes no more than
+//! a small multiple of what was read when the reader stops.
 
 use crate::load::tuning::{GROWTH_FAR, GROWTH_LOCAL};
 use crate::load::{Loader, Prefetch};
 
-/// The part of the cache that is filled ahead of one reader of a stored object.
+/// The share of one reader of a stored object in the cache is the cache divided by this.
 pub(super) const KEYS_SHARE: u64 = 8;
 
-/// What is loaded ahead of one reader.
+/// The chunks that are prefetched for one reader.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// The number behind that of the last chunk that is loaded, or will be.
+    /// One past the number of the last chunk that is planned to be loaded.
     pub(super) planned: u64,
     prefetch: Option<Prefetch>,
 }
 
 impl Window {
-    /// Chunks of `chunk_bytes` that may be loaded ahead of a reader that has read `in_order` bytes
-    /// in order: as many as fit a size that was chosen (`--readahead`).
+    /// The number of chunks of `chunk_bytes` that may be prefetched for a reader that has read
+    /// `in_order` bytes in order. They are no more bytes than `--readahead` allows.
     pub(super) fn chunks(loader: &Loader, in_order: u64, chunk_bytes: u64) -> u64 {
         let growth = if loader.is_local() {
             GROWTH_LOCAL
@@ -30,13 +31,13 @@ impl Window {
         most.map_or(window, |most| window.min(most))
     }
 
-    /// Whether what was planned has not even begun: more would only wait.
+    /// Whether planned loads have not begun yet, so that further ones would only wait.
     pub(super) fn is_full(&self) -> bool {
         let prefetch = self.prefetch.as_ref();
         prefetch.is_some_and(|prefetch| !prefetch.is_begun())
     }
 
-    /// Plans what `prefetch` loads, up to the chunk before `planned`.
+    /// Adds the loads of `prefetch` to the window, whose last chunk is the one before `planned`.
     pub(super) fn extend(&mut self, planned: u64, prefetch: Prefetch) {
         self.planned = planned;
         self.prefetch = Some(prefetch);
