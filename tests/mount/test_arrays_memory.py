@@ -101,6 +101,39 @@ def test_memory_is_bounded_by_the_cache(mount, tmp_path, figure):
     assert array_view.decodes(made) == 96
 
 
+def test_records_of_one_number_each(mount, tmp_path, figure):
+    """A file of very many records of a few bytes: what a read takes is in proportion to its bytes, not to its records."""
+    n, root = 1_000_000, tmp_path / "series"
+    group = zarr.open_group(str(root), mode="w", zarr_format=3)
+    made_of = {"a": ">f4", "b": ">f8", "c": ">i4"}
+    columns = {name: np.random.default_rng(number).integers(0, 1 << 20, n).astype(dtype) for number, (name, dtype) in enumerate(made_of.items())}
+    for name, column in columns.items():
+        array = group.create_array(name, shape=(n,), chunks=(1 << 16,), dtype=column.dtype.newbyteorder("<"), dimension_names=["time"])
+        array[...] = column
+    made = mount(root, "--view", "arrays", "--files", "nc", "--unlimited", "time", "--cache-size", "4M")
+    (path,) = made.path.glob("*.nc")
+    records = np.zeros(n, dtype=list(made_of.items()))
+    for name, column in columns.items():
+        records[name] = column
+    expected = records.tobytes()
+    head = path.stat().st_size - len(expected)
+    with ThreadPoolExecutor(8) as pool:
+        starts = [head + len(expected) * reader // 8 for reader in range(8)]
+        parts = list(pool.map(lambda start: reading_at(path, start, len(expected) // 8), starts))
+    assert b"".join(parts) == expected
+    figure(f"{n} records of 16 bytes, 8 readers, cache 4 MiB: peak {made.peak_bytes() / MIB:.0f} MiB")
+    assert made.peak_bytes() <= 68 * MIB
+
+
+def reading_at(path, start, length):
+    """Bytes of a file, by reads of 1 MiB."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return b"".join(os.pread(fd, min(MIB, length - at), start + at) for at in range(0, length, MIB))
+    finally:
+        os.close(fd)
+
+
 @pytest.mark.parametrize("layout", ["uncompressed", "blosc", "sharded"])
 def test_a_small_read_fetches_little(mount, tmp_path, layout):
     """One element in the middle of an array, a row of whose large chunks (or shards) does not fit the cache."""
