@@ -1,57 +1,60 @@
-//! Zarr stores as files: the house behind the `zarr-mount` command.
+//! Mounts Zarr stores as files. This crate is the implementation of the `zarr-mount` command.
 //!
 //! # Layers
 //!
-//! A module knows the rows above its own and nothing below (`tests/layers.rs` checks it).
+//! A module uses the modules in the rows above its own and none below. `tests/layers.rs` checks
+//! this.
 //!
 //! | module | knows | must not know |
 //! |---|---|---|
-//! | [`escape`] | text for people, without what a terminal would obey | anything else |
+//! | [`escape`] | text for people, without terminal control sequences | anything else |
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
-//! | [`budget`], [`buffers`], [`threads`] | bytes of memory; where they are; threads and what they do next | anything else |
+//! | [`budget`], [`buffers`], [`threads`] | the memory budget; buffers; the thread pool | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
 //! | [`error`] | the crate's errors | |
 //! | [`plain`] | whole arrays as files of other formats: which byte is which | I/O, chunks |
-//! | [`hierarchy`] | which node lives at a prefix, or at a path of the tree (reads documents, remembers them) | chunks |
-//! | [`load`] | one chunk by its indices: locate, fetch, decode, keep | file names |
-//! | [`read`] | a byte range of an array out of its chunks; who reads in order | file names |
-//! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
+//! | [`hierarchy`] | the node at a prefix, or at a path of the tree (reads documents and caches them) | chunks |
+//! | [`load`] | one chunk by its indices: locate, fetch, decode, cache | file names |
+//! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
+//! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
 //!
 //! # One model for every version
 //!
-//! A document of any version (`metadata::{pre_v1, v1, v2, draft, v3}`, one reader each) becomes a
-//! [`metadata::ArrayMetadata`], whose codecs are spelled as one list of v3: filters of numcodecs,
-//! order F and byte orders of v2, and the sharding of the drafts are codecs like any other. So
-//! there is one parser of codec lists and one decoder.
+//! A document of any version becomes a [`metadata::ArrayMetadata`]. Each version has a reader of
+//! its own (`metadata::{pre_v1, v1, v2, draft, v3}`). The codecs of the model are a list as in v3:
+//! the filters of numcodecs, the order F and the byte orders of v2, and the sharding of the drafts
+//! all become codecs. So there is one parser of codec lists and one decoder.
 //!
-//! On the way back there are two. A node that is shown in its own version has its document edited
-//! ([`metadata::render`]): what needs no change stays byte for byte. A node that is shown in
-//! another (`--as`) has its documents made out of the model ([`mod@metadata::write`]), or is shown
-//! as one that cannot be, when the version has no words for it. Where its keys lie is the business
-//! of [`hierarchy`]: a node of the drafts has its document below `meta` and its chunks below
-//! `data`, and only a path in the tree of nodes names it in every version.
+//! Documents are written in two ways. The document of a node that is shown in its own version is
+//! edited ([`metadata::render`]), so that everything that needs no change stays the same byte for
+//! byte. The documents of a node that is shown in another version (`--as`) are made from the model
+//! ([`mod@metadata::write`]); where that version cannot express the node, it is shown as a node
+//! that cannot be converted. [`hierarchy`] knows where the keys of a node are: a node of the drafts
+//! has its document below `meta` and its chunks below `data`, so only a path in the tree of nodes
+//! names a node in every version.
 //!
-//! # Ask, and be answered
+//! # Requests and answers
 //!
-//! A caller asks the [`load::Loader`] for a chunk; it is answered at once from memory, or later, by
-//! whoever finished the load. Code is synchronous: a load is a closure on one of an elastic set of
-//! [`threads`]. It is inside a gate while it is in the store, as many as the store takes at once
-//! ([`store::Profile`]), and inside another one while it decodes, as many as there are cores; never
-//! in both.
+//! A caller asks the [`load::Loader`] for a chunk. It gets the answer at once from memory, or later
+//! from the thread that has loaded the chunk. Code is synchronous: a load is a closure that runs in
+//! an elastic pool of [`threads`]. A load needs a permit for each request to the store, which takes
+//! a limited number at once ([`store::Profile`]), and another permit for decoding, of which there
+//! are as many as cores. It never holds both.
 //!
-//! fuser's event threads never wait for a store that is far away: what is not in memory becomes a
-//! job with its reply. Before a store that answers as fast as the system does, where handing a
-//! request over costs more than asking, they may wait, all but one (`fuse::events`).
+//! The event threads of fuser never wait for a remote store: a request that needs it becomes a job,
+//! which holds the reply. A local store answers faster than a job can be handed over, so all event
+//! threads but one may wait for it (`fuse::events`).
 //!
 //! # One read(2), from the kernel to the bytes
 //!
-//! Functions of this crate, each called by the one before it, with their files; what they call on
-//! the way and return from is left out. A chunk of the chunks view:
+//! The lists below have the functions of this crate, each of which is called by the one before it,
+//! with their files. Calls that return before the next function is called are left out. A chunk of
+//! the chunks view:
 //!
 //! ```text
 //! in memory                                  5 functions in 5 files
@@ -63,10 +66,11 @@
 //!     -> load/decode  decode
 //! ```
 //!
-//! A file of the arrays view is a [`plain::Layout`]: bytes made from metadata, and runs of
-//! elements. A read plans it once ([`plain::Plan`]), and walks the chunks of each run once
-//! ([`read::ReadOperation`]): it copies those that are in memory, and asks for the others; each is
-//! copied by the thread that brings it, and the thread that brings the last one replies.
+//! A file of the arrays view is a [`plain::Layout`], which consists of bytes made from metadata and
+//! of runs of elements. A read is planned once ([`plain::Plan`]), and walks the chunks of each run
+//! once ([`read::ReadOperation`]). It copies the chunks that are in memory and requests the others.
+//! Each of these is copied by the thread that has loaded it, and the thread that copies the last
+//! one replies.
 //!
 //! ```text
 //! not in memory                              12 functions in 8 files
@@ -75,49 +79,52 @@
 //!     -> load/decode  decode
 //! ```
 //!
-//! One rule tells which readers read in order ([`read`]): chunks are loaded as far ahead of such a
-//! reader as it has read in order, for files of chunks (`read::files`) and for whole arrays
-//! (`read::readahead`), and the cache is told what will not be asked for again. Every constant of
-//! this is in `load::tuning`.
+//! One rule detects sequential readers ([`read`]). Chunks are prefetched for such a reader in
+//! proportion to the bytes that it has read in order, for files of chunks (`read::files`) and for
+//! whole arrays (`read::readahead`), and chunks that it has passed are marked "evict first" in the
+//! cache. The constants are in `load::tuning`.
 //!
 //! # Identity and freshness
 //!
-//! * A *vnode* is a path of the view. Its number is arithmetic where there are many of them: an
-//!   array takes a contiguous range, directories of partial indices first, then chunks, so that
-//!   ten million files cost no memory. Other paths are interned until the kernel forgets them.
-//! * An *inode number* stands for one version of a vnode. The first version is shown under the
-//!   vnode's own number; a later one, while the kernel still holds the old one, under a fresh
-//!   number. `open` compares the version that the kernel knows with the one in the store: the
-//!   same keeps the kernel's pages, another answers `ESTALE`, and the kernel looks the name up
-//!   again. What the kernel knows is remembered in a bounded table; where it was forgotten, the
-//!   pages and attributes are dropped, which is always right.
-//! * A handle pins one [`store::Object`]: index and chunk come from one version. A version
-//!   younger than the clock's grain is waited for before it is trusted.
+//! * A *vnode* is a path of the view. The vnode numbers of an array are computed: they are a
+//!   contiguous range, which has the directories of partial indices first and then the chunks, so
+//!   that ten million files take no memory. Other paths are interned until the kernel forgets them.
+//! * An *inode number* stands for one version of a vnode. The first version has the number of the
+//!   vnode. A later version gets a fresh number while the kernel still holds the old one. `open`
+//!   compares the version that the kernel knows with the one in the store. If they are the same,
+//!   the kernel keeps its pages; otherwise the answer is `ESTALE`, and the kernel looks the name up
+//!   again. A bounded table remembers what the kernel knows. Where an entry was dropped, the pages
+//!   and attributes are dropped too, which is always correct.
+//! * A handle pins one [`store::Object`], so that a shard index and its chunks come from one
+//!   version. A version that is younger than the grain of the clock is not trusted before it is
+//!   older than that.
 //! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`),
-//!   which remembers the versions of what was read and tells whether more of the same state can be.
+//!   which remembers the versions of the objects that were read, and detects when the same state of
+//!   the array can no longer be read.
 //!
 //! # Rights
 //!
-//! The kernel checks callers against the modes that the mount shows, so a mode grants no more than
-//! the store does. What is shown where it is stored has its own mode, as have the directories above
-//! it. What is made of several objects, or is shown apart from directories that it is stored in,
-//! has the bits of those who may read all of it and go all the way ([`store::Readers`],
-//! `view::rights`); what fewer may read than a group's own document is left out of the group's
-//! file. Pages are shared among users: a chunk that fewer may reach than its file is read for
-//! nobody (`view::arrays::audience`).
+//! The kernel checks callers against the modes that the mount shows, so a mode must grant no more
+//! than the store does. An object that is shown at its own path has its own mode, and so have the
+//! directories above it. A file that is made from several objects, or that is shown outside the
+//! directories that it is stored in, is readable by those users who may read all of its objects and
+//! search all directories above them ([`store::Readers`], `view::rights`). Nodes that fewer users
+//! may read than the document of their group are left out of the group's file. Users share the
+//! pages of the kernel, so a chunk that fewer users may reach than the file that it is part of is
+//! not read for any user (`view::arrays::audience`).
 //!
 //! # Memory
 //!
-//! One budget ([`budget::Budget`]) holds decoded chunks, pages of shard indices, documents and
-//! every buffer on the way. A load reserves all it needs at once, before it allocates and while
-//! it holds nothing, so that loads cannot wait for each other; what does not fit the budget at
-//! all is let through one at a time. A load waits for the work of others, which ends, and never for
-//! what is kept by open files, which no wait frees.
+//! One budget ([`budget::Budget`]) limits the memory of decoded chunks, pages of shard indices,
+//! documents and all temporary buffers. A load reserves all its memory at once, before it allocates
+//! and while it holds none, so that loads cannot wait for each other in a cycle. Loads that are
+//! larger than the whole budget are let through one at a time. A load waits for memory of other
+//! loads, which end, and never for memory that open files keep, which no wait would free.
 //!
-//! A document is not what it takes: a tree of JSON is thirty times its text. So attributes are
-//! trees only where they are short, and text otherwise ([`metadata::attributes`]), long documents
-//! are read in outline ([`metadata::outline`]), and nodes are remembered by the memory that
-//! they take.
+//! A document takes more memory than its length: a tree of JSON is thirty times as large as its
+//! text. So attributes are trees only where they are short, and text otherwise
+//! ([`metadata::attributes`]); long documents are read in outline ([`metadata::outline`]); and the
+//! cache of nodes counts the memory that they take.
 
 pub mod budget;
 pub mod buffers;

@@ -1,5 +1,6 @@
-//! Locks and threads: those of the standard library, or of the model checker that runs the same
-//! code in many schedules (feature `model`, `schedules.rs` beside what is checked).
+//! Locks and threads. They are those of the standard library, or with the feature `model` those of
+//! a model checker that runs the same code in many schedules. Each `schedules.rs` checks its parent
+//! module.
 
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ pub(crate) use shuttle::thread_local;
 #[cfg(feature = "model")]
 pub(crate) use std::sync::PoisonError;
 
-/// Gives back `guard` of `mutex` and waits to be notified, but not longer than `patience`; says
-/// whether that is over.
+/// Unlocks `mutex` and waits for a notification, but not longer than `patience`. Returns the lock
+/// again, and whether the wait timed out.
 #[cfg(not(feature = "model"))]
 pub(crate) fn wait_timeout<'s, T>(
     condition: &Condvar,
@@ -30,9 +31,9 @@ pub(crate) fn wait_timeout<'s, T>(
     (guard, timeout.timed_out())
 }
 
-/// The same without a clock. A short wait is over when others had a turn; a longer one may be, in
-/// half of the schedules; and one for `Duration::MAX` never is. So a call that is missed, and that
-/// only the end of a long wait would make up for, is found as a deadlock.
+/// The same without a clock. A short wait always times out, after other threads had a turn. A
+/// longer wait times out in half of the schedules, and one for `Duration::MAX` never does. So a
+/// missed notification that only a timeout would make up for is found as a deadlock.
 #[cfg(feature = "model")]
 pub(crate) fn wait_timeout<'s, T>(
     condition: &Condvar,
@@ -53,10 +54,10 @@ pub(crate) fn wait_timeout<'s, T>(
     (guard.unwrap_or_else(PoisonError::into_inner), is_late)
 }
 
-/// Starts a thread that nobody waits for.
+/// Starts a detached thread.
 ///
 /// # Errors
-/// When the system has none left.
+/// When the system cannot start another thread.
 pub(crate) fn spawn_named(
     name: String,
     stack_bytes: usize,

@@ -1,15 +1,15 @@
-//! Threads that wait, so that nobody else has to.
+//! A pool of threads for jobs that may wait.
 //!
 //! Code is synchronous: a job is a closure that may wait for the store, for memory, or for a load
-//! that another thread has begun. So there are as many threads as jobs may wait at once; they have
-//! small stacks, start when there is a job for them, and end when there has been none for a while.
+//! that another thread has begun. So there are as many threads as jobs may wait at once. They have
+//! small stacks, start when there is a job for them, and end when they have been idle for a while.
 //!
-//! Each [`Class`] has a limit of its own. Reads that hang in the store leave the threads of others
-//! alone: names can still be looked up. Prefetching begins only while no read is queued, and while
-//! reads and prefetches together are fewer than its limit.
+//! Each [`Class`] of jobs has a limit of its own, so that names can be looked up while reads hang
+//! in the store. A prefetch begins only while no read is queued, and while reads and prefetches
+//! together are fewer than its limit.
 //!
-//! A job never waits for one that is still queued: who needs the outcome of a queued load takes it
-//! out of the queue ([`Cache`](crate::load::Cache)). So no number of threads is too small.
+//! A job never waits for a queued job: a job that needs the result of a queued load runs that load
+//! itself ([`Cache`](crate::load::Cache)). So any number of threads is enough.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,39 +19,41 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, spawn_named, wait_timeout};
 
-/// An idle thread ends after this.
+/// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The stack of a thread. Decoders keep their state on the heap; documents are parsed here too.
+/// The stack size of a thread. Decoders keep their state on the heap, but the threads also parse
+/// documents.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Prefetches that may be queued. Others are not made: they are guesses.
+/// Most prefetches that may be queued. Further ones are dropped, because prefetches are
+/// speculative.
 const MOST_PREFETCHES: usize = 1024;
 
-/// Why a job is done, which decides when it may begin.
+/// The purpose of a job, which decides when it may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Looking at names and attributes, opening, listing.
+    /// Lookups of names and attributes, opens, and listings.
     Names,
-    /// Reading bytes that somebody waits for.
+    /// Reads of bytes that a caller waits for.
     Read,
-    /// Reading bytes that somebody may ask for.
+    /// Speculative reads of bytes that a caller may ask for later.
     Prefetch,
 }
 
 /// How many jobs of each class may run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of [`Class::Names`].
+    /// The limit of [`Class::Names`].
     pub names: usize,
     /// Of [`Class::Read`].
     pub reads: usize,
-    /// Of [`Class::Read`] and [`Class::Prefetch`] together, for a prefetch to begin.
+    /// The limit of [`Class::Read`] and [`Class::Prefetch`] together, at which no prefetch begins.
     pub prefetches: usize,
 }
 
-/// Cores that this process may use, one at least: those that it may run on (`sched_getaffinity`),
-/// or as many as the CPU quota of its control group is worth, where that is less.
+/// The number of cores that this process may use, which is at least 1. It is limited by the
+/// affinity mask (`sched_getaffinity`) and by the CPU quota of the control group.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -66,9 +68,9 @@ pub struct Threads {
 struct Pool {
     limits: Limits,
     state: Mutex<PoolState>,
-    /// There may be a job to begin, or the end was reached.
+    /// Notified when a job may begin, or when the pool was finished.
     work: Condvar,
-    /// A thread has ended.
+    /// Notified when a thread has ended.
     ended: Condvar,
 }
 
@@ -78,9 +80,9 @@ struct PoolState {
     reads: Queue,
     prefetches: Queue,
     threads: usize,
-    /// Those that wait for a job.
+    /// The number of threads that wait for a job.
     idle: usize,
-    /// Those that were started and have not looked for one yet.
+    /// The number of threads that were started and have not looked for a job yet.
     arriving: usize,
     is_finished: bool,
 }
@@ -92,7 +94,8 @@ struct Queue {
 }
 
 impl Threads {
-    /// No thread yet: a daemon forks before the first job. Each limit is at least 1.
+    /// Makes a pool without a thread, because a daemon forks before the first job. Each limit is
+    /// raised to at least 1.
     pub fn new(limits: Limits) -> Arc<Threads> {
         let limits = Limits {
             names: limits.names.max(1),
@@ -114,9 +117,9 @@ impl Threads {
         self.pool.limits
     }
 
-    /// Leaves `job` to a thread. A panic in it ends there. `false` when it is not done: after
-    /// [`Threads::finish`], or for a prefetch when too many are queued. The job is dropped then,
-    /// and a reply that it holds says EIO.
+    /// Queues `job` for a thread. A panic in the job does not end the thread. `false` when the job
+    /// is dropped, which is after [`Threads::finish`], or for a prefetch when too many are queued.
+    /// A FUSE reply that a dropped job holds answers EIO.
     pub fn submit(&self, class: Class, job: impl FnOnce() + Send + 'static) -> bool {
         let mut state = self.pool.lock();
         let is_surplus = class == Class::Prefetch && state.prefetches.jobs.len() >= MOST_PREFETCHES;
@@ -126,13 +129,13 @@ impl Threads {
         }
         state.queue(class).jobs.push_back(Box::new(job));
         if !self.pool.employ(state) {
-            // Nobody else would: better late, on this thread, than never.
+            // There is no other thread, so this one runs the job.
             self.pool.do_jobs();
         }
         true
     }
 
-    /// Prefetches that would begin at once.
+    /// The number of prefetches that would begin at once.
     pub fn free(&self) -> usize {
         let state = self.pool.lock();
         let limits = self.pool.limits;
@@ -141,18 +144,18 @@ impl Threads {
         limits.prefetches.saturating_sub(busy)
     }
 
-    /// Drops the prefetches that have not begun and lets the threads do all else; waits for that,
-    /// but not longer than `patience`: a store may never answer. What is submitted afterwards is
-    /// dropped. `false` when jobs were left.
+    /// Drops the prefetches that have not begun, and waits until the threads have run all other
+    /// jobs, but not longer than `patience`, because a store may never answer. Jobs that are
+    /// submitted afterwards are dropped. `false` when jobs were left.
     pub fn finish(&self, patience: Duration) -> bool {
         let mut state = self.pool.lock();
         state.is_finished = true;
         let dropped = std::mem::take(&mut state.prefetches.jobs);
         drop(state);
         self.pool.work.notify_all();
-        // What they hold may lead back to us: not under the lock.
+        // A dropped job may reach this pool again, so it must not be dropped under the lock.
         drop(dropped);
-        // A job may hold the last of us: its thread does not wait for itself.
+        // A job may hold the last reference to the pool, and its thread must not wait for itself.
         let ourselves = usize::from(is_of_pool(&self.pool));
         let end = Instant::now().checked_add(patience);
         let left = || {
@@ -187,7 +190,8 @@ impl fmt::Debug for Threads {
 }
 
 impl Pool {
-    /// Has one more thread come where a job may begin. `false` when there is no thread at all.
+    /// Wakes or starts one more thread where a job may begin. `false` when there is no thread at
+    /// all.
     fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) -> bool {
         if state.startable(self.limits) <= state.idle + state.arriving {
             drop(state);
@@ -214,7 +218,7 @@ impl Pool {
         true
     }
 
-    /// What a thread does from its beginning to its end.
+    /// The main function of a thread.
     fn work(self: Arc<Self>) {
         let pool = Arc::as_ptr(&self) as usize;
         POOL.with(|known| known.set(pool));
@@ -234,7 +238,7 @@ impl Pool {
                     continue;
                 }
             }
-            // Jobs that may not begin yet are begun by the thread whose job is in their way.
+            // Jobs that may not begin yet will be run by the thread that runs the job in their way.
             state.threads -= 1;
             drop(state);
             self.ended.notify_all();
@@ -242,7 +246,7 @@ impl Pool {
         }
     }
 
-    /// Does jobs for as long as there is one that may begin.
+    /// Runs jobs as long as there is one that may begin.
     fn do_jobs(self: &Arc<Self>) {
         while let Some((class, job)) = self.begin() {
             CLASS.with(|current| current.set(class));
@@ -258,7 +262,7 @@ impl Pool {
         let queue = state.queue(class);
         let job = queue.jobs.pop_front()?;
         queue.running += 1;
-        // Prefetches stood back while the last read was queued: nobody was called for them.
+        // No thread was woken for prefetches while the last read was queued.
         if state.startable(self.limits) > 0 {
             self.employ(state);
         }
@@ -279,7 +283,7 @@ impl PoolState {
         }
     }
 
-    /// Jobs that may begin, of each class in the order in which they do.
+    /// The number of jobs of each class that may begin, in the order in which the classes begin.
     fn startable_by_class(&self, limits: Limits) -> [(Class, usize); 3] {
         let within =
             |queue: &Queue, limit: usize| queue.jobs.len().min(limit.saturating_sub(queue.running));
@@ -308,20 +312,20 @@ impl PoolState {
 }
 
 crate::sync::thread_local! {
-    /// The class of the job that this thread does.
+    /// The class of the job that this thread runs.
     static CLASS: std::cell::Cell<Class> = const { std::cell::Cell::new(Class::Read) };
-    /// The pool that this thread belongs to.
+    /// The address of the pool that this thread belongs to.
     static POOL: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Why this thread does what it does: [`Class::Read`] of a thread that is none of these.
+/// The class of the job that this thread runs; [`Class::Read`] on a thread of no pool.
 pub fn current_class() -> Class {
     CLASS.with(std::cell::Cell::get)
 }
 
-/// Runs `body` as a thread does whose job is of `class`.
+/// Runs `body` as if this thread ran a job of `class`.
 pub fn as_class<T>(class: Class, body: impl FnOnce() -> T) -> T {
-    /// Ends it, also by a panic.
+    /// Restores the class before, even after a panic.
     struct RestoreClass(Class);
 
     impl Drop for RestoreClass {
@@ -338,11 +342,11 @@ fn is_of_pool(pool: &Arc<Pool>) -> bool {
     POOL.with(std::cell::Cell::get) == Arc::as_ptr(pool) as usize
 }
 
-/// Runs `body`; a panic in it ends there, in the log. A reply that it held says EIO when it is
-/// dropped by the unwinding.
+/// Runs `body`, and logs a panic in it rather than pass it on. A FUSE reply that `body` held
+/// answers EIO when the unwinding drops it.
 pub fn confine(what: &str, body: impl FnOnce()) {
-    // The locks of this crate are taken over when poisoned, and guard states that hold between
-    // any two statements; so nothing half done is seen afterwards.
+    // The locks of this crate are taken over when they are poisoned, and the state that they guard
+    // is consistent between any two statements. So a panic leaves no inconsistent state behind.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
         log::error!(
             "internal error in {what}, please report it: {}",

@@ -104,7 +104,7 @@ impl Loader {
         Ok(Some(Block::new(numbers, reservation)))
     }
 
-    /// The decoded length is stored nowhere.
+    /// Decodes a chunk of variable-length elements, whose decoded length is not stored.
     fn decode_variable(&self, array: &ChunkedArray, chunk: &LocatedChunk) -> Result<Block, Error> {
         let most = self.max_chunk_bytes();
         Self::check_encoded_len(chunk, most)?;

@@ -32,7 +32,7 @@ pub struct LoaderParts {
     pub sources: Sources,
     /// Blocks in memory.
     pub cache: Arc<Cache>,
-    /// Who loads what is not waited for here.
+    /// The threads that run loads.
     pub threads: Arc<Threads>,
     /// The number of chunks that are decoded at once (`--threads`).
     pub decoders: usize,
@@ -121,7 +121,7 @@ impl Loader {
         &self.parts.cache
     }
 
-    /// Who loads what is not waited for here.
+    /// The threads that run loads.
     pub fn threads(&self) -> &Arc<Threads> {
         &self.parts.threads
     }
@@ -131,7 +131,7 @@ impl Loader {
         self.parts.max_chunk_bytes
     }
 
-    /// Chunks that are decoded at once.
+    /// The number of chunks that are decoded at once.
     pub fn decoders(&self) -> usize {
         self.parts.decoders
     }

@@ -139,7 +139,7 @@ impl Region {
 }
 
 impl Cut<'_> {
-    /// The bytes of a decoded chunk.
+    /// The axes and bytes of a decoded chunk.
     pub(crate) fn chunk(&self) -> &Space {
         &self.chunk
     }

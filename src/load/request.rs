@@ -29,7 +29,7 @@ pub enum ChunkSource {
 /// Whether the decoded or the encoded bytes of a chunk are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkForm {
-    /// Decoded.
+    /// The decoded bytes.
     Decoded,
     /// The bytes as they are stored.
     Encoded,

@@ -258,7 +258,7 @@ impl Sources {
         let mut kept = self.lock();
         let given_up: Vec<_> = std::iter::from_fn(|| kept.pop_lru()).collect();
         drop(kept);
-        // Closing a file is a system call: not under the lock.
+        // Closing a file is a system call, which must not happen under the lock.
         !given_up.is_empty()
     }
 
@@ -305,7 +305,7 @@ impl Sources {
             None => kept.pop_entry(key),
         };
         drop(kept);
-        // Closing a file is a system call: not under the lock.
+        // Closing a file is a system call, which must not happen under the lock.
         drop(replaced);
         Ok(object)
     }

@@ -34,7 +34,7 @@ pub(crate) const SHORT_READ_BYTES: u64 = 512;
 /// shorter than this,
 pub(crate) const LEAST_PAGE_BYTES: u64 = 64 << 10;
 
-/// no more than this,
+/// no longer than this,
 pub(crate) const MOST_PAGE_BYTES: u64 = 4 << 20;
 
 /// and no longer than the cache divided by this.

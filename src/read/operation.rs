@@ -42,7 +42,7 @@ pub struct RegionRun {
     pub from: u64,
     /// The offset of the run in the output.
     pub at: usize,
-    /// Bytes.
+    /// The length of the run in bytes.
     pub len: usize,
     /// How chunks that are not in memory are loaded.
     pub policy: Policy,

@@ -41,7 +41,7 @@ pub struct RegionRange<'a> {
     pub region: &'a Region,
     /// The offset of the range in the region.
     pub from: u64,
-    /// Bytes.
+    /// The length of the range in bytes.
     pub len: u64,
 }
 

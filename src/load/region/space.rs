@@ -38,7 +38,7 @@ impl Space {
         })
     }
 
-    /// Points.
+    /// The number of points.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

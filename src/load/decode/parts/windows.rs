@@ -118,7 +118,7 @@ impl WindowLimits {
         }
     }
 
-    /// Calls `read` with windows, in order, in which all of `pieces` lies.
+    /// Calls `read` with the windows of `pieces`, in order.
     pub(super) fn for_each_window(
         &self,
         pieces: &[&Piece],
