@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_awaited_comes_in_beside_prefetches() {
+    fn awaited_work_gets_a_permit_beside_prefetches() {
         let gate = PriorityGate::lenient(1);
         assert!(gate.try_enter(ONE_PREFETCH));
         assert!(!gate.try_enter(ONE_PREFETCH));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_where_the_last_read_ended_reads_in_order() {
+    fn reads_that_continue_where_the_last_one_ended_are_in_order() {
         let long = LONG_READ_BYTES;
         let short = 4096;
         for (reads, expected, why) in [

@@ -1,4 +1,4 @@
-//! How code is checked in many schedules, and that the checker finds what is wrong.
+//! Runs code in many schedules, and tests that the model checker finds known mistakes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,11 +7,11 @@ use shuttle::thread;
 use super::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::{Arc, Condvar, Mutex};
 
-/// Schedules of each test, unless the environment variable says otherwise.
+/// The number of schedules of each test, unless `ZARR_MOUNT_SCHEDULES` is set.
 const SCHEDULES: usize = 4000;
 
-/// Runs `test` in schedules that are random, and in as many that switch threads seldom, which finds
-/// what takes a long way between few switches (PCT). A failing schedule is printed.
+/// Runs `test` in random schedules, and in as many schedules that rarely switch threads (PCT),
+/// which finds mistakes that need long runs between few switches. A failing schedule is printed.
 pub(crate) fn check(test: impl Fn() + Send + Sync + Clone + 'static) {
     let count = std::env::var("ZARR_MOUNT_SCHEDULES");
     let count = count.map_or(SCHEDULES, |count| count.parse().unwrap());
@@ -24,11 +24,11 @@ fn fails(test: impl Fn() + Send + Sync + Clone + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| check(test))).is_err()
 }
 
-/// A slot for callers who do a job on their own thread, and may wait in it. One who waits gives the
-/// slot back, and is counted: no more callers than slots are held up.
+/// A slot for callers that run a job on their own thread, and that may wait in it. A caller that
+/// waits gives the slot back and is counted, so that no more callers than slots are held up.
 #[derive(Default)]
 struct Slot {
-    /// Callers who have it, and those who gave it back and wait.
+    /// The number of callers that have the slot, and of those that gave it back and wait.
     state: Mutex<(usize, usize)>,
     held_up: AtomicUsize,
 }
@@ -46,7 +46,7 @@ impl Slot {
         *state = (state.0 - 1, state.1 + 1);
     }
 
-    /// The mistake: in between, the caller is counted nowhere.
+    /// This has the mistake that the caller is counted nowhere between the two statements.
     fn give_back_then_wait(&self) {
         self.state.lock().unwrap().0 -= 1;
         self.state.lock().unwrap().1 += 1;
@@ -56,7 +56,7 @@ impl Slot {
         self.state.lock().unwrap().1 -= 1;
     }
 
-    /// Three callers, of whom those who find no slot leave their job to others.
+    /// Runs three callers. Those that find no slot leave their job to others.
     fn three_callers(wait: fn(&Slot)) {
         let slot = Arc::new(Slot::default());
         let callers = [(); 3].map(|()| {
@@ -78,12 +78,12 @@ impl Slot {
 }
 
 #[test]
-fn one_who_is_counted_nowhere_is_found() {
+fn a_caller_that_is_counted_nowhere_is_found() {
     assert!(fails(|| Slot::three_callers(Slot::give_back_then_wait)));
     check(|| Slot::three_callers(Slot::give_back_and_wait));
 }
 
-/// One who waits for a flag, which is raised with or without the lock.
+/// Waits for a flag, which is set with or without the lock.
 fn wait_for_flag(is_under_lock: bool) {
     let shared = Arc::new((Mutex::new(()), Condvar::new(), AtomicBool::new(false)));
     let caller = Arc::clone(&shared);

@@ -1,4 +1,4 @@
-//! Every job is done once, within the limits, and the end waits for all that somebody waits for.
+//! Every job runs once, within the limits, and `finish` waits for all jobs but prefetches.
 
 use shuttle::thread;
 
@@ -13,10 +13,10 @@ const LIMITS: Limits = Limits {
     prefetches: 2,
 };
 
-/// For ever, so that what waits in vain is found.
+/// A wait for ever, so that a missed notification is found as a deadlock.
 const FOR_EVER: Duration = Duration::MAX;
 
-/// Jobs of one class that were begun and ended.
+/// The numbers of jobs of one class that are running and that have ended.
 #[derive(Default)]
 struct Tally {
     running: AtomicUsize,
@@ -24,7 +24,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// A job that must not find more than `limit` of its kind beside it.
+    /// A job that fails when more than `limit` jobs of this tally are running.
     fn job(self: &Arc<Self>, limit: usize) -> impl FnOnce() + Send + 'static {
         let tally = Arc::clone(self);
         move || {
@@ -65,7 +65,7 @@ fn every_job_is_done_once_within_the_limit_of_its_class() {
         let [names, reads, prefetches] = &tallies;
         assert_eq!((names.done(), reads.done()), (4, 4));
         assert!(prefetches.done() <= 4);
-        // Those that were dropped are gone, too.
+        // Jobs that were dropped are gone too.
         assert!(tallies.iter().all(|tally| Arc::strong_count(tally) == 1));
     });
 }
@@ -85,7 +85,7 @@ fn prefetches_are_done_when_nothing_else_is_to_be_done() {
     });
 }
 
-/// Prefetches stand back for a read while it is queued, not while it runs.
+/// Prefetches yield to a read while it is queued, but not while it runs.
 #[test]
 fn what_may_begin_has_a_thread_that_comes_for_it() {
     check(|| {
@@ -97,7 +97,7 @@ fn what_may_begin_has_a_thread_that_comes_for_it() {
         let (go, gone) = mpsc::channel();
         let (done, end) = mpsc::channel();
         assert!(threads.submit(Class::Read, || ()));
-        // It waits for both prefetches, of which the first waits for the second.
+        // This job waits for both prefetches, and the first of them waits for the second.
         assert!(threads.submit(Class::Read, move || {
             gone.recv().unwrap();
             done.send(()).unwrap();
@@ -161,7 +161,7 @@ fn the_end_waits_for_each_job_that_was_accepted() {
                 let accepted = Arc::clone(&accepted);
                 thread::spawn(move || {
                     for class in [Class::Read, Class::Names] {
-                        // Its own end may submit another one, which is accepted or not.
+                        // The job submits another job at its end, which may be accepted or not.
                         let inner = (Arc::clone(&threads), done.job(4), Arc::clone(&accepted));
                         let job = done.job(4);
                         let is_accepted = threads.submit(class, move || {
@@ -181,7 +181,7 @@ fn the_end_waits_for_each_job_that_was_accepted() {
             submitter.join().unwrap();
         }
         assert_eq!(done.done(), accepted.load(Ordering::SeqCst));
-        // Whoever submitted, nothing is left of the jobs.
+        // No job is left, neither accepted nor dropped.
         assert_eq!(Arc::strong_count(&done), 1);
     });
 }

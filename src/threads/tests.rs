@@ -4,16 +4,16 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// For what cannot take long, on a machine of any load.
+/// A time limit for short waits, which is long enough for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A job that says when it begins, and ends when it is told to.
+/// The handle of a job that reports when it begins, and that runs until it is told to end.
 struct HeldJob {
     begun: Receiver<()>,
     open: Sender<()>,
 }
 
-fn gate() -> (HeldJob, impl FnOnce() + Send + 'static) {
+fn held_job() -> (HeldJob, impl FnOnce() + Send + 'static) {
     let (tell, begun) = mpsc::channel();
     let (open, opened) = mpsc::channel();
     let job = move || {
@@ -59,45 +59,45 @@ fn a_panic_in_a_job_keeps_the_others() {
 #[test]
 fn jobs_run_side_by_side_up_to_their_limit() {
     let threads = threads(1, 2, 1);
-    let gates: Vec<HeldJob> = (0..3)
+    let held: Vec<HeldJob> = (0..3)
         .map(|_| {
-            let (gate, job) = gate();
+            let (held, job) = held_job();
             threads.submit(Class::Read, job);
-            gate
+            held
         })
         .collect();
-    gates[0].wait();
-    gates[1].wait();
-    assert!(gates[2].begun.try_recv().is_err(), "two at most");
-    gates[0].open();
-    gates[2].wait();
-    gates[1].open();
-    gates[2].open();
+    held[0].wait();
+    held[1].wait();
+    assert!(held[2].begun.try_recv().is_err(), "two at most");
+    held[0].open();
+    held[2].wait();
+    held[1].open();
+    held[2].open();
 }
 
 #[test]
 fn reads_that_hang_leave_names_alone() {
     let threads = threads(1, 2, 2);
     let hung = [(); 2].map(|()| {
-        let (gate, job) = gate();
+        let (held, job) = held_job();
         threads.submit(Class::Read, job);
-        gate.wait();
-        gate
+        held.wait();
+        held
     });
     let (done, wait) = mpsc::channel();
     threads.submit(Class::Read, || {});
     threads.submit(Class::Prefetch, || {});
     threads.submit(Class::Names, move || done.send(()).unwrap());
     wait.recv_timeout(PATIENCE).unwrap();
-    for gate in hung {
-        gate.open();
+    for held in hung {
+        held.open();
     }
 }
 
 #[test]
 fn prefetches_begin_when_no_read_is_queued() {
     let threads = threads(1, 1, 1);
-    let (busy, job) = gate();
+    let (busy, job) = held_job();
     threads.submit(Class::Read, job);
     busy.wait();
     let (done, wait) = mpsc::channel();
@@ -118,7 +118,7 @@ fn prefetches_begin_when_no_read_is_queued() {
 #[test]
 fn a_prefetch_that_has_begun_holds_no_read_up() {
     let threads = threads(1, 1, 1);
-    let (prefetch, job) = gate();
+    let (prefetch, job) = held_job();
     assert!(threads.submit(Class::Prefetch, job));
     prefetch.wait();
     assert_eq!(threads.free(), 0);
@@ -134,7 +134,7 @@ fn a_prefetch_that_has_begun_holds_no_read_up() {
 #[test]
 fn prefetches_beyond_the_queue_are_not_made() {
     let threads = threads(1, 1, 1);
-    let (busy, job) = gate();
+    let (busy, job) = held_job();
     threads.submit(Class::Read, job);
     busy.wait();
     let made = (0..2 * MOST_PREFETCHES).filter(|_| threads.submit(Class::Prefetch, || {}));
@@ -145,7 +145,7 @@ fn prefetches_beyond_the_queue_are_not_made() {
 #[test]
 fn finishing_does_what_is_awaited_and_drops_the_prefetches() {
     let threads = threads(1, 1, 1);
-    let (busy, job) = gate();
+    let (busy, job) = held_job();
     threads.submit(Class::Read, job);
     busy.wait();
     let [awaited, prefetched] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
@@ -172,7 +172,7 @@ fn finishing_does_what_is_awaited_and_drops_the_prefetches() {
 fn a_job_may_hold_the_last_of_the_threads() {
     let threads = threads(1, 1, 1);
     let (done, wait) = mpsc::channel();
-    let (busy, job) = gate();
+    let (busy, job) = held_job();
     let last = Arc::clone(&threads);
     threads.submit(Class::Read, move || {
         job();

@@ -1,4 +1,4 @@
-//! Which readers share blocks, and which never do.
+//! Tests which readers share blocks and which do not.
 
 use super::*;
 use crate::budget::Holding;

@@ -1,4 +1,4 @@
-//! A block is loaded once by whoever is the first, and everyone who waits for it is answered once.
+//! Concurrent callers share one load of a block, and each of them gets one answer.
 
 use shuttle::thread::{self, JoinHandle};
 
@@ -11,14 +11,14 @@ use crate::threads::{Class, Limits, Threads, confine};
 
 const BLOCK_BYTES: usize = 100;
 
-/// Room for one block, and for a second one that is being made.
+/// Memory for one block, and for a second one that is being made.
 const SMALL: u64 = 2 * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES);
 
-/// A cache, and what is loaded for it.
+/// A cache, and counts of its loads.
 #[derive(Clone)]
 struct CacheCase {
     cache: Arc<Cache>,
-    /// Loads that run, and those that ran.
+    /// Loads that are running, and all loads that were begun.
     running: Arc<AtomicUsize>,
     loads: Arc<AtomicUsize>,
 }
@@ -32,7 +32,7 @@ impl CacheCase {
         }
     }
 
-    /// A load of any of two blocks.
+    /// Loads one of two blocks.
     fn load(&self) -> Result<Block, Error> {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         assert!(running <= 2, "{running} loads of two blocks");
@@ -49,7 +49,7 @@ impl CacheCase {
         self.loads.load(Ordering::SeqCst)
     }
 
-    /// The block, for one who waits.
+    /// Loads the block on this thread, or waits for it.
     fn wait(&self, rank: u64) -> Result<Arc<Block>, Error> {
         self.cache.load(chunk_key(rank), || self.load())
     }
@@ -61,7 +61,7 @@ impl CacheCase {
         self.cache.ask(key, load, done);
     }
 
-    /// Asks, does the load if it is queued, and waits for the answer.
+    /// Asks for the block, runs the load if it is queued, and waits for the answer.
     fn ask(&self, rank: u64) -> Result<Answer, Error> {
         let (send, receive) = mpsc::channel();
         self.begin_ask(
@@ -82,7 +82,7 @@ impl CacheCase {
         self.cache.cancel([FlightKey::Block(chunk_key(rank))]);
     }
 
-    /// Nothing is under way, and all memory comes back.
+    /// Checks that no load is left and that all memory is given back.
     fn end(&self) {
         assert!(self.cache.lock().flights.is_empty());
         while self.cache.evict_one() {}
@@ -107,7 +107,7 @@ fn assert_right(block: &[u8]) {
 }
 
 #[test]
-fn all_who_want_a_block_share_one_load() {
+fn all_callers_of_a_block_share_one_load() {
     check(|| {
         let case = CacheCase::new(1 << 20);
         join([
@@ -127,9 +127,10 @@ fn all_who_want_a_block_share_one_load() {
     });
 }
 
-/// The last of two who ask joins what the first has queued, and is answered whoever takes it back.
+/// The second caller joins the load that the first has queued, and is answered even if the first
+/// cancels it.
 #[test]
-fn what_somebody_has_joined_is_not_cancelled() {
+fn a_load_that_a_caller_has_joined_is_not_cancelled() {
     check(|| {
         let case = CacheCase::new(1 << 20);
         case.begin_ask(0, None);
@@ -177,7 +178,7 @@ fn blocks_leave_while_others_want_them() {
 }
 
 #[test]
-fn a_load_that_fails_is_an_answer_for_all_who_wait() {
+fn a_load_that_fails_is_an_answer_for_all_callers_that_wait() {
     check(|| {
         let case = CacheCase::new(1 << 20);
         let fails = |case: CacheCase| {
@@ -195,7 +196,7 @@ fn a_load_that_fails_is_an_answer_for_all_who_wait() {
             case.spawn(|case| drop(case.wait(0))),
         ]);
         assert!(case.loads() <= 1);
-        // It was not kept.
+        // The failed load was not cached.
         assert_right(&case.wait(0).unwrap());
         assert_eq!(case.loads(), 1);
         case.end();
@@ -242,10 +243,10 @@ fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
     });
 }
 
-/// Callers load on their own threads, beside one thread for reads; the load that they wait for is
-/// done by one of them, or by the thread, and never by nobody.
+/// Callers load on their own threads, beside one pool thread for reads. The load that they wait for
+/// is always run, by one of them or by the pool thread.
 #[test]
-fn who_waits_for_a_load_does_not_wait_for_a_queued_job() {
+fn a_caller_that_waits_for_a_load_does_not_wait_for_a_queued_job() {
     check(|| {
         let case = CacheCase::new(1 << 20);
         let threads = Threads::new(Limits {

@@ -41,7 +41,7 @@ fn failures_are_not_kept() {
 }
 
 #[test]
-fn a_panic_while_loading_reaches_those_who_wait_as_an_error() {
+fn callers_that_wait_get_a_panic_of_the_load_as_an_error() {
     let cache = cache(1 << 20);
     let (send, receive) = mpsc::channel();
     let waiting = cache.clone();
@@ -58,7 +58,7 @@ fn a_panic_while_loading_reaches_those_who_wait_as_an_error() {
     assert!(cache.load(key(0), || block(&cache, 1)).is_ok());
 }
 
-/// Asks for a block, which is told to the receiver.
+/// Asks for a block. The answer goes to the receiver.
 fn ask(cache: &Arc<Cache>, rank: u64) -> mpsc::Receiver<Result<Answer, Error>> {
     let (send, receive) = mpsc::channel();
     let done: AnswerCallback = Box::new(move |answer| send.send(answer).unwrap());
@@ -73,7 +73,7 @@ fn queue(cache: &Arc<Cache>, rank: u64, done: Option<AnswerCallback>) {
 }
 
 #[test]
-fn who_waits_for_a_queued_load_does_it() {
+fn a_caller_that_waits_for_a_queued_load_runs_it() {
     let cache = cache(1 << 20);
     let first = ask(&cache, 0);
     assert!(first.try_recv().is_err(), "nobody runs it");
@@ -82,13 +82,13 @@ fn who_waits_for_a_queued_load_does_it() {
         .unwrap();
     assert_eq!(block.len(), 10);
     assert!(first.try_recv().unwrap().is_ok());
-    // What was done by another one is not done again.
+    // A load that another caller has run is not run again.
     cache.run(FlightKey::Block(key(0)));
     assert!(ask(&cache, 0).try_recv().unwrap().is_ok());
 }
 
 #[test]
-fn queued_loads_that_nobody_waits_for_are_taken_back() {
+fn queued_loads_without_callers_are_cancelled() {
     let cache = cache(1 << 20);
     queue(&cache, 0, None);
     queue(&cache, 1, None);
@@ -148,7 +148,7 @@ fn blocks_marked_evict_first_leave_first_and_the_newest_of_them_before_all() {
     load(&cache, 5);
     load(&cache, 6);
     assert_eq!(held(&cache, 0..7), [0, 1, 2, 5, 6]);
-    // One that is used again is as good as any.
+    // A block that is used again loses its mark.
     assert!(cache.get(&key(0)).is_some());
     load(&cache, 7);
     load(&cache, 8);
@@ -170,7 +170,7 @@ fn a_scan_in_a_circle_finds_its_beginning_again() {
             cache.evict_first(&key(rank));
         }
     }
-    // Seven stay, one makes room; least recently used would never hit.
+    // Seven blocks stay, and one makes room. The least recently used order would never hit.
     assert!(loads <= 16 + 9 * 9, "{loads}");
     assert_eq!(cache.budget().used_and_peak().0, 8 * each);
 }
@@ -188,7 +188,7 @@ fn many_blocks_marked_evict_first_give_their_memory_to_the_next() {
 }
 
 #[test]
-fn what_is_loaded_ahead_is_loaded_once_and_its_first_use_is_no_hit() {
+fn a_prefetched_block_is_loaded_once_and_its_first_use_is_no_hit() {
     use Ordering::Relaxed;
     let cache = cache(1 << 20);
     let count = || {

@@ -1,4 +1,4 @@
-//! Chunks of elements that differ in length.
+//! Tests chunks of variable-length elements.
 
 use super::*;
 use crate::load::testing::Reader;
@@ -8,7 +8,8 @@ use crate::sync::Arc;
 
 const ITEMS: usize = 1000;
 
-/// The block of one chunk of strings, encoded by zstd, and the bytes that the cache then holds.
+/// Loads one chunk of strings, encoded by zstd. Returns the block, and the bytes that the cache
+/// then holds.
 fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64) {
     let text = format!(
         r#"{{"zarr_format": 3, "node_type": "array", "shape": [{ITEMS}], "data_type": "string",
@@ -27,7 +28,7 @@ fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64
     (block, reader.cache().budget().used_and_peak().0)
 }
 
-/// A count, and items of `length` bytes.
+/// The decoded bytes of a chunk of strings: the number of strings, then strings of `length` bytes.
 fn strings(length: usize) -> Vec<u8> {
     let mut bytes = u32::try_from(ITEMS).unwrap().to_le_bytes().to_vec();
     for _ in 0..ITEMS {

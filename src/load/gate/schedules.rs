@@ -1,4 +1,4 @@
-//! Nobody waits in vain at a gate, and no more are inside than there are permits.
+//! Every thread gets a permit at last, and no more permits are out than the gate has.
 
 use shuttle::thread;
 
@@ -7,13 +7,14 @@ use crate::sync::Arc;
 use crate::sync::schedules::check;
 use crate::threads::as_class;
 
-/// Those who are inside by the count of those who come in: awaited ones, and prefetches.
+/// The permits that are out, as counted by their holders: those of awaited work, and those of
+/// prefetches.
 #[derive(Default)]
 struct Inside(Mutex<(usize, usize)>);
 
 impl Inside {
-    /// Comes in and goes out; says how many were inside. A prefetch that waited for long is as one
-    /// who is awaited.
+    /// Takes a permit and gives it back. Returns how many permits were out meanwhile. A prefetch
+    /// that has waited for long counts as awaited work.
     fn pass(&self, gate: &PriorityGate) -> (usize, usize) {
         let permit = gate.enter();
         let is_prefetch = permit.one == ONE_PREFETCH;
@@ -33,7 +34,7 @@ impl Inside {
     }
 }
 
-/// Three who are awaited and two prefetches, who each come in twice.
+/// Runs three awaited threads and two prefetches, each of which takes a permit twice.
 fn crowd(
     gate: &Arc<PriorityGate>,
     is_right: impl Fn((usize, usize)) -> bool + Copy + Send + 'static,
@@ -81,9 +82,9 @@ fn a_lenient_gate_lets_everyone_in_at_last() {
     }
 }
 
-/// What one of them does inside may take for ever: it is no reason for another one to stay outside.
+/// A thread may hold its permit for ever, which must not keep another thread from a free permit.
 #[test]
-fn no_permit_is_left_over_while_somebody_waits() {
+fn no_permit_is_free_while_a_thread_waits() {
     check(|| {
         let gate = Arc::new(PriorityGate::strict(3));
         let permits = [gate.enter(), gate.enter(), gate.enter()];

@@ -1,4 +1,4 @@
-//! Absent chunks, and what becomes of filters before shards.
+//! Tests absent chunks, and filters before the sharding codec.
 
 use super::*;
 use crate::metadata::{NodeMetadata, v3};

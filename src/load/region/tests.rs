@@ -1,4 +1,4 @@
-//! Regions against a run that is materialised element by element.
+//! Tests regions against a run that is made element by element.
 
 use super::*;
 use proptest::prelude::*;
@@ -44,7 +44,8 @@ fn run(region: &Region, item_size: u64) -> Vec<u8> {
 }
 
 fn case() -> impl Strategy<Value = (ChunkGrid, Region, u64)> {
-    // Length of the array, of a chunk, beginning and end of the region, place in the order.
+    // For each axis: the lengths of the array and of a chunk, the beginning and the end of the
+    // region, and a number to sort the axes by.
     let one = (0..9_u64, 1..5_u64, any::<(u64, u64, u64)>());
     let axes = proptest::collection::vec(one, 0..=4);
     let item_size = prop::sample::select(vec![1, 2, 3, 4, 8, 16]);
@@ -54,7 +55,7 @@ fn case() -> impl Strategy<Value = (ChunkGrid, Region, u64)> {
         let start: Dims = axes.iter().map(|axis| axis.2.0 % (axis.0 + 1)).collect();
         let lengths = axes.iter().zip(&start).map(|(axis, start)| {
             let most = axis.0 - start;
-            // Mostly more than nothing.
+            // Most regions are not empty.
             (axis.2.1 % (most + 3)).min(most)
         });
         let lengths = lengths.collect();

@@ -1,4 +1,5 @@
-//! Each read is answered once, and right, whoever loads, takes back or ends beside it.
+//! Each read gets one right answer, although others load or cancel its chunks or end the mount
+//! meanwhile.
 
 mod array;
 
@@ -10,16 +11,16 @@ use super::*;
 use crate::sync::schedules::check;
 use array::{FAR, LOCAL, ReadCase};
 
-/// For ever, so that what waits in vain is found.
+/// A wait for ever, so that a missed notification is found as a deadlock.
 const FOR_EVER: Duration = Duration::MAX;
 
-/// Memory for all chunks, and for hardly more than one.
+/// Budgets for all chunks, and for hardly more than one.
 const BUDGETS: [u64; 2] = [1 << 20, 1000];
 
 const BOTH: [Patience; 2] = [Patience::Waits, Patience::Never];
 
-/// Reads that overlap, by readers who know the versions of chunks or do not.
-fn readers_side_by_side(profile: array::Place, policy: Policy) {
+/// Overlapping reads, by readers that know the versions of chunks and by one that does not.
+fn readers_side_by_side(profile: array::IsLocal, policy: Policy) {
     check(move || {
         for budget in BUDGETS {
             let case = ReadCase::new(profile, budget);
@@ -57,7 +58,7 @@ fn parts_of_chunks_of_a_store_that_is_far_away() {
 }
 
 #[test]
-fn a_prefetch_is_taken_back_at_any_moment() {
+fn a_prefetch_may_be_cancelled_at_any_moment() {
     check(|| {
         for budget in BUDGETS {
             for is_known in [true, false] {
@@ -94,7 +95,7 @@ fn every_read_is_answered_when_the_mount_ends_in_between() {
             ];
             assert!(case.finish(FOR_EVER));
             for reader in readers {
-                // Bytes are right, wherever there are some.
+                // `spawn_read` has checked the bytes; a read may also have failed.
                 drop(reader.join().unwrap());
             }
             prefetcher.join().unwrap();
@@ -113,7 +114,7 @@ fn the_mount_ends_although_the_store_hangs() {
         case.look_at_names();
         drop(prefetch);
         case.finish(Duration::ZERO);
-        // It is refused at once, or shares a load that hangs.
+        // The read fails at once, or shares a load that hangs.
         let late = case.spawn_read(0..8, Policy::Whole, Patience::Never, true);
         case.hang(false);
         for reader in readers.into_iter().chain([late]) {

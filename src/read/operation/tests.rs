@@ -1,4 +1,5 @@
-//! Arrays of a store in memory, read as runs in any order, against their elements one by one.
+//! Reads random arrays in a memory store, as runs in any axis order, and compares them with their
+//! elements.
 
 mod model;
 mod parts;
@@ -24,7 +25,7 @@ proptest! {
         waits in any::<bool>(),
     ) {
         let expected = model.run(&region);
-        // Room for a chunk or so, or for all of them.
+        // The budget has room for about one chunk, or for all of them.
         let (reader, store) = model.reader(if small { 2000 } else { 8 << 20 });
         let patience = if waits { Patience::Waits } else { Patience::Never };
         let how = (policy, patience);
@@ -37,7 +38,7 @@ proptest! {
             reader.gather(&region, from, &mut out, &versions, how).unwrap();
             let expected = &expected[usize::try_from(from).unwrap()..][..len];
             prop_assert_eq!(&out[..], expected);
-            // What was empty in a shard is in no cache.
+            // Empty slots of a shard are not cached.
             let is_kept = model.per_shard.is_none() && policy == Policy::Whole && !small;
             prop_assert!(!is_kept || reader.has(&region, (from, len), &InStore(store.clone())));
         }
@@ -78,7 +79,7 @@ fn each_chunk_is_asked_for_once_and_a_hit_is_counted_once() {
     let model = simple();
     let (reader, store) = model.reader(1 << 20);
     let region = Region::all(&model.shape);
-    // From within one row of chunks into the next.
+    // The range begins within one row of chunks and ends in the next.
     let mut out = [0; 62];
     for (expected, why) in [((3, 0), "one is absent"), ((3, 3), "all are in memory")] {
         reader
@@ -179,8 +180,8 @@ fn another_version_is_stale() {
     assert_eq!(out, [FILL, 0, FILL, 0]);
 }
 
-/// One large chunk of which the second row of elements is read: bytes fetched, chunks decoded,
-/// and chunks decoded in part.
+/// Reads the second row of elements of one large chunk. Returns the number of bytes fetched, of
+/// chunks decoded, and of chunks decoded in part.
 fn fetched(compressor: Compressor, big: bool, policy: Policy) -> (u64, u64, u64) {
     use Ordering::Relaxed;
     let model = Model {
@@ -211,7 +212,7 @@ fn fetched(compressor: Compressor, big: bool, policy: Policy) -> (u64, u64, u64)
 #[test]
 fn no_more_is_read_of_a_chunk_than_is_wanted() {
     let blosc = |level, blocksize| Compressor::Blosc {
-        // Others make blocks of 64 KiB at least.
+        // The other codecs make blocks of at least 64 KiB.
         name: c"zstd",
         level,
         shuffle: 1,
@@ -226,10 +227,11 @@ fn no_more_is_read_of_a_chunk_than_is_wanted() {
     for (compressor, big, most) in [
         (Compressor::None, false, 2048),
         (Compressor::None, true, 2048),
-        // Header and starts of 32 blocks, read with more; and one or two blocks.
+        // One read has the header and the starts of 32 blocks, and another one has one or two
+        // blocks.
         (blosc(5, 4096), false, 4096 + 2 * 4200),
         (blosc(5, 4096), true, 4096 + 2 * 4200),
-        // Copied.
+        // This level only copies the bytes.
         (blosc(0, 4096), false, 16 + 2048),
     ] {
         let (bytes, decodes, parts) = fetched(compressor, big, Policy::Parts);
@@ -264,7 +266,7 @@ fn damaged_chunks_are_an_error_or_what_they_were() {
     let good = model.encoded(&[0]);
     let key = Key::parse(b"c/0").unwrap();
     let mut errors = [0; 2];
-    // Header, starts, and the first block: lengths at first, then what it holds.
+    // These bytes are the header, the starts, and the first block, which begins with its lengths.
     for at in 0..120 {
         for flip in [1, 0x80, 0xff] {
             let mut bad = good.clone();
@@ -281,7 +283,7 @@ fn damaged_chunks_are_an_error_or_what_they_were() {
                 *errors += u32::from(got.is_none());
             }
             let [whole, parts] = &mut got;
-            // Behind what is damaged elsewhere, a part may still be right.
+            // A part may be right although the chunk is damaged elsewhere.
             if whole.is_some() {
                 assert_eq!(parts, whole, "byte {at} ^ {flip}");
             }

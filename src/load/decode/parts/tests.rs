@@ -1,11 +1,11 @@
-//! What is read and decoded of a chunk, counted; that the bytes are right, random arrays show
-//! (`read::operation`).
+//! Tests which windows of a chunk are read. The tests of `read::operation` check the bytes with
+//! random arrays.
 
 use super::windows::WindowLimits;
 use crate::grid::ChunkGrid;
 use crate::load::Region;
 
-/// Windows in which what is wanted of one chunk lies.
+/// The windows for a region of an array that is one chunk.
 fn windows(shape: &[u64], region: &Region, near: &WindowLimits) -> Vec<(u64, u64)> {
     let grid = ChunkGrid::new(shape, shape).unwrap();
     let cut = region.cut(&grid, 1).unwrap();

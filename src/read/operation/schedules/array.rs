@@ -1,5 +1,4 @@
-//! An array of four small chunks, one of them absent, in a store that hangs for as long as it is
-//! told.
+//! An array of four small chunks, one of which is absent, in a store that hangs on demand.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,10 +17,10 @@ use crate::store::{
 use crate::sync::{Condvar, mpsc};
 use crate::threads::Class;
 
-/// How far away a store is.
-pub(super) type Place = bool;
-pub(super) const LOCAL: Place = true;
-pub(super) const FAR: Place = false;
+/// Whether a store is local.
+pub(super) type IsLocal = bool;
+pub(super) const LOCAL: IsLocal = true;
+pub(super) const FAR: IsLocal = false;
 
 const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8],
     "data_type": "uint8", "fill_value": 1, "codecs": ["bytes"],
@@ -32,11 +31,11 @@ const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8],
 const ELEMENTS: [u8; 8] = [10, 11, 12, 13, 1, 1, 16, 17];
 
 crate::sync::thread_local! {
-    /// What this thread may do while it asks.
+    /// Whether this thread may make requests to the store.
     static PATIENCE: std::cell::Cell<Patience> = const { std::cell::Cell::new(Patience::Waits) };
 }
 
-/// The array, and who reads it.
+/// The array and its reader.
 #[derive(Clone)]
 pub(super) struct ReadCase {
     reader: Arc<Reader>,
@@ -45,7 +44,7 @@ pub(super) struct ReadCase {
     known: Arc<dyn Versions>,
 }
 
-/// A store whose reads wait for it.
+/// A store whose opens and reads hang while its door is shut.
 #[derive(Debug)]
 struct SlowStore {
     store: Arc<MemoryStore>,
@@ -66,7 +65,7 @@ struct SlowObject {
 }
 
 impl ReadCase {
-    pub(super) fn new(place: Place, budget: u64) -> ReadCase {
+    pub(super) fn new(is_local: IsLocal, budget: u64) -> ReadCase {
         let store = MemoryStore::new();
         for (rank, chunk) in ELEMENTS
             .chunks(2)
@@ -78,7 +77,7 @@ impl ReadCase {
         }
         let store = Arc::new(SlowStore {
             store: Arc::new(store),
-            is_local: place,
+            is_local,
             door: Arc::default(),
         });
         let Ok(NodeMetadata::Array(metadata)) = v3::parse(DOCUMENT.as_bytes()) else {
@@ -97,7 +96,7 @@ impl ReadCase {
         if is_known { &self.known } else { &self.current }
     }
 
-    /// Reads elements; they are right when there are some.
+    /// Reads elements, and checks them if the read succeeds.
     pub(super) fn spawn_read(
         &self,
         range: Range<usize>,
@@ -137,14 +136,14 @@ impl ReadCase {
         })
     }
 
-    /// Begins to load all chunks.
+    /// Begins to prefetch all chunks.
     pub(super) fn prefetch(&self, is_known: bool) -> Prefetch {
         let chunks = (0..4_u64).map(|rank| Dims::from_slice(&[rank]));
         let Reader { loader, array } = &*self.reader;
         loader.prefetch(array, self.versions(is_known), chunks)
     }
 
-    /// Has a thread do what does not read, and waits for it.
+    /// Runs a job of the class of names, and waits for it.
     pub(super) fn look_at_names(&self) {
         let (send, receive) = mpsc::channel();
         let threads = self.reader.loader.threads();
@@ -152,18 +151,18 @@ impl ReadCase {
         receive.recv().unwrap();
     }
 
-    /// Ends the threads.
+    /// Finishes the threads.
     pub(super) fn finish(&self, patience: Duration) -> bool {
         self.reader.loader.threads().finish(patience)
     }
 
-    /// Lets the store hang, or not any more.
+    /// Sets whether the store hangs.
     pub(super) fn hang(&self, is_shut: bool) {
         *lock(&self.store.door.is_shut) = is_shut;
         self.store.door.opened.notify_all();
     }
 
-    /// Nothing is under way, and all memory comes back.
+    /// Checks that the threads end and that all memory is given back.
     pub(super) fn end(self, patience: Duration) {
         assert!(self.finish(patience));
         let cache = Arc::clone(self.reader.cache());

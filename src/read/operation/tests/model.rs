@@ -1,4 +1,4 @@
-//! Arrays as a writer makes them, and their elements one by one.
+//! Models of arrays, which give the stored objects and each single element.
 
 use std::sync::{Arc, mpsc};
 
@@ -41,7 +41,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether all of it is in memory.
+    /// Whether all chunks of the range are in memory.
     pub(super) fn has(
         &self,
         region: &Region,
@@ -61,19 +61,19 @@ impl Reader {
     }
 }
 
-/// An array as a writer makes it.
+/// The parameters of an array.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     pub(super) shape: Vec<u64>,
     pub(super) chunk: Vec<u64>,
-    /// Chunks of a shard.
+    /// Chunks in a shard along each axis; `None` without sharding.
     pub(super) per_shard: Option<Vec<u64>>,
     pub(super) item: (&'static str, u64),
     pub(super) big: bool,
-    /// Chunks are stored with their axes reversed.
+    /// Whether chunks are stored with their axes reversed.
     pub(super) reversed: bool,
     pub(super) compressor: Compressor,
-    /// Bit i: the i-th chunk is absent.
+    /// Bit i tells whether the i-th chunk is absent.
     pub(super) absent: u64,
 }
 
@@ -214,7 +214,7 @@ impl Model {
         self.compressor.encode(bytes)
     }
 
-    /// What is stored of the chunk or shard `stored`.
+    /// The stored object of the chunk or shard `stored`.
     fn object(&self, stored: &[u64]) -> Option<Vec<u8>> {
         let Some(per_shard) = &self.per_shard else {
             return (!self.is_absent(stored)).then(|| self.encoded(stored));
@@ -255,7 +255,7 @@ impl Model {
             Compressor::Zstd => codecs.push(json!({
                 "name": "zstd", "configuration": {"level": 1, "checksum": false}
             })),
-            // The header of each buffer says what is true.
+            // The decoder takes these parameters from the header of each buffer.
             Compressor::Blosc { .. } => codecs.push(json!({"name": "blosc", "configuration": {
                 "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0
             }})),
@@ -323,7 +323,8 @@ pub(super) fn reader(document: &str, store: &Arc<MemoryStore>, budget: u64) -> R
 }
 
 pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
-    // Of each axis: its length, that of a chunk, chunks of a shard; the rest for the region.
+    // For each axis: its length, the length of a chunk, the chunks of a shard, and numbers for the
+    // region.
     let one = (0..8_u64, 1..5_u64, 1..3_u64, any::<(u64, u64, u64)>());
     let axes = proptest::collection::vec(one, 0..=5);
     let flags = any::<(bool, bool, bool, bool)>();
@@ -333,7 +334,7 @@ pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
         let ((sharded, large, big, reversed), compressor) = coding;
         // Arrays of five axes stay small.
         let most = [8, 8, 8, 7, 5, 4][axes.len()];
-        // Chunks of many blocks, of few axes.
+        // Large chunks have many blocks, and few axes.
         let scale = if large {
             [1, 400, 16, 6, 1, 1][axes.len()]
         } else {

@@ -1,5 +1,5 @@
-//! Reads of parts by what they cost: of arrays and of single chunks, the right bytes and never
-//! much work.
+//! Tests partial decodes by cost, of arrays and of single chunks: the bytes are right, and the work
+//! is bounded.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,7 +11,7 @@ use crate::load::testing::Reader;
 use crate::load::{Patience, Region};
 use crate::read::Policy;
 
-/// By cost, on this thread.
+/// Reads by cost, on this thread.
 const BY_COST: (Policy, Patience) = (Policy::ByCost, Patience::Waits);
 
 /// Arrays of 2 x 1 x 1 chunks that are large enough for parts of them to be worth it.
@@ -34,13 +34,13 @@ fn case() -> impl Strategy<Value = Model> {
     )
 }
 
-/// Where reads begin and how long they are, as fractions; most are short.
+/// The beginnings and lengths of reads, as fractions. Most reads are short.
 fn ranges() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let len = prop_oneof![4 => 1..300_u64, 1 => 1..20_000_u64];
     proptest::collection::vec((any::<u64>(), len), 1..40)
 }
 
-/// Bytes decoded in part, and chunks decoded whole.
+/// The number of bytes decoded in part, and of chunks decoded whole.
 fn done(reader: &Reader) -> (u64, u64) {
     let counters = reader.cache().counters();
     (
@@ -124,11 +124,12 @@ fn a_chunk_that_is_read_again_and_again_is_decoded_whole_at_last() {
         typesize: 4,
         blocksize: 32 << 10,
     };
-    // Of 128 KiB, with 8 KiB for each part: blocks of 32 KiB three times; short ranges 15 times.
+    // The chunk has 128 KiB, and each part costs 8 KiB more. So blocks of 32 KiB are decoded three
+    // times, and short ranges are read 15 times.
     for (compressor, parts) in [
         (blosc, 3),
         (Compressor::None, 15),
-        // None of its own.
+        // This codec has no parts.
         (Compressor::Zstd, 0),
     ] {
         let model = one_chunk(compressor, false);
