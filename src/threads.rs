@@ -46,7 +46,7 @@ pub enum Class {
 pub struct Limits {
     /// The limit of [`Class::Names`].
     pub names: usize,
-    /// Of [`Class::Read`].
+    /// The limit of [`Class::Read`].
     pub reads: usize,
     /// The limit of [`Class::Read`] and [`Class::Prefetch`] together, at which no prefetch begins.
     pub prefetches: usize,

@@ -94,7 +94,7 @@ pub enum BlockPart {
     Object,
     /// A range of a stored object.
     Page {
-        /// Where it begins in the object, in bytes.
+        /// Where the page begins in the object, in bytes.
         at: u64,
         /// The length of the page in bytes.
         len: u64,

@@ -202,7 +202,7 @@ impl Cache {
     /// begun to.
     ///
     /// # Errors
-    /// Those of `load`.
+    /// The errors of `load`.
     pub fn load(
         &self,
         key: BlockKey,

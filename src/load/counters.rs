@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[expect(
     missing_docs,
-    reason = "the names are those of stats.json, explained in the README"
+    reason = "the counters are named like those of stats.json, explained in the README"
 )]
 pub struct Counters {
     pub lookups: AtomicU64,

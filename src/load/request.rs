@@ -49,8 +49,8 @@ pub trait Versions: Send + Sync + 'static {
     /// one that is in the store now.
     ///
     /// # Errors
-    /// Those of `look`; [`Error::Stale`] when the object in the store is no longer of the version
-    /// that is read.
+    /// The errors of `look`; [`Error::Stale`] when the object in the store is no longer of the
+    /// version that is read.
     fn version(
         &self,
         array: &ChunkedArray,

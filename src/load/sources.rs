@@ -286,7 +286,7 @@ impl Sources {
                 Some(_) => found,
                 None => self.stat(key)?,
             };
-            // Its owner and mode are shown, and must be the current ones.
+            // The owner and mode are shown to users, so they must be the current ones.
             let is_same = |now: ObjectMeta| {
                 let kept = object.meta();
                 // The change time tells whether the object was moved away and back meanwhile.

@@ -30,14 +30,15 @@ pub(crate) const LONG_READ_BYTES: u64 = 64 << 10;
 /// The kernel reads pages. A shorter read is a part of another read, or the end of a file.
 pub(crate) const SHORT_READ_BYTES: u64 = 512;
 
-/// Pages of stored objects are as long as what could be read in the time of a request, but no
-/// shorter than this,
+/// The shortest page of stored objects. A page is as long as what could be read in the time of one
+/// request, within these limits.
 pub(crate) const LEAST_PAGE_BYTES: u64 = 64 << 10;
 
-/// no longer than this,
+/// The longest page of stored objects.
 pub(crate) const MOST_PAGE_BYTES: u64 = 4 << 20;
 
-/// and no longer than the cache divided by this.
+/// A page is also no longer than the cache divided by this, unless that is less than the shortest
+/// page.
 pub(crate) const PAGES_SHARE: u64 = 64;
 
 /// Output bytes of the reads that wait for chunks. When there are more, further reads wait for a
@@ -52,11 +53,11 @@ pub(crate) const OPEN_BYTES: u64 = 64 << 10;
 /// around it in two requests that follow each other.
 pub(crate) const OPEN_READS: u64 = 3;
 
-/// The factor by which the readahead window grows while the reader reads to its end, in a local
-/// store,
+/// The factor by which the readahead window of a local store grows while the reader reads to its
+/// end.
 pub(crate) const GROWTH_LOCAL: u64 = 2;
 
-/// and in a store that is slow to answer.
+/// The same factor in a store that is slow to answer.
 pub(crate) const GROWTH_FAR: u64 = 4;
 
 /// Prefetching begins when a reader of chunk files has read this many files in order. Two
@@ -66,7 +67,8 @@ pub(crate) const OPEN_FILES: u64 = 3;
 /// Most sequential readers of the chunk files of one array that are remembered.
 pub(crate) const MOST_FILE_READERS: usize = 8;
 
-/// A program that opens files in parallel may skip up to this many files.
+/// The next file of a reader may be any of this many that follow, because programs open files in
+/// parallel.
 pub(crate) const FILE_STRIDE: usize = 4;
 
 /// The share of one reader of chunk files in the cache is the cache divided by this.
@@ -76,11 +78,11 @@ pub(crate) const FILES_SHARE: u64 = 4;
 /// out of small chunks.
 pub(crate) const LEAD_BYTES: u64 = 4 << 20;
 
-/// The kernel's readahead sends several long requests, which may overtake each other by this many
-/// times their length,
+/// The kernel's readahead sends several long requests. Short reads of a sequence may overtake each
+/// other by this many times their length.
 pub(crate) const STRAY_REQUESTS: u64 = 4;
 
-/// but by no more bytes than this.
+/// Long reads of a sequence may overtake each other by this many bytes.
 pub(crate) const STRAY_BYTES: u64 = 4 << 20;
 
 /// Chunks that are planned at once. Where chunks are very small, more are planned when these have

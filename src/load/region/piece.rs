@@ -141,7 +141,7 @@ impl Piece {
     /// its part of the output.
     ///
     /// # Errors
-    /// Those of `read`; [`Error::Panicked`] when the output is too short.
+    /// The errors of `read`; [`Error::Panicked`] when the output is too short.
     pub(crate) fn for_each_run(
         &self,
         chunk: &Space,

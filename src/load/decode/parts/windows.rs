@@ -83,11 +83,11 @@ impl<'p> ReadPlan<'p> {
 
 /// The rule by which spans are joined to windows.
 pub(super) struct WindowLimits {
-    /// Spans no farther apart than this are joined,
+    /// Spans no farther apart than this are joined to one window.
     pub(super) gap: u64,
-    /// to windows no longer than this, which is a multiple of the unit,
+    /// A window is no longer than this, which is a multiple of the unit.
     pub(super) most: u64,
-    /// and which begin and end at multiples of this.
+    /// Windows begin and end at multiples of this.
     pub(super) unit: u64,
 }
 
