@@ -9,7 +9,7 @@ use zarr_mount::error::Error;
 use zarr_mount::hierarchy::{ArrayNode, Document};
 use zarr_mount::load::{
     Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Patience, Shards, Sources,
-    StatCallback, Versions,
+    Versions,
 };
 use zarr_mount::read::{Policy, ReadOperation, Region, RegionRun};
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store, Version};

@@ -238,8 +238,8 @@ impl Loader {
         }
     }
 
-    /// Runs queued flights on at most `workers` threads. Each step runs `per_step` flights, one after
-    /// the other.
+    /// Runs queued flights on at most `workers` threads. Each step runs `per_step` flights, one
+    /// after the other.
     pub(super) fn run_all(
         &self,
         keys: Vec<FlightKey>,

@@ -56,9 +56,9 @@ impl Loader {
         )
     }
 
-    /// Runs queued flights as prefetches. Each step runs `per_step` flights, one after the other. Then
-    /// it calls `settle` on `versions`: in a local store after each step, else after the last one,
-    /// because that costs a request.
+    /// Runs queued flights as prefetches. Each step runs `per_step` flights, one after the other.
+    /// Then it calls `settle` on `versions`: in a local store after each step, else after the last
+    /// one, because that costs a request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
         keys: Vec<FlightKey>,
