@@ -5,14 +5,13 @@ use std::sync::{Arc, mpsc};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, PATIENCE};
 use zarr_mount::buffers::{Buffer, zeroed};
-use zarr_mount::error::Error;
 use zarr_mount::hierarchy::{ArrayNode, Document};
 use zarr_mount::load::{
     Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Patience, Shards, Sources,
     Versions,
 };
 use zarr_mount::read::{Policy, ReadOperation, Region, RegionRun};
-use zarr_mount::store::{Key, MemoryStore, Prefix, Store, Version};
+use zarr_mount::store::{Key, MemoryStore, Prefix, Profile, Store, Version};
 use zarr_mount::threads::{Limits, Threads};
 use zarr_mount_benches::codec::Codec;
 
@@ -57,7 +56,7 @@ fn reader() -> (Arc<Loader>, Arc<ChunkedArray>, Arc<dyn Versions>) {
     let versions = Arc::new(Current(Arc::clone(&store)));
     let loader = Loader::new(LoaderParts {
         sources: Sources::new(store, Freshness::Immutable, Arc::clone(&counters)),
-        cache: Cache::new(Budget::new(256 << 20), counters),
+        cache: Cache::new(Budget::new(256 << 20), counters, Profile::local()),
         threads: Threads::new(Limits {
             names: 1,
             reads: 2,

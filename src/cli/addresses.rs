@@ -4,11 +4,6 @@
 //! eight threads a core, and fuser a buffer of 16 MiB for each thread that reads requests. Neither
 //! matters without a limit.
 
-#![cfg_attr(
-    target_env = "gnu",
-    expect(unsafe_code, reason = "mallopt(3) has no safe form")
-)]
-
 use crate::store::address_limit;
 
 /// Address space of a thread that reads requests: its buffer, its stack of 2 MiB, and 1 MiB for the
@@ -67,17 +62,6 @@ fn cache_bytes_within(limit: Option<u64>, wanted: u64) -> u64 {
         (limit / 4).max((limit / 2).saturating_sub(BESIDE_CACHE_BYTES))
     });
     wanted.min(most)
-}
-
-/// Makes all threads share one arena of the allocator if address space is limited. Must be called
-/// before the first thread starts.
-pub(crate) fn share_arena() {
-    #[cfg(target_env = "gnu")]
-    if address_limit().is_some() {
-        // SAFETY: it sets a number of the allocator, which no other thread uses yet.
-        let is_set = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) } == 1;
-        log::debug!("one arena because of the limit of addresses: {is_set}");
-    }
 }
 
 #[cfg(test)]

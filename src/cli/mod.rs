@@ -125,7 +125,7 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             Forked::Daemon(report) => (report, StandardError::Null),
         }
     };
-    allocator::map_long_blocks();
+    allocator::limit_heaps();
     match start(config, stderr) {
         Ok((session, mountpoint)) => {
             let end = match report.ready() {
@@ -157,7 +157,6 @@ fn start_log(log: &LogConfig, stderr: StandardError) -> Result<(), CliError> {
 /// Does everything up to a mount that answers.
 fn start(config: &MountConfig, stderr: StandardError) -> Result<(Session, Mountpoint), CliError> {
     start_log(&config.log, stderr)?;
-    addresses::share_arena();
     daemon::raise_descriptor_limit();
     let filesystem = build(config)?;
     let notifier = filesystem.notifier();

@@ -30,6 +30,7 @@ use super::tuning::MOST_EVICT_FIRST_BYTES;
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
 use crate::error::Error;
+use crate::store::Profile;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use crate::threads::confine;
@@ -83,6 +84,8 @@ pub(super) enum FlightKey {
 
 /// Blocks by key, and the flights of those that are being loaded.
 pub struct Cache {
+    /// Blocks marked "evict first" beyond this are evicted for the next block.
+    most_evict_first_bytes: u64,
     budget: Arc<Budget>,
     buffers: Arc<Buffers>,
     counters: Arc<Counters>,
@@ -105,9 +108,15 @@ struct Flight {
 }
 
 impl Cache {
-    /// An empty cache that `budget` evicts from.
-    pub fn new(budget: Arc<Budget>, counters: Arc<Counters>) -> Arc<Cache> {
+    /// An empty cache of chunks of a store of this profile, that `budget` evicts from.
+    pub fn new(budget: Arc<Budget>, counters: Arc<Counters>, profile: Profile) -> Arc<Cache> {
         let cache = Arc::new(Cache {
+            // To fetch a chunk again from a store that is far away costs more than fresh memory.
+            most_evict_first_bytes: if profile.is_local {
+                MOST_EVICT_FIRST_BYTES
+            } else {
+                u64::MAX
+            },
             budget,
             buffers: Arc::default(),
             counters,
@@ -364,7 +373,7 @@ impl Cache {
     /// reused.
     fn reuse_evict_first(&self) {
         let mut state = self.lock();
-        if state.blocks.evict_first_bytes() > MOST_EVICT_FIRST_BYTES {
+        if state.blocks.evict_first_bytes() > self.most_evict_first_bytes {
             let surplus = state.blocks.pop_evict_first();
             drop(state);
             self.evicted(surplus.as_slice());

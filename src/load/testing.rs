@@ -41,9 +41,10 @@ impl Reader {
             reads: 4,
             prefetches: 2,
         };
+        let cache = Cache::new(Budget::new(budget), Arc::clone(&counters), store.profile());
         let loader = Loader::new(LoaderParts {
-            sources: Sources::new(store, Freshness::Checked, Arc::clone(&counters)),
-            cache: Cache::new(Budget::new(budget), counters),
+            sources: Sources::new(store, Freshness::Checked, counters),
+            cache,
             threads: Threads::new(limits),
             decoders: 2,
             max_chunk_bytes,

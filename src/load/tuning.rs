@@ -10,10 +10,10 @@ pub(crate) const STEP_BYTES: u64 = 256 << 10;
 /// steps.
 pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64 };
 
-/// Most memory of blocks that are marked "evict first". Beyond this, the next block reuses the
-/// memory of the last of them, because the page cache of the kernel holds what was read, and fresh
-/// memory costs more than the copy from it.
-pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 8 << 20;
+/// Most memory of blocks that are marked "evict first", where the store is local. Beyond this, the
+/// next block reuses the memory of the last of them, because the page cache of the kernel holds what
+/// was read, and fresh memory costs more than the copy from it.
+pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 16 << 20;
 
 /// Chunks of one read that are requested at once. The requests take no more memory than the bytes
 /// of a long read.

@@ -133,7 +133,7 @@ impl View {
         if options.arrays.others_look {
             sources = sources.for_others(options.ttl);
         }
-        let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters));
+        let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters), profile);
         let arrays = arrays::Arrays::default();
         // Evicted after cached chunks: making a header again costs more than decoding a chunk
         // again.

@@ -404,6 +404,19 @@ def test_a_chunk_that_becomes_private_is_denied_when_it_is_loaded(store, show):
     mounting.until(lambda: as_user(OUTSIDER, read_error, str(made.path / "t.npy")) is None, "the open directory")
 
 
+@pytest.mark.parametrize("reopened", [0, 1, 3])
+@pytest.mark.parametrize("closed", ["t/c", "t/c/1", "t"])
+def test_a_directory_of_chunks_that_becomes_private_after_they_were_read(store, show, reopened, closed):
+    """However often the file was opened before, and so was found to be as it was."""
+    made = show(store, "--view", "arrays", "--ttl", "0")
+    for _ in range(1 + reopened):
+        assert as_user(OUTSIDER, read_error, str(made.path / "t.npy")) is None
+    os.chmod(store / closed, 0o700)
+    mounting.until(lambda: as_user(OUTSIDER, read_error, str(made.path / "t.npy")) == "EACCES", "the closed directory")
+    os.chmod(store / closed, 0o755)
+    mounting.until(lambda: as_user(OUTSIDER, read_error, str(made.path / "t.npy")) is None, "the open directory")
+
+
 def test_a_file_that_becomes_private_while_another_user_has_it_open(store, show):
     made = show(store, "--ttl", "0")
     path = made.path / "t/c/0/0"

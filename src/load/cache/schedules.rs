@@ -26,7 +26,7 @@ struct CacheCase {
 impl CacheCase {
     fn new(budget: u64) -> CacheCase {
         CacheCase {
-            cache: Cache::new(Budget::new(budget), Arc::default()),
+            cache: Cache::new(Budget::new(budget), Arc::default(), Profile::local()),
             running: Arc::default(),
             loads: Arc::default(),
         }

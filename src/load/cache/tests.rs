@@ -5,7 +5,11 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 
 fn cache(limit: u64) -> Arc<Cache> {
-    Cache::new(Budget::new(limit), Arc::new(Counters::default()))
+    Cache::new(
+        Budget::new(limit),
+        Arc::new(Counters::default()),
+        Profile::local(),
+    )
 }
 
 fn block(cache: &Cache, len: usize) -> Result<Block, Error> {

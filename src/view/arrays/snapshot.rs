@@ -196,7 +196,7 @@ impl Snapshot {
         let _alone = lock(&self.advancing);
         loop {
             let now = SystemTime::now();
-            let (seen, directories, advances) = {
+            let (seen, advances): (Vec<_>, u64) = {
                 let state = lock(&self.state);
                 if state.stale || state.overflowed {
                     return false;
@@ -204,15 +204,9 @@ impl Snapshot {
                 if state.since >= asked {
                     return true;
                 }
-                let seen: Vec<_> = state.seen.values().cloned().collect();
-                let directories = if self.audience.is_limited() {
-                    state.directories.keys().cloned().collect()
-                } else {
-                    Vec::new()
-                };
-                (seen, directories, state.advances)
+                (state.seen.values().cloned().collect(), state.advances)
             };
-            if !self.is_unchanged(&seen, &directories) {
+            if !self.is_unchanged(&seen) {
                 return false;
             }
             let mut state = lock(&self.state);
@@ -232,7 +226,12 @@ impl Snapshot {
 
     /// Whether the documents and the objects that were read are unchanged, and all readers of the
     /// file may still read them. The store is asked for many of them at once.
-    fn is_unchanged(&self, seen: &[(Key, Option<Version>)], directories: &[Prefix]) -> bool {
+    fn is_unchanged(&self, seen: &[(Key, Option<Version>)]) -> bool {
+        let directories = if self.audience.is_limited() {
+            directories_of(seen.iter().map(|(key, _)| key))
+        } else {
+            Vec::new()
+        };
         let sources = self.loader.sources();
         let are_same = |seen: &[(Key, Option<Version>)]| {
             let keys: Vec<Key> = seen.iter().map(|(key, _)| key.clone()).collect();
@@ -494,6 +493,21 @@ impl Versions for Snapshot {
 
 fn object(array: &ChunkedArray, indices: &[u64]) -> StoredObjectId {
     (array.identity(), array.layout().stored_indices(indices))
+}
+
+/// The directories that hold the objects at `keys`, and those above them, each once.
+fn directories_of<'k>(keys: impl Iterator<Item = &'k Key>) -> Vec<Prefix> {
+    let mut found = HashSet::new();
+    for key in keys {
+        // The directories above a known one are known, too.
+        let parent = key.parent();
+        for directory in up_from(&parent) {
+            if !found.insert(directory) {
+                break;
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// `directory`, and those above it, up to the root.
