@@ -79,6 +79,9 @@
 //!     -> load/decode  decode
 //! ```
 //!
+//! Where several chunks are missing, `ask` has this thread and others take them in turn
+//! (`load/steps`), and each thread goes on with `run`.
+//!
 //! One rule detects sequential readers ([`read`]). Chunks are prefetched for such a reader in
 //! proportion to the bytes that it has read in order, for files of chunks (`read::files`) and for
 //! whole arrays (`read::readahead`), and chunks that it has passed are marked "evict first" in the
