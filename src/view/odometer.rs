@@ -2,7 +2,8 @@
 
 use crate::grid::{Dims, indices_of, product};
 
-/// Iterates over the indices in a box; the last index changes fastest.
+/// Iterates over the indices in a box; the last index changes fastest. There is no division for
+/// each of them, because directories list millions.
 #[derive(Debug, Clone)]
 pub(super) struct Odometer {
     lower: Dims,
@@ -11,6 +12,8 @@ pub(super) struct Odometer {
     pub(super) total: u64,
     /// The number of indices that were yielded.
     passed: u64,
+    /// The next indices, while there are any.
+    at: Dims,
 }
 
 impl Odometer {
@@ -22,6 +25,7 @@ impl Odometer {
         }
         Some(Odometer {
             total: product(&lengths)?,
+            at: lower.clone(),
             lower,
             lengths,
             passed: 0,
@@ -36,6 +40,12 @@ impl Odometer {
     /// Goes to where `passed` indices were yielded, or to the end of the box.
     pub(super) fn seek(&mut self, passed: u64) {
         self.passed = passed.min(self.total);
+        if let Some(offset) = indices_of(self.passed, &self.lengths) {
+            for ((at, lower), offset) in self.at.iter_mut().zip(&self.lower).zip(offset) {
+                // The box lies in a grid, so that this does not overflow.
+                *at = lower.saturating_add(offset);
+            }
+        }
     }
 }
 
@@ -43,11 +53,18 @@ impl Iterator for Odometer {
     type Item = Dims;
 
     fn next(&mut self) -> Option<Dims> {
-        let mut indices = indices_of(self.passed, &self.lengths)?;
+        if self.passed >= self.total {
+            return None;
+        }
         self.passed += 1;
-        for (index, lower) in indices.iter_mut().zip(&self.lower) {
-            // The box lies in a grid, so that this does not overflow.
-            *index = index.saturating_add(*lower);
+        let indices = self.at.clone();
+        let axes = self.at.iter_mut().zip(&self.lower).zip(&self.lengths);
+        for ((at, lower), length) in axes.rev() {
+            if *at - lower + 1 < *length {
+                *at += 1;
+                break;
+            }
+            *at = *lower;
         }
         Some(indices)
     }
