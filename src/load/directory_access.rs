@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use crate::store::{Access, Prefix, StatKind, Store, StoreError};
+use crate::store::{Access, ObjectMeta, Prefix, StoreError};
 
 /// The number of directories that are remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
@@ -32,14 +32,15 @@ impl DirectoryAccess {
         }
     }
 
-    /// Owner and mode of the directory at `prefix`; `None` where there is no directory.
+    /// Owner and mode of the directory at `prefix`, whose current attributes `stat` gives; `None`
+    /// where there is no directory.
     ///
     /// # Errors
-    /// As [`Store::stat`].
+    /// Those of `stat`.
     pub(super) fn get(
         &self,
-        store: &dyn Store,
         prefix: &Prefix,
+        stat: impl FnOnce() -> Result<Option<ObjectMeta>, StoreError>,
     ) -> Result<Option<Access>, StoreError> {
         let known = self.lock().get(prefix).copied();
         if let Some((checked, access)) = known
@@ -48,14 +49,7 @@ impl DirectoryAccess {
             return Ok(access);
         }
         let now = Instant::now();
-        let meta = match prefix.to_key() {
-            None => Some(store.stat_root()?),
-            Some(key) => store
-                .stat(&key)?
-                .filter(|stat| stat.kind == StatKind::Prefix)
-                .map(|stat| stat.meta),
-        };
-        let access = meta.map(|meta| meta.access());
+        let access = stat()?.map(|meta| meta.access());
         self.lock().put(prefix.clone(), (now, access));
         Ok(access)
     }

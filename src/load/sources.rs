@@ -124,9 +124,7 @@ impl Sources {
         let Some(key) = prefix.to_key() else {
             return self.store.stat_root().map(Some);
         };
-        let stat = self.store.stat(&key)?;
-        let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
-        Ok(stat.map(|stat| stat.meta))
+        Ok(prefix_meta(self.store.stat(&key)?))
     }
 
     /// As [`Sources::stat_prefix`] for each of `prefixes`, in one request where the store supports
@@ -144,9 +142,8 @@ impl Sources {
             let Some(key) = prefix.to_key() else {
                 return self.store.stat_root().map(Some);
             };
-            let stat = found.next().unwrap_or_else(|| self.store.stat(&key))?;
-            let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
-            Ok(stat.map(|stat| stat.meta))
+            let stat = found.next().unwrap_or_else(|| self.store.stat(&key));
+            stat.map(prefix_meta)
         };
         prefixes.iter().map(&mut next).collect()
     }
@@ -159,7 +156,7 @@ impl Sources {
     /// As [`Store::stat`].
     pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
         match &self.directory_access {
-            Some(known) => known.get(&*self.store, prefix),
+            Some(known) => known.get(prefix, || self.stat_prefix(prefix)),
             None => Ok(None),
         }
     }
@@ -179,7 +176,7 @@ impl Sources {
             match self.stat(key)? {
                 None => return Ok(None),
                 Some(again) if again.version == found.version => return Ok(Some(again)),
-                Some(_) if Instant::now() > patience => return Err(changed(key)),
+                Some(_) if Instant::now() > patience => return Err(StoreError::changed(key)),
                 Some(other) => found = other,
             }
         }
@@ -344,11 +341,14 @@ fn object_meta(key: &Key, stat: Option<Stat>) -> Result<Option<ObjectMeta>, Stor
     match stat {
         None => Ok(None),
         Some(stat) if stat.kind == StatKind::Object => Ok(Some(stat.meta)),
-        Some(_) => Err(StoreError::NotAnObject {
-            key: key.to_string(),
-            found: "a directory",
-        }),
+        Some(_) => Err(StoreError::not_an_object(key, "a directory")),
     }
+}
+
+/// The attributes of the prefix that `stat` is of; `None` when it is of an object.
+fn prefix_meta(stat: Option<Stat>) -> Option<ObjectMeta> {
+    let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
+    stat.map(|stat| stat.meta)
 }
 
 fn is_out_of_descriptors(error: &StoreError) -> bool {
@@ -367,12 +367,6 @@ fn most_kept_open(limit: Option<u64>, most: usize) -> NonZeroUsize {
     let part = limit.map_or(u64::MAX, |limit| limit / KEPT_PART);
     let part = usize::try_from(part).unwrap_or(usize::MAX);
     NonZeroUsize::new(part.min(most)).unwrap_or(NonZeroUsize::MIN)
-}
-
-fn changed(key: &Key) -> StoreError {
-    StoreError::Changed {
-        key: key.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -349,6 +349,7 @@ impl StoreError {
         let key = key.to_string();
         StoreError::NotAnObject { key, found }
     }
+
     /// The key that the error is about; the message where it names no key.
     pub fn subject(&self) -> &str {
         match self {
