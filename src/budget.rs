@@ -39,9 +39,9 @@ pub trait Evict: Send + Sync {
     }
 }
 
-/// What the caller already holds, and what the new reservation is for. The depth is the number of
-/// reservations held, each taken while the ones before it were held: the body of a shard, the body
-/// of a shard within that, and so on.
+/// A description of a new reservation: its purpose, and how many reservations the caller holds
+/// already (the depth). A caller holds several when shards are nested: the body of a shard, the body
+/// of a shard within that one, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     depth: u32,
@@ -90,11 +90,11 @@ impl Holding {
 pub struct OutOfBudget {
     /// The number of bytes asked for.
     pub needed: u64,
-    /// What they were to be used for.
+    /// The use that these bytes were meant for.
     pub purpose: &'static str,
     /// How long the caller waited.
     pub waited_seconds: u64,
-    /// What most of the reserved memory is used for.
+    /// The use of most of the reserved memory.
     pub held_by: &'static str,
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum Rounding {
     NearestAway,
 }
 
-/// What becomes of a number outside the range of the type.
+/// The rule for numbers outside the range of the target type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutOfRange {
     /// It is an error.
@@ -46,7 +46,7 @@ pub(crate) enum OutOfRange {
 pub(crate) struct CastValue {
     /// How numbers are rounded.
     pub(crate) rounding: Rounding,
-    /// What becomes of numbers outside the range of the type.
+    /// The rule for numbers outside the range of the target type.
     pub(crate) out_of_range: OutOfRange,
     /// The map for encoding: decoded numbers, and their encoded ones.
     pub(crate) encode: Vec<(Value, Value)>,
