@@ -54,6 +54,14 @@ pub(crate) fn wait_timeout<'s, T>(
     (guard.unwrap_or_else(PoisonError::into_inner), is_late)
 }
 
+/// Sleeps; under the model checker, other threads have a turn.
+pub(crate) fn sleep(duration: Duration) {
+    #[cfg(not(feature = "model"))]
+    std::thread::sleep(duration);
+    #[cfg(feature = "model")]
+    shuttle::thread::sleep(duration);
+}
+
 /// Starts a detached thread.
 ///
 /// # Errors

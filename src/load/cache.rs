@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
 use super::counters::Counters;
+use super::gate::step_aside;
 use super::partial_ledger::PartialDecodeLedger;
 use super::tuning::MOST_EVICT_FIRST_BYTES;
 use crate::budget::{Budget, Evict, Holding, Reservation};
@@ -245,7 +246,7 @@ impl Cache {
             drop(load);
             Counters::add(&self.counters.cache_joins);
             self.run(flight_key);
-            receive.recv().unwrap_or(Err(Error::Panicked))
+            step_aside(|| receive.recv()).unwrap_or(Err(Error::Panicked))
         } else {
             state.flights.insert(flight_key, Flight::begun());
             drop(state);

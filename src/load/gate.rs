@@ -6,6 +6,10 @@
 
 use std::time::Duration;
 
+mod turn;
+
+pub(super) use turn::{Turn, step_aside};
+
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, PoisonError, wait_timeout};
 use crate::threads::{Class, current_class};
@@ -14,6 +18,9 @@ use crate::threads::{Class, current_class};
 /// those of prefetches in the lower half.
 const ONE_AWAITED: u64 = 1 << 32;
 const ONE_PREFETCH: u64 = 1;
+
+/// What a thread takes that holds a permit for its turn.
+const NONE: u64 = 0;
 
 /// How long a prefetch yields to awaited work.
 const PREFETCH_PATIENCE: Duration = Duration::from_millis(50);
@@ -72,14 +79,23 @@ impl PriorityGate {
     /// Waits for a permit. A prefetch that has waited for long is treated as awaited work, because
     /// a reader may wait for it by now.
     pub(super) fn enter(&self) -> Permit<'_> {
-        let is_prefetch = current_class() == Class::Prefetch;
-        let one = if is_prefetch && self.wait(ONE_PREFETCH, &self.prefetches, PREFETCH_PATIENCE) {
-            ONE_PREFETCH
-        } else {
-            while !self.wait(ONE_AWAITED, &self.awaited, Duration::MAX) {}
-            ONE_AWAITED
-        };
+        let one = if turn::is_at(self) { NONE } else { self.take() };
         Permit { gate: self, one }
+    }
+
+    fn take(&self) -> u64 {
+        let is_prefetch = current_class() == Class::Prefetch;
+        if is_prefetch && self.wait(ONE_PREFETCH, &self.prefetches, PREFETCH_PATIENCE) {
+            return ONE_PREFETCH;
+        }
+        while !self.wait(ONE_AWAITED, &self.awaited, Duration::MAX) {}
+        ONE_AWAITED
+    }
+
+    /// Whether a thread waits for a permit.
+    fn has_waiting(&self) -> bool {
+        let mut waiting = [&self.awaited, &self.prefetches].into_iter();
+        waiting.any(|waiting| waiting.count.load(Ordering::SeqCst) > 0)
     }
 
     /// Waits for a permit, but not longer than `patience`; tells whether it got one.
@@ -141,7 +157,9 @@ impl PriorityGate {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.gate.leave(self.one);
+        if self.one != NONE {
+            self.gate.leave(self.one);
+        }
     }
 }
 

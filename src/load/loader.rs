@@ -13,7 +13,7 @@ use super::array::ChunkedArray;
 use super::block::{Block, BlockKey, BlockPart};
 use super::cache::{Answer, AnswerCallback, Cache, FlightKey, Load};
 use super::deadline::Deadline;
-use super::gate::{Permit, PriorityGate};
+use super::gate::{Permit, PriorityGate, Turn};
 use super::queued::QueuedFlights;
 use super::request::{ChunkForm, ChunkSource, Request, Versions};
 use super::sources::Sources;
@@ -51,7 +51,7 @@ pub struct Loader {
     decoding: PriorityGate,
     /// Limits the chunks that hold memory for decoding, because more of them would only evict each
     /// other.
-    loading: PriorityGate,
+    loading: Arc<PriorityGate>,
     /// The number of sequential readers that chunks are prefetched for.
     pub(super) prefetchers: AtomicU64,
     /// Output bytes of the reads that wait for chunks.
@@ -93,7 +93,7 @@ impl Loader {
         Arc::new(Loader {
             profile,
             decoding: PriorityGate::lenient(parts.decoders),
-            loading: PriorityGate::lenient(fetching + parts.decoders),
+            loading: Arc::new(PriorityGate::lenient(fetching + parts.decoders)),
             parts,
             prefetchers: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
@@ -226,7 +226,7 @@ impl Loader {
 
     /// As [`Loader::ask`], for one block that is not a chunk. `load` loads the block `key`.
     pub fn ask_for(
-        &self,
+        self: &Arc<Self>,
         key: BlockKey,
         load: impl FnOnce() -> Result<Block, Error> + Send + 'static,
         done: AnswerCallback,
@@ -241,39 +241,54 @@ impl Loader {
     /// Runs queued flights on at most `workers` threads. Each step runs `per_step` flights, one
     /// after the other.
     pub(super) fn run_all(
-        &self,
+        self: &Arc<Self>,
         keys: Vec<FlightKey>,
         per_step: usize,
         workers: usize,
         patience: Patience,
     ) {
         let queued = QueuedFlights::new(self.cache(), keys, per_step, |_| {});
-        if !self.run_parallel(&queued.steps, workers, patience) {
+        let (loader, steps) = (Arc::clone(self), Arc::clone(&queued.steps));
+        let workers = steps.count().min(workers);
+        if !self.run_parallel(workers, patience, move || loader.load_in_turns(&steps)) {
             queued.refuse();
         }
     }
 
-    /// Runs `steps` on at most `workers` threads, including this one if it may wait. `false` when
-    /// no thread runs them, because the mount ends.
+    /// Runs `work` on `workers` threads, including this one if it may wait. `false` when no thread
+    /// runs it, because the mount ends.
     pub(crate) fn run_parallel(
         &self,
-        steps: &Arc<Steps>,
         workers: usize,
         patience: Patience,
+        work: impl Fn() + Clone + Send + 'static,
     ) -> bool {
         let helps = patience == Patience::Waits;
-        let (mut taken, wanted) = (usize::from(helps), steps.count().min(workers.max(1)));
-        while taken < wanted {
-            let shared = Arc::clone(steps);
-            if !self.threads().submit(Class::Read, move || shared.run_all()) {
-                break;
-            }
+        let mut taken = usize::from(helps);
+        while taken < workers.max(1) && self.threads().submit(Class::Read, work.clone()) {
             taken += 1;
         }
         if helps {
-            steps.run_all();
+            work();
         }
         taken > 0
+    }
+
+    /// Runs all steps that other threads have not begun. In a local store the thread keeps its
+    /// permit to load a chunk from step to step.
+    fn load_in_turns(&self, steps: &Steps) {
+        if !self.is_local() {
+            return steps.run_all();
+        }
+        while !steps.is_begun() {
+            let turn = Turn::begin(&self.loading);
+            while steps.run_next() {
+                if turn.is_over() {
+                    turn.end();
+                    break;
+                }
+            }
+        }
     }
 
     /// Chunks of `array` that one step loads: one, or several small ones in a local store.

@@ -323,7 +323,7 @@ impl PendingRead {
             }
         });
         // Where no thread runs the steps, the shares are dropped, which fails the read.
-        loader.run_parallel(&steps, workers, patience);
+        loader.run_parallel(workers.min(count), patience, move || steps.run_all());
     }
 
     fn end_share(&self, result: Result<(), Error>) -> Option<ReadOperation> {

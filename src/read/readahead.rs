@@ -17,15 +17,18 @@ use super::sequence::{Sequence, Step, stray_bytes};
 use super::window::Window;
 use crate::load::tuning::{LEAD_BYTES, MOST_PLANNED};
 use crate::load::{ChunkedArray, Loader, Region, Versions};
-use crate::sync::{Arc, Mutex, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The reads of one handle of one array.
 #[derive(Debug, Default)]
-pub struct Readahead(Mutex<ReadaheadState>);
+pub struct Readahead {
+    sequence: Mutex<Sequence>,
+    /// Its lock is held while prefetches are begun, so a short read never waits for it.
+    plan: Mutex<ReadaheadPlan>,
+}
 
 #[derive(Debug, Default)]
-struct ReadaheadState {
-    sequence: Sequence,
+struct ReadaheadPlan {
     window: Window,
     /// The reader has passed the chunks before this one, which are marked "evict first"; `None`
     /// before the second read of a sequence.
@@ -49,16 +52,15 @@ impl Readahead {
     /// Notes a read of `len` bytes at `from`, and tells whether it continues where the last one
     /// ended. This is called once for each read.
     pub fn goes_on(&self, from: u64, len: u64) -> bool {
-        let mut state = self.lock();
-        let step = state.sequence.step(from, len);
+        let step = lock(&self.sequence).step(from, len);
         if step == Step::First {
-            state.window = Window::default();
-            state.passed = None;
+            *lock(&self.plan) = ReadaheadPlan::default();
         }
         step == Step::Next
     }
 
-    /// Prefetches the next chunks after a read for which [`Readahead::goes_on`] was true.
+    /// Prefetches the next chunks after a read for which [`Readahead::goes_on`] was true. Does
+    /// nothing while another read of the handle does that.
     pub fn advance(
         &self,
         loader: &Arc<Loader>,
@@ -76,20 +78,21 @@ impl Readahead {
         let (Some(row), false) = (row, order.is_empty() || chunk_bytes == 0) else {
             return;
         };
-        let mut state = self.lock();
-        if !state.sequence.goes_on() {
-            return;
-        }
-        let first = state.passed;
-        let first = first.unwrap_or_else(|| order.first_left_after(range.from));
-        let passed = state.mark_passed(loader, first, &order, range, versions);
-        let Some(in_order) = state.sequence.in_order() else {
+        let Ok(mut plan) = self.plan.try_lock() else {
             return;
         };
-        if state.window.is_full() {
+        let sequence = *lock(&self.sequence);
+        if !sequence.goes_on() {
             return;
         }
-        let next = state.sequence.next();
+        let next = sequence.next();
+        let passed = plan.mark_passed(loader, next, &order, range, versions);
+        let Some(in_order) = sequence.in_order() else {
+            return;
+        };
+        if plan.window.is_full() {
+            return;
+        }
         // The first chunk that the reader has not touched.
         let unread = order.number_at(next.saturating_sub(1)) + 1;
         // The chunks that the reader has met and not passed count as read, although it has read
@@ -101,7 +104,7 @@ impl Readahead {
         let wanted = evenly.saturating_add(row / chunk_bytes + lead);
         // All chunks from the first one that was not passed have to fit in the cache.
         let fits = loader.held_beside_decodes(range.array);
-        let begin = state.window.planned.max(unread);
+        let begin = plan.window.planned.max(unread);
         let end = wanted
             .min(unread.saturating_add(window))
             .min(passed.saturating_add(fits))
@@ -112,27 +115,24 @@ impl Readahead {
         }
         let chunks = (begin..end).map_while(|number| order.indices(number));
         let prefetch = loader.prefetch(range.array, versions, chunks);
-        state.window.extend(end, prefetch);
-    }
-
-    fn lock(&self) -> crate::sync::MutexGuard<'_, ReadaheadState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        plan.window.extend(end, prefetch);
     }
 }
 
-impl ReadaheadState {
-    /// Marks the chunks that the reader has passed "evict first", from chunk number `passed` on.
-    /// Returns the number of the first chunk that it has not passed.
+impl ReadaheadPlan {
+    /// Marks the chunks that a reader at `next` has passed "evict first". Returns the number of the
+    /// first chunk that it has not passed.
     fn mark_passed(
         &mut self,
         loader: &Loader,
-        mut passed: u64,
+        next: u64,
         order: &ChunkOrder<'_>,
         range: RegionRange<'_>,
         versions: &Arc<dyn Versions>,
     ) -> u64 {
+        let first = self.passed;
+        let mut passed = first.unwrap_or_else(|| order.first_left_after(range.from));
         let stray = stray_bytes(range.len);
-        let next = self.sequence.next();
         let at_end = next >= order.run_len();
         let left = if at_end {
             next
@@ -151,4 +151,8 @@ impl ReadaheadState {
         self.passed = Some(passed);
         passed
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

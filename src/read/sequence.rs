@@ -5,7 +5,7 @@ use crate::load::tuning::{
 };
 
 /// The reads of one handle.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Sequence {
     /// Where the next read is expected.
     next: u64,

@@ -117,3 +117,65 @@ fn no_permit_is_free_while_a_thread_waits() {
         }
     });
 }
+
+/// Threads take turns of several jobs. A job that is not in a turn gets its permit too.
+#[test]
+fn turns_let_everyone_in_at_last() {
+    check(|| {
+        let (gate, inside) = (
+            Arc::new(PriorityGate::strict(1)),
+            Arc::new(Inside::default()),
+        );
+        let threads: Vec<_> = (0..3)
+            .map(|number| {
+                let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
+                thread::spawn(move || {
+                    if number == 0 {
+                        assert_eq!(inside.pass(&gate), (1, 0));
+                        return;
+                    }
+                    let mut left = 2;
+                    while left > 0 {
+                        let turn = Turn::begin(&gate);
+                        while left > 0 {
+                            left -= 1;
+                            assert_eq!(inside.pass(&gate), (1, 0));
+                            if turn.is_over() {
+                                turn.end();
+                                break;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(gate.inside.load(Ordering::SeqCst), 0);
+    });
+}
+
+/// A thread in a turn waits for another thread, which waits for a permit.
+#[test]
+fn a_thread_that_waits_gives_its_permit_away() {
+    check(|| {
+        let gate = Arc::new(PriorityGate::strict(1));
+        let turn = Turn::begin(&gate);
+        let (send, receive) = crate::sync::mpsc::channel();
+        let other = {
+            let gate = Arc::clone(&gate);
+            thread::spawn(move || {
+                let _permit = gate.enter();
+                send.send(()).unwrap();
+            })
+        };
+        step_aside(|| receive.recv()).unwrap();
+        assert_eq!(gate.inside.load(Ordering::SeqCst), ONE_AWAITED);
+        drop(gate.enter());
+        assert_eq!(gate.inside.load(Ordering::SeqCst), ONE_AWAITED, "kept");
+        drop(turn);
+        assert_eq!(gate.inside.load(Ordering::SeqCst), 0);
+        other.join().unwrap();
+    });
+}
