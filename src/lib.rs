@@ -10,6 +10,7 @@
 //! | [`escape`] | text for people, without terminal control sequences | anything else |
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
+//! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
 //! | [`budget`], [`buffers`], [`threads`] | the memory budget; buffers; the thread pool | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
@@ -136,6 +137,7 @@ pub mod codec;
 pub mod dtype;
 pub mod error;
 pub mod escape;
+pub mod fresh;
 pub mod fuse;
 pub mod grid;
 pub mod hierarchy;

@@ -10,8 +10,9 @@ mod common;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
-use zarr_mount::store::testing::{Faulty, Gate, Kind, Recording, Slow, wrap};
+use zarr_mount::store::testing::{Fault, Faulty, Gate, Kind, Recording, Slow, wrap};
 use zarr_mount::store::{Key, MemoryStore, Store};
 use zarr_mount::threads::Class;
 use zarr_mount::view::{FileFormat, View, ViewKind, ViewOptions};
@@ -69,9 +70,14 @@ fn byte_of(chunk: usize) -> u8 {
 }
 
 fn options(kind: ViewKind, immutable: bool) -> ViewOptions {
+    let freshness = if immutable {
+        Freshness::Immutable
+    } else {
+        ViewOptions::default().freshness
+    };
     let mut options = ViewOptions {
         views: vec![kind],
-        immutable,
+        freshness,
         ..ViewOptions::default()
     };
     options.arrays.files = vec![FileFormat::Raw];
@@ -200,6 +206,46 @@ fn what_was_read_of_a_file_is_looked_at_side_by_side_when_it_is_opened_again() {
     recording.clear();
     assert_eq!(read_at(&file, 0, 1).unwrap(), [byte_of(0)]);
     assert_eq!(recording.count(Kind::Fetch), 0, "{:?}", recording.calls());
+}
+
+#[test]
+fn opening_a_file_again_stalls_no_other_reader() {
+    let store = MemoryStore::new();
+    let n = 2048;
+    put_array(&store, "a", n, false);
+    let slow = Arc::new(Slow::new(Duration::ZERO, IN_FLIGHT));
+    let faulty = Arc::new(Faulty::default());
+    let store = wrap(Arc::new(store) as Arc<dyn Store>, &slow);
+    let view = view(wrap(store, &faulty), options(ViewKind::Arrays, false));
+    let warm = open(&view, "a.raw").unwrap().unwrap();
+    let mut read = 0;
+    while read < warm.len() {
+        read += read_at(&warm, read, 1 << 20).unwrap().len() as u64;
+    }
+    // Each of the chunks is looked at again when the file is opened again, and one look hangs.
+    let gate = Arc::new(Gate::default());
+    faulty.at(Kind::Stat, n / 2, Fault::Hangs(Arc::clone(&gate)));
+    let (tell, told) = mpsc::channel();
+    let opening = Arc::clone(&view);
+    std::thread::spawn(move || {
+        tell.send(open(&opening, "a.raw").unwrap().is_some())
+            .unwrap()
+    });
+    while gate.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    let chunk = n as u64 - 1;
+    for _ in 0..100 {
+        let (send, replies) = mpsc::channel();
+        warm.read(chunk << 16, 4096, Patience::Never, move |read| {
+            send.send(read.map(<[u8]>::to_vec)).unwrap();
+        });
+        let reply = replies.try_recv().expect("an answer on the spot");
+        assert_eq!(reply.unwrap(), [byte_of(n - 1); 4096]);
+    }
+    assert!(told.try_recv().is_err(), "the store still hangs");
+    gate.open();
+    assert!(told.recv_timeout(PATIENCE).unwrap());
 }
 
 /// The bytes of one row of a transposed chunk are far apart in it.

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// The rows, top of the table first: a row may import from those before it. Modules of one row
 /// do not know each other.
-const ROWS: [&[&str]; 15] = [
+const ROWS: [&[&str]; 16] = [
     &["escape"],
     &["store"],
     &["sync"],
+    &["fresh"],
     &["budget", "buffers", "threads"],
     &["grid", "dtype"],
     &["codec"],

@@ -10,8 +10,9 @@ use crate::budget::Budget;
 use crate::dtype::element_text;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
+use crate::fresh::Freshness;
 use crate::grid::{Dims, rank_of};
-use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck};
+use crate::hierarchy::{ArrayNode, Hierarchy, Node};
 use crate::load::{ChunkedArray, Loader, LocatedChunk, Shards};
 use crate::store::{Key, Prefix, Store};
 use crate::view::View;
@@ -27,12 +28,12 @@ pub(super) fn describe_element(
     config: &InfoConfig,
 ) -> Result<Text, CliError> {
     let options = ViewOptions {
-        immutable: true,
+        freshness: Freshness::Immutable,
         timeout: config.timeout,
         ..ViewOptions::default()
     };
     let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
-    let hierarchy = Hierarchy::new(Arc::clone(&store), budget, Recheck::Never);
+    let hierarchy = Hierarchy::new(Arc::clone(&store), budget, Freshness::Immutable);
     let found = hierarchy.tree_node(path).map_err(CliError::failed)?;
     let Node::Array(node) = found.node else {
         return Err(CliError::Failed(format!(

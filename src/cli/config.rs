@@ -14,6 +14,7 @@ use super::args::Args;
 use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
+use crate::fresh::Freshness;
 use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::store::Symlinks;
 #[cfg(debug_assertions)]
@@ -223,8 +224,11 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         uid: args.uid,
         gid: args.gid,
         umask: args.umask.unwrap_or(0),
-        ttl: args.ttl,
-        immutable: args.immutable,
+        freshness: if args.immutable {
+            Freshness::Immutable
+        } else {
+            Freshness::Checked(args.ttl)
+        },
         cache_budget_bytes: addresses::cache_bytes(
             args.cache_size.unwrap_or_else(default_cache_bytes),
         ),

@@ -17,7 +17,8 @@ use super::output::Output;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::escape::Text;
-use crate::hierarchy::{ArrayNode, Hierarchy, Node, Recheck, TreePlace};
+use crate::fresh::Freshness;
+use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::Target;
 use crate::metadata::write::{self, Content};
@@ -45,7 +46,7 @@ pub(super) fn report(
         let options = ViewOptions {
             views: vec![ViewKind::Arrays],
             arrays,
-            immutable: true,
+            freshness: Freshness::Immutable,
             cache_budget_bytes: BUDGET_BYTES,
             timeout: config.timeout,
             ..ViewOptions::default()
@@ -54,7 +55,7 @@ pub(super) fn report(
     });
     let mut report = InfoReport {
         arrays: arrays.transpose()?,
-        hierarchy: Hierarchy::new(Arc::clone(&store), budget, Recheck::Never),
+        hierarchy: Hierarchy::new(Arc::clone(&store), budget, Freshness::Immutable),
         store,
         config,
         progress: ProgressLine::new(),

@@ -37,6 +37,7 @@ use self::error::CliError;
 use self::logging::StandardError;
 use self::mountpoint::Mountpoint;
 use self::output::Output;
+use crate::fresh::Freshness;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
 #[cfg(debug_assertions)]
@@ -195,17 +196,17 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
             config.store.as_os_str().display()
         )));
     }
-    let ttl = if config.view.immutable {
-        UNCHANGING
-    } else {
-        config.view.ttl
+    let is_immutable = config.view.freshness.is_immutable();
+    let ttl = match config.view.freshness {
+        Freshness::Immutable => UNCHANGING,
+        Freshness::Checked(ttl) => ttl,
     };
     let options = FsOptions {
         ttl,
-        keep_listings: config.view.immutable,
+        keep_listings: is_immutable,
         passthrough: match config.passthrough {
             Passthrough::Always => true,
-            Passthrough::Auto => config.view.immutable,
+            Passthrough::Auto => is_immutable,
             Passthrough::Never => false,
         },
         xattr: config.xattr,

@@ -1,17 +1,18 @@
 //! Finds the document that makes a prefix a node. Documents are looked for in a fixed order.
 
-use std::time::{Instant, SystemTime};
+use std::sync::Arc;
 
 use super::node::{Document, GroupNode, Node};
-use super::node_cache::{CachedNode, ObjectFacts};
+use super::node_cache::CachedNode;
 use super::{Hierarchy, Text};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
+use crate::fresh::{LastCheck, Observations};
 use crate::metadata::{
     NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5, pre_v1, v1, v2,
     v3,
 };
-use crate::store::{Key, ObjectMeta, Prefix, StoreError};
+use crate::store::{Key, Prefix, StoreError};
 
 /// Files of common names that are larger than this, in bytes, are not documents.
 const MAX_COMMON_BYTES: u64 = 4 << 20;
@@ -66,14 +67,10 @@ pub(super) fn is_array_document(name: &[u8]) -> bool {
 #[derive(Debug)]
 pub(super) struct DocumentSearch<'h> {
     hierarchy: &'h Hierarchy,
-    started: Instant,
-    found: Vec<(Key, Option<ObjectFacts>)>,
-    pub(super) settled: bool,
-}
-
-/// The facts that are recorded of an object at one of these keys.
-fn facts_of(meta: &ObjectMeta) -> ObjectFacts {
-    (meta.version, meta.access())
+    begun: LastCheck,
+    observations: Observations,
+    /// Whether the node depends on nothing else.
+    pub(super) is_complete: bool,
 }
 
 impl Hierarchy {
@@ -97,19 +94,19 @@ impl<'h> DocumentSearch<'h> {
     pub(super) fn new(hierarchy: &'h Hierarchy) -> DocumentSearch<'h> {
         DocumentSearch {
             hierarchy,
-            started: Instant::now(),
-            found: Vec::new(),
-            settled: true,
+            begun: LastCheck::now(),
+            observations: Observations::default(),
+            is_complete: true,
         }
     }
 
     /// The cache entry of `node`, with all keys that were looked at.
     pub(super) fn into_cached(self, node: Node) -> CachedNode {
         CachedNode {
-            found: self.found,
-            settled: self.settled,
+            observations: Arc::new(self.observations),
+            is_complete: self.is_complete,
             draft: None,
-            checked: self.started,
+            checked: Arc::new(self.begun),
             memory_bytes: match &node {
                 // The model of a group has no parts.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,
@@ -120,14 +117,9 @@ impl<'h> DocumentSearch<'h> {
     }
 
     /// Records what was found at `key`.
-    fn note(&mut self, key: Key, text: Option<&Text>) {
+    fn note(&mut self, key: &Key, text: Option<&Text>) {
         let meta = text.map(|text| text.document.meta);
-        if let Some(meta) = meta {
-            // The time is taken after the read, so that any later write has a later modification
-            // time.
-            self.settled &= meta.settles_in(SystemTime::now()).is_none();
-        }
-        self.found.push((key, meta.as_ref().map(facts_of)));
+        self.observations.add_object(&key, meta.as_ref());
     }
 
     /// Reads the document at `key`; `None` when there is none.
@@ -135,19 +127,19 @@ impl<'h> DocumentSearch<'h> {
         // The caller may hold memory for a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
         let text = self.hierarchy.read_as(&key, holding, parsed_bytes)?;
-        self.note(key, text.as_ref());
+        self.note(&key, text.as_ref());
         Ok(text)
     }
 
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
     fn read_outline(&mut self, key: Key) -> Result<Option<(Text, OmittedParts)>, Error> {
-        let facts = self.hierarchy.facts_at(&key)?;
-        if facts.is_none_or(|(version, _)| version.size <= LONG_BYTES) {
+        let meta = self.hierarchy.object_meta(&key)?;
+        if meta.is_none_or(|meta| meta.size() <= LONG_BYTES) {
             return Ok(self.read(key)?.map(|text| (text, OmittedParts::Nothing)));
         }
         let outlined = self.hierarchy.read_outline(&key)?;
-        self.note(key, outlined.as_ref().map(|(text, _)| text));
+        self.note(&key, outlined.as_ref().map(|(text, _)| text));
         Ok(outlined)
     }
 
@@ -156,21 +148,21 @@ impl<'h> DocumentSearch<'h> {
     fn broken(&mut self, key: Key, error: FormatError) -> Result<Node, Error> {
         let stat = self.hierarchy.store.stat(&key)?.ok_or(Error::Stale)?;
         let meta = stat.meta;
-        self.found.push((key.clone(), Some(facts_of(&meta))));
+        self.observations.add_object(&key, Some(&meta));
         Ok(Node::broken(Document { key, meta }, error))
     }
 
     /// As [`DocumentSearch::read`], for a file that may be something else than a document: `None`
     /// when it is large or cannot be read.
     fn read_common(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        let facts = self.hierarchy.facts_at(&key)?;
-        if facts.is_none_or(|(version, _)| version.size > MAX_COMMON_BYTES) {
-            self.found.push((key, facts));
+        let meta = self.hierarchy.object_meta(&key)?;
+        if meta.is_none_or(|meta| meta.size() > MAX_COMMON_BYTES) {
+            self.observations.add_object(&key, meta.as_ref());
             return Ok(None);
         }
         match self.read(key.clone()) {
             Err(Error::Store(StoreError::Denied { .. } | StoreError::NotAnObject { .. })) => {
-                self.found.push((key, facts));
+                self.observations.add_object(&key, meta.as_ref());
                 Ok(None)
             }
             text => text,
@@ -185,7 +177,7 @@ impl<'h> DocumentSearch<'h> {
             let mut metadata = v2::parse_array(&text.bytes);
             if let Ok(array) = &mut metadata {
                 let is_certain = self.hierarchy.find_separator(prefix, array)?;
-                self.settled &= is_certain;
+                self.is_complete &= is_certain;
             }
             let attributes = prefix.key(b".zattrs")?;
             let node = Node::array(prefix, text.document, Some(attributes), metadata);
@@ -235,8 +227,8 @@ impl<'h> DocumentSearch<'h> {
         match self.read(key.clone()) {
             Err(Error::Metadata { key: name, error }) => {
                 log::warn!("{name}: {error}");
-                let facts = self.hierarchy.facts_at(&key)?;
-                self.found.push((key, facts));
+                let meta = self.hierarchy.object_meta(&key)?;
+                self.observations.add_object(&key, meta.as_ref());
                 Ok(None)
             }
             text => text,
@@ -285,7 +277,7 @@ impl<'h> DocumentSearch<'h> {
         Ok(match draft::parse_entry(&text.bytes) {
             Ok(Some(stated)) => {
                 // The layout may change without a change of this document.
-                self.settled = false;
+                self.is_complete = false;
                 let layout = self.hierarchy.draft_layout(prefix, stated)?;
                 Node::Group(GroupNode {
                     draft: Some(layout.into()),

@@ -191,7 +191,7 @@ impl Hierarchy {
                 Some(text) => {
                     let mut metadata = draft::parse_array(&text.bytes, root.layout.generation());
                     if let Ok(array) = &mut metadata {
-                        search.settled &= self.find_scalar_key(&prefix, array)?;
+                        search.is_complete &= self.find_scalar_key(&prefix, array)?;
                     }
                     Node::array(&prefix, text.document, None, metadata)
                 }

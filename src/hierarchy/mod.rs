@@ -24,23 +24,22 @@ mod node_cache;
 mod separator;
 mod tree;
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 pub use draft::DraftNode;
 pub(crate) use node::chunk_identity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
+use std::sync::{Arc, Mutex, PoisonError};
 pub use tree::{TreeNode, TreePlace};
 
 use crate::budget::{Budget, Holding};
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
+use crate::fresh::{Freshness, Observed, Subject, look};
 use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
-use crate::store::{Key, Object, Prefix, StatKind, Store};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError};
 use detect::OmittedParts;
 use draft::DraftRoot;
-use node_cache::{CachedNode, NodeCache, ObjectFacts};
+use node_cache::{CachedNode, NodeCache};
 
 /// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a
 /// million nodes.
@@ -50,31 +49,22 @@ pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
 /// reservations above its limit one at a time.
 const LEAST_DOCUMENT_MEMORY: u64 = 20 << 20;
 
-/// When a cached node is checked against the store again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recheck {
-    /// When its last check is longer ago than this.
-    After(Duration),
-    /// Never, because the store does not change.
-    Never,
-}
-
 /// The nodes of a store.
 #[derive(Debug)]
 pub struct Hierarchy {
     store: Arc<dyn Store>,
     budget: Arc<Budget>,
-    recheck: Recheck,
+    freshness: Freshness,
     cache: Mutex<NodeCache>,
 }
 
 impl Hierarchy {
     /// The hierarchy of `store`.
-    pub fn new(store: Arc<dyn Store>, budget: Arc<Budget>, recheck: Recheck) -> Hierarchy {
+    pub fn new(store: Arc<dyn Store>, budget: Arc<Budget>, freshness: Freshness) -> Hierarchy {
         Hierarchy {
             store,
             budget,
-            recheck,
+            freshness,
             cache: Mutex::new(NodeCache::new()),
         }
     }
@@ -141,15 +131,12 @@ impl Hierarchy {
             nodes.get(prefix)
         };
         if let Some(known) = known.filter(|known| known.draft.as_ref() == draft) {
-            if self.is_fresh(&known) {
+            let ask = |subjects: &[&Subject]| self.observe(subjects);
+            let (observations, checked) = (&known.observations, &known.checked);
+            if self.freshness.trusts(checked)
+                || known.is_complete && self.freshness.holds(observations, checked, ask)?
+            {
                 return Ok(known.node);
-            }
-            let checked = Instant::now();
-            if known.settled && self.is_unchanged(&known)? {
-                let node = known.node.clone();
-                let known = CachedNode { checked, ..known };
-                self.lock().put(prefix.clone(), known, generation);
-                return Ok(node);
             }
         }
         let mut loaded = load()?;
@@ -162,34 +149,25 @@ impl Hierarchy {
         Ok(node)
     }
 
-    fn is_fresh(&self, known: &CachedNode) -> bool {
-        match self.recheck {
-            Recheck::Never => true,
-            Recheck::After(ttl) => known.checked.elapsed() < ttl,
-        }
+    /// What the store shows of the documents that make a node. An error for a name that is mostly
+    /// used by others than Zarr counts as absent, so that it does not end the search.
+    fn observe(&self, subjects: &[&Subject]) -> Result<Vec<Option<Observed>>, StoreError> {
+        let found = look(&*self.store, subjects).into_iter().zip(subjects);
+        let found = found.map(|(found, subject)| match (found, subject) {
+            (Err(_), Subject::Object(key)) if detect::is_common_name(key.name()) => Ok(None),
+            (found, _) => found,
+        });
+        found.collect()
     }
 
-    /// Whether the objects that make the node still have the same versions, owners and modes. It
-    /// reads none of them.
-    fn is_unchanged(&self, known: &CachedNode) -> Result<bool, Error> {
-        for (key, facts) in &known.found {
-            if self.facts_at(key)? != *facts {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The version, owner and mode of the object at `key`. An error for a name that is mostly used
-    /// by others than Zarr counts as absent, so that it does not end the search.
-    fn facts_at(&self, key: &Key) -> Result<Option<ObjectFacts>, Error> {
+    /// The attributes of the object at `key`, for which errors count as in [`Hierarchy::observe`].
+    fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         let stat = match self.store.stat(key) {
             Err(_) if detect::is_common_name(key.name()) => None,
             stat => stat?,
         };
-        Ok(stat
-            .filter(|stat| stat.kind == StatKind::Object)
-            .map(|stat| (stat.meta.version, stat.meta.access())))
+        let object = stat.filter(|stat| stat.kind == StatKind::Object);
+        Ok(object.map(|stat| stat.meta))
     }
 
     /// Reads the documents of `array`, for the parts that the model does not keep; `None` when they

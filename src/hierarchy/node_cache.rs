@@ -2,13 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Instant;
 
 use lru::LruCache;
 
 use super::draft::DraftRoot;
 use super::node::Node;
-use crate::store::{Access, Key, Prefix, Version};
+use crate::fresh::{LastCheck, Observations};
+use crate::store::Prefix;
 
 /// The largest number of cached nodes.
 const MAX_CACHED_NODES: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
@@ -75,21 +75,16 @@ impl NodeCache {
     }
 }
 
-/// The facts of an object that a node depends on: its version, and its owner and mode, which the
-/// files made from it show.
-pub(super) type ObjectFacts = (Version, Access);
-
 /// A cached node, with the objects that make it a node.
 #[derive(Debug, Clone)]
 pub(super) struct CachedNode {
     pub(super) node: Node,
-    /// The keys that were looked at, and the facts of the objects there.
-    pub(super) found: Vec<(Key, Option<ObjectFacts>)>,
-    /// Whether equal versions prove that the node is unchanged: the versions were old enough that a
-    /// later write changes them, and the node depends on nothing else.
-    pub(super) settled: bool,
+    /// The keys that were looked at.
+    pub(super) observations: Arc<Observations>,
+    /// Whether the node depends on nothing else.
+    pub(super) is_complete: bool,
     /// The draft's hierarchy that the node was looked up in; `None` outside of one.
     pub(super) draft: Option<Arc<DraftRoot>>,
-    pub(super) checked: Instant,
+    pub(super) checked: Arc<LastCheck>,
     pub(super) memory_bytes: u64,
 }

@@ -54,7 +54,7 @@ impl Hierarchy {
                 ..array.chunk_keys
             };
             let key = prefix.key(&keys.encode(&[]))?;
-            if self.facts_at(&key)?.is_some() {
+            if self.object_meta(&key)?.is_some() {
                 array.chunk_keys = keys;
                 return Ok(true);
             }
@@ -72,7 +72,7 @@ impl Hierarchy {
             let mut keys = array.chunk_keys;
             keys.separator = separator;
             let key = prefix.key(&keys.encode(&first))?;
-            if self.facts_at(&key)?.is_some() {
+            if self.object_meta(&key)?.is_some() {
                 return Ok(Some(separator));
             }
         }

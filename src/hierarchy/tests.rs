@@ -1,5 +1,7 @@
 //! Stores of every version, in memory.
 
+use std::time::Duration;
+
 use super::*;
 use crate::store::{EntryKind, MemoryStore};
 
@@ -30,8 +32,8 @@ struct Tree {
 fn tree(objects: &[(&str, &str)]) -> Tree {
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
-    let recheck = Recheck::After(Duration::ZERO);
-    let hierarchy = Hierarchy::new(shared, Budget::new(1 << 30), recheck);
+    let freshness = Freshness::Checked(Duration::ZERO);
+    let hierarchy = Hierarchy::new(shared, Budget::new(1 << 30), freshness);
     let tree = Tree { store, hierarchy };
     for (key, text) in objects {
         tree.put(key, text);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use lru::LruCache;
 
 use super::Counters;
-use super::directory_access::DirectoryAccess;
+use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
     Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, Stat, StatKind, Store,
     StoreError, Version, descriptor_limit,
@@ -28,15 +28,6 @@ const KEPT_PART: u64 = 4;
 
 /// The longest wait for an object that keeps changing.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
-
-/// Whether a kept object may be used without a request to the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freshness {
-    /// The store is asked each time whether the object has changed.
-    Checked,
-    /// Nothing in the store changes (`--immutable`).
-    Immutable,
-}
 
 /// Opens stored objects and keeps some of them open.
 #[derive(Debug)]
@@ -68,15 +59,18 @@ impl Sources {
         }
     }
 
-    /// Checks permissions for a mount that other users have access to. Owners and modes of
-    /// directories are trusted for `ttl`.
+    /// Checks permissions for a mount that other users have access to.
     #[must_use]
-    pub fn for_others(self, ttl: Duration) -> Sources {
-        let ttl = (self.freshness == Freshness::Checked).then_some(ttl);
+    pub fn for_others(self) -> Sources {
         Sources {
-            directory_access: Some(DirectoryAccess::new(ttl)),
+            directory_access: Some(DirectoryAccess::new(self.freshness)),
             ..self
         }
+    }
+
+    /// When the store is asked again.
+    pub fn freshness(&self) -> Freshness {
+        self.freshness
     }
 
     /// The right to read an object with these attributes; `None` where permissions are not checked.
@@ -88,7 +82,7 @@ impl Sources {
     /// Whether all opened objects are kept for later callers. They are where nothing changes and
     /// the store is not local, so that opening an object again would cost a request.
     pub(super) fn keeps_all(&self) -> bool {
-        self.freshness == Freshness::Immutable && !self.store.profile().is_local
+        self.freshness.is_immutable() && !self.store.profile().is_local
     }
 
     /// The store that objects are opened in.
@@ -101,7 +95,7 @@ impl Sources {
     /// # Errors
     /// As [`Store::stat`]; [`StoreError::NotAnObject`] when `key` is a prefix.
     pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
-        if self.freshness == Freshness::Immutable
+        if self.freshness.is_immutable()
             && let Some(object) = self.lock().get(key)
         {
             return Ok(Some(*object.meta()));
@@ -155,10 +149,40 @@ impl Sources {
     /// # Errors
     /// As [`Store::stat`].
     pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
-        match &self.directory_access {
-            Some(known) => known.get(prefix, || self.stat_prefix(prefix)),
-            None => Ok(None),
+        let found = self.observe(&[&Subject::Passage(prefix.clone())])?;
+        let found = found.into_iter().next().flatten();
+        Ok(found.map(|found| found.access))
+    }
+
+    /// What the store shows of `subjects` now, in order. All are asked for in one request where the
+    /// store supports that. Owners and modes of directories may be remembered from an earlier call;
+    /// they are `None` where permissions are not checked.
+    ///
+    /// # Errors
+    /// The first error, as of [`Store::stat`].
+    pub fn observe(&self, subjects: &[&Subject]) -> Result<Vec<Option<Observed>>, StoreError> {
+        let begun = LastCheck::now();
+        let (mut now, mut asked) = (vec![None; subjects.len()], Vec::new());
+        for (subject, now) in subjects.iter().zip(&mut now) {
+            let remembered = match (subject, &self.directory_access) {
+                (Subject::Passage(_), None) => Some(None),
+                (Subject::Passage(prefix), Some(known)) => known.get(prefix),
+                (Subject::Object(_) | Subject::Directory(_), _) => None,
+            };
+            match remembered {
+                Some(access) => *now = access.map(Observed::passage),
+                None => asked.push((*subject, now)),
+            }
         }
+        let asked_for: Vec<&Subject> = asked.iter().map(|(subject, _)| *subject).collect();
+        let found = look(&*self.store, &asked_for);
+        for ((subject, now), found) in asked.into_iter().zip(found) {
+            *now = found?;
+            if let (Subject::Passage(prefix), Some(known)) = (subject, &self.directory_access) {
+                known.put(prefix, begun.clone(), now.map(|now| now.access));
+            }
+        }
+        Ok(now)
     }
 
     /// As [`Sources::stat`], but waits until the version is settled, which is when it is older than
@@ -171,7 +195,7 @@ impl Sources {
             return Ok(None);
         };
         let patience = Instant::now() + SETTLE_PATIENCE;
-        while let Some(wait) = self.settles_in(&found) {
+        while let Some(wait) = self.freshness.settles_in(&found) {
             thread::sleep(wait);
             match self.stat(key)? {
                 None => return Ok(None),
@@ -195,7 +219,7 @@ impl Sources {
             let Some(object) = self.with_descriptors(|| self.store.open(key))? else {
                 return Ok(None);
             };
-            if let Some(wait) = self.settles_in(object.meta()) {
+            if let Some(wait) = self.freshness.settles_in(object.meta()) {
                 thread::sleep(wait);
                 // A file that was replaced meanwhile still has its bytes; one that was written to
                 // has not.
@@ -226,8 +250,8 @@ impl Sources {
             return Ok(None);
         };
         // The age counts from the time of the request, however long the answer took.
-        let was_young = self.freshness == Freshness::Checked
-            && fetched.object.meta().settles_in(begun).is_some();
+        let was_young =
+            !self.freshness.is_immutable() && fetched.object.meta().settles_in(begun).is_some();
         if was_young {
             // A writer may not have written all of it when it was read.
             let object = self.open(key)?;
@@ -257,13 +281,6 @@ impl Sources {
         drop(kept);
         // Closing a file is a system call, which must not happen under the lock.
         !given_up.is_empty()
-    }
-
-    fn settles_in(&self, meta: &ObjectMeta) -> Option<Duration> {
-        match self.freshness {
-            Freshness::Checked => meta.settles_in(SystemTime::now()),
-            Freshness::Immutable => None,
-        }
     }
 
     /// As [`Sources::open`], but callers that ask for the same version share one descriptor. This
@@ -529,7 +546,11 @@ mod tests {
     #[test]
     fn what_was_young_when_it_was_read_is_not_trusted() {
         let (directory, store) = directory();
-        let sources = Sources::new(Arc::new(Late(store)), Freshness::Checked, Arc::default());
+        let sources = Sources::new(
+            Arc::new(Late(store)),
+            Freshness::Checked(Duration::ZERO),
+            Arc::default(),
+        );
         std::fs::write(directory.path().join("a"), b"one").unwrap();
         let mut room = Vec::new();
         let fetched = sources.fetch(&Key::parse(b"a").unwrap(), 100, &mut room);
@@ -539,7 +560,11 @@ mod tests {
     #[test]
     fn a_kept_object_has_the_time_of_change_of_now() {
         let (directory, store) = directory();
-        let sources = Sources::new(Arc::new(store), Freshness::Checked, Arc::default());
+        let sources = Sources::new(
+            Arc::new(store),
+            Freshness::Checked(Duration::ZERO),
+            Arc::default(),
+        );
         let (here, away) = (directory.path().join("a"), directory.path().join("b"));
         std::fs::write(&here, b"one").unwrap();
         let key = Key::parse(b"a").unwrap();

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::{
-    Block, Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, LocatedChunk, Shards,
-    Sources, Versions,
+    Block, Cache, ChunkedArray, Counters, Loader, LoaderParts, LocatedChunk, Shards, Sources,
+    Versions,
 };
 use crate::budget::Budget;
 use crate::error::Error;
+use crate::fresh::Freshness;
 use crate::hierarchy::{ArrayNode, Document};
 use crate::metadata::ArrayMetadata;
 use crate::store::{Key, MemoryStore, Object, Prefix, Store, Version};
@@ -43,7 +44,7 @@ impl Reader {
         };
         let cache = Cache::new(Budget::new(budget), Arc::clone(&counters), store.profile());
         let loader = Loader::new(LoaderParts {
-            sources: Sources::new(store, Freshness::Checked, counters),
+            sources: Sources::new(store, Freshness::Checked(Duration::ZERO), counters),
             cache,
             threads: Threads::new(limits),
             decoders: 2,

@@ -82,6 +82,14 @@ pub struct Times {
     pub ctime: SystemTime,
 }
 
+/// What a name stands for. It changes when the object or prefix is replaced, not when it is written
+/// to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    tag: u64,
+    inode: u64,
+}
+
 /// Identity of the bytes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Version {
@@ -96,6 +104,14 @@ pub struct Version {
 }
 
 impl Version {
+    /// What the name of the object or prefix stands for, whatever its contents are.
+    pub fn file_identity(&self) -> FileIdentity {
+        FileIdentity {
+            tag: self.tag,
+            inode: self.inode,
+        }
+    }
+
     /// A 64-bit hash that identifies this version within this process.
     pub fn fingerprint(&self) -> u64 {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);

@@ -42,7 +42,7 @@ pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, open_store, open_store_for};
 pub use memory::MemoryStore;
-pub use meta::{GRAIN, ObjectMeta, Times, Version};
+pub use meta::{FileIdentity, GRAIN, ObjectMeta, Times, Version};
 pub use profile::Profile;
 pub use zip::ZipStore;
 

@@ -7,19 +7,20 @@
 //! before the document's own text is shown. When it is another version, the caller gets
 //! [`Error::Stale`], the kernel repeats its request, and that finds the new document.
 
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::View;
 use super::shown_node::ShownArray;
 use crate::error::Error;
+use crate::fresh::LastCheck;
 use crate::hierarchy::ArrayNode;
 use crate::store::{Prefix, Version};
 
-/// For this many milliseconds after a check, chunks of the array are opened without another check:
+/// For this long after a check, chunks of the array are opened without another check:
 /// a reader may open ten thousand a second. A reader that opens the new document through the mount
 /// makes the array be looked up again at once, so only a reader that opens chunks and no document
 /// can see old metadata for this long.
-const TRUSTED_MS: u64 = 10;
+const TRUSTED: Duration = Duration::from_millis(10);
 
 impl View {
     /// Checks that the document of `array` has not changed, unless that was checked a moment ago.
@@ -27,17 +28,14 @@ impl View {
     /// # Errors
     /// [`Error::Stale`] when it has changed, and errors of examining it.
     pub(super) fn check_current(&self, array: &ShownArray) -> Result<(), Error> {
-        // Counts from 1: 0 stands for an array that was never checked.
-        let now = 1 + u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
-        let checked = array.checked_ms.load(Ordering::Relaxed);
-        let is_trusted = checked != 0 && now.saturating_sub(checked) < TRUSTED_MS;
-        if self.options.immutable || is_trusted {
+        if self.options.freshness.is_immutable() || array.last_check.is_within(TRUSTED) {
             return Ok(());
         }
+        let begun = LastCheck::now();
         let node = &array.node;
         let found = self.loader.sources().stat(&node.document.key)?;
         self.check_version(node, &array.path, found.map(|meta| meta.version))?;
-        array.checked_ms.store(now, Ordering::Relaxed);
+        array.last_check.set(&begun);
         Ok(())
     }
 
@@ -51,7 +49,8 @@ impl View {
         path: &Prefix,
         now: Option<Version>,
     ) -> Result<(), Error> {
-        if now == Some(node.document.meta.version) {
+        let is_same = now == Some(node.document.meta.version);
+        if is_same || self.options.freshness.is_immutable() {
             return Ok(());
         }
         self.forget_array(node, path);

@@ -58,7 +58,7 @@ impl View {
         // The edit depends on the parsed array too, which must be of the same version as the text.
         let (identity, epoch) = match self.array_of_document(view, key)? {
             Some(array) => {
-                if array.node.document.key == *key && !self.options.immutable {
+                if array.node.document.key == *key {
                     self.check_version(&array.node, &array.path, Some(meta.version))?;
                 }
                 (array.node.identity, 0)
@@ -123,12 +123,8 @@ impl View {
     /// The number of the current recheck period of a consolidated document. The periods of long
     /// documents are longer, because checking them takes longer.
     pub(super) fn epoch(&self, size: u64) -> u64 {
-        if self.options.immutable {
-            return 0;
-        }
-        let period = self.options.ttl.max(CONSOLIDATED_RECHECK).as_secs();
-        let period = period.saturating_mul(1 + size / (1 << 20)).max(1);
-        self.started.elapsed().as_secs() / period
+        let longer = 1 + size / (1 << 20);
+        self.options.freshness.period(CONSOLIDATED_RECHECK, longer)
     }
 
     fn edited(&self, view: ViewKind, text: &Text) -> Result<Vec<u8>, Error> {

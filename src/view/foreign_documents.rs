@@ -36,9 +36,7 @@ impl View {
         let Some((backing, attributes)) = self.backing(&resolved)? else {
             return Ok(None);
         };
-        if let Node::Array(node) = &resolved.node
-            && !self.options.immutable
-        {
+        if let Node::Array(node) = &resolved.node {
             // The text is written from the parsed array, which must be of the same version as its
             // document.
             self.check_version(node, path, Some(backing.version))?;

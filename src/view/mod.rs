@@ -36,7 +36,6 @@ mod xattr;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 pub use arrays::{GroupOutcome, Outcome, cache_for};
 pub use file::{OpenFile, Opened};
@@ -46,8 +45,8 @@ pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
 use crate::error::Error;
-use crate::hierarchy::{Hierarchy, Node, Recheck};
-use crate::load::{Cache, Counters, Freshness, GatedStore, Loader, LoaderParts, Sources};
+use crate::hierarchy::{Hierarchy, Node};
+use crate::load::{Cache, Counters, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{
     Capacity, Cursor, Detail, ObjectMeta, Prefix, Profile, Store, StoreError, address_limit,
 };
@@ -72,7 +71,6 @@ pub struct View {
     /// Whether the warning about too many nodes to consolidate has been logged.
     gave_up_walking: AtomicBool,
     root: ObjectMeta,
-    started: Instant,
 }
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
@@ -120,18 +118,13 @@ impl View {
     pub fn new(store: Arc<dyn Store>, options: ViewOptions) -> Result<View, StoreError> {
         let counters = Arc::new(Counters::default());
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
-        let (freshness, recheck) = if options.immutable {
-            (Freshness::Immutable, Recheck::Never)
-        } else {
-            (Freshness::Checked, Recheck::After(options.ttl))
-        };
         let store = GatedStore::wrap(store);
         let profile = store.profile();
         let root = store.stat_root()?;
-        let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), recheck);
-        let mut sources = Sources::new(store, freshness, Arc::clone(&counters));
+        let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), options.freshness);
+        let mut sources = Sources::new(store, options.freshness, Arc::clone(&counters));
         if options.arrays.others_look {
-            sources = sources.for_others(options.ttl);
+            sources = sources.for_others();
         }
         let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters), profile);
         let arrays = arrays::Arrays::default();
@@ -157,7 +150,6 @@ impl View {
             arrays,
             gave_up_walking: AtomicBool::new(false),
             root,
-            started: Instant::now(),
             options,
         })
     }

@@ -1,5 +1,6 @@
 //! The options of a view, as the command line gives them.
 
+use crate::fresh::Freshness;
 use std::time::Duration;
 
 use glob::Pattern;
@@ -108,10 +109,8 @@ pub struct ViewOptions {
     pub gid: Option<u32>,
     /// Permission bits that are removed from all modes.
     pub umask: u32,
-    /// How long documents, names and attributes are trusted before they are checked again.
-    pub ttl: Duration,
-    /// Whether the store never changes, so that nothing is checked again.
-    pub immutable: bool,
+    /// When the store is asked again for documents, names and attributes.
+    pub freshness: Freshness,
     /// The memory budget for chunks, index pages and buffers, in bytes.
     pub cache_budget_bytes: u64,
     /// The largest decoded chunk, in bytes, that is loaded.
@@ -136,8 +135,7 @@ impl Default for ViewOptions {
             uid: None,
             gid: None,
             umask: 0,
-            ttl: Duration::from_secs(1),
-            immutable: false,
+            freshness: Freshness::Checked(Duration::from_secs(1)),
             cache_budget_bytes: 256 << 20,
             max_chunk_bytes: 1 << 30,
             readahead: None,

@@ -1,7 +1,6 @@
 //! Nodes as a view shows them: arrays, and what cannot be shown.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use super::names::{ChunkName, ChunkNames};
 use super::node_path::NodePath;
@@ -9,6 +8,7 @@ use super::options::{Missing, ViewKind, ViewOptions};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
+use crate::fresh::LastCheck;
 use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, Document, Node};
 use crate::load::{ChunkedArray, Loader, Shards, Slice};
@@ -27,9 +27,8 @@ pub(super) struct ShownArray {
     pub(super) node: Arc<ArrayNode>,
     /// The path of the array in the view.
     pub(super) path: Prefix,
-    /// When its document was last seen unchanged, in milliseconds since the view was created; 0 for
-    /// never.
-    pub(super) checked_ms: AtomicU64,
+    /// When its document was last seen unchanged.
+    pub(super) last_check: LastCheck,
     /// The version in which the document of a foreign array is written.
     pub(super) foreign: Option<Target>,
     pub(super) form: FileForm,
@@ -139,7 +138,7 @@ impl ShownArray {
             view,
             node,
             path: resolved.path.clone(),
-            checked_ms: AtomicU64::new(0),
+            last_check: LastCheck::never(),
             form,
             stored,
             shown: foreign.map_or(stored, |target| ChunkNames {

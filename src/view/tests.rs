@@ -9,6 +9,7 @@ mod arrays;
 mod versions;
 
 use super::*;
+use crate::fresh::Freshness;
 use crate::load::Patience;
 use crate::store::{Key, MemoryStore};
 
@@ -75,7 +76,7 @@ impl Fixture {
         }
         let options = ViewOptions {
             // Documents are checked at each use, so that the tests need not wait.
-            ttl: std::time::Duration::ZERO,
+            freshness: Freshness::Checked(std::time::Duration::ZERO),
             ..options
         };
         let view = Arc::new(View::new(Arc::clone(&store) as Arc<dyn Store>, options).unwrap());

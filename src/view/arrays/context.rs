@@ -58,13 +58,17 @@ impl View {
                 // A change of these documents may make it a coordinate.
                 for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
                     let key = child.key(name.as_str().as_bytes())?;
-                    inputs.add_object(&key, self.object_meta(&key)?.as_ref());
+                    inputs
+                        .observations
+                        .add_object(&key, self.object_meta(&key)?.as_ref());
                 }
                 continue;
             };
             if coordinate.metadata.shape.as_slice() != [length] {
                 let document = &coordinate.document;
-                inputs.add_object(&document.key, Some(&document.meta));
+                inputs
+                    .observations
+                    .add_object(&document.key, Some(&document.meta));
                 continue;
             }
             let mut own = Inputs::default();
@@ -75,9 +79,9 @@ impl View {
                 }
                 // An error of a coordinate is reported by its own files. The attributes of a
                 // coordinate that fewer users may read are not used.
-                Ok(_) => inputs.add_seen(&own),
+                Ok(_) => inputs.observations.add_all(&own.observations),
                 Err(Error::Store(error)) if is_refused(&error) => {
-                    inputs.add_seen(&own);
+                    inputs.observations.add_all(&own.observations);
                     inputs.observe_access(self.loader.sources(), &child)?;
                 }
                 Err(error) => {
@@ -110,7 +114,7 @@ impl View {
                 inputs.add_all(&found.inputs);
                 ancestors.push((relative.to_owned(), found));
             } else {
-                inputs.add_seen(&found.inputs);
+                inputs.observations.add_all(&found.inputs.observations);
             }
         }
         let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
@@ -142,7 +146,7 @@ impl View {
             let is_read = attributes.as_ref() == Some(&key) || is_own;
             match self.object_meta(&key)? {
                 Some(meta) if is_read => own.add_document(self.loader.sources(), &key, &meta)?,
-                meta => own.add_object(&key, meta.as_ref()),
+                meta => own.observations.add_object(&key, meta.as_ref()),
             }
         }
         let text = match self.group_attributes(&resolved) {
@@ -173,7 +177,7 @@ impl View {
             });
             Attributes::default()
         });
-        let is_kept = (is_long || bytes <= KEPT_GROUP_BYTES) && own.checked().is_some();
+        let is_kept = (is_long || bytes <= KEPT_GROUP_BYTES) && own.observations.are_settled();
         let facts = Arc::new(GroupFacts {
             attributes,
             inputs: own,

@@ -173,7 +173,7 @@ impl View {
             ShownNode::Plain | ShownNode::Unusable(_) => return Ok(None),
         };
         let facts = Arc::new(self.make_facts(path, node, array)?);
-        if facts.inputs.checked().is_none() {
+        if !facts.inputs.observations.are_settled() {
             return Ok(Some(facts));
         }
         let model = facts.array.node.model_bytes;
@@ -264,7 +264,7 @@ impl View {
             let bytes = meta.map_or(0, |meta| meta.size());
             if let Err(error) = check_len(usize::try_from(bytes).unwrap_or(usize::MAX)) {
                 inputs.add_document(sources, &node.document.key, &node.document.meta)?;
-                inputs.add_object(key, meta.as_ref());
+                inputs.observations.add_object(key, meta.as_ref());
                 return Ok(Err(error));
             }
         }
@@ -272,7 +272,7 @@ impl View {
         inputs.add_document(sources, &node.document.key, &node.document.meta)?;
         match (&node.attributes, documents.attributes()) {
             (Some(key), Some(document)) => inputs.add_document(sources, key, &document.meta)?,
-            (Some(key), None) => inputs.add_object(key, None),
+            (Some(key), None) => inputs.observations.add_object(key, None),
             (None, _) => {}
         }
         let format = node.metadata.zarr_format;

@@ -1,8 +1,7 @@
 //! Whole-array files: made from the facts of arrays, and kept until something that they are made
 //! from changes.
 
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 use super::super::View;
 use super::super::attributes::hash;
@@ -14,6 +13,7 @@ use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
+use crate::fresh::{LastCheck, Subject};
 use crate::load::Region;
 use crate::plain::{
     Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
@@ -46,8 +46,8 @@ pub(in crate::view) struct PlainFile {
     pub(super) inputs: Arc<Inputs>,
     /// The length of a long text, which is not in `layout` but in the cache.
     pub(super) text_len: Option<u64>,
-    /// When `inputs` were last seen unchanged; `None` when they must be checked at every use.
-    checked: Mutex<Option<Instant>>,
+    /// When `inputs` were last seen unchanged.
+    last_check: LastCheck,
     _reservation: Option<Reservation>,
 }
 
@@ -96,7 +96,7 @@ impl FileParts {
         let models = self.sources.iter();
         let models: u64 = models.map(|source| source.array.node.model_bytes).sum();
         let sources = models.saturating_add(self.sources.len() as u64 * SOURCE_BYTES);
-        self.layout.memory_bytes() + sources + self.inputs.memory_bytes()
+        self.layout.memory_bytes() + sources + self.inputs.observations.memory_bytes()
     }
 
     /// A hash of everything but the bytes of elements.
@@ -110,7 +110,7 @@ impl FileParts {
         let bytes: Vec<u64> = bytes.collect();
         hash(&(
             name,
-            self.inputs.fingerprint(),
+            self.inputs.observations.fingerprint(),
             self.layout.len(),
             sources,
             bytes,
@@ -156,7 +156,12 @@ impl View {
             meta: parts.meta,
             mode: parts.inputs.readers.bits_for(parts.meta.access()),
             omitted: parts.omitted,
-            checked: Mutex::new(parts.inputs.checked()),
+            // Unsettled inputs are not trusted at all.
+            last_check: if parts.inputs.observations.are_settled() {
+                LastCheck::now()
+            } else {
+                LastCheck::never()
+            },
             inputs: Arc::new(parts.inputs),
             _reservation: reservation,
         });
@@ -174,7 +179,7 @@ impl View {
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
         lock(&self.arrays.idle.files).pop(&file.name);
-        for prefix in file.inputs.prefixes() {
+        for prefix in file.inputs.observations.prefixes() {
             self.hierarchy.forget(&prefix);
         }
         for source in &file.sources {
@@ -184,18 +189,12 @@ impl View {
     }
 
     fn is_current(&self, file: &PlainFile) -> bool {
-        let Some(checked) = *lock(&file.checked) else {
-            return false;
-        };
-        if self.options.immutable || checked.elapsed() < self.options.ttl {
-            return true;
-        }
-        let now = Instant::now();
-        let unchanged = file.inputs.are_unchanged(self.loader.sources());
-        if unchanged {
-            *lock(&file.checked) = Some(now);
-        }
-        unchanged
+        let ask = |subjects: &[&Subject]| self.loader.sources().observe(subjects);
+        let (inputs, freshness) = (&file.inputs.observations, self.options.freshness);
+        // What cannot be examined counts as changed.
+        freshness
+            .holds(inputs, &file.last_check, ask)
+            .unwrap_or(false)
     }
 
     pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<FileParts>, Error> {

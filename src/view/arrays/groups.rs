@@ -198,7 +198,7 @@ impl Gathering<'_> {
         if holds {
             self.inputs.add_all(inputs);
         } else {
-            self.inputs.add_seen(inputs);
+            self.inputs.observations.add_all(&inputs.observations);
         }
         holds
     }
@@ -207,6 +207,7 @@ impl Gathering<'_> {
         let view = self.view;
         let listed = folder.resolved.listed()?;
         self.inputs
+            .observations
             .add_directory(&listed, view.stat_prefix(&listed)?.as_ref());
         let mut children = view.nodes_in(folder, MOST_NODES.saturating_sub(self.n_nodes))?;
         if self.n_nodes + children.len() > MOST_NODES {
@@ -274,7 +275,9 @@ impl Gathering<'_> {
         let directory = self.view.stat_prefix(path)?;
         let kind = self.view.kind_of(path)?;
         if kind != PathKind::Array {
-            self.inputs.add_directory(path, directory.as_ref());
+            self.inputs
+                .observations
+                .add_directory(path, directory.as_ref());
         }
         Ok(match kind {
             PathKind::Array => self.array(path, name, group)?,
@@ -307,7 +310,9 @@ impl Gathering<'_> {
             .document()
             .filter(|_| resolved.group_document().is_none())
         {
-            self.inputs.add_object(&document.key, Some(&document.meta));
+            self.inputs
+                .observations
+                .add_object(&document.key, Some(&document.meta));
         }
         Ok(())
     }

@@ -51,7 +51,9 @@ impl View {
             return Ok(None);
         };
         // An open file shows the current version, however long names are trusted.
-        if !self.options.immutable && !file.inputs.are_unchanged(self.loader.sources()) {
+        if !self.options.freshness.is_immutable()
+            && !file.inputs.are_unchanged(self.loader.sources())
+        {
             self.forget_plain(&file)?;
             match self.file_or_none(name)? {
                 Some(again) => file = again,

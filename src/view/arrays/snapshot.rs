@@ -8,8 +8,8 @@
 //! moment advances to now, because all bytes that were shown are current; otherwise the file stays
 //! stale.
 //!
-//! Whether an object is newer is told by its ctime, which nobody can set back, and by the
-//! directories above it: a directory that is replaced brings older files along.
+//! Whether an object is newer is told by the time of its change, and by the directories above it,
+//! which bring older files along when they are replaced ([`Moment`]).
 //!
 //! The versions of very many chunks are not all remembered. The moment of such a snapshot cannot
 //! advance, and handles that are opened later do not share it.
@@ -17,7 +17,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
 
 use lru::{DefaultHasher, LruCache};
 
@@ -26,16 +25,18 @@ use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
 use crate::error::Error;
+use crate::fresh::Moment;
 use crate::grid::Dims;
 use crate::load::{ChunkedArray, Loader, ReaderIdentity, StatCallback, Versions};
-use crate::store::{GRAIN, Key, ObjectMeta, Prefix, StoreError, Version};
+use crate::store::{FileIdentity, Key, ObjectMeta, Prefix, StoreError, Version};
 
 /// The most stored objects whose versions are remembered for good.
 const MOST_SEEN: usize = 2048;
 /// The most objects beyond these whose versions are remembered while the file is open, so that the
 /// lines of a row of chunks examine each object once.
 const MOST_RECENT: usize = 1 << 13;
-/// The most directories that are remembered. Other directories are judged by their ctime alone.
+/// The most directories that are remembered. Other directories are judged by the time of their
+/// change alone.
 const MOST_DIRECTORIES: usize = 2048;
 
 /// Objects that the store is asked for at once: few enough that one that changed is found soon.
@@ -47,8 +48,6 @@ pub(in crate::view) struct Snapshot {
     /// Distinguishes snapshots of one file that are open at the same time.
     pub(super) generation: u64,
     loader: Arc<Loader>,
-    /// Whether the store never changes.
-    immutable: bool,
     /// The users who may read the file, and so must be allowed to read its chunks.
     audience: Audience,
     /// Key and version of each array's document.
@@ -65,11 +64,11 @@ pub(in crate::view) struct Snapshot {
 
 #[derive(Debug)]
 struct SnapshotState {
-    since: SystemTime,
+    since: Moment,
     /// Arrays whose document was checked.
     checked_documents: HashSet<ReaderIdentity>,
-    /// Device and inode number of each directory, `None` where it does not exist.
-    directories: HashMap<Prefix, Option<(u64, u64)>>,
+    /// What each directory is, `None` where it does not exist.
+    directories: HashMap<Prefix, Option<FileIdentity>>,
     /// Directories in which objects were examined since the directories were last checked.
     unconfirmed: HashMap<Prefix, DirectoryLooks>,
     /// How often the moment advanced.
@@ -116,7 +115,6 @@ impl Snapshot {
     pub(super) fn new(
         generation: u64,
         loader: Arc<Loader>,
-        immutable: bool,
         audience: Audience,
         file: &PlainFile,
     ) -> Snapshot {
@@ -131,7 +129,6 @@ impl Snapshot {
         Snapshot {
             generation,
             loader,
-            immutable,
             audience,
             documents: documents.collect(),
             inputs: Arc::clone(&file.inputs),
@@ -139,7 +136,7 @@ impl Snapshot {
             clean: AtomicBool::new(false),
             advancing: Mutex::default(),
             state: Mutex::new(SnapshotState {
-                since: SystemTime::now(),
+                since: Moment::now(),
                 checked_documents: HashSet::new(),
                 directories: HashMap::new(),
                 unconfirmed: HashMap::new(),
@@ -150,6 +147,10 @@ impl Snapshot {
                 stale: false,
             }),
         }
+    }
+
+    fn is_immutable(&self) -> bool {
+        self.loader.sources().freshness().is_immutable()
     }
 
     /// Counts an open handle, until [`Snapshot::close`].
@@ -171,7 +172,8 @@ impl Snapshot {
 
     /// Whether this is a snapshot of the same version of `file`, for the same users.
     pub(super) fn is_of(&self, file: &PlainFile, audience: Audience) -> bool {
-        self.inputs.fingerprint() == file.inputs.fingerprint() && self.audience == audience
+        self.inputs.observations.fingerprint() == file.inputs.observations.fingerprint()
+            && self.audience == audience
     }
 
     /// Whether all pages that the kernel holds of the file were read from this snapshot.
@@ -188,14 +190,14 @@ impl Snapshot {
     /// read to check it. The store is asked without the lock that every read takes; if another
     /// thread advances the moment meanwhile, everything is checked again.
     pub(super) fn advance_to_now(&self) -> bool {
-        if self.immutable {
+        if self.is_immutable() {
             return true;
         }
-        let asked = SystemTime::now();
+        let asked = Moment::now();
         // One thread checks for all that open the file at this time; reads go on.
         let _alone = lock(&self.advancing);
         loop {
-            let now = SystemTime::now();
+            let now = Moment::now();
             let (seen, advances): (Vec<_>, u64) = {
                 let state = lock(&self.state);
                 if state.stale || state.overflowed {
@@ -269,7 +271,7 @@ impl Snapshot {
         let mut came_later = false;
         // The directories are examined first: whoever replaces one after that is noticed when the
         // read ends.
-        if self.immutable {
+        if self.is_immutable() {
             self.audience.check_search(self.loader.sources(), &parent)?;
         } else if !lock(&self.state).directories.contains_key(&parent) {
             came_later |= self.is_replaced([(parent.clone(), false)])?;
@@ -279,14 +281,14 @@ impl Snapshot {
             self.audience.check_object(key, meta)?;
         }
         let version = found.map(|meta| meta.version);
-        if self.immutable {
+        if self.is_immutable() {
             return Ok(version);
         }
         let mut state = lock(&self.state);
         let unconfirmed = state.unconfirmed.entry(parent).or_default();
         unconfirmed.is_absent |= found.is_none();
         unconfirmed.looks += 1;
-        came_later |= found.is_some_and(|meta| is_later(meta.times.ctime, state.since));
+        came_later |= found.is_some_and(|meta| state.since.may_precede(&meta));
         drop(state);
         if !self.check_document(array)? {
             return Err(self.becomes_stale());
@@ -353,7 +355,7 @@ impl Snapshot {
     ) -> Result<bool, Error> {
         let since = lock(&self.state).since;
         let is_changed =
-            |meta: Option<&ObjectMeta>| meta.is_some_and(|meta| is_later(meta.times.ctime, since));
+            |meta: Option<&ObjectMeta>| meta.is_some_and(|meta| since.may_precede(meta));
         let (mut way, mut places, mut absent) = (Vec::new(), HashMap::new(), Vec::new());
         for (directory, is_absent) in directories {
             for prefix in up_from(&directory) {
@@ -394,7 +396,7 @@ impl Snapshot {
     /// Whether a directory was replaced since it was remembered. A directory that is seen for the
     /// first time counts as replaced if it `changed`.
     fn is_swapped(&self, prefix: &Prefix, meta: Option<&ObjectMeta>, changed: bool) -> bool {
-        let identity = meta.map(|meta| (meta.version.tag, meta.version.inode));
+        let identity = meta.map(|meta| meta.version.file_identity());
         let mut state = lock(&self.state);
         if let Some(known) = state.directories.get(prefix) {
             return *known != identity;
@@ -514,26 +516,4 @@ fn directories_of<'k>(keys: impl Iterator<Item = &'k Key>) -> Vec<Prefix> {
 fn up_from(directory: &Prefix) -> impl Iterator<Item = Prefix> {
     let parent = |prefix: &Prefix| prefix.to_key().map(|key| key.parent());
     std::iter::successors(Some(directory.clone()), parent)
-}
-
-/// Whether a change at `changed` may have happened after `since`. File times lag behind the clock
-/// by up to their grain. A time in the future was set by another clock, and tells nothing.
-fn is_later(changed: SystemTime, since: SystemTime) -> bool {
-    const AHEAD: Duration = Duration::from_millis(100);
-    changed > since - GRAIN && changed <= SystemTime::now() + AHEAD
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_changed_since_is_later() {
-        let now = SystemTime::now();
-        let second = Duration::from_secs(1);
-        assert!(is_later(now, now), "within the grain");
-        assert!(!is_later(now - second, now));
-        assert!(is_later(now, now - second));
-        assert!(!is_later(now + 60 * second, now), "another clock");
-    }
 }

@@ -92,8 +92,7 @@ impl View {
             let others = known.is_some_and(|known| known.is_open());
             let generation = snapshots.generation(name) + u64::from(others);
             let loader = Arc::clone(&self.loader);
-            let immutable = self.options.immutable;
-            let snapshot = Snapshot::new(generation, loader, immutable, audience, file);
+            let snapshot = Snapshot::new(generation, loader, audience, file);
             let snapshot = Arc::new(snapshot);
             snapshot.open();
             snapshots.put(name, &snapshot);

@@ -87,6 +87,7 @@ impl View {
             let object = self.loader.open_stored(chunked, &indices, None)?;
             parts
                 .inputs
+                .observations
                 .add_object(&key, object.as_ref().map(|object| object.meta()));
             let Some(object) = object else { continue };
             audience.check_object(&key, object.meta())?;

@@ -1,0 +1,149 @@
+//! What was read from the store, and when the store must be asked again.
+//!
+//! One rule: what was made from the store remembers all that it was made from
+//! ([`Observations`]). It is trusted for the time to live ([`Freshness`], `--ttl`) after its last
+//! check ([`LastCheck`]), and where bytes depend on it, as when a file is opened, it is not trusted
+//! at all. Then the store is asked for all of the observations at once. If they are equal, it holds
+//! for another while, else it is made anew.
+//!
+//! Equal observations prove nothing while one of them is younger than the grain of the clock
+//! ([`ObjectMeta::settles_in`]): what was made from such a one is trusted for the time to live at
+//! most.
+//!
+//! Several objects that were read one after the other are of one state of the store if none of them
+//! changed after a [`Moment`].
+
+mod directory_access;
+mod moment;
+mod observations;
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
+
+pub use directory_access::DirectoryAccess;
+pub use moment::Moment;
+pub use observations::{Observations, Observed, Subject, look};
+
+use crate::store::{ObjectMeta, StoreError};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// When the store is asked again for what was read from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// Never, because nothing in the store changes (`--immutable`).
+    Immutable,
+    /// When the last check is longer ago than this (`--ttl`).
+    Checked(Duration),
+}
+
+impl Freshness {
+    /// Whether nothing in the store changes.
+    pub fn is_immutable(self) -> bool {
+        self == Freshness::Immutable
+    }
+
+    /// Whether what was checked at `last` is trusted without a request to the store.
+    pub fn trusts(self, last: &LastCheck) -> bool {
+        match self {
+            Freshness::Immutable => true,
+            Freshness::Checked(ttl) => last.is_within(ttl),
+        }
+    }
+
+    /// Whether `observations` hold: either they are still trusted, or they are asked for again with
+    /// `ask` and are the same, which is noted in `last`.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn holds(
+        self,
+        observations: &Observations,
+        last: &LastCheck,
+        ask: impl FnOnce(&[&Subject]) -> Result<Vec<Option<Observed>>, StoreError>,
+    ) -> Result<bool, StoreError> {
+        if self.trusts(last) {
+            return Ok(true);
+        }
+        let begun = LastCheck::now();
+        let holds = observations.are_settled() && observations.are_unchanged(ask)?;
+        if holds {
+            last.set(&begun);
+        }
+        Ok(holds)
+    }
+
+    /// How long to wait until the version of an object can be trusted; `None` when it can be now.
+    pub fn settles_in(self, meta: &ObjectMeta) -> Option<Duration> {
+        match self {
+            Freshness::Immutable => None,
+            Freshness::Checked(_) => meta.settles_in(SystemTime::now()),
+        }
+    }
+
+    /// The number of the current period, where each lasts `times` the time to live, but no less
+    /// than `least`. What was made in one period is asked for again in the next.
+    pub fn period(self, least: Duration, times: u64) -> u64 {
+        match self {
+            Freshness::Immutable => 0,
+            Freshness::Checked(ttl) => {
+                let seconds = ttl.max(least).as_secs().saturating_mul(times).max(1);
+                START.elapsed().as_secs() / seconds
+            }
+        }
+    }
+}
+
+/// The time from which the times of checks are counted.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The time of the last check, which threads share without a lock.
+#[derive(Debug)]
+pub struct LastCheck {
+    /// Milliseconds since [`START`], and 1; 0 stands for never.
+    ms: AtomicU64,
+}
+
+impl LastCheck {
+    /// Nothing was checked yet.
+    pub fn never() -> LastCheck {
+        LastCheck {
+            ms: AtomicU64::new(0),
+        }
+    }
+
+    /// A check that begins now.
+    pub fn now() -> LastCheck {
+        LastCheck {
+            ms: AtomicU64::new(ms_now()),
+        }
+    }
+
+    /// Replaces this by `other`.
+    pub fn set(&self, other: &LastCheck) {
+        let ms = other.ms.load(Ordering::Relaxed);
+        self.ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// Whether the check is no longer ago than `time`.
+    pub fn is_within(&self, time: Duration) -> bool {
+        let ms = self.ms.load(Ordering::Relaxed);
+        let age = u128::from(ms_now().saturating_sub(ms));
+        ms != 0 && age < time.as_millis()
+    }
+}
+
+impl Clone for LastCheck {
+    fn clone(&self) -> LastCheck {
+        let copy = LastCheck::never();
+        copy.set(self);
+        copy
+    }
+}
+
+fn ms_now() -> u64 {
+    u64::try_from(START.elapsed().as_millis()).map_or(u64::MAX, |ms| ms.saturating_add(1))
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

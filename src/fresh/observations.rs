@@ -1,0 +1,181 @@
+//! Observations: what was looked at in the store, and what was found.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::time::SystemTime;
+
+use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
+
+/// What was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// An object, which may be absent.
+    Object(Key),
+    /// A directory, whose version changes when names in it are added or removed.
+    Directory(Prefix),
+    /// A directory of which only owner and mode matter, because they decide who can reach the
+    /// objects below it.
+    Passage(Prefix),
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Observed {
+    /// `None` where only owner and mode matter.
+    pub version: Option<Version>,
+    /// Owner and mode, which files that are made from the object show.
+    pub access: Access,
+}
+
+impl From<&ObjectMeta> for Observed {
+    fn from(meta: &ObjectMeta) -> Observed {
+        Observed {
+            version: Some(meta.version),
+            access: meta.access(),
+        }
+    }
+}
+
+impl Observed {
+    /// Only owner and mode.
+    pub fn passage(access: Access) -> Observed {
+        Observed {
+            version: None,
+            access,
+        }
+    }
+}
+
+impl Subject {
+    /// The prefix of a directory, or the one that an object is in.
+    pub fn prefix(&self) -> Prefix {
+        match self {
+            Subject::Object(key) => key.parent(),
+            Subject::Directory(prefix) | Subject::Passage(prefix) => prefix.clone(),
+        }
+    }
+
+    /// Its key; `None` for the root of the store.
+    fn key(&self) -> Option<Key> {
+        match self {
+            Subject::Object(key) => Some(key.clone()),
+            Subject::Directory(prefix) | Subject::Passage(prefix) => prefix.to_key(),
+        }
+    }
+
+    /// What `found` says of it; `None` where there is nothing of its kind.
+    fn observed(&self, found: Option<(StatKind, ObjectMeta)>) -> Option<Observed> {
+        let kind = match self {
+            Subject::Object(_) => StatKind::Object,
+            Subject::Directory(_) | Subject::Passage(_) => StatKind::Prefix,
+        };
+        let (_, meta) = found.filter(|(found, _)| *found == kind)?;
+        Some(match self {
+            Subject::Object(_) | Subject::Directory(_) => Observed::from(&meta),
+            Subject::Passage(_) => Observed::passage(meta.access()),
+        })
+    }
+}
+
+/// What was looked at, and what was found there; `None` where there was nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Observations {
+    found: HashMap<Subject, Option<Observed>>,
+    /// Whether one of them is younger than the grain of file times, so that it could change without
+    /// a new version.
+    is_young: bool,
+}
+
+impl Observations {
+    /// Adds an object that was examined. An observation of an object that was read has to be added
+    /// after it was read, so that a later change is noticed.
+    pub fn add_object(&mut self, key: &Key, meta: Option<&ObjectMeta>) {
+        self.add_meta(Subject::Object(key.clone()), meta);
+    }
+
+    /// Adds a directory, whose version changes when names in it are added or removed.
+    pub fn add_directory(&mut self, prefix: &Prefix, meta: Option<&ObjectMeta>) {
+        self.add_meta(Subject::Directory(prefix.clone()), meta);
+    }
+
+    /// Adds a directory of which only owner and mode matter.
+    pub fn add_passage(&mut self, prefix: &Prefix, access: Option<Access>) {
+        let subject = Subject::Passage(prefix.clone());
+        self.found.insert(subject, access.map(Observed::passage));
+    }
+
+    /// Adds all of `others`.
+    pub fn add_all(&mut self, others: &Observations) {
+        self.is_young |= others.is_young;
+        let others = others.found.iter();
+        self.found
+            .extend(others.map(|(subject, found)| (subject.clone(), *found)));
+    }
+
+    fn add_meta(&mut self, subject: Subject, meta: Option<&ObjectMeta>) {
+        let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
+        self.is_young |= meta.is_some_and(young);
+        self.found.insert(subject, meta.map(Observed::from));
+    }
+
+    /// Whether all of them are old enough that a later change shows.
+    pub fn are_settled(&self) -> bool {
+        !self.is_young
+    }
+
+    /// Whether the store still shows the same. `ask` is called once with all subjects, and returns
+    /// what is found there now, in order.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn are_unchanged(
+        &self,
+        ask: impl FnOnce(&[&Subject]) -> Result<Vec<Option<Observed>>, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let (subjects, found): (Vec<&Subject>, Vec<&Option<Observed>>) = self.found.iter().unzip();
+        Ok(ask(&subjects)?.iter().eq(found))
+    }
+
+    /// The prefixes of all subjects, and of the directories that they are in.
+    pub fn prefixes(&self) -> HashSet<Prefix> {
+        self.found.keys().map(Subject::prefix).collect()
+    }
+
+    /// An estimate of their memory.
+    pub fn memory_bytes(&self) -> u64 {
+        const ENTRY: u64 = 256;
+        self.found.len() as u64 * ENTRY
+    }
+
+    /// A hash of the subjects and what was found, valid within this process.
+    pub fn fingerprint(&self) -> u64 {
+        let hash = |entry: (&Subject, &Option<Observed>)| {
+            let mut hasher = DefaultHasher::new();
+            entry.hash(&mut hasher);
+            hasher.finish()
+        };
+        // The sum does not depend on the order of the entries.
+        self.found.iter().map(hash).fold(1, u64::wrapping_add)
+    }
+}
+
+/// What `store` shows of `subjects` now, in order. All are asked for in one call.
+pub fn look(store: &dyn Store, subjects: &[&Subject]) -> Vec<Result<Option<Observed>, StoreError>> {
+    let keys: Vec<Key> = subjects
+        .iter()
+        .filter_map(|subject| subject.key())
+        .collect();
+    let mut found = store.stat_many(&keys).into_iter();
+    let now = subjects.iter().map(|subject| {
+        let found = match subject.key() {
+            None => Some((StatKind::Prefix, store.stat_root()?)),
+            Some(key) => {
+                let stat = found.next().unwrap_or_else(|| store.stat(&key))?;
+                stat.map(|stat| (stat.kind, stat.meta))
+            }
+        };
+        Ok(subject.observed(found))
+    });
+    now.collect()
+}
