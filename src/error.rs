@@ -201,6 +201,16 @@ pub enum Error {
     Stale,
 }
 
+impl Error {
+    /// An error in the document at `key`, or at the node of this path.
+    pub fn in_document(key: &impl std::fmt::Display, error: FormatError) -> Error {
+        Error::Metadata {
+            key: key.to_string(),
+            error,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

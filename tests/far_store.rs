@@ -228,8 +228,8 @@ fn opening_a_file_again_stalls_no_other_reader() {
     let (tell, told) = mpsc::channel();
     let opening = Arc::clone(&view);
     std::thread::spawn(move || {
-        tell.send(open(&opening, "a.raw").unwrap().is_some())
-            .unwrap()
+        let is_open = open(&opening, "a.raw").unwrap().is_some();
+        tell.send(is_open).unwrap();
     });
     while gate.waiting() == 0 {
         std::thread::yield_now();

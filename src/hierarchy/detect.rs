@@ -119,27 +119,27 @@ impl<'h> DocumentSearch<'h> {
     /// Records what was found at `key`.
     fn note(&mut self, key: &Key, text: Option<&Text>) {
         let meta = text.map(|text| text.document.meta);
-        self.observations.add_object(&key, meta.as_ref());
+        self.observations.add_object(key, meta.as_ref());
     }
 
     /// Reads the document at `key`; `None` when there is none.
-    pub(super) fn read(&mut self, key: Key) -> Result<Option<Text>, Error> {
+    pub(super) fn read(&mut self, key: &Key) -> Result<Option<Text>, Error> {
         // The caller may hold memory for a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
-        let text = self.hierarchy.read_as(&key, holding, parsed_bytes)?;
-        self.note(&key, text.as_ref());
+        let text = self.hierarchy.read_as(key, holding, parsed_bytes)?;
+        self.note(key, text.as_ref());
         Ok(text)
     }
 
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
-    fn read_outline(&mut self, key: Key) -> Result<Option<(Text, OmittedParts)>, Error> {
-        let meta = self.hierarchy.object_meta(&key)?;
+    fn read_outline(&mut self, key: &Key) -> Result<Option<(Text, OmittedParts)>, Error> {
+        let meta = self.hierarchy.object_meta(key)?;
         if meta.is_none_or(|meta| meta.size() <= LONG_BYTES) {
             return Ok(self.read(key)?.map(|text| (text, OmittedParts::Nothing)));
         }
-        let outlined = self.hierarchy.read_outline(&key)?;
-        self.note(&key, outlined.as_ref().map(|(text, _)| text));
+        let outlined = self.hierarchy.read_outline(key)?;
+        self.note(key, outlined.as_ref().map(|(text, _)| text));
         Ok(outlined)
     }
 
@@ -154,15 +154,15 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`DocumentSearch::read`], for a file that may be something else than a document: `None`
     /// when it is large or cannot be read.
-    fn read_common(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        let meta = self.hierarchy.object_meta(&key)?;
+    fn read_common(&mut self, key: &Key) -> Result<Option<Text>, Error> {
+        let meta = self.hierarchy.object_meta(key)?;
         if meta.is_none_or(|meta| meta.size() > MAX_COMMON_BYTES) {
-            self.observations.add_object(&key, meta.as_ref());
+            self.observations.add_object(key, meta.as_ref());
             return Ok(None);
         }
-        match self.read(key.clone()) {
+        match self.read(key) {
             Err(Error::Store(StoreError::Denied { .. } | StoreError::NotAnObject { .. })) => {
-                self.observations.add_object(&key, meta.as_ref());
+                self.observations.add_object(key, meta.as_ref());
                 Ok(None)
             }
             text => text,
@@ -170,10 +170,10 @@ impl<'h> DocumentSearch<'h> {
     }
 
     fn node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some((text, omitted)) = self.read_outline(prefix.key(b"zarr.json")?)? {
+        if let Some((text, omitted)) = self.read_outline(&prefix.key(b"zarr.json")?)? {
             return self.zarr_json(prefix, text, omitted).map(Some);
         }
-        if let Some(text) = self.read(prefix.key(b".zarray")?)? {
+        if let Some(text) = self.read(&prefix.key(b".zarray")?)? {
             let mut metadata = v2::parse_array(&text.bytes);
             if let Ok(array) = &mut metadata {
                 let is_certain = self.hierarchy.find_separator(prefix, array)?;
@@ -183,7 +183,7 @@ impl<'h> DocumentSearch<'h> {
             let node = Node::array(prefix, text.document, Some(attributes), metadata);
             return Ok(Some(node));
         }
-        if let Some(text) = self.read(prefix.key(b".zgroup")?)? {
+        if let Some(text) = self.read(&prefix.key(b".zgroup")?)? {
             return Ok(Some(match v2::parse_group(&text.bytes) {
                 Ok(()) => Node::group(ZarrFormat::V2, text.document),
                 Err(error) => Node::broken(text.document, error),
@@ -194,25 +194,25 @@ impl<'h> DocumentSearch<'h> {
 
     /// Looks for the kinds of documents that are rarer than those of v2 and v3.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some(text) = self.read_copies(prefix.key(b".zmetadata")?)?
+        if let Some(text) = self.read_copies(&prefix.key(b".zmetadata")?)?
             && v2::is_consolidated(&text.bytes)
         {
             return Ok(Some(Node::Group(GroupNode::new(ZarrFormat::V2, None))));
         }
-        if let Some(text) = self.read_common(prefix.key(b"meta")?)?
+        if let Some(text) = self.read_common(&prefix.key(b"meta")?)?
             && v1::is_array(&text.bytes)
         {
             let (attributes, metadata) = (prefix.key(b"attrs")?, v1::parse_array(&text.bytes));
             let node = Node::array(prefix, text.document, Some(attributes), metadata);
             return Ok(Some(node));
         }
-        if let Some(text) = self.read(prefix.key(b"__zmeta__")?)? {
+        if let Some(text) = self.read(&prefix.key(b"__zmeta__")?)? {
             let metadata = pre_v1::parse_array(&text.bytes);
             let attributes = prefix.key(b"__zattr__")?;
             let node = Node::array(prefix, text.document, Some(attributes), metadata);
             return Ok(Some(node));
         }
-        if let Some(text) = self.read_common(prefix.key(b"attributes.json")?)?
+        if let Some(text) = self.read_common(&prefix.key(b"attributes.json")?)?
             && n5::is_attributes(&text.bytes)
         {
             let error = FormatError::unsupported("the document", "format", "N5");
@@ -223,12 +223,12 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
     /// to be read.
-    fn read_copies(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        match self.read(key.clone()) {
+    fn read_copies(&mut self, key: &Key) -> Result<Option<Text>, Error> {
+        match self.read(key) {
             Err(Error::Metadata { key: name, error }) => {
                 log::warn!("{name}: {error}");
-                let meta = self.hierarchy.object_meta(&key)?;
-                self.observations.add_object(&key, meta.as_ref());
+                let meta = self.hierarchy.object_meta(key)?;
+                self.observations.add_object(key, meta.as_ref());
                 Ok(None)
             }
             text => text,

@@ -187,7 +187,7 @@ impl Hierarchy {
         let prefix = node.data()?;
         self.remember(&prefix, Some(root), || {
             let mut search = DocumentSearch::new(self);
-            let found = match search.read(node.array_document()?)? {
+            let found = match search.read(&node.array_document()?)? {
                 Some(text) => {
                     let mut metadata = draft::parse_array(&text.bytes, root.layout.generation());
                     if let Ok(array) = &mut metadata {
@@ -212,7 +212,7 @@ impl Hierarchy {
         // none.
         self.remember(&key.to_prefix(), Some(root), || {
             let mut search = DocumentSearch::new(self);
-            let found = match search.read(key.clone())? {
+            let found = match search.read(&key)? {
                 Some(text) => match draft::parse_group(&text.bytes) {
                     Ok(()) => Node::group(ZarrFormat::Draft, text.document),
                     Err(error) => Node::broken(text.document, error),

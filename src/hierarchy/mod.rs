@@ -175,7 +175,7 @@ impl Hierarchy {
     ///
     /// # Errors
     /// As [`Hierarchy::read`].
-    pub fn documents(&self, array: &ArrayNode) -> Result<Option<Documents>, Error> {
+    pub fn documents(&self, array: &ArrayNode) -> Result<Option<ArrayDocuments>, Error> {
         let Some(own) = self.read(&array.document.key, Holding::SOURCE)? else {
             return Ok(None);
         };
@@ -185,7 +185,7 @@ impl Hierarchy {
             Some(key) => self.read(key, Holding::SOURCE.and_one())?,
             None => None,
         };
-        Ok(Some(Documents { own, attributes }))
+        Ok(Some(ArrayDocuments { own, attributes }))
     }
 
     /// Removes `prefix` and all prefixes above it from the cache, so that a caller that has seen a
@@ -329,13 +329,13 @@ pub struct Text {
 
 /// The documents of one array.
 #[derive(Debug)]
-pub struct Documents {
+pub struct ArrayDocuments {
     own: Text,
     /// The document of its attributes, where the version has one and it exists.
     attributes: Option<Text>,
 }
 
-impl Documents {
+impl ArrayDocuments {
     /// The array's own document, as it was read.
     pub fn own(&self) -> &Document {
         &self.own.document

@@ -31,6 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
+use super::documents::Documents;
+use super::tree::Tree;
 use super::vnode::PlainName;
 use crate::budget::Evict;
 use crate::load::Block;
@@ -38,8 +40,8 @@ use crate::store::Prefix;
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
-pub(super) use reading::PlainOpen;
 pub use reading::cache_for;
+pub(super) use reading::{PlainContent, PlainOpen};
 pub use sidecar::{GroupOutcome, Outcome};
 use snapshots::Snapshots;
 
@@ -51,15 +53,15 @@ const KEPT_GROUPS: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
 const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
 /// The most large layouts among them.
 const KEPT_LARGE: NonZeroUsize = NonZeroUsize::new(4).expect("4 is not 0");
-/// The most warnings that are remembered, so that they are logged only once.
-const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 
 /// A file that is open; one that takes little memory is kept when it is not open, too.
 type KeptFile = (Weak<PlainFile>, Option<Arc<PlainFile>>);
 
-/// The state of the arrays view. Every part of it is bounded.
+/// The files of the arrays view. Every part of the state is bounded.
 #[derive(Debug)]
 pub(super) struct Arrays {
+    tree: Arc<Tree>,
+    documents: Arc<Documents>,
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
@@ -69,7 +71,6 @@ pub(super) struct Arrays {
     snapshots: Mutex<Snapshots>,
     gathering: Mutex<()>,
     writing: Mutex<()>,
-    said: Mutex<LruCache<u64, ()>>,
 }
 
 /// Large files and facts, kept for the next request. The budget evicts them when it is full.
@@ -102,9 +103,12 @@ impl Arrays {
     }
 }
 
-impl Default for Arrays {
-    fn default() -> Self {
+impl Arrays {
+    /// The files of the arrays in `tree`, before any was looked at.
+    pub(super) fn new(tree: Arc<Tree>, documents: Arc<Documents>) -> Arrays {
         Arrays {
+            tree,
+            documents,
             facts: Mutex::new(LruCache::new(KEPT_FACTS)),
             groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
@@ -116,7 +120,6 @@ impl Default for Arrays {
             snapshots: Mutex::default(),
             gathering: Mutex::default(),
             writing: Mutex::default(),
-            said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }
 }

@@ -2,13 +2,12 @@
 //! indices, so that no attributes cost a read of chunk bytes (except those of variable-length
 //! chunks).
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
-
 use super::View;
+use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::statistics;
+use super::tree::Tree;
 use super::vnode::{Attributes, Vnode, VnodeKind};
 use crate::error::Error;
 use crate::load::Block;
@@ -18,47 +17,47 @@ impl View {
     /// The attributes of `vnode`; `None` when it no longer exists.
     pub(super) fn attributes_of(&self, vnode: &Vnode) -> Result<Option<Attributes>, Error> {
         match vnode {
-            Vnode::Views | Vnode::Control => Ok(Some(self.directory(&self.root_meta()))),
-            Vnode::Statistics => Ok(Some(self.file(&self.root_meta(), statistics::SIZE, 0))),
+            Vnode::Views | Vnode::Control => Ok(Some(self.tree.directory(&self.tree.root_meta()))),
+            Vnode::Statistics => Ok(Some(self.tree.file(
+                &self.tree.root_meta(),
+                statistics::SIZE,
+                0,
+            ))),
             Vnode::Prefix { view, path } => {
-                let meta = self.directory_meta(*view, path)?;
-                Ok(meta.map(|meta| self.directory(&meta)))
+                let meta = self.tree.directory_meta(*view, path)?;
+                Ok(meta.map(|meta| self.tree.directory(&meta)))
             }
-            Vnode::Object { key, .. } => {
-                Ok(self.loader.sources().stat(key)?.map(|m| self.object(&m)))
-            }
+            Vnode::Object { key, .. } => Ok(self
+                .tree
+                .loader
+                .sources()
+                .stat(key)?
+                .map(|m| self.tree.object(&m))),
             Vnode::Unsupported { key, .. } => {
-                let Some(meta) = self.loader.sources().stat(key)? else {
+                let Some(meta) = self.tree.loader.sources().stat(key)? else {
                     return Ok(None);
                 };
-                let shown = self.shown_apart(&meta, &key.parent())?;
-                Ok(Some(self.object(&shown)))
+                let shown = self.tree.shown_apart(&meta, &key.parent())?;
+                Ok(Some(self.tree.object(&shown)))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 let document = self.document_of(vnode)?;
-                Ok(document.map(|(meta, text)| self.document(&meta, &text)))
+                Ok(document.map(|(meta, text)| self.tree.document(&meta, &text)))
             }
-            Vnode::Plain(name) => self.plain_attributes(name),
+            Vnode::Plain(name) => self.arrays.plain_attributes(name),
             Vnode::ErrorNote { view, path } => {
                 let note = self.note(*view, path)?;
                 Ok(note.map(|(attributes, _)| attributes))
             }
             Vnode::ChunkDirectory(place) => {
-                let array = self.array_of(place)?;
-                self.chunk_directory(&array, &place.indices)
+                let array = self.tree.array_of(place)?;
+                self.tree.chunk_directory(&array, &place.indices)
             }
             Vnode::Chunk(place) => {
-                let array = self.array_of(place)?;
-                self.chunk(&array, &place.indices)
+                let array = self.tree.array_of(place)?;
+                self.tree.chunk(&array, &place.indices)
             }
         }
-    }
-
-    /// The attributes of the store's root: the current ones, or those from the start where the
-    /// store is gone, because the mount's own directories remain.
-    fn root_meta(&self) -> ObjectMeta {
-        let now = self.loader.sources().store().stat_root();
-        now.unwrap_or(self.root)
     }
 
     /// Attributes and text of the `ERROR.txt` of the node at `path`; `None` when the node can be
@@ -68,13 +67,24 @@ impl View {
         view: ViewKind,
         path: &Prefix,
     ) -> Result<Option<(Attributes, Vec<u8>)>, Error> {
-        let ShownNode::Unusable(unusable) = self.shown(view, path)? else {
+        let ShownNode::Unusable(unusable) = self.tree.shown(view, path)? else {
             return Ok(None);
         };
         let note = unusable.note(view);
         let document = &unusable.document;
-        let meta = self.shown_apart(&document.meta, &document.key.parent())?;
-        Ok(Some((self.text(&meta, &note), note)))
+        let meta = self
+            .tree
+            .shown_apart(&document.meta, &document.key.parent())?;
+        Ok(Some((self.tree.text(&meta, &note), note)))
+    }
+}
+
+impl Tree {
+    /// The attributes of the store's root: the current ones, or those from the start where the
+    /// store is gone, because the mount's own directories remain.
+    fn root_meta(&self) -> ObjectMeta {
+        let now = self.loader.sources().store().stat_root();
+        now.unwrap_or(self.root)
     }
 
     /// The attributes of the directory of the chunks that begin with `first`; `None` when no stored
@@ -213,10 +223,4 @@ impl View {
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         Ok(self.loader.sources().stat_prefix(prefix)?)
     }
-}
-
-/// A 64-bit hash that is valid within this process. It is never 0, which stands for "no version".
-pub(super) fn hash<T: std::hash::Hash>(value: &T) -> u64 {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    KEYS.hash_one(value).max(1)
 }

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use super::View;
-use super::listing::{NameStream, Position, Segment, SegmentItem};
+use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::odometer::Odometer;
+use super::segment::{Position, Segment, SegmentItem};
 use super::shown_node::{FileForm, ShownArray};
 use super::unreadable_shards::{MOST_UNKNOWN, has_sound_shard, sound_shard};
 use crate::error::Error;
@@ -69,8 +70,9 @@ impl StoredChunks {
 
     /// Goes to the next stored name that covers anything; `false` at the end.
     fn advance(&mut self, view: &View) -> Result<bool, Error> {
-        while let Some(entry) = self.names.next(view, Detail::Attributes)? {
-            if let Some(current) = stored_chunk(&view.loader, &self.array, &self.first, &entry) {
+        while let Some(entry) = self.names.next(view.tree.store(), Detail::Attributes)? {
+            if let Some(current) = stored_chunk(&view.tree.loader, &self.array, &self.first, &entry)
+            {
                 match current.is_listed(view, &self.array) {
                     Ok(true) => {
                         self.current = Some(current);
@@ -132,7 +134,7 @@ impl Segment for StoredChunks {
                 // Also checked at the first slot of each shard, because there may be many small
                 // shards.
                 if current.places.passed() % SLOTS_PER_LOOK == 1 {
-                    let deadline = *deadline.get_or_insert_with(|| view.loader.deadline());
+                    let deadline = *deadline.get_or_insert_with(|| view.tree.loader.deadline());
                     deadline.check(|| format!("{}: listing", self.array.node.prefix))?;
                 }
                 if let Some(item) = current.find(view, &self.array, indices, detail)? {
@@ -160,12 +162,12 @@ impl StoredChunk {
     ) -> Result<Option<SegmentItem>, Error> {
         let asked = detail == Detail::Attributes;
         let chunk = |meta: &ObjectMeta, encoded_len| {
-            let meta = view.chunk_meta(array, &indices, meta).ok()?;
+            let meta = view.tree.chunk_meta(array, &indices, meta).ok()?;
             let len = match array.form {
                 FileForm::Decoded => array.decoded_len()?,
                 FileForm::Encoded | FileForm::Stored => encoded_len,
             };
-            Some(view.part(&meta, len))
+            Some(view.tree.part(&meta, len))
         };
         let attributes = match (&mut self.contents, self.meta) {
             (StoredKind::Shard(locator), _) => match locator.locate(&indices) {
@@ -183,10 +185,10 @@ impl StoredChunk {
             },
             (StoredKind::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
             (StoredKind::Directory(_), Some(meta)) if asked && array.is_at_stored_path() => {
-                Some(view.directory(&meta))
+                Some(view.tree.directory(&meta))
             }
             (StoredKind::Directory(_), Some(_)) if asked => {
-                view.chunk_directory(array, &indices).ok().flatten()
+                view.tree.chunk_directory(array, &indices).ok().flatten()
             }
             (StoredKind::Unknown(_) | StoredKind::Chunk | StoredKind::Directory(_), _) => None,
         };

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::View;
-use super::documents::in_document;
+use super::documents::Documents;
 use super::folder::Folder;
 use super::node_path::NodePath;
 use super::rights::{is_refused, more_private, refused};
@@ -22,7 +21,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// A document and its key (v2) or path (v3), relative to the group.
 pub(super) type DocumentCopy = (String, Vec<u8>);
 
-impl View {
+impl Documents {
     /// Copies of the documents of all nodes below a group, as consolidated metadata of `target`;
     /// `None` when there are too many. They are shown to `audience`: users who have the given
     /// access and are among the given readers. A node that fewer users may read, or that the store
@@ -34,7 +33,7 @@ impl View {
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
         let (view, group) = (group.view, &group.path);
-        let deadline = self.loader.deadline();
+        let deadline = self.tree.loader.deadline();
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
         let mut pending = vec![group.clone()];
         while let Some(path) = pending.pop() {
@@ -48,11 +47,11 @@ impl View {
             }
             // Logs that this node is left out.
             let leave_out = |reason: &FormatError| {
-                self.warn_once(&(group, &path, "consolidated"), || {
+                self.tree.warn_once(&(group, &path, "consolidated"), || {
                     format!("{group}: {path} is not in the consolidated metadata: {reason}")
                 });
             };
-            let folder = match self.folder(view, &path) {
+            let folder = match self.tree.folder(view, &path) {
                 Err(Error::Store(error)) if is_refused(&error) => {
                     leave_out(&refused(&error));
                     continue;
@@ -94,11 +93,11 @@ impl View {
         (shown, readers): (Access, &Readers),
     ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
         let mut own = Readers::default();
-        self.add_names(&folder.resolved, &mut own)?;
+        self.tree.add_names(&folder.resolved, &mut own)?;
         if !folder.has_children() || !own.include(shown, readers) {
             return Ok(Vec::new());
         }
-        self.nodes_in(folder, MOST_NODES)
+        self.tree.nodes_in(folder, MOST_NODES)
     }
 
     /// The documents of one node, called `name` relative to the group; `None` unless all of
@@ -120,16 +119,16 @@ impl View {
         let documents = match (&folder.shown, target) {
             (ShownNode::Unusable(_), _) => Vec::new(),
             (ShownNode::Array(array), Target::V3) => {
-                vec![(ZarrJson, self.array_document(array, ZarrJson)?)]
+                vec![(ZarrJson, self.tree.array_document(array, ZarrJson)?)]
             }
             (ShownNode::Array(array), Target::V2) => vec![
-                (ZArray, self.array_document(array, ZArray)?),
-                (ZAttrs, self.array_document(array, ZAttrs)?),
+                (ZArray, self.tree.array_document(array, ZArray)?),
+                (ZAttrs, self.tree.array_document(array, ZAttrs)?),
             ],
             (ShownNode::Plain, Target::V3) => {
                 let attributes = self.group_attributes(&folder.resolved)?;
                 let text = write::group_v3(attributes.as_deref(), None)
-                    .map_err(|error| in_document(&folder.resolved.path, error))?;
+                    .map_err(|error| Error::in_document(&folder.resolved.path, error))?;
                 vec![(ZarrJson, Some(text))]
             }
             (ShownNode::Plain, Target::V2) => vec![

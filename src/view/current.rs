@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use super::View;
 use super::shown_node::ShownArray;
+use super::tree::Tree;
 use crate::error::Error;
 use crate::fresh::LastCheck;
 use crate::hierarchy::ArrayNode;
@@ -22,7 +22,7 @@ use crate::store::{Prefix, Version};
 /// can see old metadata for this long.
 const TRUSTED: Duration = Duration::from_millis(10);
 
-impl View {
+impl Tree {
     /// Checks that the document of `array` has not changed, unless that was checked a moment ago.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl View {
         Ok(())
     }
 
-    /// As [`View::check_current`], for a document whose current version is known.
+    /// As [`Tree::check_current`], for a document whose current version is known.
     ///
     /// # Errors
     /// [`Error::Stale`] when the document has changed.

@@ -5,26 +5,45 @@
 //! compared with the array's own document: where the two disagree about chunks, the view's files
 //! follow the own document, and so does the edited entry.
 
-use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::View;
-use super::attributes::hash;
+use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::rights::is_refused;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
+use super::tree::Tree;
 use super::vnode::Vnode;
 use crate::budget::Holding;
-use crate::error::{Error, FormatError};
+use crate::error::Error;
 use crate::hierarchy::{Document, Text, chunk_identity};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
-use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
+use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3};
 use crate::store::{Key, ObjectMeta, Readers, StoreError, Version};
 
 /// A consolidated document is compared with the documents that it copies at most this often.
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
+
+/// The documents of a view: edited, written in another version, and consolidated.
+#[derive(Debug)]
+pub(super) struct Documents {
+    pub(super) tree: Arc<Tree>,
+    /// Whether the warning about too many nodes to consolidate has been logged.
+    pub(super) gave_up_walking: AtomicBool,
+}
+
+impl Documents {
+    /// The documents of the nodes of `tree`.
+    pub(super) fn new(tree: Arc<Tree>) -> Documents {
+        Documents {
+            tree,
+            gave_up_walking: AtomicBool::new(false),
+        }
+    }
+}
 
 impl View {
     /// The text of `vnode`, a document, with the attributes of the stored document; `None` when it
@@ -34,9 +53,9 @@ impl View {
         vnode: &Vnode,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
         let look = || match vnode {
-            Vnode::Document { view, key } => self.edited_document(*view, key),
-            Vnode::Written { view, path, name } => self.written(*view, path, *name),
-            Vnode::Plain(name) => self.long_text(name),
+            Vnode::Document { view, key } => self.documents.edited_document(*view, key),
+            Vnode::Written { view, path, name } => self.documents.written(*view, path, *name),
+            Vnode::Plain(name) => self.arrays.long_text(name),
             _ => Ok(None),
         };
         match look() {
@@ -45,21 +64,24 @@ impl View {
             found => found,
         }
     }
+}
 
+impl Documents {
     /// The document at `key` as `view` shows it, with the attributes of the stored one.
     fn edited_document(
         &self,
         view: ViewKind,
         key: &Key,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let Some(meta) = self.loader.sources().stat_settled(key)? else {
+        let Some(meta) = self.tree.loader.sources().stat_settled(key)? else {
             return Ok(None);
         };
         // The edit depends on the parsed array too, which must be of the same version as the text.
         let (identity, epoch) = match self.array_of_document(view, key)? {
             Some(array) => {
                 if array.node.document.key == *key {
-                    self.check_version(&array.node, &array.path, Some(meta.version))?;
+                    self.tree
+                        .check_version(&array.node, &array.path, Some(meta.version))?;
                 }
                 (array.node.identity, 0)
             }
@@ -70,6 +92,7 @@ impl View {
         let identity = hash(&(view, key, identity, meta.access()));
         let text = self.document_block(identity, meta.version, epoch, || {
             let text = self
+                .tree
                 .hierarchy
                 .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
                 .filter(|text| text.document.meta.version == meta.version);
@@ -95,7 +118,7 @@ impl View {
             version,
             part: BlockPart::Document { epoch },
         };
-        let cache = self.loader.cache();
+        let cache = self.tree.loader.cache();
         cache.load(key, || {
             let mut text = text()?;
             text.shrink_to_fit();
@@ -113,10 +136,10 @@ impl View {
         view: ViewKind,
         key: &Key,
     ) -> Result<Option<Arc<ShownArray>>, Error> {
-        let Some(prefix) = self.hierarchy.described_by(key)? else {
+        let Some(prefix) = self.tree.hierarchy.described_by(key)? else {
             return Ok(None);
         };
-        let array = self.shown(view, &prefix)?.into_array();
+        let array = self.tree.shown(view, &prefix)?.into_array();
         Ok(array.filter(|array| array.node.document.key == *key))
     }
 
@@ -124,7 +147,10 @@ impl View {
     /// documents are longer, because checking them takes longer.
     pub(super) fn epoch(&self, size: u64) -> u64 {
         let longer = 1 + size / (1 << 20);
-        self.options.freshness.period(CONSOLIDATED_RECHECK, longer)
+        self.tree
+            .options
+            .freshness
+            .period(CONSOLIDATED_RECHECK, longer)
     }
 
     fn edited(&self, view: ViewKind, text: &Text) -> Result<Vec<u8>, Error> {
@@ -133,50 +159,9 @@ impl View {
             return self.edit_copies(view, text, ZarrFormat::V2);
         }
         if let Some(array) = self.array_of_document(view, key)? {
-            return self.translated(&array, &text.bytes);
+            return self.tree.translated(&array, &text.bytes);
         }
         self.edit_copies(view, text, ZarrFormat::V3)
-    }
-
-    /// The document `name` of an array as its view shows it; `None` when the array has no such
-    /// document.
-    pub(super) fn array_document(
-        &self,
-        array: &ShownArray,
-        name: DocumentName,
-    ) -> Result<Option<Vec<u8>>, Error> {
-        if let Some(target) = array.foreign {
-            return self.array_text(array, name, target);
-        }
-        let key = if name == DocumentName::ZAttrs {
-            array.node.attributes.as_ref()
-        } else {
-            Some(&array.node.document.key)
-        };
-        let text = match key {
-            Some(key) => self.hierarchy.read(key, Holding::SOURCE)?,
-            None => None,
-        };
-        let Some(text) = text else { return Ok(None) };
-        Ok(Some(match name {
-            DocumentName::ZAttrs => text.bytes,
-            _ => self.translated(array, &text.bytes)?,
-        }))
-    }
-
-    /// Checks that the document of an array can describe what the view shows.
-    pub(super) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
-        let is_written = array.foreign.is_some();
-        match (array.form, array.node.metadata.zarr_format) {
-            // The arrays view shows no document of the array.
-            _ if array.view == ViewKind::Arrays => Ok(()),
-            // Every v2 or v3 document that can be decoded can be edited; those of older versions
-            // are tried.
-            (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
-            _ => self
-                .array_document(array, DocumentName::ZarrJson)
-                .map(|_| ()),
-        }
     }
 
     /// The text of a consolidated document, in which each copy is edited as the view shows its
@@ -199,7 +184,7 @@ impl View {
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
                 Err(Error::Store(error)) if is_refused(&error) => {
-                    self.warn_once(&(&group, path, "copy"), || {
+                    self.tree.warn_once(&(&group, path, "copy"), || {
                         format!("{}: the copy of {path} is left out: {error}", document.key)
                     });
                 }
@@ -224,17 +209,6 @@ impl View {
         }
     }
 
-    /// The document of `array`, or a consolidated copy of it, as the view shows it.
-    fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
-        let shown = match array.form {
-            FileForm::Stored => render::Shown::Stored,
-            FileForm::Encoded => render::Shown::Expanded,
-            FileForm::Decoded => render::Shown::Decoded(self.options.shards),
-        };
-        render::array(text, &array.node.metadata, shown)
-            .map_err(|error| in_document(&array.node.document.key, error))
-    }
-
     /// How to edit `entry`, the copy of the document of the array at `path` below the group of the
     /// consolidated `document`.
     fn edit_entry(
@@ -251,10 +225,13 @@ impl View {
             // No key has this name, so no array can be there.
             Err(_) => return Ok(EntryEdit::Remove),
         };
-        if self.is_hidden_by_control(group, path.split('/').next().unwrap_or_default().as_bytes()) {
+        if self
+            .tree
+            .is_hidden_by_control(group, path.split('/').next().unwrap_or_default().as_bytes())
+        {
             return Ok(EntryEdit::Remove);
         }
-        let array = match self.shown(view, &prefix)? {
+        let array = match self.tree.shown(view, &prefix)? {
             ShownNode::Array(array) => array,
             // The keys view shows these keys as stored, so the copy stays as it is.
             ShownNode::Plain if view == ViewKind::Keys => return Ok(EntryEdit::Keep),
@@ -274,6 +251,7 @@ impl View {
         } else {
             self.check_may_copy(&array.node.document, document)?;
             own = self
+                .tree
                 .hierarchy
                 .read(&array.node.document.key, Holding::SOURCE)?;
             match &own {
@@ -281,17 +259,18 @@ impl View {
                 None => return Ok(EntryEdit::Remove),
             }
         };
-        Ok(EntryEdit::Replace(self.translated(&array, text)?))
+        Ok(EntryEdit::Replace(self.tree.translated(&array, text)?))
     }
 }
 
-impl View {
+impl Documents {
     /// Refuses to copy `original` into the consolidated document `copy` when fewer users may read
     /// `original`.
     fn check_may_copy(&self, original: &Document, copy: &Document) -> Result<(), Error> {
         let (mut of_original, mut of_copy) = (Readers::default(), Readers::default());
-        self.add_object(&original.key, &original.meta, &mut of_original)?;
-        self.add_object(&copy.key, &copy.meta, &mut of_copy)?;
+        self.tree
+            .add_object(&original.key, &original.meta, &mut of_original)?;
+        self.tree.add_object(&copy.key, &copy.meta, &mut of_copy)?;
         if of_original.include(copy.meta.access(), &of_copy) {
             return Ok(());
         }
@@ -299,14 +278,6 @@ impl View {
             key: original.key.to_string(),
             reason: format!("fewer may read it than {}", copy.key),
         }))
-    }
-}
-
-/// An error in the document at `key`, or at the node of this path.
-pub(super) fn in_document(key: &impl Display, error: FormatError) -> Error {
-    Error::Metadata {
-        key: key.to_string(),
-        error,
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 
 use super::View;
-use super::arrays::PlainOpen;
+use super::arrays::{PlainContent, PlainOpen};
 use super::chunk_file::ChunkFile;
 use super::read_buffer::ReadBuffer;
 use super::shown_node::{FileForm, ShownArray};
@@ -65,30 +65,27 @@ pub(super) enum FileContent {
     Statistics(Vec<u8>),
 }
 
-/// Called once, with the bytes of a read or with the error.
-pub(super) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
-
 impl View {
     pub(super) fn open_vnode(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<Opened>, Error> {
         match vnode {
             Vnode::Object { key, .. } => {
-                let object = self.loader.sources().open(key)?;
+                let object = self.tree.loader.sources().open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
             }
             Vnode::Unsupported { key, .. } => {
-                let Some(object) = self.loader.sources().open(key)? else {
+                let Some(object) = self.tree.loader.sources().open(key)? else {
                     return Ok(None);
                 };
-                let meta = self.shown_apart(object.meta(), &key.parent())?;
+                let meta = self.tree.shown_apart(object.meta(), &key.parent())?;
                 let opened = self.open_object(object, key);
                 Ok(Some(Opened {
-                    attributes: self.object(&meta),
+                    attributes: self.tree.object(&meta),
                     ..opened
                 }))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 Ok(self.document_of(vnode)?.map(|(meta, text)| {
-                    let attributes = self.document(&meta, &text);
+                    let attributes = self.tree.document(&meta, &text);
                     let content = FileContent::Document {
                         vnode: vnode.clone(),
                         fingerprint: attributes.fingerprint,
@@ -97,7 +94,18 @@ impl View {
                     self.opened(attributes, content)
                 }))
             }
-            Vnode::Plain(name) => self.open_plain(name),
+            Vnode::Plain(name) => Ok(self.arrays.open_plain(name)?.map(|(attributes, content)| {
+                let content = match content {
+                    PlainContent::Elements(opened) => FileContent::Plain(opened),
+                    PlainContent::Kept(text) => FileContent::Kept(text),
+                    PlainContent::Text { fingerprint, text } => FileContent::Document {
+                        vnode: vnode.clone(),
+                        fingerprint,
+                        text,
+                    },
+                };
+                self.opened(attributes, content)
+            })),
             Vnode::ErrorNote { view, path } => Ok(self
                 .note(*view, path)?
                 .map(|(attributes, text)| self.opened(attributes, FileContent::Generated(text)))),
@@ -107,7 +115,7 @@ impl View {
                 Ok(attributes.map(|found| self.opened(found, FileContent::Statistics(text))))
             }
             Vnode::Chunk(place) => {
-                let array = self.array_of(place)?;
+                let array = self.tree.array_of(place)?;
                 if !array.grid().contains(&place.indices) {
                     return Ok(None);
                 }
@@ -129,26 +137,26 @@ impl View {
             let content = FileContent::Absent(Arc::clone(&array));
             Ok(attributes.map(|attributes| self.opened(attributes, content)))
         };
-        let found = self.loader.open_stored(chunked, indices, None)?;
+        let found = self.tree.loader.open_stored(chunked, indices, None)?;
         if array.form != FileForm::Stored {
-            self.check_current(&array)?;
+            self.tree.check_current(&array)?;
         }
         let Some(object) = found else {
-            return absent(self.absent_chunk(&array)?);
+            return absent(self.tree.absent_chunk(&array)?);
         };
-        let meta = self.chunk_meta(&array, indices, object.meta())?;
+        let meta = self.tree.chunk_meta(&array, indices, object.meta())?;
         if array.form == FileForm::Stored {
             return Ok(Some(
                 self.open_object(object, &chunked.stored_key(indices)?),
             ));
         }
-        let Some(chunk) = self.loader.locate(chunked, &object, indices)? else {
-            return absent(array.absent_len.map(|len| self.part(&meta, len)));
+        let Some(chunk) = self.tree.loader.locate(chunked, &object, indices)? else {
+            return absent(array.absent_len.map(|len| self.tree.part(&meta, len)));
         };
         let encoded_len = chunk.encoded.len();
         let (len, as_stored) = match array.form {
             FileForm::Decoded => {
-                let len = array.decoded_len_of(&self.loader, &object, indices)?;
+                let len = array.decoded_len_of(&self.tree.loader, &object, indices)?;
                 // Stored bytes that need no decoding are passed through, if their length is right.
                 let same =
                     chunked.layout().is_identity() && array.decoded_len() == Some(encoded_len);
@@ -159,7 +167,7 @@ impl View {
                 (encoded_len, true)
             }
         };
-        let attributes = self.part(&meta, len);
+        let attributes = self.tree.part(&meta, len);
         // A slice of a decoded shard body would pin memory of the cache.
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             self.stored(chunk.encoded)
@@ -170,15 +178,15 @@ impl View {
     }
 
     fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> Opened {
-        let attributes = self.object(object.meta());
+        let attributes = self.tree.object(object.meta());
         let slice = Slice::of_object(object, key.to_string().into());
         self.opened(attributes, self.stored(slice))
     }
 
     fn stored(&self, slice: Slice) -> FileContent {
-        if self.loader.is_read_whole(&slice) {
+        if self.tree.loader.is_read_whole(&slice) {
             FileContent::Whole(slice)
-        } else if let Some(pages) = self.loader.pages_of(&slice) {
+        } else if let Some(pages) = self.tree.loader.pages_of(&slice) {
             FileContent::Paged(Arc::new(pages), KeyReadahead::default())
         } else {
             FileContent::Stored(slice)
@@ -248,7 +256,7 @@ impl OpenFile {
         reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
         let range = self.range(offset, len);
-        let loader = &self.view.loader;
+        let loader = &self.view.tree.loader;
         let waits = patience == Patience::Waits;
         if range.is_empty() {
             return reply(Ok(&[]));
@@ -331,7 +339,7 @@ impl OpenFile {
     ) {
         let file = Arc::clone(self);
         let read = move || file.read(offset, len, Patience::Waits, reply);
-        self.view.loader.threads().submit(Class::Read, read);
+        self.view.tree.loader.threads().submit(Class::Read, read);
     }
 
     /// Replies with `len` bytes that `fill` writes. When `fill` gives `false`, nothing is sent and
@@ -342,7 +350,7 @@ impl OpenFile {
         reply: R,
         fill: impl FnOnce(&mut [u8]) -> Result<bool, Error>,
     ) -> Option<R> {
-        let buffer = ReadBuffer::new(self.view.loader.cache(), len);
+        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
         match buffer.and_then(|mut buffer| Ok(fill(&mut buffer)?.then_some(buffer))) {
             Ok(Some(buffer)) => reply(Ok(&buffer)),
             Ok(None) => return Some(reply),
@@ -357,7 +365,7 @@ impl OpenFile {
         range: Range<usize>,
         reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
-        let loader = Arc::clone(&self.view.loader);
+        let loader = Arc::clone(&self.view.tree.loader);
         let Some(key) = loader.whole_key(slice) else {
             return reply(Err(Error::Panicked));
         };

@@ -5,6 +5,7 @@ use super::folder::{Folder, NameRole};
 use super::names::ChunkName;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
+use super::tree::Tree;
 use super::vnode::{Attributes, ChunkPlace, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
@@ -23,7 +24,7 @@ impl View {
         match parent {
             Vnode::Views if name == CONTROL => self.with_attributes(Vnode::Control),
             Vnode::Views => {
-                let mut views = self.options.views.iter();
+                let mut views = self.tree.options.views.iter();
                 match views.find(|view| view.name().as_bytes() == name) {
                     Some(&view) => self.with_attributes(Vnode::Prefix {
                         view,
@@ -34,38 +35,32 @@ impl View {
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
             Vnode::Prefix { view, path } => {
-                if self.is_hidden_by_control(path, name) {
+                if self.tree.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
                 }
                 if *view == ViewKind::Arrays {
-                    return match self.find_plain(path, name)? {
+                    return match self.arrays.find_plain(path, name)? {
                         Some(vnode) => self.with_attributes(vnode),
                         None => Ok(None),
                     };
                 }
-                self.find_in_folder(&self.folder(*view, path)?, name)
+                self.find_in_folder(&self.tree.folder(*view, path)?, name)
             }
             Vnode::ChunkDirectory(place) => {
-                let array = self.array_of(place)?;
+                let array = self.tree.array_of(place)?;
                 let found = array.shown.in_directory(&place.indices, name);
                 if array.form != FileForm::Stored && found != ChunkName::Other {
-                    return self.find_chunk(&array, found);
+                    return self.tree.find_chunk(&array, found);
                 }
                 let Some(directory) = array.directory_of_same_name(&place.indices)? else {
                     return Ok(None);
                 };
-                let stored = self.find_stored(place.view, &directory, name)?;
+                let stored = self.tree.find_stored(place.view, &directory, name)?;
                 Ok(stored
                     .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
             }
             _ => Ok(None),
         }
-    }
-
-    /// Whether `name` in `prefix` would be the daemon's own directory, which hides a key of that
-    /// name.
-    pub(super) fn is_hidden_by_control(&self, prefix: &Prefix, name: &[u8]) -> bool {
-        name == CONTROL && prefix.is_root() && self.options.views.len() == 1
     }
 
     fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
@@ -75,7 +70,7 @@ impl View {
 
     fn find_in_folder(&self, folder: &Folder, name: &[u8]) -> Result<Option<FoundVnode>, Error> {
         let view = folder.resolved.view;
-        if let Some(vnode) = self.generated(folder, name)? {
+        if let Some(vnode) = self.tree.generated(folder, name)? {
             return self.with_attributes(vnode);
         }
         if let ShownNode::Array(array) = &folder.shown
@@ -83,13 +78,13 @@ impl View {
         {
             let found = array.shown.in_array(name);
             if found != ChunkName::Other {
-                return self.find_chunk(array, found);
+                return self.tree.find_chunk(array, found);
             }
         }
-        if let Some(child) = self.draft_child(folder, name)? {
+        if let Some(child) = self.tree.draft_child(folder, name)? {
             return self.with_attributes(Vnode::Prefix { view, path: child });
         }
-        let stored = match self.role_of(folder, name)? {
+        let stored = match self.tree.role_of(folder, name)? {
             NameRole::Hidden | NameRole::Renamed(_) => return Ok(None),
             NameRole::Edited(key) => {
                 let document = self.with_attributes(Vnode::Document { view, key })?;
@@ -97,9 +92,9 @@ impl View {
                     return Ok(document);
                 }
                 // It is a directory with the name of a document.
-                self.find_stored(view, &folder.resolved.path, name)?
+                self.tree.find_stored(view, &folder.resolved.path, name)?
             }
-            NameRole::AsStored => self.find_stored(view, &folder.resolved.path, name)?,
+            NameRole::AsStored => self.tree.find_stored(view, &folder.resolved.path, name)?,
         };
         Ok(match (&folder.shown, stored) {
             (_, Some((Vnode::Prefix { .. }, _))) if folder.resolved.draft().is_some() => None,
@@ -111,6 +106,14 @@ impl View {
             }
             (_, stored) => stored,
         })
+    }
+}
+
+impl Tree {
+    /// Whether `name` in `prefix` would be the daemon's own directory, which hides a key of that
+    /// name.
+    pub(super) fn is_hidden_by_control(&self, prefix: &Prefix, name: &[u8]) -> bool {
+        name == CONTROL && prefix.is_root() && self.options.views.len() == 1
     }
 
     /// A stored key, shown as it is.

@@ -2,11 +2,12 @@
 //! generated names it adds.
 
 use super::View;
-use super::listing::NameStream;
+use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::node_path::NodePath;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownNode, Unusable, looks_like_a_chunk, makes_an_array};
+use super::tree::Tree;
 use super::vnode::Vnode;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
@@ -44,7 +45,7 @@ impl Folder {
     }
 }
 
-impl View {
+impl Tree {
     /// The directory at `path`, which must exist.
     pub(super) fn folder(&self, view: ViewKind, path: &Prefix) -> Result<Folder, Error> {
         let resolved = self.resolve(view, path)?;
@@ -183,16 +184,6 @@ impl View {
         Ok(renamed.then_some(Vnode::Unsupported { view, key }))
     }
 
-    /// The generated names that exist, and their vnodes.
-    pub(super) fn all_generated(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let mut added = self.added(folder)?;
-        // A document that cannot be written is listed; looking it up gives the error.
-        added.retain(|(_, vnode)| {
-            !matches!(vnode, Vnode::Written { .. }) || !matches!(self.document_of(vnode), Ok(None))
-        });
-        Ok(added)
-    }
-
     /// The generated names, and their vnodes, whether or not these exist.
     fn added(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         if let ShownNode::Unusable(unusable) = &folder.shown {
@@ -270,7 +261,7 @@ impl View {
         let mut nodes = Vec::new();
         let mut names = NameStream::new(folder.resolved.listed()?);
         while nodes.len() <= most
-            && let Some(entry) = names.next(self, Detail::Names)?
+            && let Some(entry) = names.next(self.store(), Detail::Names)?
         {
             nodes.extend(self.node_listed(folder, &entry)?);
         }
@@ -347,5 +338,17 @@ impl View {
         Ok(self.is_object(&copies)?
             && !self.is_object(&child.array_document()?)?
             && !self.is_object(&child.group_document()?)?)
+    }
+}
+
+impl View {
+    /// The generated names that exist, and their vnodes.
+    pub(super) fn all_generated(&self, folder: &Folder) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let mut added = self.tree.added(folder)?;
+        // A document that cannot be written is listed; looking it up gives the error.
+        added.retain(|(_, vnode)| {
+            !matches!(vnode, Vnode::Written { .. }) || !matches!(self.document_of(vnode), Ok(None))
+        });
+        Ok(added)
     }
 }

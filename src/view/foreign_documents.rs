@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use super::View;
-use super::attributes::hash;
-use super::documents::in_document;
+use super::documents::Documents;
+use super::fingerprint::hash;
 use super::node_path::NodePath;
 use super::options::ViewKind;
 use super::rights::limited_to;
-use super::shown_node::{ShownArray, ShownNode};
+use super::shown_node::ShownNode;
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::{GroupNode, Node, Text};
@@ -20,7 +19,7 @@ use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
 use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
 
-impl View {
+impl Documents {
     /// The document `name` of the foreign node at `path`, with the attributes of the node's own
     /// document. `None` when the node has no such document.
     pub(super) fn written(
@@ -29,7 +28,7 @@ impl View {
         path: &Prefix,
         name: DocumentName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
-        let resolved = self.resolve(view, path)?;
+        let resolved = self.tree.resolve(view, path)?;
         if !resolved.written().contains(&name) {
             return Ok(None);
         }
@@ -39,14 +38,14 @@ impl View {
         if let Node::Array(node) = &resolved.node {
             // The text is written from the parsed array, which must be of the same version as its
             // document.
-            self.check_version(node, path, Some(backing.version))?;
+            self.tree.check_version(node, path, Some(backing.version))?;
         }
         let mut readers = self.readers_of_node(&resolved)?;
         // A consolidated document tells the names of the nodes below the group too.
         if name == DocumentName::ZMetadata
             || name == DocumentName::ZarrJson && self.holds_consolidated(&resolved)?
         {
-            self.add_names(&resolved, &mut readers)?;
+            self.tree.add_names(&resolved, &mut readers)?;
         }
         let meta = limited_to(&backing, &readers);
         let (identity, epoch) = match &resolved.node {
@@ -67,11 +66,11 @@ impl View {
     /// The attributes of the node's own document (of its directory, where it has none), and the
     /// version of the document that holds its attributes, where that is another one.
     fn backing(&self, resolved: &NodePath) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
-        let sources = self.loader.sources();
+        let sources = self.tree.loader.sources();
         let meta = match (resolved.document(), &resolved.node) {
             (_, Node::Broken(_)) => None,
             (Some(document), _) => sources.stat_settled(&document.key)?,
-            (None, _) => self.directory_meta(resolved.view, &resolved.path)?,
+            (None, _) => self.tree.directory_meta(resolved.view, &resolved.path)?,
         };
         let attributes = match self.attributes_key(resolved)? {
             Some(key) => sources.stat_settled(&key)?,
@@ -87,12 +86,12 @@ impl View {
         let own = resolved.document().map(|document| &document.key);
         let attributes = self.attributes_key(resolved)?;
         for key in own.into_iter().chain(&attributes) {
-            if let Some(meta) = self.object_meta(key)? {
-                self.add_object(key, &meta, &mut readers)?;
+            if let Some(meta) = self.tree.object_meta(key)? {
+                self.tree.add_object(key, &meta, &mut readers)?;
             }
         }
         if own.is_none() {
-            self.add_search(&resolved.path, &mut readers)?;
+            self.tree.add_search(&resolved.path, &mut readers)?;
         }
         Ok(readers)
     }
@@ -109,7 +108,7 @@ impl View {
             _ => None,
         };
         let Some(key) = key else { return Ok(None) };
-        Ok(self.object_meta(&key)?.map(|_| key))
+        Ok(self.tree.object_meta(&key)?.map(|_| key))
     }
 
     /// The text of the document `name` of a node; `None` when it has no such document. `audience`
@@ -122,8 +121,8 @@ impl View {
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
         if let Node::Array(_) = &resolved.node {
-            return match self.shown_at(resolved)? {
-                ShownNode::Array(array) => self.array_document(&array, name),
+            return match self.tree.shown_at(resolved)? {
+                ShownNode::Array(array) => self.tree.array_document(&array, name),
                 ShownNode::Plain | ShownNode::Unusable(_) => Ok(None),
             };
         }
@@ -150,39 +149,20 @@ impl View {
             _ => None,
         };
         text.transpose()
-            .map_err(|error| in_document(&resolved.path, error))
-    }
-
-    /// The document `name` of an array, written in `target`; `None` when it has no such document.
-    pub(super) fn array_text(
-        &self,
-        array: &ShownArray,
-        name: DocumentName,
-        target: Target,
-    ) -> Result<Option<Vec<u8>>, Error> {
-        let key = &array.node.document.key;
-        let documents = self.hierarchy.documents(&array.node)?;
-        let documents = documents.ok_or(Error::Stale)?;
-        let source = documents.source();
-        let metadata = &array.node.metadata;
-        let text = match name {
-            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source),
-            _ => write::array(metadata, &source, array.content, target).map(Some),
-        };
-        text.map_err(|error| in_document(key, error))
+            .map_err(|error| Error::in_document(&resolved.path, error))
     }
 
     /// The attributes of a group, a JSON object; `None` when it has none.
     pub(super) fn group_attributes(&self, resolved: &NodePath) -> Result<Option<Vec<u8>>, Error> {
         if let Some(key) = self.attributes_key(resolved)? {
-            let text = self.hierarchy.read(&key, Holding::SOURCE)?;
+            let text = self.tree.hierarchy.read(&key, Holding::SOURCE)?;
             return Ok(text.map(|text| text.bytes));
         }
         let Some(text) = self.group_document(resolved)? else {
             return Ok(None);
         };
         write::group_attributes_v2(&text.bytes)
-            .map_err(|error| in_document(&text.document.key, error))
+            .map_err(|error| Error::in_document(&text.document.key, error))
     }
 
     /// The text of the document of a group that has its attributes in the same document.
@@ -192,7 +172,7 @@ impl View {
                 format: ZarrFormat::V3 | ZarrFormat::Draft,
                 document: Some(document),
                 ..
-            }) => self.hierarchy.read(&document.key, Holding::SOURCE),
+            }) => self.tree.hierarchy.read(&document.key, Holding::SOURCE),
             _ => Ok(None),
         }
     }
@@ -203,7 +183,7 @@ impl View {
             Node::Group(group) if group.format == ZarrFormat::V2 => {
                 let name = DocumentName::ZMetadata.as_str();
                 let key = resolved.path.key(name.as_bytes())?;
-                Ok(self.stat(&key)?.is_some())
+                Ok(self.tree.stat(&key)?.is_some())
             }
             Node::Group(group) if group.format == ZarrFormat::V3 => {
                 let text = self.group_document(resolved)?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::View;
-use super::listing::{Position, Segment, SegmentItem};
 use super::odometer::Odometer;
+use super::segment::{Position, Segment, SegmentItem};
 use super::shown_node::ShownArray;
 use super::vnode::Attributes;
 use crate::error::Error;
@@ -42,7 +42,7 @@ impl GridChunks {
         {
             return *attributes;
         }
-        let attributes = view.chunk(&self.array, indices).ok().flatten();
+        let attributes = view.tree.chunk(&self.array, indices).ok().flatten();
         self.stored = Some((stored, attributes));
         attributes
     }
@@ -58,7 +58,11 @@ impl Segment for GridChunks {
             Detail::Attributes if indices.len() == self.array.grid().rank() => {
                 self.chunk_attributes(view, &indices)
             }
-            Detail::Attributes => view.chunk_directory(&self.array, &indices).ok().flatten(),
+            Detail::Attributes => view
+                .tree
+                .chunk_directory(&self.array, &indices)
+                .ok()
+                .flatten(),
         };
         let (name, vnode) = self.array.entry(indices);
         Ok(Some((name, vnode, attributes)))

@@ -13,14 +13,16 @@ use super::chunk_listing::StoredChunks;
 use super::find::STATISTICS;
 use super::folder::Folder;
 use super::grid_listing::GridChunks;
+use super::name_stream::NameStream;
 use super::numbers::SiblingNumbers;
 use super::options::ViewKind;
+use super::segment::{GeneratedNames, Position, Segment, SegmentItem, attributes_if};
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::stored_listing::{NameFilter, StoredNames};
 use super::vnode::{Attributes, Vnode, VnodeId, VnodeKind};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Cursor, Detail, ListEntry, Listing, Prefix, StoreError};
+use crate::store::{Detail, Prefix};
 
 /// An entry of a directory.
 #[derive(Debug, Clone)]
@@ -36,28 +38,6 @@ pub struct DirectoryEntry {
     pub(super) vnode: Vnode,
 }
 
-/// A position between two entries of a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    pub(super) segment: usize,
-    /// The position in the listing of the store, before a stored name.
-    pub(super) cursor: Cursor,
-    /// The rank of that name among the stored chunks of the directory.
-    pub(super) rank: u64,
-    /// How many entries of that name were yielded.
-    pub(super) next: u64,
-}
-
-impl Position {
-    /// Before the first entry.
-    pub const START: Position = Position {
-        segment: 0,
-        cursor: Cursor::START,
-        rank: 0,
-        next: 0,
-    };
-}
-
 /// An open directory.
 pub struct Directory {
     view: Arc<View>,
@@ -67,101 +47,11 @@ pub struct Directory {
     numbers: Option<SiblingNumbers>,
 }
 
-/// Name, vnode and attributes of an entry, as a segment yields it.
-pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
-
-/// A part of a directory listing.
-pub(super) trait Segment: Send {
-    /// The next entry; `None` at the end.
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error>;
-
-    /// The position before the next entry.
-    fn position(&self) -> Position;
-
-    /// Goes to a position that [`Segment::position`] gave, or to [`Position::START`].
-    fn seek(&mut self, view: &View, position: Position) -> Result<(), Error>;
-
-    /// Releases memory of the cache until the next entry is asked for: an idle listing must not
-    /// hold it.
-    fn rest(&mut self) {}
-}
-
-/// Generated names, all known from the start.
-struct GeneratedNames {
-    items: Vec<(Vec<u8>, Vnode)>,
-    next: u64,
-}
-
-impl Segment for GeneratedNames {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
-        let next = usize::try_from(self.next).unwrap_or(usize::MAX);
-        let item = self.items.get(next).cloned();
-        self.next += u64::from(item.is_some());
-        Ok(item.map(|(name, vnode)| {
-            let attributes = attributes_if(view, &vnode, detail);
-            (name, vnode, attributes)
-        }))
-    }
-
-    fn position(&self) -> Position {
-        Position {
-            next: self.next,
-            ..Position::START
-        }
-    }
-
-    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
-        self.next = position.next;
-        Ok(())
-    }
-}
-
-/// The names of the store below a prefix.
-pub(super) struct NameStream {
-    pub(super) prefix: Prefix,
-    /// Where a new listing of the store starts. The caller moves it.
-    pub(super) cursor: Cursor,
-    listing: Option<Box<dyn Listing>>,
-}
-
-impl NameStream {
-    pub(super) fn new(prefix: Prefix) -> NameStream {
-        NameStream {
-            prefix,
-            cursor: Cursor::START,
-            listing: None,
-        }
-    }
-
-    pub(super) fn seek(&mut self, cursor: Cursor) {
-        self.cursor = cursor;
-        self.listing = None;
-    }
-
-    /// The next name. `cursor` stays where it is, because the caller may need several steps for one
-    /// name.
-    pub(super) fn next(
-        &mut self,
-        view: &View,
-        detail: Detail,
-    ) -> Result<Option<ListEntry>, StoreError> {
-        if self.listing.is_none() {
-            let store = view.loader.sources().store();
-            self.listing = store.list(&self.prefix, self.cursor.clone(), detail)?;
-        }
-        let Some(listing) = &mut self.listing else {
-            return Ok(None);
-        };
-        listing.ask_for(detail);
-        listing.next_entry()
-    }
-}
-
 impl View {
     pub(super) fn list(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<Directory>, Error> {
         let segments = match vnode {
             Vnode::Views => {
-                let views = self.options.views.iter().map(|&view| {
+                let views = self.tree.options.views.iter().map(|&view| {
                     let path = Prefix::root();
                     let vnode = Vnode::Prefix { view, path };
                     (view.name().as_bytes().to_vec(), vnode)
@@ -172,14 +62,14 @@ impl View {
                 vec![fixed(vec![(STATISTICS.to_vec(), Vnode::Statistics)])]
             }
             Vnode::Prefix { view, path } => {
-                if self.directory_meta(*view, path)?.is_none() {
+                if self.tree.directory_meta(*view, path)?.is_none() {
                     return Ok(None);
                 }
-                self.folder_segments(self.folder(*view, path)?)?
+                self.folder_segments(self.tree.folder(*view, path)?)?
             }
             Vnode::ChunkDirectory(place) => {
-                let array = self.array_of(place)?;
-                if self.chunk_directory(&array, &place.indices)?.is_none() {
+                let array = self.tree.array_of(place)?;
+                if self.tree.chunk_directory(&array, &place.indices)?.is_none() {
                     return Ok(None);
                 }
                 let first = place.indices.clone();
@@ -206,7 +96,7 @@ impl View {
     fn folder_segments(&self, folder: Folder) -> Result<Vec<Box<dyn Segment>>, Error> {
         let view = folder.resolved.view;
         if view == ViewKind::Arrays {
-            let mut segments = vec![fixed(self.own_files(&folder)?)];
+            let mut segments = vec![fixed(self.arrays.own_files(&folder)?)];
             if folder.has_children() {
                 segments.push(Box::new(PlainNames::new(folder)?));
             }
@@ -231,7 +121,7 @@ impl View {
             let (array, first) = (Arc::clone(array), Dims::new());
             match array.shown.root() {
                 None => segments.push(chunks(array, first)?),
-                Some(root) if self.chunk_directory(&array, &first)?.is_some() => {
+                Some(root) if self.tree.chunk_directory(&array, &first)?.is_some() => {
                     let vnode = Vnode::ChunkDirectory(array.place(first));
                     segments.push(fixed(vec![(root.to_vec(), vnode)]));
                 }
@@ -243,7 +133,7 @@ impl View {
 }
 
 fn fixed(items: Vec<(Vec<u8>, Vnode)>) -> Box<dyn Segment> {
-    Box::new(GeneratedNames { items, next: 0 })
+    Box::new(GeneratedNames::new(items))
 }
 
 fn stored(view: ViewKind, prefix: Prefix, filter: NameFilter) -> Box<dyn Segment> {
@@ -333,7 +223,7 @@ impl Directory {
     }
 
     fn number_of(&mut self, vnode: &Vnode) -> VnodeId {
-        let numbers = &self.view.numbers;
+        let numbers = &self.view.tree.numbers;
         let (Vnode::Chunk(place) | Vnode::ChunkDirectory(place)) = vnode else {
             return numbers.of(vnode);
         };
@@ -342,17 +232,5 @@ impl Directory {
             self.numbers = numbers.siblings_of(place);
             numbers.of(vnode)
         })
-    }
-}
-
-/// The attributes of `vnode`, if `detail` asks for them and they are known without decoding.
-pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
-    // A listing decodes nothing.
-    let is_costly = |place| matches!(view.array_of(place), Ok(array) if array.decodes_to_measure());
-    match (detail, vnode) {
-        (Detail::Names, _) => None,
-        (Detail::Attributes, Vnode::Chunk(place)) if is_costly(place) => None,
-        (Detail::Attributes, Vnode::Plain(name)) if name.decodes_to_measure() => None,
-        (Detail::Attributes, _) => view.attributes_of(vnode).ok().flatten(),
     }
 }

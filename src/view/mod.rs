@@ -1,11 +1,19 @@
 //! What a mount shows: a tree of vnodes, their attributes and their bytes.
 //!
-//! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. `find`
+//! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. The
+//! contract is the section "Views" of the README. A [`View`] finds out what a vnode is (`find`
 //! turns names into vnodes, `attributes` turns vnodes into what `stat` shows, `file` opens them,
-//! and `listing` lists directories as streams. `documents` edits metadata documents, and
-//! `foreign_documents` writes them in another Zarr version. The contract is the section "Views" of
-//! the README.
+//! and `listing` lists directories as streams), and asks the part that knows it:
+//!
+//! ```text
+//! Tree        nodes, keys and chunks: what is at a path, and who may read it
+//! Documents   metadata documents, edited or written in another Zarr version
+//! Arrays      whole arrays and groups as files of other formats
+//! ```
+//!
+//! Each part uses those above it, and has its own state.
 
+mod array_documents;
 mod arrays;
 mod attributes;
 mod chunk_file;
@@ -15,62 +23,58 @@ mod current;
 mod documents;
 mod file;
 mod find;
+mod fingerprint;
 mod folder;
 mod foreign_documents;
 mod grid_listing;
 mod listing;
+mod name_stream;
 mod names;
 mod node_path;
 mod numbers;
 mod odometer;
 mod options;
 mod read_buffer;
+mod resolve;
 mod rights;
+mod segment;
+mod shown;
 mod shown_node;
 mod shown_node_cache;
 mod statistics;
 mod stored_listing;
+mod tree;
 mod unreadable_shards;
 mod vnode;
 mod xattr;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub use arrays::{GroupOutcome, Outcome, cache_for};
 pub use file::{OpenFile, Opened};
-pub use listing::{Directory, DirectoryEntry, Position};
+pub use listing::{Directory, DirectoryEntry};
 pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
+pub use segment::Position;
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node};
 use crate::load::{Cache, Counters, GatedStore, Loader, LoaderParts, Sources};
-use crate::store::{
-    Capacity, Cursor, Detail, ObjectMeta, Prefix, Profile, Store, StoreError, address_limit,
-};
+use crate::store::{Capacity, Cursor, Detail, Prefix, Profile, Store, StoreError, address_limit};
 use crate::threads::{Limits, Threads};
-use documents::in_document;
-use node_path::NodePath;
-use numbers::VnodeNumbers;
-use shown_node::{ShownArray, ShownNode, Unusable};
-use shown_node_cache::ShownNodeCache;
-use vnode::{ChunkPlace, Vnode};
+use arrays::Arrays;
+use documents::Documents;
+use tree::Tree;
+use vnode::Vnode;
 
-/// A store as files.
+/// A store as files. Each method finds out what a vnode is, and leaves it to one of the parts.
 #[derive(Debug)]
 pub struct View {
-    options: ViewOptions,
-    hierarchy: Hierarchy,
-    loader: Arc<Loader>,
+    tree: Arc<Tree>,
+    documents: Arc<Documents>,
+    arrays: Arrays,
     counters: Arc<Counters>,
-    numbers: VnodeNumbers,
-    shown: Mutex<ShownNodeCache>,
-    arrays: arrays::Arrays,
-    /// Whether the warning about too many nodes to consolidate has been logged.
-    gave_up_walking: AtomicBool,
-    root: ObjectMeta,
 }
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
@@ -127,10 +131,6 @@ impl View {
             sources = sources.for_others();
         }
         let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters), profile);
-        let arrays = arrays::Arrays::default();
-        // Evicted after cached chunks: making a header again costs more than decoding a chunk
-        // again.
-        budget.evict_from(arrays.idle());
         let decoders = decoders(address_limit(), options.decode_threads);
         let loader = Loader::new(LoaderParts {
             sources,
@@ -141,16 +141,17 @@ impl View {
             timeout: options.timeout,
             readahead: options.readahead,
         });
+        let tree = Arc::new(Tree::new(options, hierarchy, loader, root));
+        let documents = Arc::new(Documents::new(Arc::clone(&tree)));
+        let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));
+        // Evicted after cached chunks: making a header again costs more than decoding a chunk
+        // again.
+        budget.evict_from(arrays.idle());
         Ok(View {
-            hierarchy,
-            loader,
-            counters,
-            numbers: VnodeNumbers::default(),
-            shown: Mutex::default(),
+            tree,
+            documents,
             arrays,
-            gave_up_walking: AtomicBool::new(false),
-            root,
-            options,
+            counters,
         })
     }
 
@@ -161,10 +162,10 @@ impl View {
     /// [`Error`] when the store cannot be read.
     pub fn finds_anything(&self) -> Result<bool, Error> {
         let root = Prefix::root();
-        if !matches!(self.hierarchy.node(&root)?, Node::Implicit) {
+        if !matches!(self.tree.hierarchy.node(&root)?, Node::Implicit) {
             return Ok(true);
         }
-        let store = self.loader.sources().store();
+        let store = self.tree.loader.sources().store();
         match store.list(&root, Cursor::START, Detail::Names)? {
             Some(mut listing) => Ok(listing.next_entry()?.is_some()),
             None => Ok(false),
@@ -181,18 +182,18 @@ impl View {
         let Some((vnode, attributes)) = self.find(&parent, name)? else {
             return Ok(None);
         };
-        let id = self.numbers.refer(&vnode);
+        let id = self.tree.numbers.refer(&vnode);
         Ok(Some(Found { id, attributes }))
     }
 
     /// Gives back `times` references to `id`.
     pub fn forget(&self, id: VnodeId, times: u64) {
-        self.numbers.forget(id, times);
+        self.tree.numbers.forget(id, times);
     }
 
     /// Takes a reference to a listed entry, as [`View::lookup`] does.
     pub fn refer(&self, entry: &DirectoryEntry) -> VnodeId {
-        self.numbers.refer(&entry.vnode)
+        self.tree.numbers.refer(&entry.vnode)
     }
 
     /// What `stat` shows of `id`; `None` when it no longer exists.
@@ -222,17 +223,17 @@ impl View {
 
     /// Size and free space of the device that holds the store, where the store knows them.
     pub fn capacity(&self) -> Option<Capacity> {
-        self.loader.sources().store().capacity()
+        self.tree.loader.sources().store().capacity()
     }
 
     /// The loader of chunks.
     pub fn loader(&self) -> &Arc<Loader> {
-        &self.loader
+        &self.tree.loader
     }
 
     /// The threads of the loader. They must have finished before the view is dropped.
     pub fn threads(&self) -> &Arc<Threads> {
-        self.loader.threads()
+        self.tree.loader.threads()
     }
 
     /// The counters of requests, loads and errors.
@@ -240,79 +241,34 @@ impl View {
         &self.counters
     }
 
+    /// What became of the array at `path` in each format that was asked for; `None` where no array
+    /// is shown.
+    ///
+    /// # Errors
+    /// [`Error`] when its documents cannot be read.
+    pub fn outcomes(&self, path: &Prefix) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
+        self.arrays.outcomes(path)
+    }
+
+    /// What became of the group at `path` in each format of groups that was asked for.
+    ///
+    /// # Errors
+    /// [`Error`] when its documents cannot be read.
+    pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
+        self.arrays.group_outcomes(path)
+    }
+
     fn vnode(&self, id: VnodeId) -> Result<Vnode, Error> {
         if id != VnodeId::ROOT {
-            return self.numbers.vnode(id).ok_or(Error::Stale);
+            return self.tree.numbers.vnode(id).ok_or(Error::Stale);
         }
-        Ok(match self.options.views.as_slice() {
+        Ok(match self.tree.options.views.as_slice() {
             [view] => Vnode::Prefix {
                 view: *view,
                 path: Prefix::root(),
             },
             _ => Vnode::Views,
         })
-    }
-
-    /// The node at `path` as `view` shows it.
-    fn shown(&self, view: ViewKind, path: &Prefix) -> Result<ShownNode, Error> {
-        self.shown_at(&self.resolve(view, path)?)
-    }
-
-    /// As [`View::shown`], of a path that is resolved already.
-    fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
-        let node = match &resolved.node {
-            Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
-            Node::Broken(broken) => {
-                let unusable = Unusable::new(resolved, &broken.document, &broken.error);
-                return Ok(ShownNode::Unusable(Arc::new(unusable)).in_view(resolved));
-            }
-            Node::Array(node) => node,
-        };
-        let key = (resolved.view, resolved.path.clone());
-        let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(&key) {
-            Some(ShownNode::Array(array)) if Arc::ptr_eq(&array.node, node) => {
-                return Ok(ShownNode::Array(Arc::clone(array)));
-            }
-            Some(ShownNode::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(ShownNode::Unusable(Arc::clone(unusable)).in_view(resolved));
-            }
-            _ => {}
-        }
-        drop(known);
-        let made = ShownArray::new(Arc::clone(node), resolved, &self.options)
-            .map_err(|error| in_document(&node.document.key, error));
-        // No chunk is shown before its array's document is known to be writable for this view:
-        // readers would take chunks without a matching document for something else.
-        let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
-            Ok(array) => {
-                if array.view != ViewKind::Arrays {
-                    let (path, counts) = (&array.path, array.grid().counts());
-                    let identity = node.chunk_identity;
-                    self.numbers.add_array(array.view, path, identity, counts);
-                }
-                ShownNode::Array(Arc::new(array))
-            }
-            Err(Error::Metadata { error, .. }) => {
-                log::warn!("{}: {error}", node.document.key);
-                let unusable = Unusable::new(resolved, &node.document, &error);
-                ShownNode::Unusable(Arc::new(unusable))
-            }
-            Err(error) => return Err(error),
-        };
-        known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let replaced = known.put(key, shown.clone());
-        drop(known);
-        drop(replaced);
-        Ok(shown.in_view(resolved))
-    }
-
-    /// The array that has the chunk, or the directory of chunks, at `place`.
-    fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
-        match self.shown(place.view, &place.path)? {
-            ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
-            _ => Err(Error::Stale),
-        }
     }
 }
 

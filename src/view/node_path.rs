@@ -6,12 +6,10 @@
 //! not below `meta` and `data`. A node of another version than the one asked for is *foreign*: its
 //! documents are written in that version, under the names that they have there.
 
-use super::View;
 use super::options::ViewKind;
-use crate::error::Error;
-use crate::hierarchy::{Document, DraftNode, Node, TreeNode, TreePlace};
+use crate::hierarchy::{Document, DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, Target, ZarrFormat};
-use crate::store::{ObjectMeta, Prefix, StoreError};
+use crate::store::{Prefix, StoreError};
 
 /// A path of a view, and what is there.
 #[derive(Debug, Clone)]
@@ -22,69 +20,6 @@ pub(super) struct NodePath {
     pub(super) keys: TreePlace,
     /// The version in which the documents of a foreign node are written.
     pub(super) foreign: Option<Target>,
-}
-
-impl View {
-    /// Resolves `path`, which may be a path where nothing is.
-    pub(super) fn resolve(&self, view: ViewKind, path: &Prefix) -> Result<NodePath, Error> {
-        let TreeNode { node, place: keys } = if self.walks_tree(view) {
-            self.hierarchy.tree_node(path)?
-        } else {
-            TreeNode {
-                node: self.hierarchy.node(path)?,
-                place: TreePlace::Store,
-            }
-        };
-        let target = self.options.shown_as.filter(|_| view != ViewKind::Arrays);
-        let is_foreign = |target: &Target| {
-            let format = match (&keys, &node) {
-                // No node is below an array: the keys are shown as they are.
-                (TreePlace::BelowArray, _) => return false,
-                (_, Node::Array(array)) => Some(array.metadata.zarr_format),
-                (_, Node::Group(group)) => Some(group.format),
-                (_, Node::Broken(broken)) => {
-                    DocumentName::of(broken.document.key.name()).map(format_of)
-                }
-                (_, Node::Implicit) => None,
-            };
-            format != Some(target.zarr_format())
-        };
-        Ok(NodePath {
-            view,
-            path: path.clone(),
-            foreign: target.filter(is_foreign),
-            node,
-            keys,
-        })
-    }
-
-    /// Whether paths of `view` are paths of nodes, rather than prefixes of the store.
-    fn walks_tree(&self, view: ViewKind) -> bool {
-        self.options.shown_as.is_some() || view == ViewKind::Arrays
-    }
-
-    /// The attributes of the directory at `path`; `None` when nothing is there.
-    pub(super) fn directory_meta(
-        &self,
-        view: ViewKind,
-        path: &Prefix,
-    ) -> Result<Option<ObjectMeta>, Error> {
-        if !self.walks_tree(view) {
-            return self.stat_prefix(path);
-        }
-        let TreePlace::Draft(draft) = self.hierarchy.tree_node(path)?.place else {
-            return self.stat_prefix(path);
-        };
-        if !draft.exists {
-            return Ok(None);
-        }
-        // An array of a draft has no prefix below `meta`.
-        let children = draft.children()?;
-        match self.stat_prefix(&children)? {
-            Some(meta) => self.directory_shown_apart(&meta, &children).map(Some),
-            None => self.stat_prefix(&draft.root),
-        }
-    }
 }
 
 impl NodePath {
@@ -155,7 +90,7 @@ impl NodePath {
 }
 
 /// The Zarr version that a document of this name belongs to.
-fn format_of(name: DocumentName) -> ZarrFormat {
+pub(super) fn format_of(name: DocumentName) -> ZarrFormat {
     match name {
         DocumentName::ZarrJson => ZarrFormat::V3,
         DocumentName::ZArray

@@ -7,13 +7,13 @@
 //! `--as`), or where a file is made of several objects, the mode of the file makes up for it: it
 //! grants a class of users no more than all parts, and all directories above them, do.
 
-use super::View;
 use super::node_path::NodePath;
 use super::shown_node::ShownArray;
+use super::tree::Tree;
 use crate::error::{Error, FormatError};
 use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
 
-impl View {
+impl Tree {
     /// Limits `readers` to those who may search `prefix` and all directories above it.
     pub(super) fn add_search(&self, prefix: &Prefix, readers: &mut Readers) -> Result<(), Error> {
         for directory in prefix.on_the_way() {
@@ -74,7 +74,7 @@ impl View {
         Ok(limited_to(meta, &self.readers_who_can_reach(directory)?))
     }
 
-    /// As [`View::shown_apart`], for a directory.
+    /// As [`Tree::shown_apart`], for a directory.
     pub(super) fn directory_shown_apart(
         &self,
         meta: &ObjectMeta,

@@ -14,7 +14,7 @@ impl View {
     pub(super) fn statistics(&self) -> Vec<u8> {
         let counters = self.counters();
         let n = |counter: &AtomicU64| Value::from(counter.load(Ordering::Relaxed));
-        let budget = self.loader.cache().budget();
+        let budget = self.tree.loader.cache().budget();
         let (used, peak) = budget.used_and_peak();
         let statistics = json!({
             "requests": {
@@ -56,7 +56,7 @@ impl View {
                 "stale": n(&counters.opens_stale),
                 "passthrough": n(&counters.opens_passthrough),
             },
-            "vnodes": { "interned": self.numbers.n_interned() },
+            "vnodes": { "interned": self.tree.numbers.n_interned() },
             "errors": {
                 "EIO": n(&counters.errors_io),
                 "EACCES": n(&counters.errors_access),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::View;
 use super::folder::{Folder, NameRole};
-use super::listing::{NameStream, Position, Segment, SegmentItem, attributes_if};
+use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::options::ViewKind;
+use super::segment::{Position, Segment, SegmentItem, attributes_if};
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::Vnode;
 use crate::error::Error;
@@ -32,7 +33,7 @@ pub(super) enum NameFilter {
 
 impl Segment for StoredNames {
     fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
-        while let Some(entry) = self.names.next(view, detail)? {
+        while let Some(entry) = self.names.next(view.tree.store(), detail)? {
             self.names.cursor = entry.cursor.clone();
             if let Some(item) = self.show(view, entry, detail)? {
                 return Ok(Some(item));
@@ -64,7 +65,7 @@ impl StoredNames {
         match &self.filter {
             NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
             NameFilter::Children(folder) => {
-                let Some((name, path)) = view.listed_child(folder, &entry)? else {
+                let Some((name, path)) = view.tree.listed_child(folder, &entry)? else {
                     return Ok(None);
                 };
                 let vnode = Vnode::Prefix {
@@ -88,12 +89,15 @@ impl StoredNames {
         entry: ListEntry,
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
-        if view.is_hidden_by_control(&folder.resolved.path, &entry.name) {
+        if view
+            .tree
+            .is_hidden_by_control(&folder.resolved.path, &entry.name)
+        {
             log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
             return Ok(None);
         }
         let is_prefix = entry.kind == EntryKind::Prefix;
-        let (name, vnode) = match view.role_of(folder, &entry.name)? {
+        let (name, vnode) = match view.tree.role_of(folder, &entry.name)? {
             NameRole::Hidden => return Ok(None),
             NameRole::Edited(key) if !is_prefix => {
                 let view = self.view;
@@ -149,8 +153,8 @@ impl StoredNames {
             }
         };
         let attributes = entry.meta.and_then(|meta| match entry.kind {
-            EntryKind::Prefix => Some(view.directory(&meta)),
-            EntryKind::Object => Some(view.object(&meta)),
+            EntryKind::Prefix => Some(view.tree.directory(&meta)),
+            EntryKind::Object => Some(view.tree.object(&meta)),
             EntryKind::Unreadable => None,
         });
         Ok((entry.name, vnode, attributes))

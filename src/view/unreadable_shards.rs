@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::View;
-use super::listing::NameStream;
+use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::shown_node::ShownArray;
 use crate::error::Error;
@@ -48,13 +48,13 @@ pub(super) fn has_sound_shard(
     array: &Arc<ShownArray>,
     first: Dims,
 ) -> Result<bool, Error> {
-    let deadline = view.loader.deadline();
+    let deadline = view.tree.loader.deadline();
     let mut refused = None;
     let mut pending = vec![first];
     while let Some(first) = pending.pop() {
         let prefix = array.stored_prefix(&first)?;
         let mut names = NameStream::new(prefix);
-        while let Some(entry) = names.next(view, Detail::Names)? {
+        while let Some(entry) = names.next(view.tree.store(), Detail::Names)? {
             deadline.check(|| format!("{}: listing", names.prefix))?;
             let stored = match array.stored.in_directory(&first, &entry.name) {
                 ChunkName::Directory(indices) => {
@@ -68,7 +68,7 @@ pub(super) fn has_sound_shard(
                 // It is outside the grid, left over from a resize.
                 continue;
             };
-            match sound_shard(&view.loader, array, &shown) {
+            match sound_shard(&view.tree.loader, array, &shown) {
                 Ok(Some(_)) => return Ok(true),
                 Ok(None) => {}
                 Err(error) => refused = Some(error),

@@ -18,7 +18,7 @@ impl View {
     pub fn extended_attributes(&self, id: VnodeId) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         match self.vnode(id)? {
             Vnode::Prefix { view, path } => {
-                let Some(array) = self.shown(view, &path)?.into_array() else {
+                let Some(array) = self.tree.shown(view, &path)?.into_array() else {
                     return Ok(Vec::new());
                 };
                 // Users may be allowed to list a directory and not to read its document: those must
@@ -30,12 +30,12 @@ impl View {
                 path,
                 kind: PlainKind::Array(..) | PlainKind::Sidecar,
             }) => {
-                let array = self.shown(ViewKind::Arrays, &path)?.into_array();
+                let array = self.tree.shown(ViewKind::Arrays, &path)?.into_array();
                 Ok(array.map(|array| of_array(&array)).unwrap_or_default())
             }
             Vnode::Chunk(place) => {
-                let array = self.array_of(&place)?;
-                of_chunk(&self.loader, &array, &place)
+                let array = self.tree.array_of(&place)?;
+                of_chunk(&self.tree.loader, &array, &place)
             }
             _ => Ok(Vec::new()),
         }
@@ -48,13 +48,14 @@ impl View {
         path: &Prefix,
         array: &ShownArray,
     ) -> Result<bool, Error> {
-        let Some(directory) = self.directory_meta(view, path)? else {
+        let Some(directory) = self.tree.directory_meta(view, path)? else {
             return Ok(false);
         };
         let (mut to_tell, mut to_read) = (Readers::default(), Readers::default());
-        self.add_search(path, &mut to_tell)?;
+        self.tree.add_search(path, &mut to_tell)?;
         let document = &array.node.document;
-        self.add_object(&document.key, &document.meta, &mut to_read)?;
+        self.tree
+            .add_object(&document.key, &document.meta, &mut to_read)?;
         Ok(to_read.include(directory.access(), &to_tell))
     }
 }

@@ -8,18 +8,18 @@ use crate::error::Error;
 use crate::load::Sources;
 use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, StoreError};
 
-use super::super::View;
+use super::Arrays;
 
 /// The access that a file is shown with; `None` where only the daemon's own user can see the mount,
 /// and the store itself checks that user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audience(Option<Access>);
 
-impl View {
+impl Arrays {
     /// The users who may read a file that is shown with these attributes and read bits.
     pub(super) fn audience(&self, meta: &ObjectMeta, bits: u32) -> Audience {
-        let shown = meta.access().with_mode(bits & !self.options.umask);
-        Audience(self.options.arrays.others_look.then_some(shown))
+        let shown = meta.access().with_mode(bits & !self.tree.options.umask);
+        Audience(self.tree.options.arrays.others_look.then_some(shown))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::View;
 use super::super::node_path::NodePath;
 use super::super::options::ViewKind;
 use super::super::rights::is_refused;
+use super::Arrays;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
@@ -27,7 +27,7 @@ pub(in crate::view) struct GroupFacts {
     pub(super) inputs: Inputs,
 }
 
-impl View {
+impl Arrays {
     /// The attributes of the coordinate arrays of the array at `path`: one-dimensional arrays in
     /// the same group that have the name and the length of a dimension.
     fn coordinates(
@@ -46,10 +46,10 @@ impl View {
             let Some(child) = self.child_called(&group, name.as_bytes())? else {
                 continue;
             };
-            let resolved = match self.resolve(ViewKind::Arrays, &child) {
+            let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
                 // The array is shown without a coordinate that the store refuses.
                 Err(Error::Store(error)) if is_refused(&error) => {
-                    inputs.observe_access(self.loader.sources(), &child)?;
+                    inputs.observe_access(self.tree.loader.sources(), &child)?;
                     continue;
                 }
                 resolved => resolved?,
@@ -60,7 +60,7 @@ impl View {
                     let key = child.key(name.as_str().as_bytes())?;
                     inputs
                         .observations
-                        .add_object(&key, self.object_meta(&key)?.as_ref());
+                        .add_object(&key, self.tree.object_meta(&key)?.as_ref());
                 }
                 continue;
             };
@@ -82,10 +82,10 @@ impl View {
                 Ok(_) => inputs.observations.add_all(&own.observations),
                 Err(Error::Store(error)) if is_refused(&error) => {
                     inputs.observations.add_all(&own.observations);
-                    inputs.observe_access(self.loader.sources(), &child)?;
+                    inputs.observe_access(self.tree.loader.sources(), &child)?;
                 }
                 Err(error) => {
-                    self.hierarchy.forget(&child);
+                    self.tree.hierarchy.forget(&child);
                     return Err(error);
                 }
             }
@@ -132,47 +132,49 @@ impl View {
     /// The attributes of the group at `path`; none where the group has none, or where they cannot
     /// be read. Errors are only logged, because these attributes merely describe arrays.
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
-        let known = lock(&self.arrays.groups).get(path).cloned();
+        let known = lock(&self.groups).get(path).cloned();
         if let Some(known) = known
-            && known.inputs.are_unchanged(self.loader.sources())
+            && known.inputs.are_unchanged(self.tree.loader.sources())
         {
             return Ok(known);
         }
-        let resolved = self.resolve(ViewKind::Arrays, path)?;
+        let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
         let mut own = Inputs::default();
-        let attributes = self.attributes_key(&resolved)?;
+        let attributes = self.documents.attributes_key(&resolved)?;
         for key in documents_of_group(&resolved)? {
             let is_own = resolved.group_document().is_some_and(|own| own.key == key);
             let is_read = attributes.as_ref() == Some(&key) || is_own;
-            match self.object_meta(&key)? {
-                Some(meta) if is_read => own.add_document(self.loader.sources(), &key, &meta)?,
+            match self.tree.object_meta(&key)? {
+                Some(meta) if is_read => {
+                    own.add_document(self.tree.loader.sources(), &key, &meta)?;
+                }
                 meta => own.observations.add_object(&key, meta.as_ref()),
             }
         }
-        let text = match self.group_attributes(&resolved) {
+        let text = match self.documents.group_attributes(&resolved) {
             Ok(text) => text.unwrap_or_default(),
             Err(Error::Metadata { key, error }) => {
-                self.warn_once(&(path, "attributes"), || {
+                self.tree.warn_once(&(path, "attributes"), || {
                     format!("{key}: attributes: {error}; they are left out")
                 });
                 Vec::new()
             }
             Err(error) => return Err(error),
         };
-        if !own.are_unchanged(self.loader.sources()) {
-            self.hierarchy.forget(path);
+        if !own.are_unchanged(self.tree.loader.sources()) {
+            self.tree.hierarchy.forget(path);
             return Err(Error::Stale);
         }
         let read = self.read_attributes(&text, Holding::SOURCE.and_one())?;
         let bytes = read.bytes;
         let is_long = bytes > self.most_tree_bytes();
         if is_long {
-            self.warn_once(&(path, "long attributes"), || {
+            self.tree.warn_once(&(path, "long attributes"), || {
                 format!("{path}: attributes of {bytes} bytes: long ones are left out of the files of groups (see --cache-size)")
             });
         }
         let attributes = read.attributes.unwrap_or_else(|error| {
-            self.warn_once(&(path, "attributes"), || {
+            self.tree.warn_once(&(path, "attributes"), || {
                 format!("{path}: attributes: {error}; they are left out")
             });
             Attributes::default()
@@ -183,7 +185,7 @@ impl View {
             inputs: own,
         });
         if is_kept {
-            lock(&self.arrays.groups).put(path.clone(), Arc::clone(&facts));
+            lock(&self.groups).put(path.clone(), Arc::clone(&facts));
         }
         Ok(facts)
     }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::super::View;
 use super::super::options::ViewKind;
 use super::super::shown_node::{ShownArray, ShownNode};
+use super::Arrays;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
-use crate::hierarchy::{ArrayNode, Documents, Node};
+use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
 use crate::plain::{Array, Axis, FileFormat, Selected, Selection};
@@ -128,7 +128,7 @@ impl ArrayFacts {
     }
 }
 
-impl View {
+impl Arrays {
     /// The facts of the array at `path`; `None` where no array is shown.
     ///
     /// # Errors
@@ -146,29 +146,29 @@ impl View {
 
     /// Forgets the node at `path`, so that it is looked up again.
     pub(super) fn forget_node(&self, path: &Prefix) -> Result<(), Error> {
-        if let Node::Array(node) = self.resolve(ViewKind::Arrays, path)?.node {
-            self.forget_array(&node, path);
+        if let Node::Array(node) = self.tree.resolve(ViewKind::Arrays, path)?.node {
+            self.tree.forget_array(&node, path);
         }
-        self.hierarchy.forget(path);
+        self.tree.hierarchy.forget(path);
         Ok(())
     }
 
     fn try_array_facts(&self, path: &Prefix) -> Result<Option<Arc<ArrayFacts>>, Error> {
-        let resolved = self.resolve(ViewKind::Arrays, path)?;
+        let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
         let Node::Array(node) = &resolved.node else {
             return Ok(None);
         };
-        let known = lock(&self.arrays.facts).get(path).cloned();
-        let large = lock(&self.arrays.idle.facts).clone();
+        let known = lock(&self.facts).get(path).cloned();
+        let large = lock(&self.idle.facts).clone();
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
-                && known.inputs.are_unchanged(self.loader.sources())
+                && known.inputs.are_unchanged(self.tree.loader.sources())
             {
                 return Ok(Some(known));
             }
         }
-        let array = match self.shown_at(&resolved)? {
+        let array = match self.tree.shown_at(&resolved)? {
             ShownNode::Array(array) => array,
             ShownNode::Plain | ShownNode::Unusable(_) => return Ok(None),
         };
@@ -178,11 +178,11 @@ impl View {
         }
         let model = facts.array.node.model_bytes;
         if facts.tree_bytes <= KEPT_BYTES && model <= KEPT_MODEL_BYTES {
-            lock(&self.arrays.facts).put(path.clone(), Arc::clone(&facts));
+            lock(&self.facts).put(path.clone(), Arc::clone(&facts));
         } else if facts.reserved.is_some() {
             // One is kept, for the next format of the same array. The one before is dropped after
             // the lock is released.
-            let last = lock(&self.arrays.idle.facts).replace(Arc::clone(&facts));
+            let last = lock(&self.idle.facts).replace(Arc::clone(&facts));
             drop(last);
         }
         Ok(Some(facts))
@@ -208,7 +208,7 @@ impl View {
             Err(error) => {
                 let key = node.attributes.as_ref().unwrap_or(&node.document.key);
                 let error = error.within("attributes");
-                self.warn_once(key, || format!("{key}: {error}"));
+                self.tree.warn_once(key, || format!("{key}: {error}"));
                 (Attributes::default(), Some(error))
             }
         };
@@ -222,14 +222,14 @@ impl View {
         let tree_bytes = if too_long.is_some() { 0 } else { read.bytes };
         let is_kept = tree_bytes > KEPT_BYTES
             && tree_bytes.saturating_mul(MEMORY_PER_BYTE)
-                <= self.loader.cache().budget().limit() / 8;
+                <= self.tree.loader.cache().budget().limit() / 8;
         let reserved = read.reserved.filter(|_| is_kept).map(|mut reserved| {
             reserved.keep();
             reserved
         });
         let dimension_names = dimension_names(node, &attributes);
         // The chunks may be stored apart from the document.
-        inputs.add_search(self.loader.sources(), &node.prefix)?;
+        inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
         let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
         Ok(ArrayFacts {
             array,
@@ -247,7 +247,7 @@ impl View {
 
     /// The most bytes of JSON that are parsed completely.
     pub(super) fn most_tree_bytes(&self) -> u64 {
-        (self.loader.cache().budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
+        (self.tree.loader.cache().budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
     }
 
     /// The JSON of the attributes of an array, empty where it has none, and the documents that hold
@@ -256,10 +256,10 @@ impl View {
         &self,
         node: &ArrayNode,
         inputs: &mut Inputs,
-    ) -> Result<Result<(Vec<u8>, Documents), FormatError>, Error> {
-        let sources = self.loader.sources();
+    ) -> Result<Result<(Vec<u8>, ArrayDocuments), FormatError>, Error> {
+        let sources = self.tree.loader.sources();
         if let Some(key) = &node.attributes {
-            let meta = self.object_meta(key)?;
+            let meta = self.tree.object_meta(key)?;
             // Documents that are too long are not read at all.
             let bytes = meta.map_or(0, |meta| meta.size());
             if let Err(error) = check_len(usize::try_from(bytes).unwrap_or(usize::MAX)) {
@@ -309,7 +309,7 @@ impl View {
         } else {
             let memory = bytes.saturating_mul(MEMORY_PER_BYTE);
             let holding = holding.to_hold("attributes");
-            reserved = Some(self.loader.cache().reserve(memory, holding)?);
+            reserved = Some(self.tree.loader.cache().reserve(memory, holding)?);
             Attributes::parse(text)
         };
         Ok(ReadAttributes {
@@ -334,24 +334,12 @@ impl View {
 
     /// The documents of `node`, in the version that it was parsed from: attributes of another
     /// version may not match its shape and data type.
-    fn documents_of(&self, node: &ArrayNode) -> Result<Documents, Error> {
-        let documents = self.hierarchy.documents(node)?.ok_or(Error::Stale)?;
+    fn documents_of(&self, node: &ArrayNode) -> Result<ArrayDocuments, Error> {
+        let documents = self.tree.hierarchy.documents(node)?.ok_or(Error::Stale)?;
         if documents.own().meta.version != node.document.meta.version {
             return Err(Error::Stale);
         }
         Ok(documents)
-    }
-
-    /// Logs a warning, unless one about the same `subject` was logged before.
-    pub(in crate::view) fn warn_once<T: std::hash::Hash>(
-        &self,
-        subject: &T,
-        message: impl FnOnce() -> String,
-    ) {
-        let subject = super::super::attributes::hash(subject);
-        if lock(&self.arrays.said).put(subject, ()).is_none() {
-            log::warn!("{}", message());
-        }
     }
 }
 

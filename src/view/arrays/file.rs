@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use super::super::View;
-use super::super::attributes::hash;
-use super::super::documents::in_document;
+use super::super::fingerprint::hash;
 use super::super::shown_node::ShownArray;
 use super::super::vnode::{Attributes, PlainKind, PlainName, VnodeKind};
+use super::Arrays;
 use super::facts::ArrayFacts;
 use super::inputs::Inputs;
 use super::lock;
@@ -118,13 +117,13 @@ impl FileParts {
     }
 }
 
-impl View {
+impl Arrays {
     /// The current version of the file called `name`; `None` when it does not exist.
     ///
     /// # Errors
     /// [`Error::Metadata`] with the reason, when the format cannot express it.
     pub(super) fn plain_file(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
-        let known = lock(&self.arrays.files)
+        let known = lock(&self.files)
             .get(name)
             .and_then(|(file, _)| file.upgrade());
         if let Some(file) = known
@@ -139,13 +138,14 @@ impl View {
         let text = parts.take_long_text(name);
         let text_len = text.as_ref().map(|text| text.len() as u64);
         if let Some(text) = text {
-            self.document_block(identity, parts.meta.version, 0, || Ok(text.to_vec()))?;
+            self.documents
+                .document_block(identity, parts.meta.version, 0, || Ok(text.to_vec()))?;
         }
         let memory = parts.memory_bytes();
         let is_small = memory <= SMALL_BYTES;
         let holding = Holding::NOTHING.to_hold("the header of a file");
         let reservation = (!is_small)
-            .then(|| self.loader.cache().reserve_kept(memory, holding))
+            .then(|| self.tree.loader.cache().reserve_kept(memory, holding))
             .transpose()?;
         let file = Arc::new(PlainFile {
             identity,
@@ -166,21 +166,21 @@ impl View {
             _reservation: reservation,
         });
         // A few large ones are kept too, where the cache can spare the memory.
-        if !is_small && memory <= self.loader.cache().budget().limit() / 8 {
-            let replaced = lock(&self.arrays.idle.files).put(name.clone(), Arc::clone(&file));
+        if !is_small && memory <= self.tree.loader.cache().budget().limit() / 8 {
+            let replaced = lock(&self.idle.files).put(name.clone(), Arc::clone(&file));
             drop(replaced);
         }
         let kept = is_small.then(|| Arc::clone(&file));
-        lock(&self.arrays.files).put(name.clone(), (Arc::downgrade(&file), kept));
+        lock(&self.files).put(name.clone(), (Arc::downgrade(&file), kept));
         Ok(Some(file))
     }
 
     /// Forgets `file`, which has changed, and the nodes that it was made from.
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
-        lock(&self.arrays.files).pop(&file.name);
-        lock(&self.arrays.idle.files).pop(&file.name);
+        lock(&self.files).pop(&file.name);
+        lock(&self.idle.files).pop(&file.name);
         for prefix in file.inputs.observations.prefixes() {
-            self.hierarchy.forget(&prefix);
+            self.tree.hierarchy.forget(&prefix);
         }
         for source in &file.sources {
             self.forget_node(&source.array.path)?;
@@ -189,8 +189,8 @@ impl View {
     }
 
     fn is_current(&self, file: &PlainFile) -> bool {
-        let ask = |subjects: &[&Subject]| self.loader.sources().observe(subjects);
-        let (inputs, freshness) = (&file.inputs.observations, self.options.freshness);
+        let ask = |subjects: &[&Subject]| self.tree.loader.sources().observe(subjects);
+        let (inputs, freshness) = (&file.inputs.observations, self.tree.options.freshness);
         // What cannot be examined counts as changed.
         freshness
             .holds(inputs, &file.last_check, ask)
@@ -220,7 +220,7 @@ impl View {
             return self.make_jsonl(path, &facts, selection);
         }
         let _working = self.working_memory(facts.model_memory())?;
-        let refused = |error| in_document(&facts.array.node.document.key, error);
+        let refused = |error| Error::in_document(&facts.array.node.document.key, error);
         let stem = self.stem_of(path, selection);
         if format.points_to_raw() && str::from_utf8(&stem).is_err() {
             let name = String::from_utf8_lossy(&stem);
@@ -249,7 +249,7 @@ impl View {
             return Ok(None);
         }
         let holding = Holding::NOTHING.to_hold("the header of a file");
-        self.loader.cache().reserve(memory, holding).map(Some)
+        self.tree.loader.cache().reserve(memory, holding).map(Some)
     }
 
     /// What `stat` shows of the file called `name`; `None` when it does not exist, or the format
@@ -259,11 +259,11 @@ impl View {
         name: &PlainName,
     ) -> Result<Option<Attributes>, Error> {
         let file = self.file_or_none(name)?;
-        let generation = lock(&self.arrays.snapshots).generation(name);
+        let generation = lock(&self.snapshots).generation(name);
         Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
     }
 
-    /// As [`View::plain_file`], but `None` when the format cannot express the array. The reason is
+    /// As [`Arrays::plain_file`], but `None` when the format cannot express the array. The reason is
     /// logged.
     pub(super) fn file_or_none(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         match self.plain_file(name) {
@@ -272,7 +272,8 @@ impl View {
                     PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
                     PlainKind::Sidecar => "JSON",
                 };
-                self.warn_once(name, || format!("{key}: no {what} file: {error}"));
+                self.tree
+                    .warn_once(name, || format!("{key}: no {what} file: {error}"));
                 Ok(None)
             }
             found => found,
@@ -282,7 +283,7 @@ impl View {
     pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {
         let fingerprint = hash(&(file.identity, generation));
         let len = file.text_len.unwrap_or(file.layout.len());
-        let shown = self.part(&file.meta, len);
+        let shown = self.tree.part(&file.meta, len);
         Attributes {
             kind: VnodeKind::File,
             mode: shown.mode & file.mode,

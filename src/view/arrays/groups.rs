@@ -1,10 +1,9 @@
 //! Files of whole groups: the arrays in a group, and in some formats the groups in it too.
 
-use super::super::View;
-use super::super::documents::in_document;
 use super::super::folder::Folder;
 use super::super::options::ViewKind;
 use super::super::rights::{is_refused, more_private, refused};
+use super::Arrays;
 use super::facts::ArrayFacts;
 use super::file::{ElementSource, FileParts, is_refusal};
 use super::inputs::Inputs;
@@ -31,7 +30,7 @@ const MOST_DEPTH: usize = 64;
 
 /// The state of a walk over the nodes of a group.
 struct Gathering<'v> {
-    view: &'v View,
+    arrays: &'v Arrays,
     format: FileFormat,
     sources: Vec<ElementSource>,
     inputs: Inputs,
@@ -44,7 +43,7 @@ struct Gathering<'v> {
     deadline: crate::load::Deadline,
 }
 
-impl View {
+impl Arrays {
     pub(super) fn make_group_file(
         &self,
         path: &Prefix,
@@ -57,9 +56,9 @@ impl View {
             return Ok(None);
         };
         // One walk at a time: each may hold much of the budget while it asks for more.
-        let _alone = lock(&self.arrays.gathering);
+        let _alone = lock(&self.gathering);
         let mut gathering = Gathering {
-            view: self,
+            arrays: self,
             format,
             sources: Vec::new(),
             inputs: Inputs::default(),
@@ -67,7 +66,7 @@ impl View {
             n_nodes: 0,
             memory: 0,
             reserved: Vec::new(),
-            deadline: self.loader.deadline(),
+            deadline: self.tree.loader.deadline(),
         };
         let mut group = gathering.root(path)?;
         let most = self.most_gathered();
@@ -80,7 +79,7 @@ impl View {
             None
         };
         if let Some((what, limit)) = beyond {
-            return Err(in_document(path, more_than(what, limit)));
+            return Err(Error::in_document(path, more_than(what, limit)));
         }
         if gathering.sources.is_empty() {
             self.say_omitted(path, format, &group.omitted);
@@ -88,7 +87,7 @@ impl View {
         }
         group.name = self.text_name_of(path);
         let file = group_file(format, &group, &self.group_options())
-            .map_err(|error| in_document(path, error))?;
+            .map_err(|error| Error::in_document(path, error))?;
         self.say_omitted(path, format, &file.omitted);
         Ok(Some(FileParts {
             layout: file.layout,
@@ -102,7 +101,7 @@ impl View {
     fn say_omitted(&self, path: &Prefix, format: FileFormat, omitted: &[Omitted]) {
         for Omitted { name, reason } in omitted {
             let title = format.title();
-            self.warn_once(&(path, format, name), || {
+            self.tree.warn_once(&(path, format, name), || {
                 format!("{path}: {name} is not in the {title} file: {reason}")
             });
         }
@@ -113,14 +112,14 @@ impl View {
     fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
         let facts = self.group_facts(&folder.resolved.path)?;
         let mut own = facts.inputs.clone();
-        own.add_names(self.loader.sources(), &folder.resolved.listed()?)?;
+        own.add_names(self.tree.loader.sources(), &folder.resolved.listed()?)?;
         Ok((own, facts.attributes.clone()))
     }
 
     /// Whether the file of the group at `path` may include an array with these `facts`: all readers
     /// of the group must be allowed to read what they are made from.
     pub(super) fn may_include(&self, path: &Prefix, facts: &ArrayFacts) -> Result<bool, Error> {
-        let folder = self.folder(ViewKind::Arrays, path)?;
+        let folder = self.tree.folder(ViewKind::Arrays, path)?;
         let Some(meta) = self.group_meta(path)?.filter(|_| folder.has_children()) else {
             return Ok(true);
         };
@@ -131,24 +130,24 @@ impl View {
 
     /// The most memory that one walk may take.
     fn most_gathered(&self) -> u64 {
-        FREE_BYTES + self.loader.cache().budget().limit() / 2
+        FREE_BYTES + self.tree.loader.cache().budget().limit() / 2
     }
 
     /// The options of group files.
     pub(super) fn group_options(&self) -> Options {
         Options {
-            unlimited: self.options.arrays.unlimited.clone(),
+            unlimited: self.tree.options.arrays.unlimited.clone(),
         }
     }
 
     /// The attributes of a group's document, or of its directory where it has no document.
     fn group_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        let resolved = self.resolve(ViewKind::Arrays, path)?;
+        let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
         match (&resolved.node, resolved.group_document()) {
             (Node::Array(node), _) => Ok(Some(node.document.meta)),
-            (_, Some(document)) => self.object_meta(&document.key),
+            (_, Some(document)) => self.tree.object_meta(&document.key),
             // The mode of a directory may grant more than read; only its read bits are used.
-            _ => self.directory_meta(ViewKind::Arrays, path),
+            _ => self.tree.directory_meta(ViewKind::Arrays, path),
         }
     }
 }
@@ -156,11 +155,11 @@ impl View {
 impl Gathering<'_> {
     /// Gathers the node at `path`, of which the file is made.
     fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
-        let view = self.view;
-        let folder = view.folder(ViewKind::Arrays, path)?;
+        let arrays = self.arrays;
+        let folder = arrays.tree.folder(ViewKind::Arrays, path)?;
         let mut group = Group::default();
         if folder.has_children() {
-            let (own, attributes) = view.own_inputs(&folder)?;
+            let (own, attributes) = arrays.own_inputs(&folder)?;
             self.shown = self.shown.with_mode(own.readers.bits_for(self.shown));
             self.inputs.add_all(&own);
             group.attributes = attributes;
@@ -168,7 +167,7 @@ impl Gathering<'_> {
         } else {
             // A file of a single array leaves nothing out.
             self.shown = self.shown.with_mode(0);
-            let name = view.text_name_of(path);
+            let name = arrays.text_name_of(path);
             let reason = self.array(path, &name, &mut group)?;
             let omitted = reason.map(|reason| Omitted { name, reason });
             group.omitted.extend(omitted);
@@ -178,8 +177,8 @@ impl Gathering<'_> {
 
     /// Gathers the group at `path`, at some depth below the root; or the reason to leave it out.
     fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
-        let folder = self.view.folder(ViewKind::Arrays, path)?;
-        let (own, attributes) = self.view.own_inputs(&folder)?;
+        let folder = self.arrays.tree.folder(ViewKind::Arrays, path)?;
+        let (own, attributes) = self.arrays.own_inputs(&folder)?;
         if !self.may_hold(&own) {
             return Ok(Err(more_private()));
         }
@@ -204,12 +203,14 @@ impl Gathering<'_> {
     }
 
     fn children(&mut self, folder: &Folder, depth: usize, group: &mut Group) -> Result<(), Error> {
-        let view = self.view;
+        let arrays = self.arrays;
         let listed = folder.resolved.listed()?;
         self.inputs
             .observations
-            .add_directory(&listed, view.stat_prefix(&listed)?.as_ref());
-        let mut children = view.nodes_in(folder, MOST_NODES.saturating_sub(self.n_nodes))?;
+            .add_directory(&listed, arrays.tree.stat_prefix(&listed)?.as_ref());
+        let mut children = arrays
+            .tree
+            .nodes_in(folder, MOST_NODES.saturating_sub(self.n_nodes))?;
         if self.n_nodes + children.len() > MOST_NODES {
             self.n_nodes += children.len();
             return Ok(());
@@ -219,7 +220,7 @@ impl Gathering<'_> {
             self.n_nodes += 1;
             self.deadline.check(|| folder.resolved.path.to_string())?;
             self.account_for(NODE_BYTES)?;
-            if self.n_nodes > MOST_NODES || self.memory > view.most_gathered() {
+            if self.n_nodes > MOST_NODES || self.memory > arrays.most_gathered() {
                 break;
             }
             // A lossy name could be the name of another node.
@@ -235,7 +236,8 @@ impl Gathering<'_> {
                 // A node that the store refuses is left out.
                 Err(Error::Store(error)) if is_refused(&error) => {
                     self.sources.truncate(n_sources);
-                    self.inputs.observe_access(view.loader.sources(), &child)?;
+                    self.inputs
+                        .observe_access(arrays.tree.loader.sources(), &child)?;
                     Some(refused(&error))
                 }
                 reason => reason?,
@@ -249,9 +251,9 @@ impl Gathering<'_> {
     /// Accounts for `bytes` more, and reserves memory a little ahead of use.
     fn account_for(&mut self, bytes: u64) -> Result<(), Error> {
         self.memory = self.memory.saturating_add(bytes);
-        let cache = &self.view.loader.cache();
+        let cache = &self.arrays.tree.loader.cache();
         let room = (cache.budget().limit() / ROOM_PARTS).max(1);
-        let wanted = self.memory.min(self.view.most_gathered());
+        let wanted = self.memory.min(self.arrays.most_gathered());
         let wanted = wanted.saturating_sub(FREE_BYTES);
         while self.reserved.len() as u64 * room < wanted {
             let holding = Holding::NOTHING.to_hold("what is gathered of a group");
@@ -272,8 +274,8 @@ impl Gathering<'_> {
         group: &mut Group,
     ) -> Result<Option<FormatError>, Error> {
         // Examined before its nodes are listed, so that a later change is noticed.
-        let directory = self.view.stat_prefix(path)?;
-        let kind = self.view.kind_of(path)?;
+        let directory = self.arrays.tree.stat_prefix(path)?;
+        let kind = self.arrays.kind_of(path)?;
         if kind != PathKind::Array {
             self.inputs
                 .observations
@@ -305,7 +307,7 @@ impl Gathering<'_> {
 
     /// Makes the file depend on the document of a node that cannot be shown.
     fn document(&mut self, path: &Prefix) -> Result<(), Error> {
-        let resolved = self.view.resolve(ViewKind::Arrays, path)?;
+        let resolved = self.arrays.tree.resolve(ViewKind::Arrays, path)?;
         if let Some(document) = resolved
             .document()
             .filter(|_| resolved.group_document().is_none())
@@ -324,11 +326,11 @@ impl Gathering<'_> {
         name: &str,
         group: &mut Group,
     ) -> Result<Option<FormatError>, Error> {
-        let view = self.view;
-        if !view.is_chosen(path) {
+        let arrays = self.arrays;
+        if !arrays.is_chosen(path) {
             return Ok(None);
         }
-        let facts = match view.array_facts(path) {
+        let facts = match arrays.array_facts(path) {
             Ok(Some(facts)) => facts,
             Ok(None) => return Ok(None),
             Err(Error::Metadata { error, .. }) => {
@@ -349,7 +351,7 @@ impl Gathering<'_> {
                 Ok(None)
             }
             Err(error) if is_refusal(&error) => Ok(Some(error)),
-            Err(error) => Err(in_document(&facts.array.node.document.key, error)),
+            Err(error) => Err(Error::in_document(&facts.array.node.document.key, error)),
         }
     }
 }

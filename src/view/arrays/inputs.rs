@@ -1,11 +1,10 @@
 //! What a file was made from: stored objects and directories with their versions, so that a change
 //! is noticed without making the file again; and the users who may read all of it.
 
-use super::super::View;
 use crate::error::Error;
 use crate::fresh::{Observations, Subject};
 use crate::load::Sources;
-use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, Readers, StatKind};
+use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, Readers};
 
 /// Stored objects and directories, as they were when a file was made.
 #[derive(Debug, Clone, Default)]
@@ -72,14 +71,5 @@ impl Inputs {
     pub(super) fn are_unchanged(&self, sources: &Sources) -> bool {
         let ask = |subjects: &[&Subject]| sources.observe(subjects);
         self.observations.are_unchanged(ask).unwrap_or(false)
-    }
-}
-
-impl View {
-    /// The attributes of the object at `key`; `None` when it does not exist.
-    pub(in crate::view) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
-        let stat = self.stat(key)?;
-        let object = stat.filter(|stat| stat.kind == StatKind::Object);
-        Ok(object.map(|stat| stat.meta))
     }
 }

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 
 use super::super::View;
 use super::super::folder::Folder;
-use super::super::listing::{NameStream, Position, Segment, SegmentItem, attributes_if};
+use super::super::name_stream::NameStream;
 use super::super::options::ViewKind;
+use super::super::segment::{Position, Segment, SegmentItem, attributes_if};
 use super::super::vnode::Vnode;
+use super::Arrays;
 use super::names::PathKind;
 use crate::error::Error;
 use crate::store::{Cursor, Detail, ListEntry, Prefix};
@@ -22,7 +24,7 @@ pub(in crate::view) struct PlainNames {
     left: VecDeque<(Vec<u8>, Vnode)>,
 }
 
-impl View {
+impl Arrays {
     /// The files of a node that are listed in its own directory: the files of a group, or all files
     /// of the root where that is an array.
     pub(in crate::view) fn own_files(
@@ -76,7 +78,7 @@ impl Segment for PlainNames {
                 let attributes = attributes_if(view, &vnode, detail);
                 return Ok(Some((name, vnode, attributes)));
             }
-            let Some(entry) = self.names.next(view, Detail::Names)? else {
+            let Some(entry) = self.names.next(view.tree.store(), Detail::Names)? else {
                 return Ok(None);
             };
             self.after = entry.cursor.clone();
@@ -110,24 +112,26 @@ impl PlainNames {
 
     /// The files, or the directory, of the node that a name of the store stands for.
     fn items(&self, view: &View, entry: &ListEntry) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let Some((name, path)) = view.node_listed(&self.folder, entry)? else {
+        let Some((name, path)) = view.tree.node_listed(&self.folder, entry)? else {
             return Ok(Vec::new());
         };
         // A node that cannot be examined does not end the listing; looking up its files gives the
         // error.
-        let kind = view.kind_of(&path).unwrap_or(PathKind::Nothing);
+        let kind = view.arrays.kind_of(&path).unwrap_or(PathKind::Nothing);
         Ok(match kind {
             PathKind::Nothing => Vec::new(),
             PathKind::Directory => {
                 let view = ViewKind::Arrays;
                 vec![(name, Vnode::Prefix { view, path })]
             }
-            PathKind::Array | PathKind::Unusable => view.files_of(&path).unwrap_or_else(|error| {
-                view.warn_once(&path, || {
-                    format!("{path}: {error}; its files are not listed")
-                });
-                Vec::new()
-            }),
+            PathKind::Array | PathKind::Unusable => {
+                view.arrays.files_of(&path).unwrap_or_else(|error| {
+                    view.tree.warn_once(&path, || {
+                        format!("{path}: {error}; its files are not listed")
+                    });
+                    Vec::new()
+                })
+            }
         })
     }
 }

@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Weak};
 
-use super::super::View;
 use super::super::vnode::{PlainKind, PlainName};
+use super::Arrays;
 use super::file::{FileParts, PlainFile, SMALL_BYTES};
 use super::lock;
 use crate::budget::Holding;
@@ -37,7 +37,7 @@ impl FileParts {
     }
 }
 
-impl View {
+impl Arrays {
     /// The long text of the file called `name`, with the attributes of its document; `None` when
     /// there is no such file, or its text has become short.
     pub(in crate::view) fn long_text(
@@ -50,24 +50,26 @@ impl View {
         if file.text_len.is_none() {
             return Ok(None);
         }
-        let block = self.document_block(file.identity, file.meta.version, 0, || {
-            let mut parts = self.make_plain(name)?.ok_or(Error::Stale)?;
-            if parts.identity(name) != file.identity {
-                return Err(Error::Stale);
-            }
-            let text = parts.take_long_text(name).ok_or(Error::Stale)?;
-            Ok(text.to_vec())
-        })?;
+        let block = self
+            .documents
+            .document_block(file.identity, file.meta.version, 0, || {
+                let mut parts = self.make_plain(name)?.ok_or(Error::Stale)?;
+                if parts.identity(name) != file.identity {
+                    return Err(Error::Stale);
+                }
+                let text = parts.take_long_text(name).ok_or(Error::Stale)?;
+                Ok(text.to_vec())
+            })?;
         Ok(Some((file.meta, block)))
     }
 
     /// A copy of `text`, the text of `file`, that all open handles share; `None` where the budget
     /// has no room for it.
     pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<Block>> {
-        let most = self.loader.cache().budget().limit() / TEXTS_PART + TEXTS_BYTES;
+        let most = self.tree.loader.cache().budget().limit() / TEXTS_PART + TEXTS_BYTES;
         let len = text.len() as u64;
         {
-            let mut texts = lock(&self.arrays.texts);
+            let mut texts = lock(&self.texts);
             texts.retain(|_, text| text.strong_count() > 0);
             let open = texts.values().filter_map(Weak::upgrade);
             let used: u64 = open.map(|text| text.len() as u64).sum();
@@ -79,9 +81,9 @@ impl View {
         }
         // Not under the lock: making room may drop files, which take it.
         let holding = Holding::NOTHING.to_hold("the text of a file");
-        let reservation = self.loader.cache().reserve_kept(len, holding).ok()?;
+        let reservation = self.tree.loader.cache().reserve_kept(len, holding).ok()?;
         let kept = Arc::new(Block::new(text.to_vec(), reservation));
-        lock(&self.arrays.texts).insert(file.identity, Arc::downgrade(&kept));
+        lock(&self.texts).insert(file.identity, Arc::downgrade(&kept));
         Some(kept)
     }
 }

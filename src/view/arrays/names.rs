@@ -12,10 +12,10 @@
 //! Where several files would have one name, a directory has it first, then the array with the
 //! longer name. The others get as many `~` behind the name as it takes to be unique.
 
-use super::super::View;
 use super::super::options::ViewKind;
 use super::super::shown_node::ShownNode;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
+use super::Arrays;
 use super::facts::is_text;
 use crate::error::Error;
 use crate::hierarchy::Node;
@@ -40,18 +40,18 @@ pub(super) enum PathKind {
     Unusable,
 }
 
-impl View {
+impl Arrays {
     /// What is at `path`.
     pub(super) fn kind_of(&self, path: &Prefix) -> Result<PathKind, Error> {
         let view = ViewKind::Arrays;
-        let resolved = self.resolve(view, path)?;
+        let resolved = self.tree.resolve(view, path)?;
         Ok(match &resolved.node {
-            Node::Array(_) => match self.shown_at(&resolved)? {
+            Node::Array(_) => match self.tree.shown_at(&resolved)? {
                 ShownNode::Array(_) => PathKind::Array,
                 ShownNode::Plain | ShownNode::Unusable(_) => PathKind::Unusable,
             },
             Node::Broken(_) => PathKind::Unusable,
-            Node::Group(_) | Node::Implicit => match self.directory_meta(view, path)? {
+            Node::Group(_) | Node::Implicit => match self.tree.directory_meta(view, path)? {
                 Some(_) => PathKind::Directory,
                 None => PathKind::Nothing,
             },
@@ -66,7 +66,8 @@ impl View {
         } else {
             path.as_bytes()
         };
-        self.options
+        self.tree
+            .options
             .arrays
             .shows(path, &String::from_utf8_lossy(&name))
     }
@@ -75,11 +76,11 @@ impl View {
     pub(super) fn name_of(&self, path: &Prefix) -> Vec<u8> {
         match path.to_key() {
             Some(key) => key.name().to_vec(),
-            None => self.options.arrays.root_name.clone().into_bytes(),
+            None => self.tree.options.arrays.root_name.clone().into_bytes(),
         }
     }
 
-    /// As [`View::name_of`], as text for formats and messages.
+    /// As [`Arrays::name_of`], as text for formats and messages.
     pub(super) fn text_name_of(&self, path: &Prefix) -> String {
         String::from_utf8_lossy(&self.name_of(path)).into_owned()
     }
@@ -99,7 +100,7 @@ impl View {
         let mut files = Vec::new();
         match self.kind_of(path)? {
             PathKind::Array if self.is_chosen(path) => {
-                for &format in &self.options.arrays.files {
+                for &format in &self.tree.options.arrays.files {
                     if self.has_file(path, format)? {
                         let kind = PlainKind::Array(format, None);
                         files.push(self.named(path, format.extension(), plain(path, kind))?);
@@ -126,7 +127,7 @@ impl View {
                 }
                 Ok(None) => {}
                 // The other files are listed nevertheless.
-                Err(error) => self.warn_once(&(&name, "group"), || {
+                Err(error) => self.tree.warn_once(&(&name, "group"), || {
                     format!("{path}: no {} file: {error}", format.title())
                 }),
             }
@@ -136,7 +137,7 @@ impl View {
 
     /// The formats, of those that are asked for, that hold groups.
     pub(super) fn group_formats(&self) -> impl Iterator<Item = FileFormat> {
-        let formats = self.options.arrays.files.iter().copied();
+        let formats = self.tree.options.arrays.files.iter().copied();
         formats.filter(|format| format.scope() == Scope::Group)
     }
 
@@ -212,7 +213,7 @@ impl View {
         extension: &[u8],
         claims: &mut Vec<Vnode>,
     ) -> Result<(), Error> {
-        let mut formats = self.options.arrays.files.iter().copied();
+        let mut formats = self.tree.options.arrays.files.iter().copied();
         let format = formats.find(|format| format.extension().as_bytes() == extension);
         let is_sidecar = extension == SIDECAR.as_bytes();
         let is_note = extension == NOTE.as_bytes();
@@ -277,7 +278,7 @@ impl View {
         if path.is_root() && self.kind_of(path)? != PathKind::Directory {
             return Ok((name == self.name_of(path)).then(Prefix::root));
         }
-        if self.is_hidden_by_control(path, name) {
+        if self.tree.is_hidden_by_control(path, name) {
             return Ok(None);
         }
         self.child_called(path, name)
@@ -291,9 +292,9 @@ impl View {
         if key.name() != name {
             return Ok(None);
         }
-        let folder = self.folder(ViewKind::Arrays, path)?;
+        let folder = self.tree.folder(ViewKind::Arrays, path)?;
         match folder.resolved.draft() {
-            Some(_) => self.draft_child(&folder, name),
+            Some(_) => self.tree.draft_child(&folder, name),
             None if folder.has_children() => Ok(Some(key.to_prefix())),
             None => Ok(None),
         }
@@ -306,7 +307,7 @@ impl View {
         };
         // The cheap check comes first, because this is asked for the name of every file.
         let view = ViewKind::Arrays;
-        Ok(self.directory_meta(view, &child)?.is_some()
+        Ok(self.tree.directory_meta(view, &child)?.is_some()
             && self.kind_of(&child)? == PathKind::Directory)
     }
 }

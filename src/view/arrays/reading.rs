@@ -1,21 +1,19 @@
 //! Open whole-array files, and reads of them.
 
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use super::super::View;
-use super::super::documents::in_document;
-use super::super::file::{FileContent, Opened, Reply};
-use super::super::vnode::{PlainName, Vnode};
+use super::super::vnode::{Attributes, PlainName};
+use super::Arrays;
 use super::file::{ElementSource, PlainFile};
 use super::lock;
 use super::snapshot::Snapshot;
 use crate::buffers::Buffer;
 use crate::error::Error;
 use crate::load::tuning::LONG_READ_BYTES;
-use crate::load::{ChunkLayout, Loader, Patience, Pending, Versions};
+use crate::load::{Block, ChunkLayout, Loader, Patience, Pending, Versions};
 use crate::plain::{Elements, Plan};
 use crate::read::{Policy, ReadOperation, Readahead, Region, RegionRange, RegionRun};
 use crate::threads::Class;
@@ -25,6 +23,24 @@ type Runs = SmallVec<[RegionRun; 1]>;
 
 /// The sequential readers of a read, and the runs that they have just read.
 type Prefetches<'o> = SmallVec<[(&'o Readahead, RegionRun); 1]>;
+
+/// Called once, with the bytes of a read or with the error.
+pub(in crate::view) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
+
+/// The bytes of an opened file of the arrays view.
+#[derive(Debug)]
+pub(in crate::view) enum PlainContent {
+    /// A whole array, or a group of arrays.
+    Elements(PlainOpen),
+    /// A long text, which is in the cache of blocks.
+    Text {
+        fingerprint: u64,
+        /// Empty once the cache evicted the text, which is then made again.
+        text: Weak<Block>,
+    },
+    /// A long text that all handles of the file share.
+    Kept(Arc<Block>),
+}
 
 /// An open file of the arrays view: a layout, and a snapshot of the chunks that are shown.
 #[derive(Debug)]
@@ -41,18 +57,18 @@ impl Drop for PlainOpen {
     }
 }
 
-impl View {
+impl Arrays {
     /// Opens the current version of the file called `name`; `None` when it does not exist.
     pub(in crate::view) fn open_plain(
-        self: &Arc<Self>,
+        &self,
         name: &PlainName,
-    ) -> Result<Option<Opened>, Error> {
+    ) -> Result<Option<(Attributes, PlainContent)>, Error> {
         let Some(mut file) = self.file_or_none(name)? else {
             return Ok(None);
         };
         // An open file shows the current version, however long names are trusted.
-        if !self.options.freshness.is_immutable()
-            && !file.inputs.are_unchanged(self.loader.sources())
+        if !self.tree.options.freshness.is_immutable()
+            && !file.inputs.are_unchanged(self.tree.loader.sources())
         {
             self.forget_plain(&file)?;
             match self.file_or_none(name)? {
@@ -80,32 +96,34 @@ impl View {
             snapshot,
             readers,
         };
-        Ok(Some(self.opened(attributes, FileContent::Plain(opened))))
+        Ok(Some((attributes, PlainContent::Elements(opened))))
     }
 
     /// Opens a long text. All handles share one copy while the budget has room for it, so that
     /// readers of many texts do not evict each other's texts from the cache.
-    fn open_long_text(self: &Arc<Self>, file: &PlainFile) -> Result<Option<Opened>, Error> {
+    fn open_long_text(
+        &self,
+        file: &PlainFile,
+    ) -> Result<Option<(Attributes, PlainContent)>, Error> {
         let Some((_, text)) = self.long_text(&file.name)? else {
             return Err(Error::Stale);
         };
-        let generation = lock(&self.arrays.snapshots).generation(&file.name);
+        let generation = lock(&self.snapshots).generation(&file.name);
         let attributes = self.attributes_of_plain(file, generation);
         let content = match self.kept_text(file, &text) {
-            Some(kept) => FileContent::Kept(kept),
-            None => FileContent::Document {
-                vnode: Vnode::Plain(file.name.clone()),
+            Some(kept) => PlainContent::Kept(kept),
+            None => PlainContent::Text {
                 fingerprint: text.stamp(),
                 text: Arc::downgrade(&text),
             },
         };
-        Ok(Some(self.opened(attributes, content)))
+        Ok(Some((attributes, content)))
     }
 
     /// How a run of elements is read: as whole chunks, unless the cache cannot hold a row of
     /// chunks, which would then be decoded again for every line.
     fn policy(&self, elements: &Elements, source: &ElementSource) -> Policy {
-        let budget = self.loader.cache().budget().limit();
+        let budget = self.tree.loader.cache().budget().limit();
         let layout = source.array.chunked.layout();
         let item_size = layout.data_type().item_size;
         let row = source
@@ -119,7 +137,7 @@ impl View {
             return Policy::Whole;
         }
         let key = &source.array.node.document.key;
-        self.warn_once(&(key, "row"), || {
+        self.tree.warn_once(&(key, "row"), || {
             format!(
                 "{key}: a row of chunks takes {}, more than the cache holds: chunks are decoded \
                  in part or more than once; --cache-size {} would avoid that",
@@ -271,7 +289,7 @@ impl ReadCompletion {
     /// Replies with the requested bytes, in the encoding of the format.
     fn finish(&self, mut out: Buffer, reply: Reply) {
         let finished = self.plan.finish(&self.file.layout, &mut out);
-        let finished = finished.map_err(|error| in_document(&self.file.key(), error));
+        let finished = finished.map_err(|error| Error::in_document(&self.file.key(), error));
         reply(finished.map(|()| out.get(..self.len).unwrap_or_default()));
     }
 }

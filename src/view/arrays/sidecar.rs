@@ -1,9 +1,9 @@
 //! Sidecars (`NAME.json`): what the other files of an array do not say, and why some formats have
 //! none.
 
-use super::super::View;
 use super::super::rights::more_private;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
+use super::Arrays;
 use super::facts::{ArrayFacts, is_text};
 use super::file::{FileParts, is_refusal};
 use crate::error::{Error, FormatError};
@@ -30,7 +30,7 @@ pub enum Outcome {
 /// there is no file.
 pub type GroupOutcome = Result<(String, Vec<Omitted>), FormatError>;
 
-impl View {
+impl Arrays {
     pub(super) fn make_sidecar(&self, path: &Prefix) -> Result<Option<FileParts>, Error> {
         let Some(facts) = self.array_facts(path)? else {
             return Ok(None);
@@ -81,7 +81,10 @@ impl View {
     /// no array.
     ///
     /// # Errors [`Error`] when the array cannot be decoded.
-    pub fn outcomes(&self, path: &Prefix) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
+    pub(in crate::view) fn outcomes(
+        &self,
+        path: &Prefix,
+    ) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
         match self.array_facts(path)? {
             Some(facts) => self.outcomes_of(path, &facts).map(Some),
             None => Ok(None),
@@ -93,7 +96,10 @@ impl View {
     ///
     /// # Errors
     /// [`Error`] when the group cannot be read.
-    pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
+    pub(in crate::view) fn group_outcomes(
+        &self,
+        path: &Prefix,
+    ) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for format in self.group_formats() {
             let name = PlainName::new(path, PlainKind::Group(format));
@@ -118,7 +124,7 @@ impl View {
         facts: &ArrayFacts,
     ) -> Result<Vec<(FileFormat, Outcome)>, Error> {
         let mut outcomes = Vec::new();
-        for &format in &self.options.arrays.files {
+        for &format in &self.tree.options.arrays.files {
             if format.scope() == Scope::Group {
                 outcomes.push((format, self.outcome_in_group(path, format, facts)?));
                 continue;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 
 use lru::LruCache;
 
-use super::super::View;
 use super::super::vnode::PlainName;
+use super::Arrays;
 use super::file::PlainFile;
 use super::lock;
 use super::snapshot::Snapshot;
@@ -63,7 +63,7 @@ impl Snapshots {
     }
 }
 
-impl View {
+impl Arrays {
     /// The snapshot for a new handle of `file`, counted as open.
     ///
     /// If other handles still read an older snapshot, the new one gets another generation, and so
@@ -73,14 +73,14 @@ impl View {
         let name = &file.name;
         let audience = self.audience(&file.meta, file.mode);
         loop {
-            let known = lock(&self.arrays.snapshots).get(name);
+            let known = lock(&self.snapshots).get(name);
             let is_good = match &known {
                 Some(known) => known.is_of(file, audience) && known.advance_to_now(),
                 None => false,
             };
             // Checked and counted under one lock, so that other threads see that the snapshot is
             // open.
-            let mut snapshots = lock(&self.arrays.snapshots);
+            let mut snapshots = lock(&self.snapshots);
             let newest = snapshots.get(name);
             if newest.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
                 continue;
@@ -91,7 +91,7 @@ impl View {
             }
             let others = known.is_some_and(|known| known.is_open());
             let generation = snapshots.generation(name) + u64::from(others);
-            let loader = Arc::clone(&self.loader);
+            let loader = Arc::clone(&self.tree.loader);
             let snapshot = Snapshot::new(generation, loader, audience, file);
             let snapshot = Arc::new(snapshot);
             snapshot.open();

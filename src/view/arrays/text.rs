@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use super::super::View;
-use super::super::documents::in_document;
 use super::super::odometer::Odometer;
 use super::super::vnode::PlainName;
+use super::Arrays;
 use super::facts::ArrayFacts;
 use super::file::FileParts;
 use super::groups::more_than;
@@ -35,7 +34,7 @@ struct JsonLines {
     limit: u64,
 }
 
-impl View {
+impl Arrays {
     pub(super) fn make_jsonl(
         &self,
         path: &Prefix,
@@ -43,7 +42,7 @@ impl View {
         selection: Option<&Selection>,
     ) -> Result<Option<FileParts>, Error> {
         let document = &facts.array.node.document.key;
-        let refused = |error| in_document(document, error);
+        let refused = |error| Error::in_document(document, error);
         let chunked = &facts.array.chunked;
         let kind = match chunked.layout().variable_length() {
             Some(VariableLength::Text) => jsonl::Kind::Text,
@@ -61,7 +60,7 @@ impl View {
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);
         };
-        let limit = MOST_BYTES.min(self.loader.cache().budget().limit() / LIMIT_PARTS);
+        let limit = MOST_BYTES.min(self.tree.loader.cache().budget().limit() / LIMIT_PARTS);
         let n_elements = product(&selected.shape).unwrap_or(u64::MAX);
         // The shortest line is `""` and a newline.
         if n_elements.saturating_mul(3) > limit {
@@ -72,31 +71,36 @@ impl View {
         let holding = Holding::NOTHING.to_hold("the lines of a file");
         // One file at a time: each decodes chunks while it holds a part of the budget, and must not
         // wait for another one.
-        let _alone = lock(&self.arrays.writing);
-        let mut reservation = self.loader.cache().reserve(memory, holding)?;
+        let _alone = lock(&self.writing);
+        let mut reservation = self.tree.loader.cache().reserve(memory, holding)?;
         reservation.keep();
         let mut parts = facts.parts(Layout::of_bytes(Vec::new()));
         let fill = chunked.layout().fill_value().bytes();
         let bits = parts.inputs.readers.bits_for(parts.meta.access());
         let audience = self.audience(&parts.meta, bits);
         let mut lines = JsonLines::filled(n_elements, fill, kind, limit).map_err(refused)?;
-        let deadline = self.loader.deadline();
+        let deadline = self.tree.loader.deadline();
         for indices in chunks_of(chunked.layout().shown_grid(), &selected).map_err(refused)? {
             deadline.check(|| path.to_string())?;
             let key = chunked.stored_key(&indices)?;
-            let object = self.loader.open_stored(chunked, &indices, None)?;
+            let object = self.tree.loader.open_stored(chunked, &indices, None)?;
             parts
                 .inputs
                 .observations
                 .add_object(&key, object.as_ref().map(|object| object.meta()));
             let Some(object) = object else { continue };
             audience.check_object(&key, object.meta())?;
-            audience.check_search(self.loader.sources(), &key.parent())?;
-            if self.loader.locate(chunked, &object, &indices)?.is_some() {
-                let block = self.loader.decoded(chunked, &object, &indices)?;
+            audience.check_search(self.tree.loader.sources(), &key.parent())?;
+            if self
+                .tree
+                .loader
+                .locate(chunked, &object, &indices)?
+                .is_some()
+            {
+                let block = self.tree.loader.decoded(chunked, &object, &indices)?;
                 lines
                     .add(chunked, &selected, &indices, &block, kind)
-                    .map_err(|error| in_document(&key, error))?;
+                    .map_err(|error| Error::in_document(&key, error))?;
             }
         }
         parts.layout = Layout::of_bytes(lines.in_order().map_err(refused)?);
@@ -105,8 +109,7 @@ impl View {
 
     /// Whether the strings of the array were found to be too long for a file.
     pub(super) fn is_left_out(&self, name: &PlainName) -> bool {
-        let subject = super::super::attributes::hash(name);
-        lock(&self.arrays.said).contains(&subject)
+        self.tree.has_warned(name)
     }
 }
 

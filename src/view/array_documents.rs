@@ -1,0 +1,81 @@
+//! The documents of one array, as its view shows them.
+
+use super::options::ViewKind;
+use super::shown_node::{FileForm, ShownArray};
+use super::tree::Tree;
+use crate::budget::Holding;
+use crate::error::Error;
+use crate::metadata::{DocumentName, Target, ZarrFormat, render, write};
+
+impl Tree {
+    /// The document `name` of an array as its view shows it; `None` when the array has no such
+    /// document.
+    pub(super) fn array_document(
+        &self,
+        array: &ShownArray,
+        name: DocumentName,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(target) = array.foreign {
+            return self.array_text(array, name, target);
+        }
+        let key = if name == DocumentName::ZAttrs {
+            array.node.attributes.as_ref()
+        } else {
+            Some(&array.node.document.key)
+        };
+        let text = match key {
+            Some(key) => self.hierarchy.read(key, Holding::SOURCE)?,
+            None => None,
+        };
+        let Some(text) = text else { return Ok(None) };
+        Ok(Some(match name {
+            DocumentName::ZAttrs => text.bytes,
+            _ => self.translated(array, &text.bytes)?,
+        }))
+    }
+
+    /// Checks that the document of an array can describe what the view shows.
+    pub(super) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
+        let is_written = array.foreign.is_some();
+        match (array.form, array.node.metadata.zarr_format) {
+            // The arrays view shows no document of the array.
+            _ if array.view == ViewKind::Arrays => Ok(()),
+            // Every v2 or v3 document that can be decoded can be edited; those of older versions
+            // are tried.
+            (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
+            _ => self
+                .array_document(array, DocumentName::ZarrJson)
+                .map(|_| ()),
+        }
+    }
+
+    /// The document of `array`, or a consolidated copy of it, as the view shows it.
+    pub(super) fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
+        let shown = match array.form {
+            FileForm::Stored => render::Shown::Stored,
+            FileForm::Encoded => render::Shown::Expanded,
+            FileForm::Decoded => render::Shown::Decoded(self.options.shards),
+        };
+        render::array(text, &array.node.metadata, shown)
+            .map_err(|error| Error::in_document(&array.node.document.key, error))
+    }
+
+    /// The document `name` of an array, written in `target`; `None` when it has no such document.
+    pub(super) fn array_text(
+        &self,
+        array: &ShownArray,
+        name: DocumentName,
+        target: Target,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let key = &array.node.document.key;
+        let documents = self.hierarchy.documents(&array.node)?;
+        let documents = documents.ok_or(Error::Stale)?;
+        let source = documents.source();
+        let metadata = &array.node.metadata;
+        let text = match name {
+            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source),
+            _ => write::array(metadata, &source, array.content, target).map(Some),
+        };
+        text.map_err(|error| Error::in_document(key, error))
+    }
+}

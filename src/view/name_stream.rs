@@ -1,0 +1,43 @@
+//! The names of the store below a prefix, as a stream.
+
+use crate::store::{Cursor, Detail, ListEntry, Listing, Prefix, Store, StoreError};
+
+/// The names of the store below a prefix.
+pub(super) struct NameStream {
+    pub(super) prefix: Prefix,
+    /// Where a new listing of the store starts. The caller moves it.
+    pub(super) cursor: Cursor,
+    listing: Option<Box<dyn Listing>>,
+}
+
+impl NameStream {
+    pub(super) fn new(prefix: Prefix) -> NameStream {
+        NameStream {
+            prefix,
+            cursor: Cursor::START,
+            listing: None,
+        }
+    }
+
+    pub(super) fn seek(&mut self, cursor: Cursor) {
+        self.cursor = cursor;
+        self.listing = None;
+    }
+
+    /// The next name. `cursor` stays where it is, because the caller may need several steps for one
+    /// name.
+    pub(super) fn next(
+        &mut self,
+        store: &dyn Store,
+        detail: Detail,
+    ) -> Result<Option<ListEntry>, StoreError> {
+        if self.listing.is_none() {
+            self.listing = store.list(&self.prefix, self.cursor.clone(), detail)?;
+        }
+        let Some(listing) = &mut self.listing else {
+            return Ok(None);
+        };
+        listing.ask_for(detail);
+        listing.next_entry()
+    }
+}

@@ -1,0 +1,97 @@
+//! Parts of directory listings. Each can tell its position and go back to it, so that a reader can
+//! resume at any entry that it has seen.
+
+use super::View;
+use super::vnode::{Attributes, Vnode};
+use crate::error::Error;
+use crate::store::{Cursor, Detail};
+
+/// A position between two entries of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    pub(super) segment: usize,
+    /// The position in the listing of the store, before a stored name.
+    pub(super) cursor: Cursor,
+    /// The rank of that name among the stored chunks of the directory.
+    pub(super) rank: u64,
+    /// How many entries of that name were yielded.
+    pub(super) next: u64,
+}
+
+impl Position {
+    /// Before the first entry.
+    pub const START: Position = Position {
+        segment: 0,
+        cursor: Cursor::START,
+        rank: 0,
+        next: 0,
+    };
+}
+
+/// Name, vnode and attributes of an entry, as a segment yields it.
+pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
+
+/// A part of a directory listing.
+pub(super) trait Segment: Send {
+    /// The next entry; `None` at the end.
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error>;
+
+    /// The position before the next entry.
+    fn position(&self) -> Position;
+
+    /// Goes to a position that [`Segment::position`] gave, or to [`Position::START`].
+    fn seek(&mut self, view: &View, position: Position) -> Result<(), Error>;
+
+    /// Releases memory of the cache until the next entry is asked for: an idle listing must not
+    /// hold it.
+    fn rest(&mut self) {}
+}
+
+/// Generated names, all known from the start.
+pub(super) struct GeneratedNames {
+    items: Vec<(Vec<u8>, Vnode)>,
+    next: u64,
+}
+
+impl GeneratedNames {
+    pub(super) fn new(items: Vec<(Vec<u8>, Vnode)>) -> GeneratedNames {
+        GeneratedNames { items, next: 0 }
+    }
+}
+
+impl Segment for GeneratedNames {
+    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+        let next = usize::try_from(self.next).unwrap_or(usize::MAX);
+        let item = self.items.get(next).cloned();
+        self.next += u64::from(item.is_some());
+        Ok(item.map(|(name, vnode)| {
+            let attributes = attributes_if(view, &vnode, detail);
+            (name, vnode, attributes)
+        }))
+    }
+
+    fn position(&self) -> Position {
+        Position {
+            next: self.next,
+            ..Position::START
+        }
+    }
+
+    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+        self.next = position.next;
+        Ok(())
+    }
+}
+
+/// The attributes of `vnode`, if `detail` asks for them and they are known without decoding.
+pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
+    // A listing decodes nothing.
+    let is_costly =
+        |place| matches!(view.tree.array_of(place), Ok(array) if array.decodes_to_measure());
+    match (detail, vnode) {
+        (Detail::Names, _) => None,
+        (Detail::Attributes, Vnode::Chunk(place)) if is_costly(place) => None,
+        (Detail::Attributes, Vnode::Plain(name)) if name.decodes_to_measure() => None,
+        (Detail::Attributes, _) => view.attributes_of(vnode).ok().flatten(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Nodes as a view shows them. The most recent ones are kept.
+
+use std::sync::{Arc, PoisonError};
+
+use super::node_path::NodePath;
+use super::options::ViewKind;
+use super::shown_node::{ShownArray, ShownNode, Unusable};
+use super::tree::Tree;
+use super::vnode::ChunkPlace;
+use crate::error::Error;
+use crate::hierarchy::Node;
+use crate::store::Prefix;
+
+impl Tree {
+    /// The node at `path` as `view` shows it.
+    pub(super) fn shown(&self, view: ViewKind, path: &Prefix) -> Result<ShownNode, Error> {
+        self.shown_at(&self.resolve(view, path)?)
+    }
+
+    /// As [`Tree::shown`], of a path that is resolved already.
+    pub(super) fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
+        let node = match &resolved.node {
+            Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
+            Node::Broken(broken) => {
+                let unusable = Unusable::new(resolved, &broken.document, &broken.error);
+                return Ok(ShownNode::Unusable(Arc::new(unusable)).in_view(resolved));
+            }
+            Node::Array(node) => node,
+        };
+        let key = (resolved.view, resolved.path.clone());
+        let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&key) {
+            Some(ShownNode::Array(array)) if Arc::ptr_eq(&array.node, node) => {
+                return Ok(ShownNode::Array(Arc::clone(array)));
+            }
+            Some(ShownNode::Unusable(unusable)) if unusable.identity == node.identity => {
+                return Ok(ShownNode::Unusable(Arc::clone(unusable)).in_view(resolved));
+            }
+            _ => {}
+        }
+        drop(known);
+        let made = ShownArray::new(Arc::clone(node), resolved, &self.options)
+            .map_err(|error| Error::in_document(&node.document.key, error));
+        // No chunk is shown before its array's document is known to be writable for this view:
+        // readers would take chunks without a matching document for something else.
+        let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
+            Ok(array) => {
+                if array.view != ViewKind::Arrays {
+                    let (path, counts) = (&array.path, array.grid().counts());
+                    let identity = node.chunk_identity;
+                    self.numbers.add_array(array.view, path, identity, counts);
+                }
+                ShownNode::Array(Arc::new(array))
+            }
+            Err(Error::Metadata { error, .. }) => {
+                log::warn!("{}: {error}", node.document.key);
+                let unusable = Unusable::new(resolved, &node.document, &error);
+                ShownNode::Unusable(Arc::new(unusable))
+            }
+            Err(error) => return Err(error),
+        };
+        known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = known.put(key, shown.clone());
+        drop(known);
+        drop(replaced);
+        Ok(shown.in_view(resolved))
+    }
+
+    /// The array that has the chunk, or the directory of chunks, at `place`.
+    pub(super) fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
+        match self.shown(place.view, &place.path)? {
+            ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
+            _ => Err(Error::Stale),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The tree of nodes as views show it: what is at a path, and which vnodes are numbered.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use super::fingerprint::hash;
+use super::numbers::VnodeNumbers;
+use super::options::ViewOptions;
+use super::shown_node_cache::ShownNodeCache;
+use crate::error::Error;
+use crate::hierarchy::Hierarchy;
+use crate::load::Loader;
+use crate::store::{Key, ObjectMeta, StatKind, Store};
+
+/// The most warnings that are remembered, so that they are logged only once.
+const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
+
+/// The nodes of the store as views show them.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) options: ViewOptions,
+    pub(super) hierarchy: Hierarchy,
+    pub(super) loader: Arc<Loader>,
+    pub(super) numbers: VnodeNumbers,
+    /// Attributes of the root of the store when it was mounted.
+    pub(super) root: ObjectMeta,
+    pub(super) shown: Mutex<ShownNodeCache>,
+    said: Mutex<LruCache<u64, ()>>,
+}
+
+impl Tree {
+    /// A tree that has shown nothing yet.
+    pub(super) fn new(
+        options: ViewOptions,
+        hierarchy: Hierarchy,
+        loader: Arc<Loader>,
+        root: ObjectMeta,
+    ) -> Tree {
+        Tree {
+            options,
+            hierarchy,
+            loader,
+            numbers: VnodeNumbers::default(),
+            root,
+            shown: Mutex::default(),
+            said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
+        }
+    }
+
+    /// The attributes of the object at `key`; `None` when it does not exist.
+    pub(in crate::view) fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        let stat = self.stat(key)?;
+        let object = stat.filter(|stat| stat.kind == StatKind::Object);
+        Ok(object.map(|stat| stat.meta))
+    }
+
+    /// The store.
+    pub(super) fn store(&self) -> &dyn Store {
+        &**self.loader.sources().store()
+    }
+
+    /// Whether a warning about `subject` was logged.
+    pub(super) fn has_warned<T: std::hash::Hash>(&self, subject: &T) -> bool {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.contains(&hash(subject))
+    }
+
+    /// Logs a warning, unless one about the same `subject` was logged before.
+    pub(in crate::view) fn warn_once<T: std::hash::Hash>(
+        &self,
+        subject: &T,
+        message: impl FnOnce() -> String,
+    ) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.put(hash(subject), ()).is_none() {
+            drop(said);
+            log::warn!("{}", message());
+        }
+    }
+}
