@@ -128,11 +128,11 @@ impl PackBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::value::RawValue;
+    use crate::dtype::v3_name;
 
     fn data_type(name: &str) -> DataType {
-        let text: Box<RawValue> = serde_json::from_str(&format!("\"{name}\"")).unwrap();
-        DataType::parse_v3(&text).unwrap()
+        let element = v3_name::without_parameters(name).unwrap();
+        DataType::of(name.to_owned(), element).unwrap()
     }
 
     fn decode(codec: &PackBits, encoded: &[u8], len: usize) -> Result<Vec<u8>, FormatError> {

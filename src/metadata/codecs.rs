@@ -20,9 +20,9 @@ mod sharding;
 
 use serde_json::value::RawValue;
 
-use super::json::lengths;
+use super::document::lengths;
+use super::json::{self, Extension, Json, Members};
 use crate::codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain};
-use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;

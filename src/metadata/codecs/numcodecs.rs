@@ -7,9 +7,10 @@ use super::{Codec, Input, Parser, members, registered};
 #[cfg(feature = "pcodec")]
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
-use crate::dtype::json::{self, Members};
-use crate::dtype::{DataType, Element, utf32};
+use crate::dtype::element_bytes::utf32;
+use crate::dtype::{DataType, Element};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Members};
 
 /// The parser of the configuration of the codec `numcodecs.ID`.
 pub(super) fn parser(id: &str) -> Option<Parser> {

@@ -8,10 +8,10 @@ use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, FilterKind, Number, OutOfRange,
     PackBits, PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
 };
-use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
+use crate::metadata::json::{self, Json, Members};
 
 /// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {

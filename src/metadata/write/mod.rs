@@ -31,7 +31,7 @@ pub use attributes::array_attributes_v2;
 pub(super) use attributes::of_array as attributes_text;
 pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
 
-use super::json::{list_of, quoted};
+use super::document::{list_of, quoted};
 use super::render::Shards;
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::error::FormatError;

@@ -19,9 +19,9 @@ use super::super::{Decoding, codecs, numcodecs};
 use super::chain::{self, CodecRole, object_text};
 use super::quoted;
 use super::v2_filters::FilterList;
-use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Extension, Json, Members};
 
 /// The members of a `.zarray` that describe codecs.
 #[derive(Debug, Default)]
