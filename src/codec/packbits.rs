@@ -10,7 +10,7 @@
 //! The first bit is the lowest bit of the first byte, as in zarrs. The filter of numcodecs with the
 //! same name packs in the other direction.
 
-use super::{bytes::copy_start, bytes_to_bytes::expect_length, number::Number};
+use super::{bytes::copy_start, decoded::expect_length, number::Number};
 use crate::dtype::DataType;
 use crate::error::FormatError;
 

@@ -19,6 +19,7 @@
 
 mod detect;
 mod draft;
+mod draft_node;
 mod node;
 mod node_cache;
 mod separator;
@@ -27,7 +28,7 @@ mod tree;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use draft::DraftNode;
+pub use draft_node::DraftNode;
 pub(crate) use node::chunk_identity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use tree::{TreeNode, TreePlace};
@@ -39,7 +40,7 @@ use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
 use crate::store::{Key, Object, Prefix, StatKind, Store};
 use detect::OmittedParts;
-use draft::DraftRoot;
+use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache, ObjectFacts};
 
 /// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use lru::LruCache;
 
-use super::draft::DraftRoot;
+use super::draft_node::DraftRoot;
 use super::node::Node;
 use crate::store::{Access, Key, Prefix, Version};
 

@@ -12,6 +12,7 @@
 //!
 //! Source: Zarr v3 core, section "Codecs", and the codec specifications.
 
+mod bitround;
 mod bytes_to_bytes;
 mod members;
 mod numcodecs;

@@ -3,7 +3,8 @@
 //! An absent member has the default of numcodecs, except that an absent type is the type of the
 //! input, as in zarr-python. Unknown members are ignored.
 
-use super::{Codec, Input, Parser, members, registered};
+use super::bitround::bitround;
+use super::{Codec, Input, Parser, members};
 #[cfg(feature = "pcodec")]
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
@@ -18,7 +19,7 @@ pub(super) fn parser(id: &str) -> Option<Parser> {
         "delta" => delta,
         "fixedscaleoffset" => fixed_scale_offset,
         "quantize" => quantize,
-        "bitround" => registered::bitround,
+        "bitround" => bitround,
         "astype" => astype,
         "packbits" => packbits,
         "categorize" => categorize,

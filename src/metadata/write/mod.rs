@@ -24,6 +24,7 @@ mod chain;
 mod group;
 mod v2;
 mod v2_codecs;
+mod v2_config;
 mod v2_filters;
 mod v3;
 

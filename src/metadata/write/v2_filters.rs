@@ -1,6 +1,6 @@
 //! The filters of a v2 array, and the types of their inputs and outputs.
 
-use super::v2_codecs::{config, numcodecs_id};
+use super::v2_config::{config, numcodecs_id};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 use crate::metadata::json::{Extension, Members};
