@@ -16,8 +16,6 @@
 
 use std::fmt::{self, Display, Write};
 
-use serde_json::Value;
-
 /// Displays a value on one line, with escapes for all characters that must not reach a terminal.
 ///
 /// ```
@@ -57,10 +55,11 @@ impl Text {
         self
     }
 
-    /// Adds `value` as indented JSON, and a line feed. The characters that [`Escaped`] escapes
-    /// become JSON escapes, so that a parser still reads the same strings.
+    /// Adds `value`, which its alternate form (`{:#}`) displays as indented JSON, and a line feed.
+    /// The characters that [`Escaped`] escapes become JSON escapes, so that a parser still reads
+    /// the same strings.
     #[must_use]
-    pub fn json(mut self, value: &Value) -> Text {
+    pub fn json(mut self, value: impl Display) -> Text {
         let (out, style) = (&mut self.0, as_in_json as EscapeStyle);
         // Writing to a string fails only where the value itself cannot be displayed.
         let _ = write!(Escaping { out, style }, "{value:#}");
@@ -142,6 +141,7 @@ fn is_escaped(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
 

@@ -2,13 +2,18 @@
 //! rows above its own, never from those below.
 //!
 //! Every path `crate::…` below `src` counts, in imports and in code, tests included; comments do
-//! not, because a link in a document may point anywhere.
+//! not, because a link in a document may point anywhere. For the crates that are used, and for
+//! circles of imports, tests do not count.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+
+#[path = "layers/source.rs"]
+mod source;
+
+use source::{RustPath, SourceFile, crate_paths};
 
 /// The rows, top of the table first: a row may import from those before it. Modules of one row
 /// do not know each other.
@@ -35,22 +40,58 @@ const ROWS: [&[&str]; 16] = [
 /// `error`.
 const PURE_ERROR: [&str; 2] = ["error", "FormatError"];
 
-/// Crates that a row must not know, as the table says: JSON ends in `metadata` (`view` writes
-/// statistics with it), FUSE begins in `fuse`, and what is pure does no I/O.
-const OUTSIDE: [(&str, &[&str]); 2] = [("fuser", &["fuse"]), ("rustix", &["store", "fuse", "cli"])];
+/// The crates that this one depends on, and the modules that may know each. JSON begins in
+/// `metadata`, FUSE is in `fuse` alone, and `store` decodes zip files and encodes a demo.
+const OUTSIDE: [(&str, &str); 31] = [
+    ("base64", "codec metadata plain"),
+    ("blosc_src", "codec"),
+    ("bytes", "store"),
+    ("bzip2", "codec"),
+    ("clap", "cli"),
+    ("crc32c", "store codec"),
+    ("crc32fast", "codec"),
+    ("env_logger", "cli"),
+    ("flate2", "store codec"),
+    ("fuser", "fuse"),
+    ("glob", "view cli"),
+    ("half", "codec"),
+    ("libc", "buffers load fuse cli"),
+    ("libdeflate_sys", "codec"),
+    ("liblzma", "codec"),
+    ("log", "store budget threads hierarchy load view fuse cli"),
+    ("lru", "fresh hierarchy load view fuse"),
+    ("lz4_sys", "codec"),
+    ("pco", "codec"),
+    ("rawzip", "store"),
+    ("rustix", "store fuse cli"),
+    ("serde", "metadata"),
+    ("serde_json", "metadata plain view cli"),
+    ("signal_hook", "fuse"),
+    ("simd_adler32", "codec"),
+    ("smallvec", "store budget grid codec plain load read view"),
+    ("snappy_src", "codec"),
+    ("thiserror", "store budget buffers error fuse cli"),
+    ("unicode_normalization", "plain"),
+    ("zstd_safe", "store codec"),
+    ("shuttle", "sync"),
+];
 
 #[test]
 fn modules_import_from_the_rows_above_only() {
     let mut wrong = Vec::new();
-    for (file, text) in sources() {
-        let module = module_of(&file);
+    for source in SourceFile::all() {
+        let module = source.top();
         // The crate's own roots see everything.
         if ["lib", "main"].contains(&module.as_str()) {
             continue;
         }
-        for path in crate_paths(&text) {
+        for path in source.crate_paths() {
             if !is_allowed(&module, &path) {
-                wrong.push(format!("{}: crate::{}", file.display(), path.join("::")));
+                wrong.push(format!(
+                    "{}: crate::{}",
+                    source.file.display(),
+                    path.join("::")
+                ));
             }
         }
     }
@@ -63,13 +104,25 @@ fn modules_import_from_the_rows_above_only() {
 
 #[test]
 fn outside_crates_stay_in_their_layers() {
+    let known: BTreeSet<&str> = OUTSIDE.iter().map(|(name, _)| *name).collect();
+    let package = include_str!("../Cargo.toml");
+    let (_, dependencies) = package.split_once("\n[dependencies]\n").unwrap();
+    let dependencies = dependencies
+        .lines()
+        .take_while(|line| !line.starts_with('['));
+    let names = dependencies.filter_map(|line| line.split_once(" = "));
+    let names: BTreeSet<String> = names.map(|(name, _)| name.replace('-', "_")).collect();
+    assert_eq!(
+        names.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        known
+    );
+
     let mut wrong = Vec::new();
-    for (file, text) in sources() {
-        let module = module_of(&file);
-        for (name, knowing) in OUTSIDE {
-            let known = paths_of(&text, name).next().is_some();
-            if known && !knowing.contains(&module.as_str()) {
-                wrong.push(format!("{}: {name}", file.display()));
+    for source in SourceFile::all_without_tests() {
+        let used = source.outside_names();
+        for (name, modules) in OUTSIDE {
+            if used.contains(name) && !modules.split(' ').any(|module| module == source.top()) {
+                wrong.push(format!("{}: {name}", source.file.display()));
             }
         }
     }
@@ -80,14 +133,55 @@ fn outside_crates_stay_in_their_layers() {
     );
 }
 
+/// A path that ends in what a `mod.rs` defines or hands out leads to that file, and a `mod.rs` may
+/// name the files below it by their names alone.
+#[test]
+fn no_file_imports_itself_by_way_of_others() {
+    let sources = SourceFile::all_without_tests();
+    let modules: BTreeSet<RustPath> = sources.iter().map(SourceFile::module).collect();
+    let imports = |source: &SourceFile| {
+        let mut imports = source.modules_in(&modules);
+        imports.retain(|target| target.first() == Some(&source.top()));
+        (source.module(), imports)
+    };
+    let imports: BTreeMap<RustPath, BTreeSet<RustPath>> = sources.iter().map(imports).collect();
+    let mut wrong = Vec::new();
+    for (module, direct) in &imports {
+        let comes_back = |target: &&RustPath| reached(target, &imports).contains(module);
+        for target in direct.iter().filter(comes_back) {
+            wrong.push(format!(
+                "{} imports {}",
+                module.join("::"),
+                target.join("::")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "in a circle:\n{}", wrong.join("\n"));
+}
+
+/// `from`, and the modules that it imports, directly or by way of others.
+fn reached<'m>(
+    from: &'m RustPath,
+    imports: &'m BTreeMap<RustPath, BTreeSet<RustPath>>,
+) -> BTreeSet<&'m RustPath> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![from];
+    while let Some(module) = next.pop() {
+        if reached.insert(module) {
+            next.extend(imports.get(module).into_iter().flatten());
+        }
+    }
+    reached
+}
+
 #[test]
 fn the_table_has_every_module() {
-    let modules: BTreeSet<String> = sources().iter().map(|(file, _)| module_of(file)).collect();
+    let modules: BTreeSet<String> = SourceFile::all().iter().map(SourceFile::top).collect();
     let drawn: BTreeSet<String> = ROWS.concat().iter().map(ToString::to_string).collect();
     let roots = ["lib", "main"].map(str::to_owned).into();
     assert_eq!(&modules - &roots, drawn);
 
-    let map = fs::read_to_string(source_directory().join("lib.rs")).unwrap();
+    let map = fs::read_to_string(source::directory().join("lib.rs")).unwrap();
     let table = map.lines().filter(|line| line.starts_with("//! | [`"));
     let rows: Vec<Vec<&str>> = table
         .map(|line| {
@@ -131,6 +225,31 @@ fn imports_are_read_in_every_spelling() {
     assert!(!is_allowed("load", &["view".into(), "View".into()]));
 }
 
+#[test]
+fn names_are_those_of_modules_or_of_crates() {
+    let modules = ["store", "store::zip", "store::zip::bytes", "grid"];
+    let path = |text: &str| text.split("::").map(str::to_owned).collect();
+    let modules = modules.map(path).into();
+    let source = SourceFile {
+        file: "store/zip/mod.rs".into(),
+        text: "
+            mod bytes;
+            use super::{Key, zip::bytes::{a, b}};
+            use crate::grid::Dims;
+            fn f() -> bytes::A { libc::g(Vec::<u8>::new(), ::base64::encode()) }
+        "
+        .into(),
+    };
+    let found: Vec<String> = source
+        .modules_in(&modules)
+        .iter()
+        .map(|p| p.join("::"))
+        .collect();
+    assert_eq!(found, ["grid", "store", "store::zip::bytes"]);
+    let names = ["Vec", "base64", "libc"].map(str::to_owned);
+    assert_eq!(source.outside_names(), names.into());
+}
+
 fn is_allowed(module: &str, path: &[String]) -> bool {
     let Some(target) = path.first() else {
         return true;
@@ -141,94 +260,4 @@ fn is_allowed(module: &str, path: &[String]) -> bool {
 fn row_of(module: &str) -> usize {
     let row = ROWS.iter().position(|row| row.contains(&module));
     row.unwrap_or_else(|| panic!("{module} is in no row"))
-}
-
-fn source_directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-/// Every file below `src`, by its path from there, and its text.
-fn sources() -> Vec<(PathBuf, String)> {
-    let root = source_directory();
-    let mut found = Vec::new();
-    let mut directories = vec![root.clone()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).unwrap();
-                found.push((path.strip_prefix(&root).unwrap().to_owned(), text));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// The top module that a file belongs to: `store` for `store.rs` and for `store/dir/mod.rs`.
-fn module_of(file: &Path) -> String {
-    let first = file.components().next().unwrap().as_os_str();
-    Path::new(first)
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned()
-}
-
-/// The paths below `crate::` in `text`, lists taken apart.
-fn crate_paths(text: &str) -> Vec<Vec<String>> {
-    paths_of(text, "crate").flatten().collect()
-}
-
-/// The paths that begin with `root`, each mention with all paths of its list.
-fn paths_of(text: &str, root: &str) -> impl Iterator<Item = Vec<Vec<String>>> {
-    let code: Vec<&str> = text
-        .lines()
-        .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
-        .collect();
-    let code = code.join("\n");
-    let start = format!("{root}::");
-    let ends: Vec<usize> = code
-        .match_indices(&start)
-        .filter(|(at, _)| !code[..*at].ends_with(is_word))
-        .map(|(at, _)| at + start.len())
-        .collect();
-    ends.into_iter().map(move |end| {
-        let mut paths = Vec::new();
-        take_tree(&code[end..], &[], &mut paths);
-        paths
-    })
-}
-
-/// Reads what may follow `::` off `text`, adds the paths to `paths`, and returns the rest.
-fn take_tree<'t>(text: &'t str, before: &[String], paths: &mut Vec<Vec<String>>) -> &'t str {
-    let text = text.trim_start();
-    if let Some(mut rest) = text.strip_prefix('{') {
-        loop {
-            rest = take_tree(rest, before, paths).trim_start();
-            rest = match rest.strip_prefix(',') {
-                Some(more) if !more.trim_start().starts_with('}') => more,
-                Some(more) => return more.trim_start().trim_start_matches('}'),
-                None => return rest.strip_prefix('}').unwrap_or(rest),
-            };
-        }
-    }
-    let end = text.find(|c| !is_word(c)).unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    let mut path = before.to_vec();
-    path.push(name.to_owned());
-    if let Some(deeper) = rest.strip_prefix("::") {
-        return take_tree(deeper, &path, paths);
-    }
-    paths.push(path);
-    // `as` and the name after it.
-    let stop = rest.find([',', '}', ';', '\n']).unwrap_or(rest.len());
-    &rest[stop..]
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }

@@ -9,11 +9,10 @@ use clap::{ArgAction, CommandFactory, Parser};
 use glob::Pattern;
 use log::LevelFilter;
 
-use super::config::{FileFormat, Missing, Passthrough, Shards, Target, ViewKind};
-use super::error::CliError;
-use super::options::MountOptions;
+use super::passthrough::Passthrough;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
+use crate::view::{FileFormat, Missing, Shards, Target, ViewKind};
 
 /// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
 /// whole arrays, as plain files
@@ -210,22 +209,6 @@ The mount options (-o) are those of mount(8), and
   fsname=NAME               the source that df and findmnt show [default: STORE]
   xattr                     extended attributes user.zarr.*, at the price of slower listings
 A comma in a value is written \\, and a backslash \\\\.";
-
-impl Args {
-    /// Parses a command line, program name first. An option given by `-o` counts as if it were
-    /// typed first, so that its long form overrides it.
-    pub(crate) fn parse_from(command_line: &[OsString]) -> Result<(Self, MountOptions), CliError> {
-        let typed = Args::try_parse_from(command_line)?;
-        let options = MountOptions::parse(&typed.options)?;
-        if options.flags.is_empty() {
-            return Ok((typed, options));
-        }
-        let program = command_line.iter().take(1);
-        let rest = command_line.iter().skip(1);
-        let all = program.chain(&options.flags).chain(rest);
-        Ok((Args::try_parse_from(all)?, options))
-    }
-}
 
 /// Parses one of a few words into the value that it stands for.
 fn one_of<T: Copy + Send + Sync + 'static>(

@@ -53,7 +53,7 @@ pub(super) fn describe_element(
     let view = View::new(store, options).map_err(CliError::failed)?;
     let found = find(&node, view.loader(), indices).map_err(CliError::failed)?;
     Ok(if config.json {
-        Text::new().json(&found.as_json(path, indices))
+        Text::new().json(found.as_json(path, indices))
     } else {
         found.as_text(path, indices)
     })

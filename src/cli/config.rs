@@ -14,6 +14,7 @@ use super::args::Args;
 use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
 use super::options::MountOptions;
+pub use super::passthrough::Passthrough;
 use crate::fresh::Freshness;
 use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::store::Symlinks;
@@ -21,18 +22,6 @@ use crate::store::Symlinks;
 use crate::store::testing::Injection;
 use crate::threads::cores;
 pub use crate::view::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
-
-/// Whether the kernel reads plain files of the store by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passthrough {
-    /// Where nothing can change under a reader: with `--immutable`.
-    Auto,
-    /// Also where files may change: right for writers that replace files, as all Zarr libraries
-    /// do, and wrong for those that write into them.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// What the command was asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -65,7 +65,7 @@ pub(super) fn report(
     report.visit(start, out)?;
     report.progress.clear();
     if config.json {
-        out.print(&Text::new().json(&Value::Array(report.found)))?;
+        out.print(&Text::new().json(Value::Array(report.found)))?;
     }
     Ok(report.any)
 }

@@ -1,6 +1,6 @@
 //! The command: from flags to a checked configuration to a mount that answers.
 //!
-//! 1. `args`, `options` parse the command line as typed, `-o` included.
+//! 1. `command_line`, `args`, `options` parse the command line as typed, `-o` included.
 //! 2. `config` decides what it means, with absolute paths.
 //! 3. `daemon` moves to the background, before anything is opened.
 //! 4. `logging`, the file system itself, `mountpoint`, then
@@ -11,6 +11,7 @@ mod addresses;
 mod allocator;
 mod args;
 mod at;
+mod command_line;
 pub mod config;
 mod daemon;
 mod draft;
@@ -21,6 +22,7 @@ mod memory_limit;
 mod mountpoint;
 mod options;
 mod output;
+mod passthrough;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

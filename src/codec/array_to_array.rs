@@ -109,7 +109,7 @@ impl ArrayToArray {
                 transpose.decode(&decoded.shape, item_size, encoded, out);
             }
             ArrayToArray::Reshape(_) => {
-                super::bytes_to_bytes::expect_length("reshape", encoded.len(), out.len() as u64)?;
+                super::decoded::expect_length("reshape", encoded.len(), out.len() as u64)?;
                 out.copy_from_slice(encoded);
             }
             ArrayToArray::Filter(filter) => filter.decode(encoded, out)?,

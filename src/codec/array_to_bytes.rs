@@ -73,7 +73,7 @@ impl ArrayToBytes {
     ) -> Result<(), FormatError> {
         match self {
             ArrayToBytes::Bytes(codec) => {
-                super::bytes_to_bytes::expect_length("bytes", encoded.len(), out.len() as u64)?;
+                super::decoded::expect_length("bytes", encoded.len(), out.len() as u64)?;
                 bytes::copy_swapped(codec.swap_unit(spec.dtype), encoded, out);
                 Ok(())
             }

@@ -8,7 +8,7 @@
 
 use ::base64::{DecodeSliceError, Engine, engine::general_purpose::STANDARD};
 
-use super::bytes_to_bytes::Decoded;
+use super::decoded::Decoded;
 use crate::error::FormatError;
 
 /// The encoded length of `length` bytes.

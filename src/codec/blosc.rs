@@ -29,7 +29,7 @@ mod snappy;
 pub(crate) use library::{Encoding, compress};
 pub(crate) use parts::{BloscBlock, BloscBlocks, undo_block};
 
-use super::bytes_to_bytes::Decoded;
+use super::decoded::Decoded;
 use crate::error::FormatError;
 
 const NAME: &str = "blosc";

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use super::{
     base64, blosc, bz2,
     checksum::{self, Checksum, ChecksumKind, ChecksumLocation},
-    conditional, deflate, lz4,
+    conditional,
+    decoded::{Decoded, copy, expect_length},
+    deflate, lz4,
     lzma::Lzma,
     shuffle, zstd,
 };
@@ -51,15 +53,6 @@ pub enum BytesToBytes {
         /// The length of the header, which has a bit for each codec.
         header_bytes: u64,
     },
-}
-
-/// The outcome of decoding a whole input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decoded {
-    /// It was decoded to the first so many bytes of the output.
-    Whole(usize),
-    /// The output is too small; it holds anything.
-    Overflow,
 }
 
 impl BytesToBytes {
@@ -168,7 +161,11 @@ impl BytesToBytes {
             BytesToBytes::Conditional {
                 codecs,
                 header_bytes,
-            } => conditional::encoded_limit(codecs, *header_bytes, length),
+            } => {
+                let all = codecs.iter();
+                all.fold(length, |length, codec| codec.encoded_limit(length))
+                    .saturating_add(*header_bytes)
+            }
             _ => length.saturating_add(length / 8).saturating_add(HEADERS),
         }
     }
@@ -183,7 +180,7 @@ impl BytesToBytes {
             BytesToBytes::Blosc => blosc::state_bytes(length),
             BytesToBytes::Bz2 => bz2::STATE_BYTES,
             BytesToBytes::Lzma(_) => Lzma::state_bytes(length),
-            BytesToBytes::Conditional { codecs, .. } => conditional::state_bytes(codecs, length),
+            BytesToBytes::Conditional { codecs, .. } => states_bytes(codecs, length),
             _ => 0,
         }
     }
@@ -208,7 +205,7 @@ impl BytesToBytes {
             BytesToBytes::Conditional {
                 codecs,
                 header_bytes,
-            } => conditional::undo(codecs, *header_bytes, encoded, out),
+            } => undo_conditional(codecs, *header_bytes, encoded, out),
         }
     }
 }
@@ -226,29 +223,41 @@ pub(super) fn with_limits<'a>(
     })
 }
 
-/// Copies decoded bytes to the beginning of `out`.
-pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Decoded {
-    let Some(out) = out.get_mut(..bytes.len()) else {
-        return Decoded::Overflow;
-    };
-    out.copy_from_slice(bytes);
-    Decoded::Whole(bytes.len())
-}
-
-/// Checks that the length that `codec` was given is the expected one.
+/// Decodes a chunk of the codec `conditional` into the beginning of `out`.
 ///
 /// # Errors
-/// They differ.
-pub(super) fn expect_length(
-    codec: &'static str,
-    found: usize,
-    expected: u64,
-) -> Result<(), FormatError> {
-    if found as u64 == expected {
-        return Ok(());
+/// The header is cut short, it has bits of codecs that do not exist, or a codec refuses its bytes.
+fn undo_conditional(
+    codecs: &[BytesToBytes],
+    header_bytes: u64,
+    encoded: &[u8],
+    out: &mut [u8],
+) -> Result<Decoded, FormatError> {
+    let (applied, body) = conditional::split(codecs, header_bytes, encoded)?;
+    let applied: Vec<_> = with_limits(applied, out.len() as u64).collect();
+    let Some(((first, _), others)) = applied.split_first() else {
+        return Ok(copy(body, out));
+    };
+    let mut bytes = Cow::Borrowed(body);
+    for (codec, limit) in others.iter().rev() {
+        match codec.undo_growing(&bytes, *limit)? {
+            Some(undone) => bytes = Cow::Owned(undone),
+            None => return Ok(Decoded::Overflow),
+        }
     }
-    let problem = format!("{found} bytes, expected {expected}");
-    Err(FormatError::encoded(codec, problem))
+    first.undo(&bytes, out)
+}
+
+/// An upper bound of the memory that undoing all of `codecs` to `length` bytes takes: their states,
+/// and all buffers between them.
+fn states_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
+    let states = with_limits(codecs, length)
+        .enumerate()
+        .map(|(i, (codec, limit))| {
+            let between = if i == 0 { 0 } else { limit };
+            codec.state_bytes(limit).saturating_add(between)
+        });
+    states.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

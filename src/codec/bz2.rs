@@ -11,7 +11,7 @@
 use bzip2::{Decompress, Status};
 
 use super::{
-    bytes_to_bytes::Decoded,
+    decoded::Decoded,
     stream::{self, StreamDecoder},
 };
 use crate::error::FormatError;

@@ -24,9 +24,7 @@ pub(crate) use parts::{Parts, PartsPlace};
 
 use super::{
     ArrayToArray, ArrayToBytes, BytesToBytes, ShardingCodec, Transpose,
-    array_to_array::IntermediateArray,
-    bytes,
-    bytes_to_bytes::{self, with_limits},
+    array_to_array::IntermediateArray, bytes, bytes_to_bytes::with_limits, decoded::expect_length,
 };
 use crate::{
     buffers::zeroed,
@@ -261,7 +259,7 @@ impl CodecChain {
             return Ok(Cow::Owned(out));
         }
         let found = undo(&self.bytes_to_bytes, encoded, length as u64)?;
-        bytes_to_bytes::expect_length("bytes", found.len(), length as u64)?;
+        expect_length("bytes", found.len(), length as u64)?;
         Ok(found)
     }
 }

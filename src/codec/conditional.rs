@@ -13,65 +13,28 @@
 //! | header: bit i of byte i / 8, lowest first, is 1 when codec i was applied | bytes |
 //! ```
 
-use std::borrow::Cow;
-
-use super::bytes_to_bytes::{self, BytesToBytes, Decoded, with_limits};
 use crate::error::FormatError;
 
-/// Decodes into the beginning of `out`.
+/// Splits `encoded`, the chunk of a header of `header_bytes`, into those of `codecs` that were
+/// applied, and their bytes.
 ///
 /// # Errors
-/// The header is cut short, it has bits of codecs that do not exist, or a codec refuses its bytes.
-pub(super) fn undo(
-    codecs: &[BytesToBytes],
+/// The header is cut short, or it has bits of codecs that do not exist.
+pub(super) fn split<'c, 'e, C>(
+    codecs: &'c [C],
     header_bytes: u64,
-    encoded: &[u8],
-    out: &mut [u8],
-) -> Result<Decoded, FormatError> {
+    encoded: &'e [u8],
+) -> Result<(Vec<&'c C>, &'e [u8]), FormatError> {
     let header = usize::try_from(header_bytes).ok();
     let Some((header, body)) = header.and_then(|length| encoded.split_at_checked(length)) else {
         let problem = format!("{} bytes, the header has {header_bytes}", encoded.len());
         return Err(refused(problem));
     };
-    let applied = with_limits(applied(codecs, header)?, out.len() as u64);
-    let applied: Vec<_> = applied.collect();
-    let Some(((first, _), others)) = applied.split_first() else {
-        return Ok(bytes_to_bytes::copy(body, out));
-    };
-    let mut bytes = Cow::Borrowed(body);
-    for (codec, limit) in others.iter().rev() {
-        match codec.undo_growing(&bytes, *limit)? {
-            Some(undone) => bytes = Cow::Owned(undone),
-            None => return Ok(Decoded::Overflow),
-        }
-    }
-    first.undo(&bytes, out)
-}
-
-/// The maximum encoded length of `length` bytes, with all codecs applied.
-pub(super) fn encoded_limit(codecs: &[BytesToBytes], header_bytes: u64, length: u64) -> u64 {
-    let all = codecs.iter();
-    let applied = all.fold(length, |length, codec| codec.encoded_limit(length));
-    applied.saturating_add(header_bytes)
-}
-
-/// An upper bound of the memory that decoding to `length` bytes takes: the states of all codecs,
-/// and all buffers between them.
-pub(super) fn state_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
-    let states = with_limits(codecs, length)
-        .enumerate()
-        .map(|(i, (codec, limit))| {
-            let between = if i == 0 { 0 } else { limit };
-            codec.state_bytes(limit).saturating_add(between)
-        });
-    states.fold(0, u64::saturating_add)
+    Ok((applied(codecs, header)?, body))
 }
 
 /// The codecs whose bits are set in `header`.
-fn applied<'a>(
-    codecs: &'a [BytesToBytes],
-    header: &[u8],
-) -> Result<Vec<&'a BytesToBytes>, FormatError> {
+fn applied<'c, C>(codecs: &'c [C], header: &[u8]) -> Result<Vec<&'c C>, FormatError> {
     let bits = (0..).zip(header).flat_map(|(i, byte)| {
         let set = (0..8).filter(move |bit| byte >> bit & 1 == 1);
         set.map(move |bit| 8 * i + bit)
@@ -92,9 +55,30 @@ fn refused(problem: impl Into<String>) -> FormatError {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::stream::conformance::{assert_decodes, decoded},
+        super::{
+            bytes_to_bytes::BytesToBytes,
+            decoded::Decoded,
+            stream::conformance::{assert_decodes, decoded},
+        },
         *,
     };
+
+    fn conditional(codecs: &[BytesToBytes], header_bytes: u64) -> BytesToBytes {
+        let codecs = codecs.to_vec();
+        BytesToBytes::Conditional {
+            codecs,
+            header_bytes,
+        }
+    }
+
+    fn undo(
+        codecs: &[BytesToBytes],
+        header_bytes: u64,
+        encoded: &[u8],
+        out: &mut [u8],
+    ) -> Result<Decoded, FormatError> {
+        conditional(codecs, header_bytes).undo(encoded, out)
+    }
 
     const SHUFFLE: BytesToBytes = BytesToBytes::Shuffle { element_size: 2 };
 
@@ -144,8 +128,8 @@ mod tests {
     #[test]
     fn bounds_are_those_of_all_codecs() {
         let codecs = [BytesToBytes::Base64, BytesToBytes::CRC32C, SHUFFLE];
-        assert_eq!(encoded_limit(&codecs, 1, 3), 1 + 4 + 4);
-        assert_eq!(state_bytes(&codecs, 3), 4 + 8);
-        assert_eq!(encoded_limit(&codecs, 1, u64::MAX), u64::MAX);
+        assert_eq!(conditional(&codecs, 1).encoded_limit(3), 1 + 4 + 4);
+        assert_eq!(conditional(&codecs, 1).state_bytes(3), 4 + 8);
+        assert_eq!(conditional(&codecs, 1).encoded_limit(u64::MAX), u64::MAX);
     }
 }

@@ -21,7 +21,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use library::{Container, inflate};
 
 use super::{
-    bytes_to_bytes::Decoded,
+    decoded::Decoded,
     stream::{self, StreamDecoder},
 };
 use crate::error::FormatError;

@@ -18,7 +18,7 @@ mod library;
 
 pub(super) use library::undo_block;
 
-use super::bytes_to_bytes::Decoded;
+use super::decoded::Decoded;
 use crate::error::FormatError;
 
 const NAME: &str = "lz4";

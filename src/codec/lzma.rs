@@ -19,7 +19,7 @@
 use liblzma::stream::{Action, CONCATENATED, Error, Filters, LzmaOptions, Status, Stream};
 
 use super::{
-    bytes_to_bytes::Decoded,
+    decoded::Decoded,
     stream::{self, StreamDecoder},
 };
 use crate::error::FormatError;

@@ -23,6 +23,7 @@ mod bz2;
 mod chain;
 mod checksum;
 mod conditional;
+mod decoded;
 mod deflate;
 mod filter;
 mod lz4;

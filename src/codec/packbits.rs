@@ -10,7 +10,7 @@
 //! The first bit is the lowest bit of the first byte, as in zarrs. The filter of numcodecs with the
 //! same name packs in the other direction.
 
-use super::{bytes::copy_start, bytes_to_bytes::expect_length, number::Number};
+use super::{bytes::copy_start, decoded::expect_length, number::Number};
 use crate::dtype::DataType;
 use crate::error::FormatError;
 
@@ -128,11 +128,11 @@ impl PackBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::value::RawValue;
+    use crate::dtype::v3_name;
 
     fn data_type(name: &str) -> DataType {
-        let text: Box<RawValue> = serde_json::from_str(&format!("\"{name}\"")).unwrap();
-        DataType::parse_v3(&text).unwrap()
+        let element = v3_name::without_parameters(name).unwrap();
+        DataType::of(name.to_owned(), element).unwrap()
     }
 
     fn decode(codec: &PackBits, encoded: &[u8], len: usize) -> Result<Vec<u8>, FormatError> {

@@ -11,7 +11,7 @@
 //! 0a 0b  00 00  00 00  00 00  encoded: four planes of 2 bytes
 //! ```
 
-use super::{bytes_to_bytes::Decoded, unshuffle::unshuffle_bytes};
+use super::{decoded::Decoded, unshuffle::unshuffle_bytes};
 use crate::error::FormatError;
 
 /// Decodes into the beginning of `out`. Elements of no more than one byte stay as they are.

@@ -4,7 +4,7 @@
 //! ([`StreamDecoder::step`]); the loops are here, so that truncation, an output that is too small
 //! and several members in a row have the same effect for all of them.
 
-use super::bytes_to_bytes::Decoded;
+use super::decoded::Decoded;
 use crate::error::FormatError;
 
 /// A library's decoder of one stream.

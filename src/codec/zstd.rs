@@ -15,7 +15,7 @@ use std::cell::RefCell;
 
 use zstd_safe::DCtx;
 
-use super::{bytes_to_bytes::Decoded, stream};
+use super::{decoded::Decoded, stream};
 use crate::error::FormatError;
 
 const NAME: &str = "zstd";

@@ -1,8 +1,8 @@
 //! The type of one element, in enough detail to read and write a fill value.
 //!
 //! A [`DataType`](super::DataType) has the sizes that decoding needs. The data types of all
-//! versions of documents are parsed into an [`Element`] first, which also says how a fill value is
-//! spelled.
+//! versions of documents are parsed into an [`Element`] first, which also decides how a fill value
+//! is spelled.
 
 use std::sync::Arc;
 
@@ -185,6 +185,35 @@ impl Element {
             number => ItemLayout::Numbers {
                 unit: number.unit(),
             },
+        }
+    }
+
+    /// The different byte orders of the numbers of several bytes in a record: none, one or two.
+    pub(crate) fn field_orders(&self) -> Vec<ByteOrder> {
+        let Element::Record(fields) = self else {
+            return Vec::new();
+        };
+        let mut orders = Vec::new();
+        for field in fields.iter() {
+            if field.element.unit() > 1 {
+                orders.push(field.order);
+            }
+            orders.extend(field.element.field_orders());
+        }
+        orders.sort_by_key(|&order| order == ByteOrder::Big);
+        orders.dedup();
+        orders
+    }
+
+    /// Sets the byte order of all numbers of several bytes in a record.
+    pub(crate) fn set_field_order(&mut self, order: ByteOrder) {
+        if let Element::Record(fields) = self {
+            for field in Arc::make_mut(fields) {
+                if field.element.unit() > 1 {
+                    field.order = order;
+                }
+                field.element.set_field_order(order);
+            }
         }
     }
 

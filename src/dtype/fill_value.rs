@@ -37,7 +37,7 @@ impl FillValue {
     }
 
     /// An element of `data_type` that begins with `bytes`.
-    pub(super) fn of_type(data_type: &DataType, bytes: Vec<u8>) -> FillValue {
+    pub(crate) fn of_type(data_type: &DataType, bytes: Vec<u8>) -> FillValue {
         if data_type.is_variable() {
             return FillValue::new(bytes, true);
         }

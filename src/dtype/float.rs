@@ -13,7 +13,7 @@
 //! `bfloat16` registrations in zarr-extensions.
 
 mod arithmetic;
-mod spell;
+mod value;
 
 /// The special values of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,6 +235,14 @@ fn shift_half_even(value: u64, shift: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_format_has_its_name_back() {
+        for (name, format) in FORMATS {
+            assert_eq!(FloatFormat::of_name(name), Some(format));
+            assert_eq!(format.name(), name);
+        }
+    }
 
     #[test]
     fn decimals_round_half_to_even() {

@@ -4,25 +4,23 @@
 //! type, and the byte order of the stored bytes is not part of it, but of the codec chain. Decoded
 //! bytes are little-endian, except that each field of a structured type keeps its stored order.
 //!
+//! The names of types that are mere strings (`typestr`, `v3_name`) are read here. The JSON of types
+//! and fill values is read and written by `metadata::spell`.
+//!
 //! Sources: Zarr v2, section "Data type encoding"; Zarr v3 core, section "Data types".
 
-pub(crate) mod base64;
 mod element;
-mod fill_json;
+pub(crate) mod element_bytes;
+mod element_text;
 mod fill_value;
 mod float;
-pub(crate) mod json;
-mod spell_element;
-mod spell_fill;
-mod spell_type;
-mod typestr;
-mod v3_name;
+pub(crate) mod typestr;
+pub(crate) mod v3_name;
 
-pub(crate) use element::{Element, IntegerFormat, TimeFormat, Variable};
-pub(crate) use fill_json::{Dialect, utf32};
+pub(crate) use element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat, Variable};
+pub use element_text::element_text;
 pub use fill_value::FillValue;
 pub(crate) use float::{FLOAT16, FLOAT32, FLOAT64, FloatFormat};
-pub use spell_element::element_text;
 
 use crate::error::FormatError;
 
@@ -131,6 +129,14 @@ impl DataType {
     /// Whether the length of elements varies.
     pub fn is_variable(&self) -> bool {
         self.layout == ItemLayout::Variable
+    }
+
+    /// The same type with all fields of a record stored in `order`. A v3 document names one order
+    /// for all fields, in its codecs.
+    #[must_use]
+    pub(crate) fn with_field_order(mut self, order: ByteOrder) -> DataType {
+        self.element.set_field_order(order);
+        self
     }
 
     /// The byte order that a document names for elements stored in `order`: `None` where no number

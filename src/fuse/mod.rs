@@ -27,6 +27,7 @@ mod open;
 mod read;
 pub mod session;
 mod session_mount;
+mod session_options;
 pub mod session_unmount;
 mod xattr;
 

@@ -22,7 +22,7 @@ use rustix::mount::MountFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::mount_table::FILE_SYSTEM_TYPE;
-use super::session::{Execution, MountAccess, SessionError, SessionOptions};
+use super::session_options::{Execution, MountAccess, SessionError, SessionOptions};
 use super::session_unmount::FUSERMOUNT;
 use crate::store::descriptor_limit;
 

@@ -19,15 +19,17 @@
 
 mod detect;
 mod draft;
+mod draft_node;
 mod node;
 mod node_cache;
 mod separator;
 mod tree;
 
-pub use draft::DraftNode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use draft_node::DraftNode;
 pub(crate) use node::chunk_identity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
-use std::sync::{Arc, Mutex, PoisonError};
 pub use tree::{TreeNode, TreePlace};
 
 use crate::budget::{Budget, Holding};
@@ -38,7 +40,7 @@ use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
 use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError};
 use detect::OmittedParts;
-use draft::DraftRoot;
+use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache};
 
 /// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lru::LruCache;
 
-use super::draft::DraftRoot;
+use super::draft_node::DraftRoot;
 use super::node::Node;
 use crate::fresh::{LastCheck, Observations};
 use crate::store::Prefix;

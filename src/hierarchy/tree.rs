@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Hierarchy;
-use super::draft::{DraftNode, DraftRoot};
+use super::draft_node::{DraftNode, DraftRoot};
 use super::node::Node;
 use crate::error::Error;
 use crate::store::Prefix;

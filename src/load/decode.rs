@@ -11,9 +11,10 @@ use smallvec::SmallVec;
 use super::Counters;
 use super::array::ChunkedArray;
 use super::block::Block;
-use super::index::to_usize;
+use super::growing::growing;
 use super::loader::Loader;
 use super::locate::LocatedChunk;
+use super::size::to_usize;
 use crate::buffers::Buffer;
 use crate::codec::ChunkSpec;
 use crate::error::{Error, FormatError};
@@ -178,31 +179,6 @@ fn spec(array: &ChunkedArray) -> ChunkSpec<'_> {
         shape: array.layout.shown_grid().chunk_shape(),
         dtype: array.layout.data_type(),
         fill: array.layout.fill_value(),
-    }
-}
-
-/// Decodes `encoded_len` bytes whose decoded length is unknown, but for the limit `most`. The first
-/// try has room for a few times the encoded length, which is enough for most chunks. Each further
-/// try has more room. So a small chunk does not wait for memory that only a large one needs.
-pub(super) fn growing(
-    encoded_len: u64,
-    most: u64,
-    decode: impl Fn(u64) -> Result<Block, Error>,
-) -> Result<Block, Error> {
-    const TIMES: u64 = 8;
-    const MORE: u64 = 64 << 10;
-    let mut limit = encoded_len
-        .saturating_mul(TIMES)
-        .saturating_add(MORE)
-        .min(most);
-    loop {
-        match decode(limit) {
-            // The room may have been too small.
-            Err(Error::Chunk { .. }) if limit < most => {
-                limit = limit.saturating_mul(TIMES).min(most);
-            }
-            decoded => return decoded,
-        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::block::{Block, BlockKey, BlockPart, ShardPlace};
 use super::cache::Cache;
 use super::layout::ShardLevel;
 use super::loader::Loader;
+use super::size::to_usize;
 use super::slice::Slice;
 use super::tuning::PAGE_BYTES;
 use crate::budget::Holding;
@@ -249,12 +250,4 @@ impl ShardIndex {
     fn error(&self, error: FormatError) -> Error {
         self.body.error(error)
     }
-}
-
-pub(super) fn to_usize(n: u64) -> Result<usize, Error> {
-    usize::try_from(n).map_err(|_| Error::TooLarge {
-        what: "a block".to_owned(),
-        needed: n,
-        limit: usize::MAX as u64,
-    })
 }

@@ -1,12 +1,13 @@
 //! Finds the object that holds a chunk, and the byte range of the chunk in it.
 
+use super::Counters;
 use super::array::ChunkedArray;
 use super::block::{BlockPart, ShardPlace};
+use super::growing::growing;
 use super::index::ShardIndex;
 use super::layout::ShardLevel;
 use super::loader::Loader;
 use super::slice::Slice;
-use super::{Counters, decode};
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
@@ -222,7 +223,7 @@ impl Locator {
                 }));
             }
             Counters::add(&cache.counters().decodes);
-            decode::growing(encoded.len(), most, |limit| {
+            growing(encoded.len(), most, |limit| {
                 // The decoded length is not stored, so memory for twice the limit is reserved: a
                 // growing buffer exists twice while its bytes are moved.
                 let reservation = cache.reserve(

@@ -1,7 +1,7 @@
 //! A range of bytes of a stored object, or of a shard body in the cache.
 
 use super::block::Block;
-use super::index::to_usize;
+use super::size::to_usize;
 use crate::budget::Holding;
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};

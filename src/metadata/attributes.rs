@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 pub use compact::compact;
 
 use super::ZarrFormat;
-use super::json::{JsonDocument, quoted};
+use super::document::{JsonDocument, quoted};
+use super::json;
 use super::write::{Source, attributes_text};
-use crate::dtype::json;
 use crate::error::FormatError;
 
 /// The deepest nesting of attributes.

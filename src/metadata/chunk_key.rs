@@ -15,7 +15,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::dtype::json;
+use super::json;
 use crate::error::FormatError;
 use crate::grid::Dims;
 

@@ -12,6 +12,7 @@
 //!
 //! Source: Zarr v3 core, section "Codecs", and the codec specifications.
 
+mod bitround;
 mod bytes_to_bytes;
 mod members;
 mod numcodecs;
@@ -20,9 +21,9 @@ mod sharding;
 
 use serde_json::value::RawValue;
 
-use super::json::lengths;
+use super::document::lengths;
+use super::json::{self, Extension, Json, Members};
 use crate::codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain};
-use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;

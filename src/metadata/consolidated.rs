@@ -14,9 +14,9 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::json::{Edits, JsonDocument};
+use super::document::{Edits, JsonDocument};
+use super::json::{Json, Members};
 use super::splice::remove;
-use crate::dtype::json::{Json, Members};
 use crate::error::FormatError;
 
 /// The deepest nesting of copies that hold copies of their own.

@@ -24,14 +24,15 @@ pub use entry::parse_entry;
 pub use layout::{Generation, Layout};
 
 use super::chunk_key::parse_separator;
-use super::json::{
+use super::document::{
     JsonDocument, check_array_document_len, check_attributes, check_members, lengths,
     may_be_ignored, spelled,
 };
+use super::json::{self, Json, Members};
+use super::spell::Dialect;
 use super::v2::{self, MemoryOrder};
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
-use crate::dtype::json::{self, Json, Members};
-use crate::dtype::{Dialect, FillValue};
+use crate::dtype::FillValue;
 use crate::error::FormatError;
 use crate::grid::Dims;
 

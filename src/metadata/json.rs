@@ -1,320 +1,322 @@
-//! The text of a JSON document, the spans of its members, and edits of it.
+//! Reads JSON one level at a time.
 //!
-//! Before `serde_json` parses the text, Python's bare `NaN`, `Infinity` and `-Infinity` are
-//! replaced by strings of the same length, and a byte order mark by spaces. Spans of the masked
-//! text are therefore spans of the original, from which edits copy.
+//! A hostile document may nest data types and fill values arbitrarily deep. Nothing here recurses:
+//! a list or an object is opened into the texts of its values, and a caller that opens those in
+//! turn limits the depth.
 //!
-//! Objects and lists are opened one level at a time, so that deep nesting cannot overflow the
-//! stack.
+//! Python writes bare `NaN`, `Infinity` and `-Infinity`. Before a document is parsed, strings of
+//! the same length replace them ([`mask_of`]), and [`Json::of`] returns them as
+//! [`Json::NonFinite`]. These strings contain the character U+007F, which real documents do not.
 
-use std::borrow::Cow;
-use std::fmt::Display;
-use std::ops::Range;
+use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
-use crate::grid::Dims;
 
-/// A parsed document.
+/// Each bare token, the string of the same length that replaces it, and its value.
+const NON_FINITE: [(&str, &str, f64); 3] = [
+    ("NaN", "\"\u{7f}\"", f64::NAN),
+    ("Infinity", "\"\u{7f}+++++\"", f64::INFINITY),
+    ("-Infinity", "\"\u{7f}------\"", f64::NEG_INFINITY),
+];
+
+/// The string that replaces the bare token at the beginning of `text`, if there is one.
+pub(crate) fn mask_of(text: &[u8]) -> Option<&'static str> {
+    NON_FINITE
+        .iter()
+        .find(|(token, _, _)| text.starts_with(token.as_bytes()))
+        .map(|&(_, mask, _)| mask)
+}
+
+/// A JSON value, opened by one level.
 #[derive(Debug)]
-pub(crate) struct JsonDocument<'t> {
-    pub(crate) text: &'t [u8],
-    masked: Cow<'t, str>,
+pub(crate) enum Json<'a> {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number as the document spells it.
+    Number(&'a str),
+    /// One of Python's bare tokens.
+    NonFinite(f64),
+    /// A string, unescaped.
+    String(String),
+    /// A list.
+    Array(Vec<&'a RawValue>),
+    /// An object.
+    Object(Members<'a>),
 }
 
-impl<'t> JsonDocument<'t> {
-    /// Reads `text`, one JSON value.
-    ///
-    /// # Errors
-    ///
-    /// When the text is not UTF-8 or not JSON; the error has the line and column.
-    pub(crate) fn parse(text: &'t [u8]) -> Result<JsonDocument<'t>, FormatError> {
-        let masked = mask(text)?;
-        serde_json::from_str::<&RawValue>(&masked).map_err(|error| {
-            let place = format!("line {} column {}", error.line(), error.column());
-            let message = error.to_string();
-            let problem = message.split(" at line ").next().unwrap_or_default();
-            FormatError::document(place, format!("no JSON: {problem}"))
-        })?;
-        Ok(JsonDocument { text, masked })
-    }
-
-    /// The document's value.
-    pub(crate) fn value(&self) -> Result<&RawValue, FormatError> {
-        serde_json::from_str(&self.masked)
-            .map_err(|error| FormatError::document("", error.to_string()))
-    }
-
-    /// The members of the document, which must be an object.
-    pub(crate) fn root(&self) -> Result<Members<'_>, FormatError> {
-        json::object(self.value()?, "an object").map_err(|error| error.within("the document"))
-    }
-
-    /// The span in the text of a value that was reached from [`value`](Self::value).
-    pub(crate) fn span(&self, value: &RawValue) -> Range<usize> {
-        let base = self.masked.as_ptr().addr();
-        let start = value.get().as_ptr().addr().saturating_sub(base);
-        start..start + value.get().len()
-    }
-
-    /// The original text of a value.
-    pub(crate) fn text_of(&self, value: &RawValue) -> &'t [u8] {
-        self.text.get(self.span(value)).unwrap_or_default()
-    }
-
-    /// The members of `object` with their spans.
-    pub(crate) fn members<'d>(
-        &'d self,
-        object: &'d RawValue,
-    ) -> Result<Vec<MemberSpan<'d>>, FormatError> {
-        // A name begins at the first quote after the member before it, or after the brace.
-        let mut end = self.span(object).start;
-        let members = json::object(object, "an object")?;
-        Ok(members
-            .iter()
-            .map(|(name, value)| {
-                let rest = self.text.get(end..).unwrap_or_default();
-                let start = end + rest.iter().position(|&byte| byte == b'"').unwrap_or(0);
-                end = self.span(value).end;
-                MemberSpan {
-                    name: name.to_owned(),
-                    value,
-                    span: start..end,
-                }
-            })
-            .collect())
-    }
-}
-
-/// A member of an object.
-#[derive(Debug)]
-pub(crate) struct MemberSpan<'d> {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its value.
-    pub(crate) value: &'d RawValue,
-    /// From the quote that opens its name to the end of its value.
-    pub(crate) span: Range<usize>,
-}
-
-/// `text` with bare non-finite numbers and a byte order mark replaced; borrowed when it has none.
-fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
-    const MARK: char = '\u{feff}';
-    let text = str::from_utf8(text).map_err(|error| {
-        let place = format!("byte {}", error.valid_up_to());
-        FormatError::document(place, "no UTF-8, so no JSON")
-    })?;
-    // The masked text so far, and the length of the original that it covers.
-    let mut masked = String::new();
-    let mut done = 0;
-    let mut put = |at: usize, mask: &str| {
-        masked.reserve_exact(if done == 0 { text.len() } else { 0 });
-        masked.push_str(text.get(done..at).unwrap_or_default());
-        masked.push_str(mask);
-        done = at + mask.len();
-    };
-    if text.starts_with(MARK) {
-        put(0, "   ");
-    }
-    let mut bytes = text.as_bytes();
-    let mut in_string = false;
-    while let Some((&byte, rest)) = bytes.split_first() {
-        let at = text.len() - bytes.len();
-        bytes = match (in_string, byte) {
-            (true, b'\\') => rest.get(1..).unwrap_or_default(),
-            (_, b'"') => {
-                in_string = !in_string;
-                rest
-            }
-            (false, b'N' | b'I' | b'-') => match json::mask_of(bytes) {
-                Some(mask) => {
-                    put(at, mask);
-                    bytes.get(mask.len()..).unwrap_or_default()
-                }
-                None => rest,
-            },
-            _ => rest,
-        };
-    }
-    if done == 0 {
-        return Ok(Cow::Borrowed(text));
-    }
-    masked.push_str(text.get(done..).unwrap_or_default());
-    Ok(Cow::Owned(masked))
-}
-
-/// Replacements of spans of one text.
-#[derive(Debug, Default)]
-pub(crate) struct Edits(Vec<(Range<usize>, Vec<u8>)>);
-
-impl Edits {
-    /// Replaces `span` by `bytes`. Spans must not overlap.
-    pub(crate) fn replace(&mut self, span: Range<usize>, bytes: impl Into<Vec<u8>>) {
-        self.0.push((span, bytes.into()));
-    }
-
-    /// The text with all replacements made.
-    pub(crate) fn apply(self, text: &[u8]) -> Vec<u8> {
-        self.apply_within(text, 0..text.len())
-    }
-
-    /// The part `whole` of the text with all replacements made, which must be inside of it.
-    pub(crate) fn apply_within(mut self, text: &[u8], whole: Range<usize>) -> Vec<u8> {
-        self.0.sort_by_key(|(span, _)| span.start);
-        let mut edited = Vec::with_capacity(whole.len());
-        let mut done = whole.start;
-        for (span, bytes) in self.0 {
-            edited.extend_from_slice(text.get(done..span.start).unwrap_or_default());
-            edited.extend_from_slice(&bytes);
-            done = span.end;
+impl<'a> Json<'a> {
+    /// Opens `raw` by one level.
+    pub(crate) fn of(raw: &'a RawValue) -> Result<Json<'a>, FormatError> {
+        let text = raw.get();
+        if let Some(&(_, _, value)) = NON_FINITE.iter().find(|(_, mask, _)| *mask == text) {
+            return Ok(Json::NonFinite(value));
         }
-        edited.extend_from_slice(text.get(done..whole.end).unwrap_or_default());
-        edited
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Json::Null,
+            Some(b't') => Json::Bool(true),
+            Some(b'f') => Json::Bool(false),
+            Some(b'"') => Json::String(read(text)?),
+            Some(b'[') => Json::Array(read(text)?),
+            Some(b'{') => Json::Object(read(text)?),
+            _ => Json::Number(text),
+        })
+    }
+
+    /// The whole number, if it is one.
+    pub(crate) fn integer(&self) -> Option<i128> {
+        match self {
+            Json::Number(text) => integer(text),
+            _ => None,
+        }
     }
 }
 
-/// `text` as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FormatError> {
+    serde_json::from_str(text).map_err(|error| FormatError::document("", error.to_string()))
 }
 
-/// The text of an object of `members`, whose values are JSON already.
-pub(crate) fn object_text<N: AsRef<str>, V: Display>(
-    members: impl IntoIterator<Item = (N, V)>,
-) -> String {
-    let member = |(name, value): (N, V)| format!("{}:{value}", quoted(name.as_ref()));
-    let members: Vec<String> = members.into_iter().map(member).collect();
-    format!("{{{}}}", members.join(","))
+/// The string `raw`, or an error that says what was found instead of `expected`.
+pub(crate) fn string(raw: &RawValue, expected: &str) -> Result<String, FormatError> {
+    match Json::of(raw)? {
+        Json::String(text) => Ok(text),
+        _ => Err(mismatch(raw, expected)),
+    }
 }
 
-/// The text of a list of lengths.
-pub(crate) fn list_of(lengths: &[u64]) -> String {
-    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
-    format!("[{}]", lengths.join(", "))
-}
-
-/// The largest number of dimensions of an array, as in `NumPy`.
-const MOST_DIMENSIONS: u64 = 64;
-
-/// The largest document of an array, in bytes. Its parsed form may be several times as large. Real
-/// arrays do not have attributes of megabytes, and a list of a million codecs is an attack.
-const MAX_ARRAY_DOCUMENT_BYTES: u64 = 4 << 20;
-
-/// Checks the length of the document of an array before it is parsed.
-///
-/// # Errors
-///
-/// When it is too long.
-pub fn check_array_document_len(bytes: u64) -> Result<(), FormatError> {
-    FormatError::check_limit(
-        "the size of an array's document",
-        bytes,
-        MAX_ARRAY_DOCUMENT_BYTES,
-    )
-}
-
-/// A list of lengths, one for each dimension.
-pub(crate) fn lengths(value: &RawValue) -> Result<Dims, FormatError> {
-    let items = json::array(value, "a list of lengths")?;
-    FormatError::check_limit(
-        "the number of dimensions",
-        items.len() as u64,
-        MOST_DIMENSIONS,
-    )?;
-    json::each(items, json::length)
-}
-
-/// Checks that member `zarr_format` is the number `expected`.
-pub(crate) fn check_format(root: &Members<'_>, expected: i128) -> Result<(), FormatError> {
-    root.read("zarr_format", |value| match Json::of(value)?.integer() {
-        Some(format) if format == expected => Ok(()),
-        _ => Err(json::mismatch(value, &format!("the number {expected}"))),
+/// The meaning of the string `raw`, which must be one of `words`.
+pub(crate) fn word<T: Copy>(raw: &RawValue, words: &[(&str, T)]) -> Result<T, FormatError> {
+    let found = match Json::of(raw)? {
+        Json::String(text) => words.iter().find(|(word, _)| *word == text),
+        _ => None,
+    };
+    found.map(|&(_, meaning)| meaning).ok_or_else(|| {
+        let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+        mismatch(raw, &words.join(" or "))
     })
 }
 
-/// Whether an extension is marked as one that readers may ignore.
-pub(crate) fn may_be_ignored(members: &Members<'_>) -> bool {
-    members.get("must_understand").map(RawValue::get) == Some("false")
-}
-
-/// Fails on a member that is neither known nor marked as one that readers may ignore.
-pub(crate) fn check_members(root: &Members<'_>, known: &[&str]) -> Result<(), FormatError> {
-    for (name, value) in root.iter() {
-        // The value of a known member is not opened, because attributes may be long.
-        if known.contains(&name) {
-            continue;
-        }
-        let tolerated = match (name, Json::of(value)?) {
-            // zarr-python 3.0.0 writes `consolidated_metadata: null`, and writers of drafts an
-            // empty list of `extensions`.
-            ("consolidated_metadata", Json::Null) => true,
-            ("extensions", Json::Array(items)) => items.is_empty(),
-            (_, Json::Object(members)) => may_be_ignored(&members),
-            _ => false,
-        };
-        if !tolerated {
-            // A name may be empty, but the place of an error may not.
-            let place = if name.is_empty() {
-                "the document"
-            } else {
-                name
-            };
-            return Err(FormatError::unsupported(place, "extension", name));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that member `attributes` is an object, where there is one.
-pub(crate) fn check_attributes(root: &Members<'_>) -> Result<(), FormatError> {
-    match root.get_some("attributes") {
-        Some(value) if !value.get().starts_with('{') => {
-            Err(json::mismatch(value, "an object").within("attributes"))
-        }
-        _ => Ok(()),
+/// The items of the list `raw`, or an error that says what was found instead of `expected`.
+pub(crate) fn array<'a>(
+    raw: &'a RawValue,
+    expected: &str,
+) -> Result<Vec<&'a RawValue>, FormatError> {
+    match Json::of(raw)? {
+        Json::Array(items) => Ok(items),
+        _ => Err(mismatch(raw, expected)),
     }
 }
 
-/// Checks the parts of the document `text` that its outline leaves out: the whole must be JSON, and
-/// the attributes an object.
-///
-/// # Errors
-///
-/// When it is not; the error has the place.
-pub fn check_outlined(text: &[u8]) -> Result<(), FormatError> {
-    check_attributes(&JsonDocument::parse(text)?.root()?)
+/// The results of `read` for each item of the list `raw`; an error names the index of its item.
+pub(crate) fn list<'a, T, C: FromIterator<T>>(
+    raw: &'a RawValue,
+    expected: &str,
+    read: impl FnMut(&'a RawValue) -> Result<T, FormatError>,
+) -> Result<C, FormatError> {
+    each(array(raw, expected)?, read)
 }
 
-/// The longest value that is shown in full, in characters.
-const LONGEST_SPELLED: usize = 4096;
+/// As [`list`], for a list that is already open.
+pub(crate) fn each<'a, T, C: FromIterator<T>>(
+    items: Vec<&'a RawValue>,
+    mut read: impl FnMut(&'a RawValue) -> Result<T, FormatError>,
+) -> Result<C, FormatError> {
+    items
+        .into_iter()
+        .enumerate()
+        .map(|(i, item)| read(item).map_err(|error| error.within(&format!("[{i}]"))))
+        .collect()
+}
 
-/// A value as one line, for messages: the characters of a string, or the JSON without white space.
-/// A long value, such as a record of very many fields, is cut.
-pub(crate) fn spelled(value: &RawValue) -> String {
-    if let Ok(Json::String(text)) = Json::of(value) {
-        return text;
+/// The members of the object `raw`, or an error that says what was found instead of `expected`.
+pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Members<'a>, FormatError> {
+    match Json::of(raw)? {
+        Json::Object(members) => Ok(members),
+        _ => Err(mismatch(raw, expected)),
     }
-    let (mut in_string, mut escaped) = (false, false);
-    let mut spelled: String = value
-        .get()
-        .chars()
-        .filter(|&character| {
-            if !in_string {
-                in_string = character == '"';
-                return !character.is_ascii_whitespace();
+}
+
+/// Calls a function with each item of a list, or each member of an object, while it is parsed.
+struct EachValue<F>(F);
+
+impl<'de, F: FnMut(Option<String>, &'de RawValue)> Visitor<'de> for EachValue<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object or a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some((name, value)) = map.next_entry()? {
+            (self.0)(Some(name), value);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(value) = items.next_element()? {
+            (self.0)(None, value);
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` with the name and value of each member of an object, or with each item of a list
+/// and no name. They are not collected, so that very many of them take no memory. After an error
+/// `each` is not called again.
+pub(crate) fn for_each_value<'a>(
+    raw: &'a RawValue,
+    mut each: impl FnMut(Option<String>, &'a RawValue) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
+    let mut result = Ok(());
+    let visitor = EachValue(|name, value| {
+        if result.is_ok() {
+            result = each(name, value);
+        }
+    });
+    serde_json::Deserializer::from_str(raw.get())
+        .deserialize_any(visitor)
+        .map_err(|error| FormatError::document("", error.to_string()))?;
+    result
+}
+
+/// A whole number that is not negative.
+pub(crate) fn length(raw: &RawValue) -> Result<u64, FormatError> {
+    let length = Json::of(raw)?.integer();
+    length
+        .and_then(|length| u64::try_from(length).ok())
+        .ok_or_else(|| mismatch(raw, "a whole number from 0 to 2^64 - 1"))
+}
+
+/// The whole number that `text` spells: `5`, and also `5.0` and `5e0` up to 2^53.
+pub(crate) fn integer(text: &str) -> Option<i128> {
+    if let Ok(value) = text.parse() {
+        return Some(value);
+    }
+    let value: f64 = text.parse().ok()?;
+    // Above 2^53 a float does not identify one integer.
+    let exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
+    exact.then(|| format!("{value:.0}").parse().ok()).flatten()
+}
+
+/// The error that a required member is missing.
+pub(crate) fn missing(name: &str) -> FormatError {
+    FormatError::document(name, "missing, but required")
+}
+
+/// The error "found …, expected …".
+pub(crate) fn mismatch(raw: &RawValue, expected: &str) -> FormatError {
+    FormatError::document("", format!("found {}, expected {expected}", excerpt(raw)))
+}
+
+/// The beginning of the text of a value, for messages.
+pub(crate) fn excerpt(raw: &RawValue) -> String {
+    const LONGEST: usize = 60;
+    if let Some((token, _, _)) = NON_FINITE.iter().find(|(_, mask, _)| *mask == raw.get()) {
+        return (*token).to_owned();
+    }
+    let mut text: String = raw.get().chars().take(LONGEST).collect();
+    if text.len() < raw.get().len() {
+        text.push('…');
+    }
+    text
+}
+
+/// The members of a JSON object, in the order of the text, duplicates included.
+#[derive(Debug, Default)]
+pub(crate) struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// The member `name`; the last one where there are several.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(member, _)| member == name)
+            .map(|&(_, value)| value)
+    }
+
+    /// The member `name`, `None` also when it is `null`.
+    pub(crate) fn get_some(&self, name: &str) -> Option<&'a RawValue> {
+        self.get(name).filter(|value| value.get() != "null")
+    }
+
+    /// The member `name`, or an error that it is missing.
+    pub(crate) fn require(&self, name: &str) -> Result<&'a RawValue, FormatError> {
+        self.get(name).ok_or_else(|| missing(name))
+    }
+
+    /// The result of `read` for the required member `name`; an error names the member.
+    pub(crate) fn read<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a RawValue) -> Result<T, FormatError>,
+    ) -> Result<T, FormatError> {
+        read(self.require(name)?).map_err(|error| error.within(name))
+    }
+
+    /// As [`Members::read`], for an optional member: `None` when it is absent or `null`.
+    pub(crate) fn read_some<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a RawValue) -> Result<T, FormatError>,
+    ) -> Result<Option<T>, FormatError> {
+        let read = self.get_some(name).map(read);
+        read.transpose().map_err(|error| error.within(name))
+    }
+
+    /// Name and value of each member.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Vec::new();
+        let each = |name: Option<String>, value| members.push((name.unwrap_or_default(), value));
+        deserializer.deserialize_map(EachValue(each))?;
+        Ok(Members(members))
+    }
+}
+
+/// An extension point of Zarr v3: a name alone, or an object of `name` and `configuration`.
+/// Documents before March 2023 say `type` for `name`.
+#[derive(Debug)]
+pub(crate) struct Extension<'a> {
+    /// The name as the document spells it.
+    pub(crate) name: String,
+    /// The configuration; empty when it is absent.
+    pub(crate) configuration: Members<'a>,
+    /// The text of the whole extension point.
+    pub(crate) text: &'a RawValue,
+}
+
+impl<'a> Extension<'a> {
+    /// Reads `text`; `expected` describes it in an error message.
+    pub(crate) fn of(text: &'a RawValue, expected: &str) -> Result<Extension<'a>, FormatError> {
+        let (name, configuration) = match Json::of(text)? {
+            Json::String(name) => (name, Members::default()),
+            Json::Object(members) => {
+                let name = members.get("name").or_else(|| members.get("type"));
+                let name = name.ok_or_else(|| missing("name"))?;
+                let configuration =
+                    members.read_some("configuration", |value| object(value, "an object"))?;
+                let name = string(name, "a name").map_err(|error| error.within("name"))?;
+                (name, configuration.unwrap_or_default())
             }
-            in_string = escaped || character != '"';
-            escaped = !escaped && character == '\\';
-            true
+            _ => return Err(mismatch(text, expected)),
+        };
+        Ok(Extension {
+            name,
+            configuration,
+            text,
         })
-        .take(LONGEST_SPELLED)
-        .collect();
-    if spelled.chars().count() == LONGEST_SPELLED {
-        spelled.push('…');
     }
-    spelled
 }
 
 #[cfg(test)]
@@ -322,73 +324,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_those_of_the_original() {
-        let text = "\u{feff}{\"a\" : NaN, \"NaN\\\\\\\"\": [-Infinity, \"NaN\"],\n\"c\":Infinity}";
-        let document = JsonDocument::parse(text.as_bytes()).unwrap();
-        let root = document.root().unwrap();
-        let values: Vec<_> = root
-            .iter()
-            .map(|(_, value)| document.text_of(value))
-            .collect();
-        assert_eq!(values, [&b"NaN"[..], b"[-Infinity, \"NaN\"]", b"Infinity"]);
-        let members = document.members(document.value().unwrap()).unwrap();
-        let members: Vec<_> = members.into_iter().map(|m| &text[m.span]).collect();
-        assert_eq!(
-            members,
-            [
-                "\"a\" : NaN",
-                "\"NaN\\\\\\\"\": [-Infinity, \"NaN\"]",
-                "\"c\":Infinity"
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_no_json_is_refused_with_its_place() {
-        for (text, message) in [
-            (&b""[..], "line 1 column 0: no JSON: EOF"),
-            (
-                b"not json at all {",
-                "line 1 column 2: no JSON: expected ident",
-            ),
-            (b"{\"a\": 1,\n \"b\": }", "line 2 column 7: no JSON"),
-            (b"{} x", "line 1 column 4: no JSON: trailing"),
-            (b"{\"a\": xNaN}", "no JSON"),
-            (b"{\"a\": NaN1}", "no JSON"),
-            (b"\xff", "byte 0: no UTF-8"),
-            (b"[1]", "the document: found [1], expected an object"),
+    fn integers_are_exact_and_floats_may_be_whole() {
+        for (text, value) in [
+            ("18446744073709551615", Some(18_446_744_073_709_551_615)),
+            ("-9223372036854775808", Some(-9_223_372_036_854_775_808)),
+            ("5.0", Some(5)),
+            ("-1e3", Some(-1000)),
+            ("5.5", None),
+            ("1e300", None),
+            ("18446744073709551615.0", None),
         ] {
-            let error = JsonDocument::parse(text)
-                .and_then(|document| document.root().map(|_| ()))
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(message), "{error}");
+            assert_eq!(integer(text), value, "{text}");
         }
     }
 
     #[test]
-    fn depth_uses_no_stack() {
-        for depth in [1_000, 50_000, 1_000_000] {
-            let text = format!("{{\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-            let document = JsonDocument::parse(text.as_bytes()).unwrap();
-            let value = document.root().unwrap().get("x").unwrap();
-            assert_eq!(document.text_of(value).len(), 2 * depth);
-            let unclosed = "{\"a\":".repeat(depth);
-            assert!(JsonDocument::parse(unclosed.as_bytes()).is_err());
-        }
+    fn the_last_of_duplicate_members_wins() {
+        let members: Members<'_> = serde_json::from_str(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        assert_eq!(members.get("a").unwrap().get(), "3");
+        assert_eq!(members.iter().count(), 3);
     }
 
     #[test]
-    fn values_are_spelled_on_one_line() {
-        for (text, line) in [
-            (r#""<i4""#, "<i4"),
-            (
-                "{ \"na me\" :\n [1, \"\\\" \\\\\", 2] }",
-                "{\"na me\":[1,\"\\\" \\\\\",2]}",
-            ),
-        ] {
-            let raw: &RawValue = serde_json::from_str(text).unwrap();
-            assert_eq!(spelled(raw), line);
+    fn masks_are_as_long_as_their_tokens() {
+        for (token, mask, _) in NON_FINITE {
+            assert_eq!(token.len(), mask.len());
+            assert_eq!(mask_of(format!("{token},").as_bytes()), Some(mask));
         }
     }
 }

@@ -4,6 +4,9 @@
 //! refused. The members that decoding needs (data type, fill value, codecs) may be unknown to this
 //! build: the array is still listed, and [`ArrayMetadata::decoding`] says why it cannot be decoded.
 //!
+//! `json` reads JSON one level at a time, and `spell` the data types and fill values in it, which it
+//! also writes.
+//!
 //! [`render`] and [`consolidated`] edit documents for the views. An edit replaces parts of the
 //! text, and all other bytes stay as they are. [`mod@write`] writes documents of another version
 //! from the model.
@@ -11,9 +14,11 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod attributes;
+pub(crate) mod base64;
 mod chunk_key;
 mod codecs;
 pub mod consolidated;
+mod document;
 pub mod draft;
 mod json;
 pub mod n5;
@@ -21,6 +26,7 @@ mod numcodecs;
 pub mod outline;
 pub mod pre_v1;
 pub mod render;
+mod spell;
 mod splice;
 mod unshard;
 pub mod v1;
@@ -31,7 +37,7 @@ pub mod write;
 pub use attributes::{Attributes, Json};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
-pub use json::{check_array_document_len, check_outlined};
+pub use document::{check_array_document_len, check_outlined};
 pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};

@@ -2,7 +2,7 @@
 //!
 //! Source: N5 specification, sections "Groups" and "Datasets".
 
-use super::json::JsonDocument;
+use super::document::JsonDocument;
 use crate::error::FormatError;
 
 /// Whether `text` is the `attributes.json` of an N5 group or dataset, and not another file of that

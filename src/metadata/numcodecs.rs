@@ -22,9 +22,9 @@ pub(super) use configuration::{blosc, bytes, codec_text};
 use configuration::{is_at_end, zstd};
 
 use super::codecs;
-use super::json::object_text;
+use super::document::object_text;
+use super::json::{self, Members};
 use crate::codec::CodecChain;
-use crate::dtype::json::{self, Members};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 

@@ -11,7 +11,7 @@
 //!
 //! Source: zarr-python 0.4, `zarr.ext`.
 
-use super::json::{JsonDocument, check_array_document_len};
+use super::document::{JsonDocument, check_array_document_len};
 use super::v1;
 use super::v2::MemoryOrder;
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};

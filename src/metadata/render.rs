@@ -27,9 +27,9 @@ mod v3;
 
 use serde_json::value::RawValue;
 
-use super::json::{Edits, JsonDocument, list_of, quoted};
+use super::document::{Edits, JsonDocument, list_of, quoted};
+use super::json::{Json, Members};
 use super::{ArrayMetadata, Decoding, ZarrFormat, codecs};
-use crate::dtype::json::{Json, Members};
 use crate::dtype::{ByteOrder, DataType, ItemLayout};
 use crate::error::FormatError;
 

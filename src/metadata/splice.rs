@@ -1,6 +1,6 @@
 //! Removes members of an object.
 
-use super::json::{Edits, MemberSpan};
+use super::document::{Edits, MemberSpan};
 
 /// Removes the members for which `goes` is true, each with one comma: the one before it, or, where
 /// no member before it stays, the one after it.

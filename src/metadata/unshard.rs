@@ -1,7 +1,7 @@
 //! The codecs of the innermost chunks of a sharded array.
 
 use super::codecs;
-use crate::dtype::json::Extension;
+use super::json::Extension;
 use crate::error::FormatError;
 
 /// The codecs before the sharding codec of each level, and all codecs of the last level. The codecs

@@ -13,14 +13,15 @@
 //!
 //! Source: Zarr v1, section "Metadata"; zarr-python 1.1, `zarr.core` and `zarr.compressors`.
 
-use super::json::{
+use super::document::{
     JsonDocument, check_array_document_len, check_format, object_text, quoted, spelled,
 };
+use super::json::{self, Members};
 use super::numcodecs::Spec;
+use super::spell::Dialect;
 use super::v2::{self, MemoryOrder};
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
-use crate::dtype::json::{self, Members};
-use crate::dtype::{DataType, Dialect};
+use crate::dtype::DataType;
 use crate::error::FormatError;
 
 /// Whether `text` is a `meta` document: an object whose `zarr_format` is 1. Other files may have

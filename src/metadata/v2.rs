@@ -19,11 +19,12 @@
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
-use super::json::{JsonDocument, check_array_document_len, check_format, lengths, spelled};
+use super::document::{JsonDocument, check_array_document_len, check_format, lengths, spelled};
+use super::json::{self, Json, Members};
 use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
+use super::spell::Dialect;
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
-use crate::dtype::json::{self, Json, Members};
-use crate::dtype::{ByteOrder, DataType, Dialect, FillValue};
+use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::Dims;
 

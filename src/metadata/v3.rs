@@ -21,14 +21,14 @@ use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;
 use super::codecs;
-use super::json::{
+use super::document::{
     JsonDocument, check_array_document_len, check_attributes, check_format, check_members, lengths,
     spelled,
 };
+use super::json::{self, Extension, Json, Members};
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, NodeMetadata, ZarrFormat, check_chunk_shape,
 };
-use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, FillValue, ItemLayout};
 use crate::error::FormatError;
 use crate::grid::Dims;

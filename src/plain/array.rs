@@ -2,7 +2,6 @@
 //! and no elements.
 
 use super::axes::{Axis, AxisKind};
-use super::layout::Layout;
 use super::too_large;
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
@@ -46,15 +45,6 @@ pub struct Group {
     pub groups: Vec<Group>,
     /// Children that were left out before any format was asked, for example those that cannot be
     /// decoded.
-    pub omitted: Vec<Omitted>,
-}
-
-/// A file that holds a group.
-#[derive(Debug)]
-pub struct GroupFile {
-    /// The bytes of the file.
-    pub layout: Layout,
-    /// The arrays, groups and attributes that the file does not hold.
     pub omitted: Vec<Omitted>,
 }
 

@@ -9,8 +9,8 @@
 //! The length of a file is unknown until all of it is decoded. The caller gathers the elements of
 //! an array from its chunks.
 
-use crate::dtype::base64;
 use crate::error::FormatError;
+use crate::metadata::base64;
 
 /// The name in error messages.
 const NAME: &str = "JSON lines";

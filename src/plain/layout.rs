@@ -19,7 +19,7 @@ pub(super) use builder::LayoutBuilder;
 pub use plan::{Plan, PlannedRun};
 
 use super::array::Array;
-use super::ome_tiff::Directories;
+use super::bigtiff::Directories;
 use super::transform::Transform;
 use crate::error::FormatError;
 

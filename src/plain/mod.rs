@@ -11,10 +11,12 @@
 
 mod array;
 mod axes;
+mod bigtiff;
 mod cf;
 mod envi;
 mod fits;
 mod format;
+mod group_file;
 mod hdf5;
 mod image;
 mod imagej;
@@ -36,21 +38,22 @@ mod symbols;
 #[cfg(test)]
 mod testing;
 mod tiff;
+mod too_large;
 mod transform;
 mod vti;
 mod xml_text;
 
-pub use array::{Array, Group, GroupFile, Omitted, Options};
+pub use array::{Array, Group, Omitted, Options};
 pub use axes::{Axis, AxisKind, axes};
 pub use format::{FileFormat, Scope};
+pub use group_file::GroupFile;
 pub use layout::{AxisOrder, Content, Elements, Layout, Part, Plan, PlannedRun, Slabs};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;
 
-use std::fmt::Display;
-
 use crate::error::FormatError;
+use too_large::{file_too_large, too_large};
 
 /// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
 ///
@@ -94,19 +97,4 @@ pub fn group_file(
         FileFormat::H5 => hdf5::file(group, options),
         _ => Err(format.refused("", group.name.as_str())),
     }
-}
-
-/// An error: `what` is `found`, which exceeds `limit`.
-fn too_large(what: &'static str, found: &dyn Display, limit: impl Into<u64>) -> FormatError {
-    FormatError::TooLarge {
-        what,
-        found: found.to_string(),
-        limit: limit.into(),
-    }
-}
-
-/// An error: the file would be longer than a file offset (63 bits) can express.
-fn file_too_large() -> FormatError {
-    let what = "the size of the file in bytes";
-    too_large(what, &"more", i64::MAX.unsigned_abs())
 }

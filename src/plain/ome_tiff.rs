@@ -12,20 +12,17 @@
 //! `DimensionOrder` tells the order of the planes, so that no array has to be transposed.
 //! <https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html>
 
-mod directories;
 mod xml;
 
+use super::bigtiff::{ALIGNMENT, Directories};
 use super::image::Image;
 use super::number::Scalar;
 use super::tiff;
 use super::{Array, Elements, FileFormat, Layout, too_large};
 use crate::error::FormatError;
-pub(super) use directories::Directories;
 
 /// The greatest length of a dimension, and the most planes: `xsd:int` of the OME model.
 const MOST: u64 = i32::MAX as u64;
-/// The alignment of the first plane.
-const ALIGNMENT: u64 = 4096;
 
 /// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {

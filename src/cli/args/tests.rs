@@ -1,5 +1,7 @@
 use clap::CommandFactory;
 
+use super::super::error::CliError;
+use super::super::options::MountOptions;
 use super::*;
 
 fn parse(words: &[&str]) -> Result<(Args, MountOptions), CliError> {

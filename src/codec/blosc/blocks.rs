@@ -14,7 +14,7 @@ use super::{BloscLayout, HEADER_LEN, blosclz, length_of, refused, snappy};
 use crate::{
     buffers::zeroed,
     codec::{
-        bytes_to_bytes::Decoded,
+        decoded::Decoded,
         deflate, lz4,
         unshuffle::{unshuffle_bits, unshuffle_bytes},
         zstd,

@@ -14,7 +14,7 @@
 use super::{
     BloscLayout, FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, VERSION, length_of, state_bytes, undo,
 };
-use crate::codec::bytes_to_bytes::Decoded;
+use crate::codec::decoded::Decoded;
 
 /// The number of bytes before the block in a buffer of one block.
 const PREFIX_LEN: usize = HEADER_LEN + 4;

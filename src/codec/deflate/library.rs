@@ -17,7 +17,7 @@ use libdeflate_sys::{
     libdeflate_zlib_decompress_ex,
 };
 
-use crate::codec::bytes_to_bytes::Decoded;
+use crate::codec::decoded::Decoded;
 
 /// The container of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ pub(crate) use cast_value::{CastValue, OutOfRange, Rounding};
 pub(crate) use categorize::Categories;
 pub(crate) use elementwise::Elementwise;
 
-use super::bytes_to_bytes::expect_length;
+use super::decoded::expect_length;
 use super::number::{Number, map_numbers};
 use crate::dtype::DataType;
 use crate::error::FormatError;

@@ -7,9 +7,9 @@ use std::hash::{BuildHasher, RandomState};
 use serde_json::value::RawValue;
 
 use super::{check_depth, tree};
-use crate::dtype::json;
 use crate::error::FormatError;
-use crate::metadata::json::{JsonDocument, quoted};
+use crate::metadata::document::{JsonDocument, quoted};
+use crate::metadata::json;
 
 /// The JSON object `text` as its tree is displayed. It takes a few times the memory of the text.
 ///

@@ -7,8 +7,8 @@ use super::{Codec, Input, MAX_NESTING, Parser, list, members, parsers};
 use crate::codec::{
     BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Lzma, LzmaArchitecture, LzmaFilter,
 };
-use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Json, Members};
 
 /// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {

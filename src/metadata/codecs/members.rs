@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::{ArrayToArray, Codec, Input};
 use crate::codec::{Elementwise, Filter, FilterKind, Number, Value};
-use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Json, Members};
 
 /// The filter of `kind` from the data type of `input` to `encoded`.
 pub(super) fn filter(input: &Input, kind: FilterKind, encoded: DataType) -> Codec {

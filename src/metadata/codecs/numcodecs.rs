@@ -3,13 +3,15 @@
 //! An absent member has the default of numcodecs, except that an absent type is the type of the
 //! input, as in zarr-python. Unknown members are ignored.
 
-use super::{Codec, Input, Parser, members, registered};
+use super::bitround::bitround;
+use super::{Codec, Input, Parser, members};
 #[cfg(feature = "pcodec")]
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
-use crate::dtype::json::{self, Members};
-use crate::dtype::{DataType, Element, utf32};
+use crate::dtype::element_bytes::utf32;
+use crate::dtype::{DataType, Element};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Members};
 
 /// The parser of the configuration of the codec `numcodecs.ID`.
 pub(super) fn parser(id: &str) -> Option<Parser> {
@@ -17,7 +19,7 @@ pub(super) fn parser(id: &str) -> Option<Parser> {
         "delta" => delta,
         "fixedscaleoffset" => fixed_scale_offset,
         "quantize" => quantize,
-        "bitround" => registered::bitround,
+        "bitround" => bitround,
         "astype" => astype,
         "packbits" => packbits,
         "categorize" => categorize,

@@ -3,15 +3,16 @@
 
 use serde_json::value::RawValue;
 
+use super::bitround::bitround;
 use super::{Codec, Endian, Input, Parser, members, numcodecs, sharding, transpose_order};
 use crate::codec::{
-    ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, FilterKind, Number, OutOfRange,
-    PackBits, PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
+    ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, Number, OutOfRange, PackBits,
+    PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
 };
-use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
+use crate::metadata::json::{self, Json, Members};
 
 /// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<Parser> {
@@ -142,22 +143,6 @@ fn reshaped(shape: &[u64], value: &RawValue) -> Result<Dims, FormatError> {
         return Ok(lengths);
     }
     Err(mismatch())
-}
-
-pub(super) fn bitround(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
-    let keepbits = members::integer(configuration, "keepbits", (0, 64))?
-        .ok_or_else(|| json::missing("keepbits"))?;
-    let number = Number::part_of(&input.data_type).filter(|&number| number != Number::Bool);
-    let number = match number {
-        Some(number) => number,
-        None => members::arithmetic(&input.data_type)?,
-    };
-    let kind = FilterKind::Elementwise {
-        operation: Elementwise::BitRound { keepbits },
-        decoded: number,
-        encoded: number,
-    };
-    Ok(members::filter(input, kind, input.data_type.clone()))
 }
 
 fn scale_offset(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {

@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 use super::{Codec, Input, MAX_NESTING, list, members};
 use crate::codec::{ArrayToArray, ArrayToBytes, IndexLayout, IndexLocation, ShardingCodec};
 use crate::dtype::DataType;
-use crate::dtype::json::{self, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
-use crate::metadata::json::lengths;
+use crate::metadata::document::lengths;
+use crate::metadata::json::{self, Members};
 
 /// Refuses codecs before `sharding_indexed` that mix the elements of different inner chunks.
 pub(super) fn check_before(array_to_array: &[ArrayToArray]) -> Result<(), FormatError> {

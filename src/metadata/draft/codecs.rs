@@ -2,15 +2,15 @@
 
 use serde_json::value::RawValue;
 
-use super::super::json::{lengths, spelled};
+use super::super::document::{lengths, spelled};
 use super::super::numcodecs::{self, Pipeline, Spec};
 use super::super::v2::{self, MemoryOrder};
 use super::Generation;
 use crate::codec::CodecChain;
-use crate::dtype::json::{self, Json, Members};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
 use crate::grid::Dims;
+use crate::metadata::json::{self, Json, Members};
 
 /// The codecs in the order of encoding: until 2022 the filters, which are among the attributes, and
 /// the compressor; in the text of December 2022 `codecs`.

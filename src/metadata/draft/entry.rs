@@ -1,10 +1,10 @@
 //! The `zarr.json` of a draft, of which there is one, at the root of the hierarchy.
 
-use super::super::json::JsonDocument;
+use super::super::document::JsonDocument;
 use super::layout::Generation;
 use super::{Layout, check_extensions};
-use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Json, Members};
 
 /// Parses the `zarr.json` of a draft, whose `zarr_format` is a string. The result is the layout
 /// that the document states; the keys in the store may show another one. `None` when the document

@@ -2,10 +2,10 @@
 
 use serde_json::value::RawValue;
 
-use super::super::json::{object_text, quoted};
+use super::super::document::{object_text, quoted};
 use crate::dtype::ByteOrder;
-use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Json, Members};
 
 /// The codec `name` as v3 spells it; an empty `configuration` means that it has none.
 pub(in crate::metadata) fn codec_text(name: &str, configuration: &str) -> String {

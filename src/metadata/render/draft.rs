@@ -1,11 +1,11 @@
 //! Edits documents of the v3 drafts: those of 2020 to 2022 with a `compressor`, and those of the
 //! text of December 2022 with `codecs`.
 
-use super::super::json::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument};
 use super::super::{ArrayMetadata, splice};
 use super::{Shards, change, decoding, list_of, make_little_endian, v2};
-use crate::dtype::json::{Json, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{Json, Members};
 
 /// The member with the sharding transformers. There are no others, because they are refused when
 /// the document is parsed.

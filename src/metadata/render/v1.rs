@@ -1,7 +1,7 @@
 //! Edits v1 documents.
 
 use super::super::ArrayMetadata;
-use super::super::json::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument};
 use super::{change, decoding, make_little_endian};
 use crate::error::FormatError;
 

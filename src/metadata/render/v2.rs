@@ -1,10 +1,10 @@
 //! Edits v2 documents.
 
 use super::super::ArrayMetadata;
-use super::super::json::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument};
 use super::{change, decoding, make_little_endian};
-use crate::dtype::json;
 use crate::error::FormatError;
+use crate::metadata::json;
 
 /// The document of an uncompressed array.
 pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {

@@ -1,11 +1,11 @@
 //! Edits v3 documents.
 
-use super::super::json::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument};
 use super::super::{ArrayMetadata, codecs, numcodecs, unshard};
 use super::{Shards, bytes_codec, decoding, list_of};
 use crate::dtype::ItemLayout;
-use crate::dtype::json::Extension;
 use crate::error::FormatError;
+use crate::metadata::json::Extension;
 
 /// The document of the unsharded array of the innermost chunks. The document of an array without
 /// shards stays as it is.

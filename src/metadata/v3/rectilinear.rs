@@ -13,9 +13,9 @@
 
 use serde_json::value::RawValue;
 
-use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
 use crate::grid::Dims;
+use crate::metadata::json::{self, Json, Members};
 
 /// The chunk shape of the grid for an array of `shape`, if it is regular.
 pub(super) fn as_regular(configuration: &Members<'_>, shape: &[u64]) -> Result<Dims, FormatError> {

@@ -11,12 +11,12 @@
 use serde_json::value::RawValue;
 
 use super::super::codecs;
-use super::super::json::object_text;
+use super::super::document::object_text;
 use super::super::numcodecs;
 use crate::codec::{ArrayToBytes, BytesCodec, CodecChain};
 use crate::dtype::DataType;
-use crate::dtype::json::{Extension, Json, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{Extension, Json, Members};
 
 /// The JSON of `specs`, which were parsed into `chain`.
 pub(super) fn of_list(

@@ -2,11 +2,11 @@
 
 use serde_json::value::RawValue;
 
-use super::super::json::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument};
 use super::super::{ArrayMetadata, ZarrFormat, splice};
 use super::{Source, quoted};
-use crate::dtype::json::{self, Json, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Json, Members};
 
 /// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";

@@ -8,8 +8,8 @@ use super::super::render::Shards;
 use super::super::unshard;
 use super::quoted;
 use crate::dtype::DataType;
-use crate::dtype::json::{Extension, Members};
 use crate::error::FormatError;
+use crate::metadata::json::{Extension, Members};
 
 /// The role of a codec in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

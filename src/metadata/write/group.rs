@@ -1,6 +1,6 @@
 //! Writes the documents of groups, with copies of the documents below them.
 
-use super::super::json::JsonDocument;
+use super::super::document::JsonDocument;
 use super::{attributes, document, quoted};
 use crate::error::FormatError;
 

@@ -24,6 +24,7 @@ mod chain;
 mod group;
 mod v2;
 mod v2_codecs;
+mod v2_config;
 mod v2_filters;
 mod v3;
 
@@ -31,7 +32,7 @@ pub use attributes::array_attributes_v2;
 pub(super) use attributes::of_array as attributes_text;
 pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
 
-use super::json::{list_of, quoted};
+use super::document::{list_of, quoted};
 use super::render::Shards;
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::error::FormatError;

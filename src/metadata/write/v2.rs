@@ -1,6 +1,6 @@
 //! Writes the `.zarray` of an array of another version.
 
-use super::super::json::JsonDocument;
+use super::super::document::JsonDocument;
 use super::super::render;
 use super::super::{ArrayMetadata, ZarrFormat};
 use super::v2_codecs::V2Codecs;

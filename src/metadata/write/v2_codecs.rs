@@ -15,13 +15,14 @@
 use serde_json::value::RawValue;
 
 use super::super::render::Shards;
-use super::super::{Decoding, codecs, numcodecs};
-use super::chain::{self, CodecRole, object_text};
+use super::super::{Decoding, codecs};
+use super::chain::{self, CodecRole};
 use super::quoted;
+use super::v2_config::{config, inexpressible, numcodecs_id};
 use super::v2_filters::FilterList;
-use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{ByteOrder, DataType, Element};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Extension, Json, Members};
 
 /// The members of a `.zarray` that describe codecs.
 #[derive(Debug, Default)]
@@ -103,10 +104,6 @@ impl V2Codecs {
     }
 }
 
-fn inexpressible(name: &str) -> FormatError {
-    FormatError::inexpressible("codecs", name, "v2")
-}
-
 /// The role of the codec `name`; `None` when v2 cannot express it.
 fn role(name: &str, data_type: &DataType) -> Option<CodecRole> {
     if data_type.is_variable() && chain::is_object_codec(name) {
@@ -132,28 +129,6 @@ fn role(name: &str, data_type: &DataType) -> Option<CodecRole> {
         }
         _ => None,
     }
-}
-
-/// The id of a codec of numcodecs.
-pub(super) fn numcodecs_id<'s>(spec: &'s Extension<'_>) -> Result<&'s str, FormatError> {
-    match spec.name.strip_prefix("numcodecs.") {
-        Some(id) => Ok(id),
-        None if numcodecs::frames_items(&spec.name) || spec.name == "bitround" => Ok(&spec.name),
-        None => Err(inexpressible(&spec.name)),
-    }
-}
-
-/// The JSON `{"id": .., ..}` with the members `changed`, and those of `rest` except the ones in
-/// `without`.
-pub(super) fn config(
-    id: &str,
-    changed: &[(&str, String)],
-    rest: &Members<'_>,
-    without: &[&str],
-) -> Result<String, FormatError> {
-    let id = ("id", quoted(id));
-    let first: Vec<(&str, String)> = [id].into_iter().chain(changed.iter().cloned()).collect();
-    object_text(&first, rest, &[without, &["id"]].concat())
 }
 
 fn bytes_to_bytes(spec: &Extension<'_>, filters: &FilterList<'_>) -> Result<String, FormatError> {

@@ -1,9 +1,9 @@
 //! The filters of a v2 array, and the types of their inputs and outputs.
 
-use super::v2_codecs::{config, numcodecs_id};
-use crate::dtype::json::{Extension, Members};
+use super::v2_config::{config, numcodecs_id};
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
+use crate::metadata::json::{Extension, Members};
 
 /// The filters in the order of encoding.
 pub(super) struct FilterList<'a> {

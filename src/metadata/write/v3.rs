@@ -4,15 +4,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::codecs;
-use super::super::json::JsonDocument;
+use super::super::document::JsonDocument;
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
 use super::{
     Content, Source, Target, attributes, chain, chunk_keys, chunk_shape, document, list_of,
 };
-use crate::dtype::json::{self, Extension, Json, Members};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
+use crate::metadata::json::{self, Extension, Json, Members};
 
 pub(super) fn array(
     array: &ArrayMetadata,

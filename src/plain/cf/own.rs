@@ -1,8 +1,8 @@
 //! Attribute values in the type of their variable, for `_FillValue`, `valid_range` and others,
 //! which readers ignore or refuse in any other type.
 
-use crate::dtype::{Element, FloatFormat, base64};
-use crate::metadata::Json;
+use crate::dtype::{Element, FloatFormat};
+use crate::metadata::{Json, base64};
 
 /// Encodes `value` as one element of the type `element`, decoded (little-endian); `None` if it
 /// cannot be one without loss.

@@ -9,10 +9,10 @@ use rawzip::{
     ZipLocator,
 };
 
+use super::extent::{Coding, Extent};
 use super::file::{ZipFile, ZipPath};
 use super::index::{Index, IndexBuilder, IndexEntry};
 use super::names;
-use super::object::{Coding, Extent, ZipObject};
 use crate::store::{Key, ObjectMeta, StoreError, Times, Version};
 
 /// Most bytes that a deflated entry may have when it is inflated.
@@ -112,33 +112,6 @@ impl Archive {
         })
     }
 
-    /// Opens entry number `at`, known as `key`: reads its local header, which says where its bytes
-    /// are.
-    ///
-    /// # Errors
-    /// [`StoreError::Changed`], [`StoreError::Io`] when the entry is damaged or made in a way
-    /// that is not supported.
-    pub(super) fn open(
-        self: &Arc<Self>,
-        at: usize,
-        key: &Key,
-    ) -> Result<Option<ZipObject>, StoreError> {
-        let (Some(entry), Some(meta)) = (self.index.entry(at), self.meta(at)) else {
-            return Ok(None);
-        };
-        match self.extent(entry, key) {
-            Ok(extent) => {
-                let archive = Arc::clone(self);
-                Ok(Some(ZipObject::new(archive, key.clone(), meta, extent)))
-            }
-            Err(error) => {
-                // A file that is being written looks damaged.
-                self.check_version(key)?;
-                Err(error)
-            }
-        }
-    }
-
     /// Whether the file still is of this version.
     ///
     /// # Errors
@@ -152,7 +125,7 @@ impl Archive {
     }
 
     /// Where the bytes of `entry` are. Checks all that can be checked without reading them.
-    fn extent(&self, entry: &IndexEntry, key: &Key) -> Result<Extent, StoreError> {
+    pub(super) fn extent(&self, entry: &IndexEntry, key: &Key) -> Result<Extent, StoreError> {
         let coding = coding(entry).map_err(|problem| StoreError::problem(key, problem))?;
         let size = entry.wayfinder.uncompressed_size_hint();
         let stored = entry.wayfinder.compressed_size_hint();

@@ -28,6 +28,7 @@
 //! limit, and a name takes as much memory as it has bytes.
 
 mod archive;
+mod extent;
 mod file;
 mod index;
 mod inflate;
@@ -51,6 +52,7 @@ use archive::Archive;
 use file::{ZipFile, ZipPath};
 use index::Index;
 use listing::ZipListing;
+use object::ZipObject;
 
 /// A file that keeps changing is not waited for longer than this.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
@@ -219,7 +221,7 @@ impl Store for ZipStore {
         let archive = self.archive()?;
         match self.find(&archive.index, key) {
             KeyMatch::Entry(at) => {
-                let object = archive.open(at, key)?;
+                let object = ZipObject::open(&archive, at, key)?;
                 Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>))
             }
             KeyMatch::Prefix => Err(StoreError::not_an_object(key, "a prefix")),

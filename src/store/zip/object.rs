@@ -10,30 +10,15 @@
 
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flate2::Crc;
 use rawzip::ReaderAt;
 
 use super::archive::Archive;
+use super::extent::{Coding, Extent};
 use super::inflate::{EntryInflater, check_crc};
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
-
-/// Where the bytes of an entry are in the zip file, and how they are encoded.
-#[derive(Debug)]
-pub(super) struct Extent {
-    pub(super) bytes: Range<u64>,
-    pub(super) coding: Coding,
-    pub(super) crc: u32,
-}
-
-/// How the bytes of an entry are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
-    Stored,
-    Deflated,
-}
 
 /// An entry of one version of the zip file.
 pub(super) struct ZipObject {
@@ -53,18 +38,33 @@ struct InflateProgress {
 }
 
 impl ZipObject {
-    pub(super) fn new(
-        archive: Arc<Archive>,
-        key: Key,
-        meta: ObjectMeta,
-        extent: Extent,
-    ) -> ZipObject {
-        ZipObject {
-            archive,
-            key,
-            meta,
-            extent,
-            progress: Mutex::default(),
+    /// Opens entry number `at` of `archive`, known as `key`: reads its local header, which says where its bytes
+    /// are.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`], [`StoreError::Io`] when the entry is damaged or made in a way
+    /// that is not supported.
+    pub(super) fn open(
+        archive: &Arc<Archive>,
+        at: usize,
+        key: &Key,
+    ) -> Result<Option<ZipObject>, StoreError> {
+        let (Some(entry), Some(meta)) = (archive.index.entry(at), archive.meta(at)) else {
+            return Ok(None);
+        };
+        match archive.extent(entry, key) {
+            Ok(extent) => Ok(Some(ZipObject {
+                archive: Arc::clone(archive),
+                key: key.clone(),
+                meta,
+                extent,
+                progress: Mutex::default(),
+            })),
+            Err(error) => {
+                // A file that is being written looks damaged.
+                archive.check_version(key)?;
+                Err(error)
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use super::windows::WINDOW_BYTES;
 use super::{Cost, Destination, PartialDecodeRule, copy_window};
 use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
-use crate::load::index::to_usize;
+use crate::load::size::to_usize;
 use crate::load::{Counters, Loader, Slice};
 use crate::store::ReadRange;
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::DataType;
 use super::element::{Element, Field, Variable};
-use super::spell_fill::{signed, split, text, unsigned, without_padding};
+use super::element_bytes::{signed, split, text, unsigned, without_padding};
 
 /// The most bytes of one element that are shown; an ellipsis replaces the rest.
 const MOST_BYTES: usize = 64 * 1024;
@@ -140,50 +140,54 @@ fn record(fields: &[Field], bytes: &[u8], out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
-    use crate::dtype::ByteOrder;
+    use crate::dtype::{ByteOrder, typestr};
 
-    fn raw(text: &str) -> Box<RawValue> {
-        serde_json::from_str(text).unwrap()
+    fn of(typestr: &str) -> DataType {
+        let (element, _) = typestr::parse(typestr).unwrap();
+        DataType::of(typestr.to_owned(), element).unwrap()
+    }
+
+    fn field(name: &str, typestr: &str, shape: &[u64]) -> Field {
+        let (element, order) = typestr::parse(typestr).unwrap();
+        Field {
+            name: name.to_owned(),
+            element,
+            shape: shape.to_vec(),
+            order,
+        }
+    }
+
+    fn record(fields: impl IntoIterator<Item = Field>) -> DataType {
+        let record = Element::Record(fields.into_iter().collect());
+        DataType::of("structured".to_owned(), record).unwrap()
     }
 
     #[test]
     fn elements_of_every_kind() {
         for (dtype, bytes, text) in [
-            (r#""|b1""#, &[1][..], "true"),
-            (r#""|i1""#, &[0xff], "-1"),
-            (r#"">u8""#, &[0xff; 8], "18446744073709551615"),
-            (r#""int4""#, &[0x0f], "-1"),
-            (r#""uint2""#, &[0xff], "3"),
-            (r#""<f4""#, &[0xcd, 0xcc, 0xcc, 0x3d], "0.1"),
-            (r#""<f8""#, &[0, 0, 0, 0, 0, 0, 0, 0x80], "-0.0"),
-            (r#""<f2""#, &[0, 0x7c], "inf"),
+            ("|b1", &[1][..], "true"),
+            ("|i1", &[0xff], "-1"),
+            (">u8", &[0xff; 8], "18446744073709551615"),
+            ("int4", &[0x0f], "-1"),
+            ("uint2", &[0xff], "3"),
+            ("<f4", &[0xcd, 0xcc, 0xcc, 0x3d], "0.1"),
+            ("<f8", &[0, 0, 0, 0, 0, 0, 0, 0x80], "-0.0"),
+            ("<f2", &[0, 0x7c], "inf"),
+            ("<c8", &[0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f], "(1.0, NaN)"),
             (
-                r#""<c8""#,
-                &[0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f],
-                "(1.0, NaN)",
-            ),
-            (
-                r#""<M8[25s]""#,
+                "<M8[25s]",
                 &[2, 0, 0, 0, 0, 0, 0, 0],
                 "2 25 s since 1970-01-01",
             ),
-            (r#""<m8[ns]""#, &[2, 0, 0, 0, 0, 0, 0, 0], "2 ns"),
-            (r#""<M8[s]""#, &[0, 0, 0, 0, 0, 0, 0, 0x80], "NaT"),
-            (r#""|S4""#, b"a\"\0\0", r#"b"a\"""#),
-            (r#""|V2""#, b"a\0", r#"b"a\x00""#),
-            (r#""<U2""#, &[0xe9, 0, 0, 0, 0, 0, 0, 0], "\"é\""),
-            (r#""<U1""#, &[0, 0, 0, 0xff], r#"b"\x00\x00\x00\xff""#),
-            (
-                r#"[["a",">i2"],["","|V1"],["m","<i2",[2]],["r",[["x",">u2"]]]]"#,
-                &[0, 1, 9, 2, 0, 3, 0, 0, 4],
-                "{a: 1, m: [2, 3], r: {x: 4}}",
-            ),
+            ("<m8[ns]", &[2, 0, 0, 0, 0, 0, 0, 0], "2 ns"),
+            ("<M8[s]", &[0, 0, 0, 0, 0, 0, 0, 0x80], "NaT"),
+            ("|S4", b"a\"\0\0", r#"b"a\"""#),
+            ("|V2", b"a\0", r#"b"a\x00""#),
+            ("<U2", &[0xe9, 0, 0, 0, 0, 0, 0, 0], "\"é\""),
+            ("<U1", &[0, 0, 0, 0xff], r#"b"\x00\x00\x00\xff""#),
         ] {
-            let (data_type, _) = DataType::parse_v2(&raw(dtype)).unwrap();
-            assert_eq!(element_text(&data_type, bytes), text, "{dtype}");
+            assert_eq!(element_text(&of(dtype), bytes), text, "{dtype}");
         }
         assert_eq!(
             element_text(&DataType::objects("vlen-utf8"), b"a\nb"),
@@ -196,19 +200,32 @@ mod tests {
     }
 
     #[test]
+    fn records_are_shown_field_by_field() {
+        let inner = Field {
+            element: record([field("x", ">u2", &[])]).element,
+            ..field("r", "|V2", &[])
+        };
+        let outer = record([
+            field("a", ">i2", &[]),
+            field("", "|V1", &[]),
+            field("m", "<i2", &[2]),
+            inner,
+        ]);
+        let text = element_text(&outer, &[0, 1, 9, 2, 0, 3, 0, 0, 4]);
+        assert_eq!(text, "{a: 1, m: [2, 3], r: {x: 4}}");
+    }
+
+    #[test]
     fn what_is_missing_is_zero_and_what_is_long_is_cut() {
-        let (record, _) = DataType::parse_v2(&raw(r#"[["a","<i4"],["b","|S9"]]"#)).unwrap();
+        let record = record([field("a", "<i4", &[]), field("b", "|S9", &[])]);
         assert_eq!(element_text(&record, &[1]), r#"{a: 1, b: b""}"#);
-        let (long, _) = DataType::parse_v2(&raw(r#""|V70000""#)).unwrap();
-        let text = element_text(&long, &vec![b'x'; 70_000]);
+        let text = element_text(&of("|V70000"), &vec![b'x'; 70_000]);
         assert_eq!(text.len(), MOST_BYTES + 3 + "…".len());
     }
 
     #[test]
     fn fields_of_a_v3_record_have_the_order_of_its_codec() {
-        let text =
-            r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int16"}]}}"#;
-        let data_type = DataType::parse_v3(&raw(text)).unwrap();
+        let data_type = record([field("a", "int16", &[])]);
         assert_eq!(element_text(&data_type, &[1, 0]), "{a: 1}");
         let big = data_type.with_field_order(ByteOrder::Big);
         assert_eq!(element_text(&big, &[0, 1]), "{a: 1}");

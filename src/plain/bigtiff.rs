@@ -1,7 +1,9 @@
 //! Computes the header and the directories of a `BigTIFF`.
 
-use super::super::tiff::{self, FieldType, Sample};
-use super::ALIGNMENT;
+use super::tiff::{self, FieldType, Sample};
+
+/// The alignment of the first plane.
+pub(super) const ALIGNMENT: u64 = 4096;
 
 /// Size of the header in bytes.
 const HEADER: u64 = 16;
@@ -86,12 +88,12 @@ impl Directories {
     }
 
     /// Length of the header and all directories in bytes.
-    pub(in crate::plain) fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         HEADER + FIRST + (self.n_planes - 1) * DIRECTORY
     }
 
     /// Fills `out` with the bytes at `offset`; the range must not exceed [`Directories::len`].
-    pub(in crate::plain) fn fill(&self, offset: u64, out: &mut [u8]) {
+    pub(super) fn fill(&self, offset: u64, out: &mut [u8]) {
         let mut header = b"II\x2b\0\x08\0\0\0".to_vec();
         header.extend(HEADER.to_le_bytes());
         copy(&header, 0, offset, out);

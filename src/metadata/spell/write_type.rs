@@ -1,5 +1,5 @@
-//! Writes data types as documents spell them: the inverse of [`v3_name`](super::v3_name) and
-//! [`typestr`](super::typestr).
+//! Writes data types as documents spell them: the inverse of
+//! [`read_type_v2`](super::read_type_v2) and [`read_type_v3`](super::read_type_v3).
 //!
 //! | type | v2 | v3 |
 //! |---|---|---|
@@ -18,23 +18,13 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::element::{Element, Field, IntegerFormat, TimeFormat, Variable};
-use super::{ByteOrder, DataType};
+use crate::dtype::{ByteOrder, DataType, Element, Field, IntegerFormat, TimeFormat, Variable};
 use crate::error::FormatError;
 
 impl DataType {
-    /// The same type with all fields of a record stored in `order`. A v3 document names one order
-    /// for all fields, in its codecs.
-    #[must_use]
-    pub(crate) fn with_field_order(mut self, order: ByteOrder) -> DataType {
-        set_order(&mut self.element, order);
-        self
-    }
-
     /// The JSON of a v2 `dtype` whose numbers are stored in `order`. Each field of a record has its
     /// own order.
     ///
@@ -118,36 +108,6 @@ impl DataType {
 
     fn unspellable(&self, version: &'static str) -> FormatError {
         FormatError::inexpressible("data_type", self.name.as_str(), version)
-    }
-}
-
-impl Element {
-    /// The different byte orders of the numbers of several bytes in a record: none, one or two.
-    pub(crate) fn field_orders(&self) -> Vec<ByteOrder> {
-        let Element::Record(fields) = self else {
-            return Vec::new();
-        };
-        let mut orders = Vec::new();
-        for field in fields.iter() {
-            if field.element.unit() > 1 {
-                orders.push(field.order);
-            }
-            orders.extend(field.element.field_orders());
-        }
-        orders.sort_by_key(|&order| order == ByteOrder::Big);
-        orders.dedup();
-        orders
-    }
-}
-
-fn set_order(element: &mut Element, order: ByteOrder) {
-    if let Element::Record(fields) = element {
-        for field in Arc::make_mut(fields) {
-            if field.element.unit() > 1 {
-                field.order = order;
-            }
-            set_order(&mut field.element, order);
-        }
     }
 }
 

@@ -19,34 +19,16 @@ mod number;
 
 use serde_json::value::RawValue;
 
-use super::element::{Element, Field};
-use super::json::{self, Json, Members};
-use super::{ByteOrder, DataType, FillValue, Variable, base64};
+use super::dialect::Dialect;
+use crate::dtype::element_bytes::utf32;
+use crate::dtype::{ByteOrder, DataType, Element, Field, FillValue, Variable};
 use crate::error::FormatError;
+use crate::metadata::base64;
+use crate::metadata::json::{self, Json, Members};
 use number::{bits, complex, float, low_bytes};
 
 /// Largest structured element, in bytes, whose fill value is built field by field.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
-
-/// The version of the format whose spelling of fill values applies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// Zarr v1: as v2, but bytes are spelled as their characters, not in base64.
-    V1,
-    /// Zarr v2, read as leniently as zarr-python 2 does.
-    V2,
-    /// The v3 drafts: as v2, and numbers may also be spelled as their bits.
-    Draft,
-    /// Zarr v3, read strictly.
-    V3,
-}
-
-impl Dialect {
-    /// Whether spellings are accepted that only zarr-python 1 and 2 read.
-    fn is_lenient(self) -> bool {
-        self != Dialect::V3
-    }
-}
 
 impl FillValue {
     /// The fill value that a document older than v3 spells `value`; an absent value or `null` is an
@@ -204,12 +186,6 @@ fn text(json: &Json<'_>, units: u64) -> Option<Vec<u8>> {
     };
     let bytes = utf32(text);
     fits(&bytes, units.checked_mul(4)?).then_some(bytes)
-}
-
-/// The characters of `text` as little-endian UTF-32.
-pub(crate) fn utf32(text: &str) -> Vec<u8> {
-    let units = text.chars().map(u32::from);
-    units.flat_map(u32::to_le_bytes).collect()
 }
 
 /// An element of variable length. How another object is spelled depends on its codec, and no chunk

@@ -1,4 +1,4 @@
-//! Writes fill values as documents spell them: the inverse of [`fill_json`](super::fill_json).
+//! Writes fill values as documents spell them: the inverse of [`read_fill`](super::read_fill).
 //!
 //! Reading a written fill value gives the same bits. What a version cannot express is an error: v2
 //! has one NaN only. An undefined fill value is `null` in v2. In v3, which has no `null`, it
@@ -9,11 +9,13 @@
 
 use serde_json::{Map, Value};
 
-use super::element::{Element, Field, Variable};
-use super::float::FloatFormat;
-use super::spell_type::{is_big_record, named_fields};
-use super::{DataType, Dialect, FillValue, base64};
+use super::dialect::Dialect;
+use super::float_json::float_json;
+use super::write_type::{is_big_record, named_fields};
+use crate::dtype::element_bytes::{signed, split, text, unsigned, without_padding};
+use crate::dtype::{DataType, Element, Field, FillValue, FloatFormat, Variable};
 use crate::error::FormatError;
+use crate::metadata::base64;
 
 /// Largest element, in bytes, whose fill value is written byte by byte.
 const MAX_SPELLED_BYTES: u64 = 64 * 1024;
@@ -92,21 +94,10 @@ fn no_text(bytes: &[u8]) -> FormatError {
     )
 }
 
-/// The little-endian unsigned integer in `bytes`, of which the first 8 count.
-pub(super) fn unsigned(bytes: &[u8]) -> u64 {
-    let low = bytes.iter().take(8).rev();
-    low.fold(0, |value, &byte| (value << 8) | u64::from(byte))
-}
-
-pub(super) fn signed(bytes: &[u8]) -> i64 {
-    let unused = 64 - 8 * u32::try_from(bytes.len().clamp(1, 8)).unwrap_or(8);
-    (unsigned(bytes) << unused).cast_signed() >> unused
-}
-
 fn float(format: FloatFormat, bytes: &[u8], dialect: Dialect) -> Result<Value, FormatError> {
     let bits = format.bits(bytes);
     let hex = format.hex_of(bits);
-    match format.json_of(bits) {
+    match float_json(format, bits) {
         Some(value) => Ok(value),
         None if dialect == Dialect::V3 => Ok(hex.into()),
         None => {
@@ -120,22 +111,6 @@ fn float(format: FloatFormat, bytes: &[u8], dialect: Dialect) -> Result<Value, F
     }
 }
 
-/// `bytes` without the NULs at the end.
-pub(super) fn without_padding(bytes: &[u8]) -> &[u8] {
-    let last = bytes.iter().rposition(|&byte| byte != 0);
-    last.and_then(|last| bytes.get(..=last)).unwrap_or_default()
-}
-
-/// The text of little-endian UTF-32 units, without the NULs at the end.
-pub(super) fn text(bytes: &[u8]) -> Option<String> {
-    let mut text = String::new();
-    for unit in bytes.chunks(4) {
-        text.push(char::from_u32(u32::try_from(unsigned(unit)).ok()?)?);
-    }
-    text.truncate(text.trim_end_matches('\0').len());
-    Some(text)
-}
-
 /// The fields of a record as an object.
 fn record(fields: &[Field], bytes: &[u8]) -> Result<Value, FormatError> {
     let mut members = Map::new();
@@ -146,33 +121,6 @@ fn record(fields: &[Field], bytes: &[u8]) -> Result<Value, FormatError> {
         members.insert(name, value);
     }
     Ok(members.into())
-}
-
-/// The fields of a record, each with its bytes as they are stored.
-pub(super) fn split<'a>(
-    fields: &'a [Field],
-    bytes: &'a [u8],
-) -> impl Iterator<Item = (&'a Field, &'a [u8])> {
-    let mut rest = bytes;
-    fields.iter().map(move |field| {
-        let size = field.size().ok().flatten().unwrap_or(u64::MAX);
-        let size = usize::try_from(size).unwrap_or(usize::MAX).min(rest.len());
-        let (own, after) = rest.split_at(size);
-        rest = after;
-        (field, own)
-    })
-}
-
-impl Field {
-    /// The stored bytes of the field in little-endian order; those of a nested record stay as they
-    /// are.
-    pub(super) fn little(&self, stored: &[u8]) -> Result<Vec<u8>, FormatError> {
-        let mut bytes = stored.to_vec();
-        if !matches!(self.element, Element::Record(_)) {
-            self.element.reorder(self.order, &mut bytes)?;
-        }
-        Ok(bytes)
-    }
 }
 
 #[cfg(test)]

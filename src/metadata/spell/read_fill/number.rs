@@ -1,9 +1,8 @@
 //! Numbers of fill values, spelled in decimal, by name, or as their bits.
 
-use super::super::element::Element;
-use super::super::float::FloatFormat;
-use super::super::json::Json;
-use super::Dialect;
+use super::super::dialect::Dialect;
+use crate::dtype::{Element, FloatFormat};
+use crate::metadata::json::Json;
 
 pub(super) fn low_bytes(little_endian: &[u8], n: usize) -> Vec<u8> {
     little_endian.iter().take(n).copied().collect()

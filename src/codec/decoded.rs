@@ -1,0 +1,37 @@
+//! What a codec from bytes to bytes made of its input.
+
+use crate::error::FormatError;
+
+/// The outcome of decoding a whole input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decoded {
+    /// It was decoded to the first so many bytes of the output.
+    Whole(usize),
+    /// The output is too small; it holds anything.
+    Overflow,
+}
+
+/// Copies decoded bytes to the beginning of `out`.
+pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Decoded {
+    let Some(out) = out.get_mut(..bytes.len()) else {
+        return Decoded::Overflow;
+    };
+    out.copy_from_slice(bytes);
+    Decoded::Whole(bytes.len())
+}
+
+/// Checks that the length that `codec` was given is the expected one.
+///
+/// # Errors
+/// They differ.
+pub(super) fn expect_length(
+    codec: &'static str,
+    found: usize,
+    expected: u64,
+) -> Result<(), FormatError> {
+    if found as u64 == expected {
+        return Ok(());
+    }
+    let problem = format!("{found} bytes, expected {expected}");
+    Err(FormatError::encoded(codec, problem))
+}
