@@ -49,7 +49,11 @@ impl ErrorLog {
             // Not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
         } else if self.is_due(&subject(error), Instant::now()) {
-            log::warn!("{error}");
+            let level = match error {
+                Error::Internal(_) => log::Level::Error,
+                _ => log::Level::Warn,
+            };
+            log::log!(level, "{error}");
         }
         errno
     }
@@ -76,7 +80,8 @@ fn subject(error: &Error) -> String {
         | Error::TooSlow { what: key, .. } => key.clone(),
         Error::Store(error) => error.subject().to_owned(),
         Error::Memory(_) | Error::NoMemory(_) => "memory".to_owned(),
-        Error::Panicked | Error::Stale => error.to_string(),
+        Error::Internal(internal) => internal.place.to_string(),
+        Error::GivenUp(_) | Error::Stale => error.to_string(),
     }
 }
 
@@ -99,7 +104,8 @@ fn translate(error: &Error) -> (Errno, ErrorCounter) {
         | Error::TooSlow { .. }
         | Error::Memory(_)
         | Error::NoMemory(_)
-        | Error::Panicked => (Errno::EIO, OTHER),
+        | Error::Internal(_)
+        | Error::GivenUp(_) => (Errno::EIO, OTHER),
         Error::Stale => (Errno::ESTALE, STALE),
     }
 }
@@ -174,7 +180,7 @@ mod tests {
                 Errno::ESTALE,
             ),
             (Error::Stale, Errno::ESTALE),
-            (Error::Panicked, Errno::EIO),
+            (Error::GivenUp("a load"), Errno::EIO),
             (
                 Error::Store(StoreError::Denied { key: key(), reason }),
                 Errno::EACCES,

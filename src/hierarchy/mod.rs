@@ -254,8 +254,8 @@ impl Hierarchy {
         let needed = memory(meta.size());
         self.check_document(key, meta.size(), needed)?;
         let reservation = self.budget.reserve(needed, holding)?;
-        let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
-        let mut bytes = zeroed(len)?;
+        // No memory has a length that does not fit `usize`.
+        let mut bytes = zeroed(usize::try_from(meta.size()).unwrap_or(usize::MAX))?;
         object.read_at(0, &mut bytes)?;
         Ok(Some(Text {
             document: Document {

@@ -41,6 +41,9 @@ pub(crate) use super::block::ENTRY_OVERHEAD_BYTES;
 /// The log target of a trace that has the key and the bytes of each used block, in order.
 const TRACE: &str = "zarr_mount::trace";
 
+/// What a load is in the message of an error.
+const LOAD: &str = "a load";
+
 /// The result of a load: the block, or `None` where the store has no such chunk.
 pub type Answer = Option<Arc<Block>>;
 
@@ -246,7 +249,7 @@ impl Cache {
             drop(load);
             Counters::add(&self.counters.cache_joins);
             self.run(flight_key);
-            step_aside(|| receive.recv()).unwrap_or(Err(Error::Panicked))
+            step_aside(|| receive.recv()).unwrap_or(Err(Error::GivenUp(LOAD)))
         } else {
             state.flights.insert(flight_key, Flight::begun());
             drop(state);
@@ -305,7 +308,7 @@ impl Cache {
         let is_awaited = !flight.is_prefetch || !flight.waiting.is_empty();
         drop(state);
         // After a panic, `Landing` passes an error to the callers that wait, and later loads go on.
-        confine("a load", || match load {
+        confine(LOAD, || match load {
             Load::Block(load) => {
                 self.count_load(is_awaited);
                 let _ = self.land(key, || load().map(Arc::new).map(Some), is_awaited);
@@ -345,7 +348,7 @@ impl Cache {
         let refused = is_queued.then(|| state.flights.remove(&key)).flatten();
         drop(state);
         for done in refused.into_iter().flat_map(|flight| flight.waiting) {
-            done(Err(Error::Panicked));
+            done(Err(Error::GivenUp(LOAD)));
         }
     }
 
@@ -360,7 +363,7 @@ impl Cache {
             cache: self,
             key,
             is_awaited,
-            result: Err(Error::Panicked),
+            result: Err(Error::GivenUp(LOAD)),
         };
         landing.result = load();
         if let (FlightKey::Block(key), Ok(Some(block))) = (&key, &landing.result) {
