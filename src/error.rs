@@ -16,7 +16,7 @@ use crate::escape::Escaped;
 use crate::store::StoreError;
 
 /// What is wrong in a document or in encoded bytes.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FormatError {
     /// A document is not JSON, or is not of the form that its format demands.
     #[error("{}: {}", Escaped(.place), Escaped(.problem))]

@@ -28,7 +28,7 @@ const CRC32C: &str = "crc32c";
 const WORD: u64 = 8;
 
 /// The end of the shard that the index is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IndexLocation {
     /// Its first bytes.
     Start,
@@ -55,7 +55,7 @@ pub struct ShardEntry {
 }
 
 /// The encoding of an index: its length, and the position of every word.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IndexLayout {
     chunks_per_shard: Dims,
     /// The distance in words between adjacent slots along each axis.

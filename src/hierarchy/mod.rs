@@ -19,6 +19,7 @@
 
 mod detect;
 mod draft;
+mod identity;
 mod node;
 mod node_cache;
 mod separator;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use draft::DraftNode;
-pub(crate) use node::chunk_identity;
+pub(crate) use identity::Identity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use tree::{TreeNode, TreePlace};
 

@@ -84,7 +84,7 @@ impl DocumentName {
 }
 
 /// The generation of the format that a document belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZarrFormat {
     /// zarr-python 0.4: `__zmeta__`, `__zattr__`.
     PreV1,
@@ -137,7 +137,7 @@ pub struct ArrayMetadata {
 }
 
 /// Everything that decoding needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decoding {
     /// The type of an element.
     pub data_type: DataType,

@@ -17,7 +17,7 @@ use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::Vnode;
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
-use crate::hierarchy::{Document, Text, chunk_identity};
+use crate::hierarchy::{Document, Identity, Text};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
@@ -271,7 +271,7 @@ impl View {
             return Ok(EntryEdit::Remove);
         }
         let agrees = parse_array(entry, format)
-            .is_some_and(|copy| chunk_identity(&prefix, &copy) == array.node.chunk_identity);
+            .is_some_and(|copy| Identity::of(&prefix, &copy).chunks == array.node.chunk_identity);
         let own;
         let text = if agrees {
             entry
