@@ -10,10 +10,13 @@
 //! A message is in lower case and says what was found, what was expected and what to do. Text that
 //! comes from a store is [`Escaped`] in it.
 
+mod kind;
+
 use std::panic::Location;
 
 use crate::escape::Escaped;
 use crate::store::StoreError;
+pub use kind::ErrorKind;
 
 /// What is wrong in a document or in encoded bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]

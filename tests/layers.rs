@@ -16,7 +16,7 @@ const ROWS: [&[&str]; 15] = [
     &["escape"],
     &["store"],
     &["sync"],
-    &["budget", "buffers", "threads"],
+    &["budget", "buffers", "counters", "threads"],
     &["grid", "dtype"],
     &["codec"],
     &["metadata"],

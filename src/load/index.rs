@@ -4,7 +4,6 @@
 //! has 16 bytes for each chunk, may be larger than the whole budget, so its pages are blocks of
 //! their own.
 
-use super::Counters;
 use super::array::ChunkedArray;
 use super::block::{Block, BlockKey, BlockPart, ShardPlace};
 use super::cache::Cache;
@@ -146,7 +145,7 @@ impl ShardIndex {
     }
 
     fn check(&self) -> Result<Vec<u8>, Error> {
-        Counters::add(&self.cache().counters().index_verifications);
+        self.cache().counters().index_verifications.add(1);
         let mut refusal = None;
         for (candidate, layout) in (0..).zip(self.level()?.index.candidates()) {
             match self.check_layout(candidate, layout) {

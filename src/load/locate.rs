@@ -2,11 +2,11 @@
 
 use super::array::ChunkedArray;
 use super::block::{BlockPart, ShardPlace};
+use super::decode;
 use super::index::ShardIndex;
 use super::layout::ShardLevel;
 use super::loader::Loader;
 use super::slice::Slice;
-use super::{Counters, decode};
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
@@ -238,7 +238,7 @@ impl Locator {
                     limit: most.saturating_mul(2),
                 }));
             }
-            Counters::add(&cache.counters().decodes);
+            cache.counters().decodes.add(1);
             decode::growing(encoded.len(), most, |limit| {
                 // The decoded length is not stored, so memory for twice the limit is reserved: a
                 // growing buffer exists twice while its bytes are moved.

@@ -45,9 +45,10 @@ pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, V
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
+use crate::counters::{LoadCounters, RequestCounters};
 use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node, Recheck};
-use crate::load::{Cache, Counters, Freshness, GatedStore, Loader, LoaderParts, Sources};
+use crate::load::{Cache, Freshness, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{
     Capacity, Cursor, Detail, ObjectMeta, Prefix, Profile, Store, StoreError, address_limit,
 };
@@ -65,7 +66,7 @@ pub struct View {
     options: ViewOptions,
     hierarchy: Hierarchy,
     loader: Arc<Loader>,
-    counters: Arc<Counters>,
+    requests: RequestCounters,
     numbers: VnodeNumbers,
     shown: Mutex<ShownNodeCache>,
     arrays: arrays::Arrays,
@@ -118,7 +119,7 @@ impl View {
     /// # Errors
     /// [`StoreError`] when the root cannot be examined.
     pub fn new(store: Arc<dyn Store>, options: ViewOptions) -> Result<View, StoreError> {
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(LoadCounters::default());
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
         let (freshness, recheck) = if options.immutable {
             (Freshness::Immutable, Recheck::Never)
@@ -133,7 +134,7 @@ impl View {
         if options.arrays.others_look {
             sources = sources.for_others(options.ttl);
         }
-        let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters), profile);
+        let cache = Cache::new(Arc::clone(&budget), counters, profile);
         let arrays = arrays::Arrays::default();
         // Evicted after cached chunks: making a header again costs more than decoding a chunk
         // again.
@@ -151,7 +152,7 @@ impl View {
         Ok(View {
             hierarchy,
             loader,
-            counters,
+            requests: RequestCounters::default(),
             numbers: VnodeNumbers::default(),
             shown: Mutex::default(),
             arrays,
@@ -243,9 +244,9 @@ impl View {
         self.loader.threads()
     }
 
-    /// The counters of requests, loads and errors.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// The counters of requests, which the caller of the view counts.
+    pub fn requests(&self) -> &RequestCounters {
+        &self.requests
     }
 
     fn vnode(&self, id: VnodeId) -> Result<Vnode, Error> {

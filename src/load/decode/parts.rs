@@ -15,7 +15,7 @@ mod windows;
 
 use smallvec::SmallVec;
 
-use super::{ChunkedArray, Counters, Loader, LocatedChunk, to_usize};
+use super::{ChunkedArray, Loader, LocatedChunk, to_usize};
 use crate::codec::{Parts, PartsPlace, swap};
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
@@ -100,7 +100,7 @@ impl Loader {
         };
         let done = done.map_err(|error| error.within(chunk.encoded.name()))?;
         if done {
-            Counters::add(&self.cache().counters().decodes_partial);
+            self.cache().counters().decodes_partial.add(1);
         }
         Ok(done)
     }
@@ -187,8 +187,8 @@ impl Loader {
     /// Counts bytes that are read and need no decoding.
     fn count_parts(&self, bytes: u64) {
         let counters = self.cache().counters();
-        Counters::add_n(&counters.fetched_bytes, bytes);
-        Counters::add_n(&counters.partial_bytes, bytes);
+        counters.fetched_bytes.add(bytes);
+        counters.partial_bytes.add(bytes);
     }
 }
 

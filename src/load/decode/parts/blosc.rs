@@ -8,7 +8,7 @@ use super::{Cost, Destination, PartialDecodeRule, copy_window};
 use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
 use crate::load::index::to_usize;
-use crate::load::{Counters, Loader, Slice};
+use crate::load::{Loader, Slice};
 use crate::store::ReadRange;
 
 /// Most blocks of a buffer that is decoded in parts.
@@ -94,7 +94,7 @@ impl Loader {
                     return Ok(false);
                 }
                 swap(swap_unit, decoded);
-                Counters::add_n(&self.cache().counters().partial_bytes, block.decoded_len);
+                self.cache().counters().partial_bytes.add(block.decoded_len);
                 let start = number * layout.block_len();
                 for piece in destination.pieces {
                     copy_window(destination.chunk, piece, decoded, start, destination.out)?;
@@ -149,7 +149,7 @@ impl Loader {
     }
 
     fn count_read(&self, bytes: u64) {
-        Counters::add_n(&self.cache().counters().fetched_bytes, bytes);
+        self.cache().counters().fetched_bytes.add(bytes);
     }
 }
 
