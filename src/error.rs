@@ -116,6 +116,19 @@ impl FormatError {
         }
     }
 
+    /// The size or count `found` of `what` is more than `limit`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers give numbers, and texts that they have made for this"
+    )]
+    pub fn too_large(what: &'static str, found: impl ToString, limit: impl Into<u64>) -> Self {
+        FormatError::TooLarge {
+            what,
+            found: found.to_string(),
+            limit: limit.into(),
+        }
+    }
+
     /// Fails when the size or count `found` of `what` is more than `limit`.
     ///
     /// # Errors
@@ -125,8 +138,7 @@ impl FormatError {
         if found <= limit {
             return Ok(());
         }
-        let found = found.to_string();
-        Err(FormatError::TooLarge { what, found, limit })
+        Err(FormatError::too_large(what, found, limit))
     }
 
     /// The same error with `outer` in front of its place.
@@ -253,17 +265,12 @@ mod tests {
     const FOREIGN: &str = "x\u{1b}[2J\r\n\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}";
 
     fn format_errors() -> Vec<FormatError> {
-        let name = || FOREIGN.to_owned();
         let errors = vec![
             FormatError::document(FOREIGN, FOREIGN),
             FormatError::unsupported(FOREIGN, "codec", FOREIGN),
             FormatError::inexpressible(FOREIGN, FOREIGN, "v2"),
             FormatError::encoded("gzip", FOREIGN),
-            FormatError::TooLarge {
-                what: "a size",
-                found: name(),
-                limit: 1,
-            },
+            FormatError::too_large("a size", FOREIGN, 1_u64),
         ];
         let kinds: Vec<usize> = errors
             .iter()

@@ -101,10 +101,9 @@ impl IndexLayout {
                 return Err(FormatError::document("index_codecs", problem));
             }
         }
-        let too_large = || FormatError::TooLarge {
-            what: "number of inner chunks per shard",
-            found: format!("{chunks_per_shard:?}"),
-            limit: u64::MAX / 32,
+        let too_large = || {
+            let found = format!("{chunks_per_shard:?}");
+            FormatError::too_large("number of inner chunks per shard", found, u64::MAX / 32)
         };
         let n_slots = grid::product(chunks_per_shard)
             .filter(|&n| n <= u64::MAX / 32)

@@ -153,10 +153,9 @@ impl Element {
                 Ok::<_, FormatError>(sizes.and_then(|(total, size)| total.checked_add(size)))
             })?,
         };
-        size.ok_or_else(|| FormatError::TooLarge {
-            what: "the size of one element",
-            found: "more than 64 bits can say".to_owned(),
-            limit: u64::MAX,
+        size.ok_or_else(|| {
+            let found = "more than 64 bits can say";
+            FormatError::too_large("the size of one element", found, u64::MAX)
         })
     }
 

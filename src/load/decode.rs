@@ -161,14 +161,8 @@ impl Loader {
     /// it encodes, so a longer chunk is damaged.
     fn check_encoded_len(chunk: &LocatedChunk, array_bytes: u64) -> Result<(), Error> {
         let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
-        if chunk.encoded.len() <= most {
-            return Ok(());
-        }
-        Err(chunk.encoded.error(FormatError::TooLarge {
-            what: "the length of an encoded chunk",
-            found: chunk.encoded.len().to_string(),
-            limit: most,
-        }))
+        FormatError::check_limit("the length of an encoded chunk", chunk.encoded.len(), most)
+            .map_err(|error| chunk.encoded.error(error))
     }
 }
 

@@ -231,13 +231,9 @@ impl Locator {
         let most = level.body_limit.min(loader.max_chunk_bytes());
         let cache = loader.cache();
         let block = cache.load(key, || {
-            if encoded.len() > most.saturating_mul(2) {
-                return Err(encoded.error(FormatError::TooLarge {
-                    what: "the length of an encoded shard",
-                    found: encoded.len().to_string(),
-                    limit: most.saturating_mul(2),
-                }));
-            }
+            let (what, limit) = ("the length of an encoded shard", most.saturating_mul(2));
+            FormatError::check_limit(what, encoded.len(), limit)
+                .map_err(|error| encoded.error(error))?;
             cache.counters().decodes.add(1);
             decode::growing(encoded.len(), most, |limit| {
                 // The decoded length is not stored, so memory for twice the limit is reserved: a

@@ -206,11 +206,12 @@ impl Decoding {
         let bytes = grid::product(chunk_shape)
             .and_then(|elements| elements.checked_mul(data_type.item_size));
         if bytes.is_none_or(|bytes| bytes > LIMIT) {
-            return Err(FormatError::TooLarge {
-                what: "the size of one chunk",
-                found: format!("{chunk_shape:?} elements of {} bytes", data_type.item_size),
-                limit: LIMIT,
-            });
+            let found = format!("{chunk_shape:?} elements of {} bytes", data_type.item_size);
+            return Err(FormatError::too_large(
+                "the size of one chunk",
+                found,
+                LIMIT,
+            ));
         }
         codecs
             .check_fill(&fill_value)

@@ -3,7 +3,6 @@
 
 use super::axes::{Axis, AxisKind};
 use super::layout::Layout;
-use super::too_large;
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
@@ -110,6 +109,6 @@ impl Array {
     fn too_large(&self) -> FormatError {
         let found = format!("{:?} x {}", self.shape, self.data_type.item_size);
         let what = "the size of the array in bytes";
-        too_large(what, &found, i64::MAX.unsigned_abs())
+        FormatError::too_large(what, found, i64::MAX.unsigned_abs())
     }
 }

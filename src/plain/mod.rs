@@ -48,8 +48,6 @@ pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;
 
-use std::fmt::Display;
-
 use crate::error::FormatError;
 
 /// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
@@ -96,17 +94,8 @@ pub fn group_file(
     }
 }
 
-/// An error: `what` is `found`, which exceeds `limit`.
-fn too_large(what: &'static str, found: &dyn Display, limit: impl Into<u64>) -> FormatError {
-    FormatError::TooLarge {
-        what,
-        found: found.to_string(),
-        limit: limit.into(),
-    }
-}
-
 /// An error: the file would be longer than a file offset (63 bits) can express.
 fn file_too_large() -> FormatError {
     let what = "the size of the file in bytes";
-    too_large(what, &"more", i64::MAX.unsigned_abs())
+    FormatError::too_large(what, "more", i64::MAX.unsigned_abs())
 }
