@@ -4,14 +4,22 @@
 //! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
+//! What cannot happen unless this program has a bug is [`Error::internal`]: it knows the line of
+//! code that found it, fails one request, and is a panic in debug builds, so that tests fail too.
+//!
 //! A message is in lower case and says what was found, what was expected and what to do. Text that
 //! comes from a store is [`Escaped`] in it.
 
+mod kind;
+
+use std::panic::Location;
+
 use crate::escape::Escaped;
 use crate::store::StoreError;
+pub use kind::ErrorKind;
 
 /// What is wrong in a document or in encoded bytes.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FormatError {
     /// A document is not JSON, or is not of the form that its format demands.
     #[error("{}: {}", Escaped(.place), Escaped(.problem))]
@@ -108,6 +116,19 @@ impl FormatError {
         }
     }
 
+    /// The size or count `found` of `what` is more than `limit`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers give numbers, and texts that they have made for this"
+    )]
+    pub fn too_large(what: &'static str, found: impl ToString, limit: impl Into<u64>) -> Self {
+        FormatError::TooLarge {
+            what,
+            found: found.to_string(),
+            limit: limit.into(),
+        }
+    }
+
     /// Fails when the size or count `found` of `what` is more than `limit`.
     ///
     /// # Errors
@@ -117,8 +138,7 @@ impl FormatError {
         if found <= limit {
             return Ok(());
         }
-        let found = found.to_string();
-        Err(FormatError::TooLarge { what, found, limit })
+        Err(FormatError::too_large(what, found, limit))
     }
 
     /// The same error with `outer` in front of its place.
@@ -193,12 +213,26 @@ pub enum Error {
         /// The time that it may take, in seconds.
         seconds: u64,
     },
-    /// This program has a bug, which fails one request only.
-    #[error("internal error; please report it with the log")]
-    Panicked,
+    /// This program has a bug, which fails one request only. [`Error::internal`] makes it.
+    #[error(transparent)]
+    Internal(Box<Internal>),
+    /// What was to be done was given up before it ended, because its thread panicked, which the log
+    /// tells, or because the mount ends.
+    #[error("{0} was given up: the mount ends, or a line of the log before this says why")]
+    GivenUp(&'static str),
     /// The file that an inode number or a handle stands for has changed or is gone.
     #[error("no longer what it was")]
     Stale,
+}
+
+/// Something that cannot be has been found.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("internal error at {place}, please report it: {}", Escaped(.about))]
+pub struct Internal {
+    /// The line of code that found it.
+    pub place: &'static Location<'static>,
+    /// The key, file or array that it is about, and what was found.
+    pub about: String,
 }
 
 impl Error {
@@ -208,6 +242,25 @@ impl Error {
             key: key.to_string(),
             error,
         }
+    }
+
+    /// The error for what cannot be: `about` says what was found, and of which key, file or array.
+    /// It is a panic in debug builds, so that no test passes with it.
+    #[track_caller]
+    pub(crate) fn internal(about: impl Into<String>) -> Error {
+        let (place, about) = (Location::caller(), about.into());
+        debug_assert!(false, "internal error: {about}");
+        Error::Internal(Box::new(Internal { place, about }))
+    }
+
+    /// The same error with `name` in front of what it is about, where that is not in it yet: code
+    /// that knows no keys finds some internal errors.
+    #[must_use]
+    pub(crate) fn within(mut self, name: &str) -> Error {
+        if let Error::Internal(internal) = &mut self {
+            internal.about = format!("{name}: {}", internal.about);
+        }
+        self
     }
 }
 
@@ -220,17 +273,12 @@ mod tests {
     const FOREIGN: &str = "x\u{1b}[2J\r\n\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}";
 
     fn format_errors() -> Vec<FormatError> {
-        let name = || FOREIGN.to_owned();
         let errors = vec![
             FormatError::document(FOREIGN, FOREIGN),
             FormatError::unsupported(FOREIGN, "codec", FOREIGN),
             FormatError::inexpressible(FOREIGN, FOREIGN, "v2"),
             FormatError::encoded("gzip", FOREIGN),
-            FormatError::TooLarge {
-                what: "a size",
-                found: name(),
-                limit: 1,
-            },
+            FormatError::too_large("a size", FOREIGN, 1_u64),
         ];
         let kinds: Vec<usize> = errors
             .iter()
@@ -291,6 +339,11 @@ mod tests {
         errors
     }
 
+    fn internal() -> Error {
+        let (place, about) = (Location::caller(), FOREIGN.to_owned());
+        Error::Internal(Box::new(Internal { place, about }))
+    }
+
     fn errors() -> Vec<Error> {
         let (key, what) = (|| FOREIGN.to_owned(), || FOREIGN.to_owned());
         let mut errors: Vec<Error> = store_errors().into_iter().map(Error::from).collect();
@@ -316,14 +369,16 @@ mod tests {
             what: what(),
             seconds,
         });
+        errors.push(internal());
         for error in &errors {
             match error {
                 Error::Store(_)
                 | Error::Metadata { .. }
                 | Error::Chunk { .. }
                 | Error::TooLarge { .. }
-                | Error::TooSlow { .. } => {}
-                Error::Memory(_) | Error::NoMemory(_) | Error::Panicked | Error::Stale => {
+                | Error::TooSlow { .. }
+                | Error::Internal(_) => {}
+                Error::Memory(_) | Error::NoMemory(_) | Error::GivenUp(_) | Error::Stale => {
                     unreachable!("no words of a store")
                 }
             }
@@ -339,6 +394,24 @@ mod tests {
             assert!(!message.contains(harmful), "{message:?}");
             assert!(message.contains(r"x\u{1b}[2J\r\n\u{7f}"), "{message}");
         }
+    }
+
+    #[test]
+    fn an_internal_error_knows_its_line_and_what_it_is_about() {
+        let message = internal().within("a/zarr.json").to_string();
+        let start = format!("internal error at {}:", file!());
+        assert!(message.starts_with(&start), "{message}");
+        assert!(
+            message.contains("please report it: a/zarr.json: x"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "internal error: c/0: no such slot")]
+    fn an_internal_error_fails_tests() {
+        drop(Error::internal("c/0: no such slot"));
     }
 
     #[test]

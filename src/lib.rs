@@ -11,7 +11,7 @@
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
 //! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
-//! | [`budget`], [`buffers`], [`threads`] | the memory budget; buffers; the thread pool | anything else |
+//! | [`budget`], [`buffers`], [`counters`], [`threads`] | the memory budget; buffers; counters; the thread pool | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
@@ -134,6 +134,7 @@ pub mod budget;
 pub mod buffers;
 pub mod cli;
 pub mod codec;
+pub mod counters;
 pub mod dtype;
 pub mod error;
 pub mod escape;

@@ -22,7 +22,7 @@ const ROWS: [&[&str]; 16] = [
     &["store"],
     &["sync"],
     &["fresh"],
-    &["budget", "buffers", "threads"],
+    &["budget", "buffers", "counters", "threads"],
     &["grid", "dtype"],
     &["codec"],
     &["metadata"],

@@ -8,7 +8,6 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use common::{files, read, view};
 use flate2::Compression;
@@ -111,12 +110,12 @@ fn a_deflated_shard_is_inflated_once_for_all_its_chunks() {
     pack(&objects(&*demo), "", true, &path);
     let packed = open_store(&Location::Zip(path), Symlinks::Inside).unwrap();
     let view = view(packed, options(ViewKind::Keys, Shards::Expand));
-    let before = view.counters().cache_misses.load(Ordering::Relaxed);
+    let before = view.loader().cache().counters().cache_misses.get();
     for name in ["0/0/0", "0/0/1", "0/1/0", "0/1/1", "1/1/1"] {
         let name = format!("air/temperature/c/{name}");
         assert!(read(&view, &name).unwrap().is_some());
     }
-    let misses = view.counters().cache_misses.load(Ordering::Relaxed) - before;
+    let misses = view.loader().cache().counters().cache_misses.get() - before;
     // The shard, the verdict on its index, that page, and each chunk; a document or two.
     assert!(misses < 12, "{misses} loads");
 }

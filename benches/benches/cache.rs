@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, Holding};
-use zarr_mount::load::{Block, BlockKey, BlockPart, Cache, Counters, Owner};
+use zarr_mount::counters::LoadCounters;
+use zarr_mount::load::{Block, BlockKey, BlockPart, Cache, Owner};
 use zarr_mount::store::{Profile, Version};
 
 /// Blocks that fit the budget, of as many bytes.
@@ -32,7 +33,7 @@ fn key(rank: u64) -> BlockKey {
 fn cache() -> Arc<Cache> {
     // Each costs some hundred bytes more than its own.
     let budget = Budget::new(BLOCKS * (BLOCK_BYTES as u64 + 512));
-    Cache::new(budget, Arc::new(Counters::default()), Profile::local())
+    Cache::new(budget, Arc::new(LoadCounters::default()), Profile::local())
 }
 
 fn load(cache: &Cache, rank: u64) -> usize {

@@ -5,10 +5,10 @@ use std::sync::{Arc, mpsc};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, PATIENCE};
 use zarr_mount::buffers::{Buffer, zeroed};
+use zarr_mount::counters::LoadCounters;
 use zarr_mount::hierarchy::{ArrayNode, Document};
 use zarr_mount::load::{
-    Cache, ChunkedArray, Counters, Freshness, Loader, LoaderParts, Patience, Shards, Sources,
-    Versions,
+    Cache, ChunkedArray, Freshness, Loader, LoaderParts, Patience, Shards, Sources, Versions,
 };
 use zarr_mount::read::{Policy, ReadOperation, Region, RegionRun};
 use zarr_mount::store::{Key, MemoryStore, Prefix, Profile, Store, Version};
@@ -52,7 +52,7 @@ fn reader() -> (Arc<Loader>, Arc<ChunkedArray>, Arc<dyn Versions>) {
     let metadata = support::array(Codec::Blosc, CHUNKS);
     let node = ArrayNode::new(&Prefix::root(), document, None, metadata);
     let array = ChunkedArray::new(&node, Shards::Expand).expect("an array made above");
-    let counters = Arc::new(Counters::default());
+    let counters = Arc::new(LoadCounters::default());
     let versions = Arc::new(Current(Arc::clone(&store)));
     let loader = Loader::new(LoaderParts {
         sources: Sources::new(store, Freshness::Immutable, Arc::clone(&counters)),

@@ -93,7 +93,12 @@ fn find(
     let lengths = grid.chunk_shape();
     let chunk: Dims = indices.iter().zip(lengths).map(|(i, n)| i / n).collect();
     let within: Dims = indices.iter().zip(lengths).map(|(i, n)| i % n).collect();
-    let number = rank_of(&within, lengths).ok_or(Error::Panicked)?;
+    let number = rank_of(&within, lengths).ok_or_else(|| {
+        let key = &node.document.key;
+        Error::internal(format!(
+            "{key}: no element {within:?} in a chunk of {lengths:?}"
+        ))
+    })?;
     let covers = chunk.iter().zip(lengths).zip(grid.shape());
     let covers = covers.map(|((&index, &length), &end)| {
         let first = index * length;

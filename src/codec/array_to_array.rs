@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A codec from elements to elements.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ArrayToArray {
     /// The axes are in another order.
     Transpose(Transpose),
@@ -26,7 +26,7 @@ pub enum ArrayToArray {
 /// ```json
 /// { "name": "reshape", "configuration": { "shape": [[0, 1], -1] } }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reshape {
     /// Shape of the encoded chunk.
     pub encoded_shape: Dims,

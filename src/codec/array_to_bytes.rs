@@ -6,7 +6,7 @@ use super::{BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, byte
 use crate::{dtype::Element, error::FormatError};
 
 /// The codec that turns elements into bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ArrayToBytes {
     /// Elements one after the other.
     Bytes(BytesCodec),

@@ -10,7 +10,7 @@
 use crate::dtype::{ByteOrder, DataType};
 
 /// Elements in C order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BytesCodec {
     /// Byte order; `None` for single bytes.
     pub endian: Option<ByteOrder>,

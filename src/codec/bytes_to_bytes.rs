@@ -19,7 +19,7 @@ use crate::buffers::zeroed;
 use crate::error::FormatError;
 
 /// A codec from bytes to bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum BytesToBytes {
     /// Deflate in gzip members, RFC 1952.
     Gzip,

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Codecs in the order of encoding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CodecChain {
     /// From elements to elements, applied first.
     pub array_to_array: Vec<ArrayToArray>,

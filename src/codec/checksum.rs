@@ -35,7 +35,7 @@ pub(crate) use lookup3::lookup3;
 pub(super) const LEN: u64 = 4;
 
 /// A checksum codec.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Checksum {
     /// How it is computed.
     pub kind: ChecksumKind,
@@ -44,7 +44,7 @@ pub struct Checksum {
 }
 
 /// How a checksum is computed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ChecksumKind {
     /// The CRC of gzip and zlib.
     Crc32,
@@ -64,7 +64,7 @@ pub enum ChecksumKind {
 }
 
 /// Where a checksum is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChecksumLocation {
     /// Before the bytes.
     Start,

@@ -31,7 +31,7 @@ const NAME: &str = "lzma";
 const MEMORY_LIMIT: u64 = 66 << 20;
 
 /// The container of LZMA, by its number in Python.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Lzma {
     /// An XZ file (format 1), which holds all parameters.
     Xz,
@@ -43,7 +43,7 @@ pub enum Lzma {
 
 /// A filter of bare LZMA, with the options that a decoder needs. Sizes of dictionaries and presets
 /// are not among them; all presets have the same `lc`, `lp` and `pb`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LzmaFilter {
     /// `FILTER_LZMA1` (0x4000000000000001).
     Lzma1 {
@@ -71,7 +71,7 @@ pub enum LzmaFilter {
 }
 
 /// The architectures of machine code that [`LzmaFilter::Branch`] knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LzmaArchitecture {
     /// `FILTER_X86` (0x04).
     X86,

@@ -4,11 +4,13 @@
 //! round to the type. One operation in `f64`, rounded, is exactly that operation in a type of at
 //! most half as many bits.
 
+use std::hash::{Hash, Hasher};
+
 use super::bytes::copy_start;
 use crate::dtype::{DataType, Element, FloatFormat, IntegerFormat};
 
 /// The type of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Number {
     /// One byte, zero or not.
     Bool,
@@ -62,6 +64,16 @@ impl PartialEq for Value {
 }
 
 impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Value::Int(value) => value.hash(state),
+            Value::Float(value) => value.to_bits().hash(state),
+        }
+    }
+}
 
 impl Number {
     /// The type of number that an element of `data_type` is, with dates and durations as their

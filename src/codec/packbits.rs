@@ -17,7 +17,7 @@ use crate::error::FormatError;
 const NAME: &str = "packbits";
 
 /// Where the number of unused bits of the last byte is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PaddingEncoding {
     /// Nowhere.
     None,
@@ -28,7 +28,7 @@ pub enum PaddingEncoding {
 }
 
 /// Which bits of each element are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PackBits {
     padding: PaddingEncoding,
     first_bit: u32,

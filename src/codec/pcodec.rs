@@ -21,7 +21,7 @@ const NAME: &str = "numcodecs.pcodec";
 const STATE_BYTES: u64 = 4 << 20;
 
 /// The codec, by the type of the numbers in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pcodec {
     number: Number,
 }

@@ -28,7 +28,7 @@ const CRC32C: &str = "crc32c";
 const WORD: u64 = 8;
 
 /// The end of the shard that the index is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IndexLocation {
     /// Its first bytes.
     Start,
@@ -55,7 +55,7 @@ pub struct ShardEntry {
 }
 
 /// The encoding of an index: its length, and the position of every word.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IndexLayout {
     chunks_per_shard: Dims,
     /// The distance in words between adjacent slots along each axis.
@@ -101,10 +101,9 @@ impl IndexLayout {
                 return Err(FormatError::document("index_codecs", problem));
             }
         }
-        let too_large = || FormatError::TooLarge {
-            what: "number of inner chunks per shard",
-            found: format!("{chunks_per_shard:?}"),
-            limit: u64::MAX / 32,
+        let too_large = || {
+            let found = format!("{chunks_per_shard:?}");
+            FormatError::too_large("number of inner chunks per shard", found, u64::MAX / 32)
         };
         let n_slots = grid::product(chunks_per_shard)
             .filter(|&n| n <= u64::MAX / 32)

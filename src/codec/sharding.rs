@@ -27,7 +27,7 @@ use crate::{
 const NAME: &str = "sharding_indexed";
 
 /// A shard's shape in inner chunks, and how they and the index are encoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ShardingCodec {
     /// The shape of an inner chunk, in the axes that the codec is given (after transposes).
     pub chunk_shape: Dims,

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// A permutation of axes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Transpose {
     order: Vec<usize>,
 }

@@ -18,7 +18,7 @@ use crate::error::FormatError;
 const WORD: usize = 4;
 
 /// The encoding of elements that differ in length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VariableLength {
     /// `vlen-utf8`: strings.
     Text,

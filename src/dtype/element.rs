@@ -14,7 +14,7 @@ use crate::error::FormatError;
 pub(crate) const MAX_NESTING: usize = 32;
 
 /// The type of one element.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Element {
     /// One byte, 0 or 1.
     Bool,
@@ -49,7 +49,7 @@ pub(crate) enum Element {
 }
 
 /// The kind of an element without a fixed size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Variable {
     /// A string: v3 `string`, v2 `|O` with `vlen-utf8`.
     Text,
@@ -60,7 +60,7 @@ pub(crate) enum Variable {
 }
 
 /// The unit in which dates or durations are counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TimeFormat {
     /// Whether it is a duration (`m8`), not a date (`M8`).
     pub(crate) is_duration: bool,
@@ -71,7 +71,7 @@ pub(crate) struct TimeFormat {
 }
 
 /// A field of a structured type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Field {
     /// The name of the field; empty for the padding of aligned `NumPy` records.
     pub(crate) name: String,
@@ -99,7 +99,7 @@ impl Field {
 }
 
 /// An integer of `bits` significant bits that is stored in `bytes` bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct IntegerFormat {
     /// Bytes of one number.
     pub(crate) bytes: usize,
@@ -153,10 +153,9 @@ impl Element {
                 Ok::<_, FormatError>(sizes.and_then(|(total, size)| total.checked_add(size)))
             })?,
         };
-        size.ok_or_else(|| FormatError::TooLarge {
-            what: "the size of one element",
-            found: "more than 64 bits can say".to_owned(),
-            limit: u64::MAX,
+        size.ok_or_else(|| {
+            let found = "more than 64 bits can say";
+            FormatError::too_large("the size of one element", found, u64::MAX)
         })
     }
 

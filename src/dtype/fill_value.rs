@@ -11,7 +11,7 @@ const WHOLE_ELEMENT_BYTES: u64 = 64 * 1024;
 
 /// One element that absent chunks are filled with, as decoded bytes: little-endian, structured
 /// types in the order that they are stored in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FillValue {
     bytes: Vec<u8>,
     item_size: u64,

@@ -16,7 +16,7 @@ mod arithmetic;
 mod value;
 
 /// The special values of a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Specials {
     /// The largest exponent holds infinities and NaNs.
     Ieee,
@@ -29,7 +29,7 @@ enum Specials {
 }
 
 /// A floating point format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FloatFormat {
     /// Bytes of one number.
     pub(crate) bytes: usize,

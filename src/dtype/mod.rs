@@ -25,7 +25,7 @@ pub(crate) use float::{FLOAT16, FLOAT32, FLOAT64, FloatFormat};
 use crate::error::FormatError;
 
 /// Order of the bytes of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant first.
     Little,
@@ -48,7 +48,7 @@ impl ByteOrder {
 }
 
 /// The type of an element of an array.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DataType {
     /// The name as the document spells it, for messages and `--info`.
     pub name: String,
@@ -61,7 +61,7 @@ pub struct DataType {
 }
 
 /// The structure of the bytes of an element.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ItemLayout {
     /// Numbers of `unit` bytes each (1, 2, 4 or 8), `item_size / unit` of them: `complex128`
     /// is two of 8, `<U5` five of 4. A unit of 1 has no byte order.

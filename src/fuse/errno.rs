@@ -1,20 +1,18 @@
 //! The only module that knows errno: it decides what the caller of a system call gets for an error,
-//! what is counted, and what is logged (each key once a minute at most).
+//! what is counted, and what is logged (each key once a minute at most, and each bug).
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fuser::Errno;
 use lru::LruCache;
 
-use crate::error::{Error, FormatError};
-use crate::load::Counters;
-use crate::store::StoreError;
+use crate::counters::{Counter, RequestCounters};
+use crate::error::{Error, ErrorKind};
 
 /// The counter of a class of errors.
-type ErrorCounter = fn(&Counters) -> &AtomicU64;
+type ErrorCounter = fn(&RequestCounters) -> &Counter;
 
 const IO: ErrorCounter = |counters| &counters.errors_io;
 const ACCESS: ErrorCounter = |counters| &counters.errors_access;
@@ -42,14 +40,18 @@ impl ErrorLog {
     }
 
     /// Counts and logs `error`, and returns the errno to reply.
-    pub(super) fn report(&self, error: &Error, counters: &Counters) -> Errno {
-        let (errno, counter) = translate(error);
-        Counters::add(counter(counters));
+    pub(super) fn report(&self, error: &Error, counters: &RequestCounters) -> Errno {
+        let (errno, counter) = translate(error.kind());
+        counter(counters).add(1);
         if errno == Errno::ESTALE {
             // Not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
-        } else if self.is_due(&subject(error), Instant::now()) {
-            log::warn!("{error}");
+        } else if self.is_due(&error.subject(), Instant::now()) {
+            let level = match error {
+                Error::Internal(_) => log::Level::Error,
+                _ => log::Level::Warn,
+            };
+            log::log!(level, "{error}");
         }
         errno
     }
@@ -67,72 +69,24 @@ impl ErrorLog {
     }
 }
 
-/// The key that an error is about; its message where it names none.
-fn subject(error: &Error) -> String {
-    match error {
-        Error::Metadata { key, .. }
-        | Error::Chunk { key, .. }
-        | Error::TooLarge { what: key, .. }
-        | Error::TooSlow { what: key, .. } => key.clone(),
-        Error::Store(error) => error.subject().to_owned(),
-        Error::Memory(_) | Error::NoMemory(_) => "memory".to_owned(),
-        Error::Panicked | Error::Stale => error.to_string(),
-    }
-}
-
-fn translate(error: &Error) -> (Errno, ErrorCounter) {
-    match error {
-        Error::Store(error) => translate_store(error),
-        Error::Metadata { error, .. } | Error::Chunk { error, .. } => match error {
-            FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
-                (Errno::EOPNOTSUPP, UNSUPPORTED)
-            }
-            // Bad bytes, or a number that no valid file contains.
-            FormatError::Document { .. }
-            | FormatError::Encoded { .. }
-            | FormatError::TooLarge { .. } => (Errno::EIO, IO),
-        },
+fn translate(kind: ErrorKind) -> (Errno, ErrorCounter) {
+    match kind {
+        ErrorKind::Io => (Errno::EIO, IO),
+        // Never ENOENT: a Zarr reader would take it for the fill value.
+        ErrorKind::Denied => (Errno::EACCES, ACCESS),
+        ErrorKind::Stale => (Errno::ESTALE, STALE),
+        ErrorKind::Unsupported => (Errno::EOPNOTSUPP, UNSUPPORTED),
+        ErrorKind::NoSuchKey => (Errno::ENOENT, OTHER),
+        ErrorKind::Loop => (Errno::ELOOP, OTHER),
+        // These errno of the system are passed on, because they help the caller: they are a limit
+        // of the daemon or of the machine and not a fault of the file, and the caller may try
+        // again.
+        ErrorKind::TooManyFiles => (Errno::EMFILE, IO),
+        ErrorKind::TooManySystemFiles => (Errno::ENFILE, IO),
         // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
         // both are bytes that could not be read. The log tells which flag raises the limit.
         // ETIMEDOUT would make some programs try again, and it would take as long again.
-        Error::TooLarge { .. }
-        | Error::TooSlow { .. }
-        | Error::Memory(_)
-        | Error::NoMemory(_)
-        | Error::Panicked => (Errno::EIO, OTHER),
-        Error::Stale => (Errno::ESTALE, STALE),
-    }
-}
-
-fn translate_store(error: &StoreError) -> (Errno, ErrorCounter) {
-    match error {
-        // No object can have such a key.
-        StoreError::InvalidKey(_) => (Errno::ENOENT, OTHER),
-        // The errno of the system is passed on where it helps the caller: it is a limit of the
-        // daemon or of the machine and not a fault of the file, and the caller may try again.
-        StoreError::Io {
-            errno: Some(libc::EMFILE),
-            ..
-        } => (Errno::EMFILE, IO),
-        StoreError::Io {
-            errno: Some(libc::ENFILE),
-            ..
-        } => (Errno::ENFILE, IO),
-        // Never ENOENT: a Zarr reader would take it for the fill value.
-        StoreError::Denied { .. }
-        | StoreError::Io {
-            errno: Some(libc::EACCES | libc::EPERM),
-            ..
-        } => (Errno::EACCES, ACCESS),
-        // Any other errno would be about the file system of the store and not about this one (and
-        // ENOENT would mean a fill value), so it is only logged.
-        StoreError::NotAnObject { .. } | StoreError::Short { .. } | StoreError::Io { .. } => {
-            (Errno::EIO, IO)
-        }
-        // The object changed while it was open: opening it again shows the new version.
-        StoreError::Changed { .. } => (Errno::ESTALE, STALE),
-        StoreError::Loop { .. } => (Errno::ELOOP, OTHER),
-        StoreError::Unsupported(_) => (Errno::EOPNOTSUPP, UNSUPPORTED),
+        ErrorKind::Failed => (Errno::EIO, OTHER),
     }
 }
 
@@ -140,66 +94,28 @@ fn translate_store(error: &StoreError) -> (Errno, ErrorCounter) {
 mod tests {
     use super::*;
 
-    fn io(errno: Option<i32>) -> Error {
-        let (key, message) = ("k".to_owned(), String::new());
-        Error::Store(StoreError::Io {
-            key,
-            message,
-            errno,
-        })
-    }
-
-    fn chunk(error: FormatError) -> Error {
-        Error::Chunk {
-            key: "c/0".into(),
-            start: 0,
-            end: 1,
-            error,
-        }
-    }
-
-    #[test]
-    fn numbers() {
-        let key = || "k".to_owned();
-        let reason = String::new();
-        let cases = [
-            (chunk(FormatError::encoded("gzip", "x")), Errno::EIO),
-            (chunk(FormatError::document("a", "x")), Errno::EIO),
-            (
-                chunk(FormatError::unsupported("a", "codec", "pcodec")),
-                Errno::EOPNOTSUPP,
-            ),
-            (
-                Error::Store(StoreError::Changed { key: key() }),
-                Errno::ESTALE,
-            ),
-            (Error::Stale, Errno::ESTALE),
-            (Error::Panicked, Errno::EIO),
-            (
-                Error::Store(StoreError::Denied { key: key(), reason }),
-                Errno::EACCES,
-            ),
-            (Error::Store(StoreError::Loop { key: key() }), Errno::ELOOP),
-            (Error::Store(StoreError::InvalidKey(key())), Errno::ENOENT),
-            (io(Some(libc::EMFILE)), Errno::EMFILE),
-            (io(Some(libc::EACCES)), Errno::EACCES),
-            (io(Some(libc::ENOENT)), Errno::EIO),
-            (io(None), Errno::EIO),
-        ];
-        for (error, errno) in cases {
-            assert_eq!(translate(&error).0, errno, "{error:?}");
-        }
-    }
-
     #[test]
     fn errors_are_counted_by_kind() {
-        let (log, counters) = (ErrorLog::new(), Counters::default());
-        for error in [io(None), io(Some(libc::EACCES)), Error::Stale, io(None)] {
-            log.report(&error, &counters);
+        let (log, counters) = (ErrorLog::new(), RequestCounters::default());
+        let given_up = Error::GivenUp("a load");
+        for (error, errno) in [
+            (&Error::Stale, Errno::ESTALE),
+            (&given_up, Errno::EIO),
+            (&given_up, Errno::EIO),
+        ] {
+            assert_eq!(log.report(error, &counters), errno);
         }
-        assert_eq!(counters.errors_io.into_inner(), 2);
-        assert_eq!(counters.errors_access.into_inner(), 1);
-        assert_eq!(counters.errors_stale.into_inner(), 1);
+        assert_eq!(counters.errors_stale.get(), 1);
+        assert_eq!(counters.errors_other.get(), 2);
+        assert_eq!(counters.errors_io.get(), 0);
+    }
+
+    #[test]
+    fn absence_is_told_of_no_object_that_may_exist() {
+        use ErrorKind::{Denied, Failed, Io, Loop, Stale, Unsupported};
+        for kind in [Denied, Failed, Io, Loop, Stale, Unsupported] {
+            assert_ne!(translate(kind).0, Errno::ENOENT, "{kind:?}");
+        }
     }
 
     #[test]

@@ -18,7 +18,6 @@ use fuser::{
 use super::ZarrFs;
 use super::attr::{BLOCK_BYTES, GENERATION, NAME_BYTES};
 use super::xattr;
-use crate::load::Counters;
 use crate::threads::confine;
 
 /// Background requests that may be in flight at once: those of the kernel's readahead, as most
@@ -78,7 +77,7 @@ impl Filesystem for ZarrFs {
 
     fn forget(&self, _req: &Request, ino: INodeNo, lookups: u64) {
         confine("forget", || {
-            Counters::add(&self.0.view.counters().forgets);
+            self.0.view.requests().forgets.add(1);
             self.0.forget_inode(ino.0, lookups);
         });
     }

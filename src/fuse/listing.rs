@@ -9,7 +9,6 @@ use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, Re
 use super::Core;
 use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
-use crate::load::Counters;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, VnodeKind};
 
@@ -39,7 +38,7 @@ impl Core {
         from: (FileHandle, u64),
         reply: &mut ReplyDirectory,
     ) -> Result<(), Errno> {
-        Counters::add(&self.view.counters().readdirs);
+        self.view.requests().readdirs.add(1);
         self.list(from, Detail::Names, |item, next| match item {
             StreamItem::This => fit(reply.add(INodeNo(ino), next, FileType::Directory, ".")),
             // The inode number of the parent is unknown here, and nobody reads it.
@@ -58,7 +57,7 @@ impl Core {
         from: (FileHandle, u64),
         reply: &mut ReplyDirectoryPlus,
     ) -> Result<(), Errno> {
-        Counters::add(&self.view.counters().readdirpluses);
+        self.view.requests().readdirpluses.add(1);
         // The kernel adds neither `.` nor `..` to its cache, and takes no reference to them.
         let dot = unknown_attr(ino, VnodeKind::Directory);
         self.list(from, Detail::Attributes, |item, next| match item {

@@ -40,7 +40,6 @@ use std::time::Duration;
 use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 
 use crate::error::Error;
-use crate::load::Counters;
 use crate::threads::{Class, as_class, confine};
 use crate::view::{Attributes, View, VnodeId};
 
@@ -136,7 +135,7 @@ impl Core {
 
     /// Counts and logs an error, and returns the errno to reply.
     fn errno(&self, error: &Error) -> Errno {
-        self.errors.report(error, self.view.counters())
+        self.errors.report(error, self.view.requests())
     }
 
     /// What the view found; `ENOENT` where it found nothing.
@@ -146,7 +145,7 @@ impl Core {
     }
 
     fn find(&self, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
-        Counters::add(&self.view.counters().lookups);
+        self.view.requests().lookups.add(1);
         if name.len() > attr::NAME_BYTES {
             return Err(Errno::ENAMETOOLONG);
         }
@@ -167,7 +166,7 @@ impl Core {
 
     /// The attributes that an open file was opened with, else the current ones.
     fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<FileAttr, Errno> {
-        Counters::add(&self.view.counters().getattrs);
+        self.view.requests().getattrs.add(1);
         let opened = handle.and_then(|handle| self.files.get(handle));
         if let Some(opened) = opened {
             return Ok(file_attr(ino, &opened.attributes));

@@ -17,7 +17,6 @@ use fuser::{BackingId, Errno, FopenFlags, INodeNo, ReplyOpen};
 
 use super::Core;
 use super::inode::{Comparison, ReadMode, StaleCache};
-use crate::load::Counters;
 use crate::view::{Attributes, OpenFile, Opened};
 
 /// Number of locks that all inodes share.
@@ -32,7 +31,7 @@ pub(super) struct OpenedFile {
 
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
-        Counters::add(&self.view.counters().opens);
+        self.view.requests().opens.add(1);
         let opened = self
             .vnode(ino)
             .and_then(|vnode| self.present(self.view.open(vnode)));
@@ -68,7 +67,7 @@ impl Core {
         match mode {
             ReadMode::Cached => reply.opened(handle, flags),
             ReadMode::Passthrough(backing) => {
-                Counters::add(&self.view.counters().opens_passthrough);
+                self.view.requests().opens_passthrough.add(1);
                 // FOPEN_KEEP_CACHE beside passthrough is EIO; there are no pages to keep.
                 reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
             }
@@ -83,24 +82,24 @@ impl Core {
         attributes: Attributes,
         file: &OpenFile,
     ) -> Result<FopenFlags, Errno> {
-        let counters = self.view.counters();
+        let counters = self.view.requests();
         match self.versions.open(ino, attributes) {
             Comparison::Same if file.keeps_pages() => {
-                Counters::add(&counters.opens_kept);
+                counters.opens_kept.add(1);
                 Ok(FopenFlags::FOPEN_KEEP_CACHE)
             }
             // Without FOPEN_KEEP_CACHE, the kernel drops its pages itself. An invalidation from
             // here could wait for other readers, whose pages are locked until they are answered.
             Comparison::Same => {
-                Counters::add(&counters.opens_fresh);
+                counters.opens_fresh.add(1);
                 Ok(FopenFlags::empty())
             }
             Comparison::Changed => {
-                Counters::add(&counters.opens_stale);
+                counters.opens_stale.add(1);
                 Err(Errno::ESTALE)
             }
             Comparison::FirstOpen(leftovers) => {
-                Counters::add(&counters.opens_fresh);
+                counters.opens_fresh.add(1);
                 let flags = self.drop_leftovers(ino, leftovers);
                 if flags.contains(FopenFlags::FOPEN_KEEP_CACHE) {
                     file.pages_dropped();

@@ -7,7 +7,7 @@ use fuser::ReplyData;
 
 use super::Core;
 use super::open::OpenedFile;
-use crate::load::{Counters, Patience};
+use crate::load::Patience;
 use crate::threads::confine;
 
 impl Core {
@@ -21,7 +21,7 @@ impl Core {
         reply: ReplyData,
     ) {
         let core = Arc::clone(self);
-        Counters::add(&core.view.counters().reads);
+        core.view.requests().reads.add(1);
         let permit = self.events.may_wait();
         let patience = if permit.is_some() {
             Patience::Waits
@@ -33,8 +33,8 @@ impl Core {
             // it.
             confine("read", || match read {
                 Ok(bytes) => {
-                    let counters = core.view.counters();
-                    Counters::add_n(&counters.bytes_read, bytes.len() as u64);
+                    let counters = core.view.requests();
+                    counters.bytes_read.add(bytes.len() as u64);
                     reply.data(bytes);
                 }
                 Err(error) => reply.error(core.errno(&error)),

@@ -20,6 +20,7 @@
 mod detect;
 mod draft;
 mod draft_node;
+mod identity;
 mod node;
 mod node_cache;
 mod separator;
@@ -28,7 +29,7 @@ mod tree;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use draft_node::DraftNode;
-pub(crate) use node::chunk_identity;
+pub(crate) use identity::Identity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use tree::{TreeNode, TreePlace};
 
@@ -234,8 +235,8 @@ impl Hierarchy {
         let needed = memory(meta.size());
         self.check_document(key, meta.size(), needed)?;
         let reservation = self.budget.reserve(needed, holding)?;
-        let len = usize::try_from(meta.size()).map_err(|_| Error::Panicked)?;
-        let mut bytes = zeroed(len)?;
+        // No memory has a length that does not fit `usize`.
+        let mut bytes = zeroed(usize::try_from(meta.size()).unwrap_or(usize::MAX))?;
         object.read_at(0, &mut bytes)?;
         Ok(Some(Text {
             document: Document {

@@ -1,9 +1,8 @@
 //! Nodes, and the documents that describe them.
 
-use std::fmt::Write;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
+use super::identity::Identity;
 use crate::error::FormatError;
 use crate::metadata::{ArrayMetadata, ZarrFormat, draft};
 use crate::store::{Key, ObjectMeta, Prefix};
@@ -95,11 +94,15 @@ impl ArrayNode {
         attributes: Option<Key>,
         metadata: ArrayMetadata,
     ) -> ArrayNode {
-        let (identity, model_bytes) = hash(prefix, &metadata);
-        ArrayNode {
-            identity,
+        let Identity {
+            array,
+            chunks,
             model_bytes,
-            chunk_identity: chunk_identity(prefix, &metadata),
+        } = Identity::of(prefix, &metadata);
+        ArrayNode {
+            identity: array,
+            chunk_identity: chunks,
+            model_bytes,
             prefix: prefix.clone(),
             document,
             attributes,
@@ -137,41 +140,4 @@ impl Node {
     pub(super) fn broken(document: Document, error: FormatError) -> Node {
         Node::Broken(Arc::new(BrokenNode { document, error }))
     }
-}
-
-/// A hash of the prefix and the model, and the length of the model's text, which is about the
-/// memory of the model.
-fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> (u64, u64) {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    let mut hasher = KEYS.build_hasher();
-    prefix.hash(&mut hasher);
-    // The debug text shows everything in the model, which has no attributes. It may be long, so it
-    // is never built.
-    let mut text = TextHasher { hasher, bytes: 0 };
-    // Writing to a hasher never fails.
-    let _ = write!(text, "{metadata:?}");
-    (text.hasher.finish(), text.bytes)
-}
-
-/// Hashes a text piece by piece, and counts its bytes.
-struct TextHasher<H> {
-    hasher: H,
-    bytes: u64,
-}
-
-impl<H: Hasher> Write for TextHasher<H> {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.hasher.write(text.as_bytes());
-        self.bytes = self.bytes.saturating_add(text.len() as u64);
-        Ok(())
-    }
-}
-
-/// A hash of everything that determines the keys and bytes of chunks: all but the shape and the
-/// names of dimensions.
-pub(crate) fn chunk_identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
-    let mut chunks = metadata.clone();
-    chunks.shape.fill(0);
-    chunks.dimension_names = None;
-    hash(prefix, &chunks).0
 }

@@ -24,12 +24,12 @@ use smallvec::SmallVec;
 
 use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
-use super::counters::Counters;
 use super::gate::step_aside;
 use super::partial_ledger::PartialDecodeLedger;
 use super::tuning::MOST_EVICT_FIRST_BYTES;
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
+use crate::counters::LoadCounters;
 use crate::error::Error;
 use crate::store::Profile;
 use crate::sync::atomic::Ordering;
@@ -40,6 +40,9 @@ pub(crate) use super::block::ENTRY_OVERHEAD_BYTES;
 
 /// The log target of a trace that has the key and the bytes of each used block, in order.
 const TRACE: &str = "zarr_mount::trace";
+
+/// What a load is in the message of an error.
+const LOAD: &str = "a load";
 
 /// The result of a load: the block, or `None` where the store has no such chunk.
 pub type Answer = Option<Arc<Block>>;
@@ -89,7 +92,7 @@ pub struct Cache {
     most_evict_first_bytes: u64,
     budget: Arc<Budget>,
     buffers: Arc<Buffers>,
-    counters: Arc<Counters>,
+    counters: Arc<LoadCounters>,
     partial_ledger: PartialDecodeLedger,
     state: Mutex<CacheState>,
 }
@@ -110,7 +113,7 @@ struct Flight {
 
 impl Cache {
     /// An empty cache of chunks of a store of this profile, that `budget` evicts from.
-    pub fn new(budget: Arc<Budget>, counters: Arc<Counters>, profile: Profile) -> Arc<Cache> {
+    pub fn new(budget: Arc<Budget>, counters: Arc<LoadCounters>, profile: Profile) -> Arc<Cache> {
         let cache = Arc::new(Cache {
             // To fetch a chunk again from a store that is far away costs more than fresh memory.
             most_evict_first_bytes: if profile.is_local {
@@ -139,8 +142,8 @@ impl Cache {
         &self.budget
     }
 
-    /// The counters of the mount.
-    pub fn counters(&self) -> &Arc<Counters> {
+    /// The counters of loads.
+    pub fn counters(&self) -> &Arc<LoadCounters> {
         &self.counters
     }
 
@@ -244,9 +247,9 @@ impl Cache {
             drop(state);
             // The closure may hold memory that the other load waits for.
             drop(load);
-            Counters::add(&self.counters.cache_joins);
+            self.counters.cache_joins.add(1);
             self.run(flight_key);
-            step_aside(|| receive.recv()).unwrap_or(Err(Error::Panicked))
+            step_aside(|| receive.recv()).unwrap_or(Err(Error::GivenUp(LOAD)))
         } else {
             state.flights.insert(flight_key, Flight::begun());
             drop(state);
@@ -279,7 +282,7 @@ impl Cache {
         if let Some(flight) = state.flights.get_mut(&key) {
             if let Some(done) = done {
                 flight.waiting.push(done);
-                Counters::add(&self.counters.cache_joins);
+                self.counters.cache_joins.add(1);
             }
             return true;
         }
@@ -305,7 +308,7 @@ impl Cache {
         let is_awaited = !flight.is_prefetch || !flight.waiting.is_empty();
         drop(state);
         // After a panic, `Landing` passes an error to the callers that wait, and later loads go on.
-        confine("a load", || match load {
+        confine(LOAD, || match load {
             Load::Block(load) => {
                 self.count_load(is_awaited);
                 let _ = self.land(key, || load().map(Arc::new).map(Some), is_awaited);
@@ -345,7 +348,7 @@ impl Cache {
         let refused = is_queued.then(|| state.flights.remove(&key)).flatten();
         drop(state);
         for done in refused.into_iter().flat_map(|flight| flight.waiting) {
-            done(Err(Error::Panicked));
+            done(Err(Error::GivenUp(LOAD)));
         }
     }
 
@@ -360,7 +363,7 @@ impl Cache {
             cache: self,
             key,
             is_awaited,
-            result: Err(Error::Panicked),
+            result: Err(Error::GivenUp(LOAD)),
         };
         landing.result = load();
         if let (FlightKey::Block(key), Ok(Some(block))) = (&key, &landing.result) {
@@ -382,26 +385,27 @@ impl Cache {
     }
 
     fn count_load(&self, is_awaited: bool) {
-        Counters::add(if is_awaited {
+        let counter = if is_awaited {
             &self.counters.cache_misses
         } else {
             &self.counters.prefetch_loads
-        });
+        };
+        counter.add(1);
     }
 
     fn used(&self, key: &BlockKey, block: &Block) {
         // The first use of a prefetched block is not a hit, because its load is counted.
         if !block.is_prefetched.swap(false, Ordering::Relaxed) {
-            Counters::add(&self.counters.cache_hits);
+            self.counters.cache_hits.add(1);
         }
         trace(key, block.memory_bytes());
     }
 
     fn evicted(&self, blocks: &[Arc<Block>]) {
         for block in blocks {
-            Counters::add(&self.counters.cache_evictions);
+            self.counters.cache_evictions.add(1);
             if block.is_prefetched.load(Ordering::Relaxed) {
-                Counters::add(&self.counters.prefetch_unused);
+                self.counters.prefetch_unused.add(1);
             }
         }
     }

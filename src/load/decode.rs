@@ -8,7 +8,6 @@ mod parts;
 
 use smallvec::SmallVec;
 
-use super::Counters;
 use super::array::ChunkedArray;
 use super::block::Block;
 use super::growing::growing;
@@ -34,14 +33,14 @@ impl Loader {
         chunk: &LocatedChunk,
     ) -> Result<Block, Error> {
         let _permit = self.loading();
-        Counters::add(&self.cache().counters().decodes);
+        self.cache().counters().decodes.add(1);
         let decoded = match array.layout.decoded_len() {
             Some(len) => self.decode_fixed(array, chunk, len),
             None => self.decode_variable(array, chunk),
         };
         decoded.inspect_err(|error| {
             if matches!(error, Error::Chunk { .. }) {
-                Counters::add(&self.cache().counters().decode_errors);
+                self.cache().counters().decode_errors.add(1);
             }
         })
     }
@@ -99,7 +98,7 @@ impl Loader {
             range(0, head),
             range(before + decoded_len, tail),
         ])?;
-        Counters::add_n(&cache.counters().fetched_bytes, chunk.encoded.len());
+        cache.counters().fetched_bytes.add(chunk.encoded.len());
         self.decoding(|| step.finish(&around, &mut numbers))
             .map_err(|error| chunk.encoded.error(error))?;
         Ok(Some(Block::new(numbers, reservation)))
@@ -141,7 +140,7 @@ impl Loader {
         } else {
             fetched = cache.buffers().scratch(to_usize(encoded_len)?)?;
             chunk.encoded.read_at(0, &mut fetched)?;
-            Counters::add_n(&cache.counters().fetched_bytes, encoded_len);
+            cache.counters().fetched_bytes.add(encoded_len);
             &fetched
         };
         Ok(Block::new(decode(encoded)?, reservation))
@@ -163,14 +162,8 @@ impl Loader {
     /// it encodes, so a longer chunk is damaged.
     fn check_encoded_len(chunk: &LocatedChunk, array_bytes: u64) -> Result<(), Error> {
         let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
-        if chunk.encoded.len() <= most {
-            return Ok(());
-        }
-        Err(chunk.encoded.error(FormatError::TooLarge {
-            what: "the length of an encoded chunk",
-            found: chunk.encoded.len().to_string(),
-            limit: most,
-        }))
+        FormatError::check_limit("the length of an encoded chunk", chunk.encoded.len(), most)
+            .map_err(|error| chunk.encoded.error(error))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Finds a chunk in the version that its reader reads, which may have to be looked up first.
 
+use super::LocatedChunk;
 use super::array::ChunkedArray;
 use super::block::{Block, BlockKey};
 use super::cache::LatestChunk;
 use super::loader::Loader;
 use super::request::Versions;
 use super::slice::Slice;
-use super::{Counters, LocatedChunk};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::store::Object;
@@ -120,7 +120,10 @@ impl Loader {
             return Ok(None);
         };
         let bytes = fetched.is_read.then(|| {
-            Counters::add_n(&self.cache().counters().fetched_bytes, bytes.len() as u64);
+            self.cache()
+                .counters()
+                .fetched_bytes
+                .add(bytes.len() as u64);
             Arc::new(Block::new(bytes, reservation))
         });
         Ok(Some(OpenedChunk {

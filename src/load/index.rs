@@ -4,7 +4,6 @@
 //! has 16 bytes for each chunk, may be larger than the whole budget, so its pages are blocks of
 //! their own.
 
-use super::Counters;
 use super::array::ChunkedArray;
 use super::block::{Block, BlockKey, BlockPart, ShardPlace};
 use super::cache::Cache;
@@ -94,7 +93,7 @@ impl ShardIndex {
         let levels = self.array.layout().levels();
         levels
             .get(usize::from(self.place.level))
-            .ok_or(Error::Panicked)
+            .ok_or_else(|| self.internal("no such level of shards"))
     }
 
     /// How the index is encoded.
@@ -102,7 +101,7 @@ impl ShardIndex {
         let mut candidates = self.level()?.index.candidates();
         candidates
             .nth(usize::from(self.candidate))
-            .ok_or(Error::Panicked)
+            .ok_or_else(|| self.internal("no such layout of the index"))
     }
 
     fn cache(&self) -> &Cache {
@@ -113,7 +112,9 @@ impl ShardIndex {
     /// fits.
     fn verify(&mut self) -> Result<u8, Error> {
         let block = self.verdict()?;
-        let (&candidate, index) = block.split_first().ok_or(Error::Panicked)?;
+        let (&candidate, index) = block
+            .split_first()
+            .ok_or_else(|| self.internal("an empty verdict on the index"))?;
         if candidate == WRONG {
             let problem = String::from_utf8_lossy(index).into_owned();
             return Err(self.error(FormatError::encoded("sharding_indexed", problem)));
@@ -145,16 +146,16 @@ impl ShardIndex {
     }
 
     fn check(&self) -> Result<Vec<u8>, Error> {
-        Counters::add(&self.cache().counters().index_verifications);
-        let mut refusal = Error::Panicked;
+        self.cache().counters().index_verifications.add(1);
+        let mut refusal = None;
         for (candidate, layout) in (0..).zip(self.level()?.index.candidates()) {
             match self.check_layout(candidate, layout) {
                 Ok(verdict) => return Ok(verdict),
-                Err(error @ Error::Chunk { .. }) => refusal = error,
+                Err(error @ Error::Chunk { .. }) => refusal = Some(error),
                 Err(other) => return Err(other),
             }
         }
-        Err(refusal)
+        Err(refusal.unwrap_or_else(|| self.internal("an index without a layout")))
     }
 
     /// The verdict on an index that `layout` fits.
@@ -173,7 +174,9 @@ impl ShardIndex {
         while done < len {
             deadline.check(|| format!("{}: index of {len} bytes", self.body.name()))?;
             let step = to_usize((len - done).min(VERIFY_BYTES))?;
-            let piece = buffer.get_mut(1..=step).ok_or(Error::Panicked)?;
+            let piece = buffer
+                .get_mut(1..=step)
+                .ok_or_else(|| self.internal("a piece of the index beyond its buffer"))?;
             self.body.read_at(start + done, piece)?;
             verifier.feed(piece).map_err(|error| self.error(error))?;
             done += step as u64;
@@ -199,15 +202,16 @@ impl ShardIndex {
 
     fn word(&mut self, at: u64) -> Result<u64, Error> {
         let page_at = at - at % PAGE_BYTES;
-        if self.page.as_ref().is_none_or(|page| page.at != page_at) {
-            // The old page is released first, because the new one may have to wait for its memory.
-            self.page = None;
-            self.page = Some(self.load_page(page_at)?);
-        }
-        let page = self.page.as_ref().ok_or(Error::Panicked)?;
+        // Another page is released first, because the new one may have to wait for its memory.
+        let page = match self.page.take().filter(|page| page.at == page_at) {
+            Some(page) => page,
+            None => self.load_page(page_at)?,
+        };
         let within = to_usize(at - page_at)? + page.skip;
         let bytes = page.block.get(within..).and_then(<[u8]>::first_chunk::<8>);
-        Ok(self.layout()?.word(*bytes.ok_or(Error::Panicked)?))
+        let &bytes = bytes.ok_or_else(|| self.internal("a word beyond its page of the index"))?;
+        self.page = Some(page);
+        Ok(self.layout()?.word(bytes))
     }
 
     fn load_page(&self, page_at: u64) -> Result<Page, Error> {
@@ -249,5 +253,10 @@ impl ShardIndex {
 
     fn error(&self, error: FormatError) -> Error {
         self.body.error(error)
+    }
+
+    #[track_caller]
+    fn internal(&self, found: &str) -> Error {
+        Error::internal(format!("{}: {:?}: {found}", self.body.name(), self.place))
     }
 }

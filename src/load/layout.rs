@@ -283,11 +283,14 @@ fn grid(shape: &[u64], chunk_shape: &[u64]) -> Result<ChunkGrid, FormatError> {
     // Ranks are `u64`, and the vnode numbers of all chunks must fit into one `u64` space.
     match grid.n_chunks() {
         Some(n) if n <= MAX_CHUNKS => Ok(grid),
-        n => Err(FormatError::TooLarge {
-            what: "the number of chunks",
-            found: n.map_or_else(|| "more than 2^64".to_owned(), |n| n.to_string()),
-            limit: MAX_CHUNKS,
-        }),
+        n => {
+            let found = n.map_or_else(|| "more than 2^64".to_owned(), |n| n.to_string());
+            Err(FormatError::too_large(
+                "the number of chunks",
+                found,
+                MAX_CHUNKS,
+            ))
+        }
     }
 }
 
@@ -303,10 +306,10 @@ fn decoded_len(chunk_shape: &[u64], data_type: &DataType) -> Result<Option<u64>,
         .and_then(|elements| elements.checked_mul(data_type.item_size))
         .filter(|&len| i64::try_from(len).is_ok())
         .map(Some)
-        .ok_or_else(|| FormatError::TooLarge {
-            what: "the size of a decoded chunk",
-            found: format!("{chunk_shape:?} x {} bytes", data_type.item_size),
-            limit: i64::MAX.unsigned_abs(),
+        .ok_or_else(|| {
+            let found = format!("{chunk_shape:?} x {} bytes", data_type.item_size);
+            let limit = i64::MAX.unsigned_abs();
+            FormatError::too_large("the size of a decoded chunk", found, limit)
         })
 }
 

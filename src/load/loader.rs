@@ -18,7 +18,8 @@ use super::queued::QueuedFlights;
 use super::request::{ChunkForm, ChunkSource, Request, Versions};
 use super::sources::Sources;
 use super::steps::Steps;
-use super::{Counters, LocatedChunk, tuning};
+use super::{LocatedChunk, tuning};
+use crate::counters::LoadCounters;
 use crate::error::Error;
 use crate::store::{Object, Profile};
 use crate::sync::Arc;
@@ -410,7 +411,7 @@ impl Loader {
 
 impl std::fmt::Debug for Loader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let counters: &Counters = self.cache().counters();
+        let counters: &LoadCounters = self.cache().counters();
         write!(f, "Loader({:?}, {counters:?})", self.parts.cache)
     }
 }

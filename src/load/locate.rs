@@ -1,6 +1,5 @@
 //! Finds the object that holds a chunk, and the byte range of the chunk in it.
 
-use super::Counters;
 use super::array::ChunkedArray;
 use super::block::{BlockPart, ShardPlace};
 use super::growing::growing;
@@ -158,13 +157,17 @@ impl Locator {
         indices: &[u64],
     ) -> Result<Option<Slice>, Error> {
         let layout = &self.array.layout;
-        let level = layout.levels().get(number).ok_or(Error::Panicked)?;
-        let slot = layout.slot(level, indices).ok_or(Error::Panicked)?;
+        let outside = || self.outside(number, indices);
+        let level = layout.levels().get(number).ok_or_else(outside)?;
+        let slot = layout.slot(level, indices).ok_or_else(outside)?;
         let is_last = number + 1 == layout.levels().len();
         let mut nested;
         let index = if number == 0 {
-            self.verify()?;
-            self.outermost.as_mut().ok_or(Error::Panicked)?
+            let outermost = match self.outermost.take() {
+                Some(known) => known,
+                None => self.index(0, encoded, indices)?,
+            };
+            self.outermost.insert(outermost)
         } else {
             nested = self.index(number, encoded, indices)?;
             &mut nested
@@ -180,18 +183,31 @@ impl Locator {
                 .body()
                 .part(entry.offset, entry.nbytes)
                 .map(Some)
-                .ok_or(Error::Panicked),
+                .ok_or_else(|| {
+                    let name = self.whole.name();
+                    Error::internal(format!("{name}: an entry of the index beyond the shard"))
+                }),
         }
+    }
+
+    /// The error for a chunk outside of the shards of nesting level `number`.
+    #[track_caller]
+    fn outside(&self, number: usize, indices: &[u64]) -> Error {
+        let name = self.whole.name();
+        Error::internal(format!(
+            "{name}: no chunk {indices:?} in shards of level {number}"
+        ))
     }
 
     /// The verified index of `encoded`, which is the shard of nesting level `number` that the chunk
     /// `indices` lies in.
     fn index(&self, number: usize, encoded: Slice, indices: &[u64]) -> Result<ShardIndex, Error> {
         let layout = &self.array.layout;
-        let level = layout.levels().get(number).ok_or(Error::Panicked)?;
+        let outside = || self.outside(number, indices);
+        let level = layout.levels().get(number).ok_or_else(outside)?;
         let place = ShardPlace {
-            level: u8::try_from(number).map_err(|_| Error::Panicked)?,
-            rank: layout.shard_rank(level, indices).ok_or(Error::Panicked)?,
+            level: u8::try_from(number).map_err(|_| outside())?,
+            rank: layout.shard_rank(level, indices).ok_or_else(outside)?,
         };
         let body = if level.chain.bytes_to_bytes.is_empty() {
             self.loader.read_whole_if_sequential(encoded)?
@@ -215,14 +231,10 @@ impl Locator {
         let most = level.body_limit.min(loader.max_chunk_bytes());
         let cache = loader.cache();
         let block = cache.load(key, || {
-            if encoded.len() > most.saturating_mul(2) {
-                return Err(encoded.error(FormatError::TooLarge {
-                    what: "the length of an encoded shard",
-                    found: encoded.len().to_string(),
-                    limit: most.saturating_mul(2),
-                }));
-            }
-            Counters::add(&cache.counters().decodes);
+            let (what, limit) = ("the length of an encoded shard", most.saturating_mul(2));
+            FormatError::check_limit(what, encoded.len(), limit)
+                .map_err(|error| encoded.error(error))?;
+            cache.counters().decodes.add(1);
             growing(encoded.len(), most, |limit| {
                 // The decoded length is not stored, so memory for twice the limit is reserved: a
                 // growing buffer exists twice while its bytes are moved.

@@ -124,8 +124,13 @@ impl Loader {
                 },
             };
             let bytes = block.get(from..).and_then(|bytes| bytes.get(..to.len()));
-            let out = out.get_mut(to).ok_or(Error::Panicked)?;
-            out.copy_from_slice(bytes.ok_or(Error::Panicked)?);
+            let (Some(bytes), Some(out)) = (bytes, out.get_mut(to)) else {
+                let name = pages.slice.name();
+                return Err(Error::internal(format!(
+                    "{name}: bytes beyond page {number}"
+                )));
+            };
+            out.copy_from_slice(bytes);
         }
         Ok(true)
     }

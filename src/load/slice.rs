@@ -150,7 +150,10 @@ impl Slice {
             };
             range.offset_bytes = offset;
             if let SliceSource::Body { block, .. } = &self.source {
-                let bytes = range_of(block, offset, len).ok_or(Error::Panicked)?;
+                let bytes = range_of(block, offset, len).ok_or_else(|| {
+                    let (name, end) = (self.name(), block.len());
+                    Error::internal(format!("{name}: {len} bytes at {offset} of {end} decoded"))
+                })?;
                 range.buf.copy_from_slice(bytes);
             }
         }
@@ -187,7 +190,7 @@ impl Slice {
     }
 
     /// The name of the object, for messages.
-    pub(super) fn name(&self) -> &Arc<str> {
+    pub fn name(&self) -> &Arc<str> {
         match &self.source {
             SliceSource::Object { name, .. } | SliceSource::Body { name, .. } => name,
         }

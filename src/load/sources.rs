@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lru::LruCache;
 
-use super::Counters;
+use crate::counters::LoadCounters;
 use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
     Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, Stat, StatKind, Store,
@@ -34,7 +34,7 @@ const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 pub struct Sources {
     store: Arc<dyn Store>,
     freshness: Freshness,
-    counters: Arc<Counters>,
+    counters: Arc<LoadCounters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
     /// Owners and modes of the directories above objects. `None` where only the user of the daemon
     /// has access to the mount, because the kernel checks that user's permissions in the store.
@@ -43,7 +43,11 @@ pub struct Sources {
 
 impl Sources {
     /// Sources of `store`.
-    pub fn new(store: Arc<dyn Store>, freshness: Freshness, counters: Arc<Counters>) -> Sources {
+    pub fn new(
+        store: Arc<dyn Store>,
+        freshness: Freshness,
+        counters: Arc<LoadCounters>,
+    ) -> Sources {
         let most = if store.profile().is_local {
             MOST_KEPT_OPEN
         } else {
@@ -228,7 +232,7 @@ impl Sources {
                     checked => checked?,
                 }
             }
-            Counters::add(&self.counters.fetches);
+            self.counters.fetches.add(1);
             return Ok(Some(object));
         }
     }
@@ -258,7 +262,7 @@ impl Sources {
             let is_read = false;
             return Ok(object.map(|object| Fetched { object, is_read }));
         }
-        Counters::add(&self.counters.fetches);
+        self.counters.fetches.add(1);
         Ok(Some(fetched))
     }
 

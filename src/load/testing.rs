@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    Block, Cache, ChunkedArray, Counters, Loader, LoaderParts, LocatedChunk, Shards, Sources,
-    Versions,
+    Block, Cache, ChunkedArray, Loader, LoaderParts, LocatedChunk, Shards, Sources, Versions,
 };
 use crate::budget::Budget;
+use crate::counters::LoadCounters;
 use crate::error::Error;
 use crate::fresh::Freshness;
 use crate::hierarchy::{ArrayNode, Document};
@@ -36,7 +36,7 @@ impl Reader {
         max_chunk_bytes: u64,
     ) -> Reader {
         let array = ChunkedArray::new(&node_of(metadata), Shards::Expand).unwrap();
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(LoadCounters::default());
         let limits = Limits {
             names: 2,
             reads: 4,

@@ -20,7 +20,7 @@ use crate::error::FormatError;
 use crate::grid::Dims;
 
 /// The kind of a chunk key encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// v3 `default`: `c` and the indices, with separators between them.
     Default,
@@ -41,7 +41,7 @@ const PRE_V1_DIRECTORY: &[u8] = b"__zdata__/";
 const PRE_V1_SUFFIX: &[u8] = b".blosc";
 
 /// How chunk keys, which are relative to the array, are spelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkKeyEncoding {
     /// The kind of the encoding.
     pub kind: KeyKind,

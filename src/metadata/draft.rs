@@ -176,10 +176,9 @@ fn shard_shape(inner_shape: &[u64], per_shard: &[Dims]) -> Result<Dims, FormatEr
             .zip(counts)
             .map(|(&length, &count)| length.checked_mul(count))
             .collect::<Option<_>>()
-            .ok_or_else(|| FormatError::TooLarge {
-                what: "the length of a shard",
-                found: format!("{:?} times {:?}", &shape[..], &counts[..]),
-                limit: u64::MAX,
+            .ok_or_else(|| {
+                let found = format!("{:?} times {:?}", &shape[..], &counts[..]);
+                FormatError::too_large("the length of a shard", found, u64::MAX)
             })?;
     }
     Ok(shape)

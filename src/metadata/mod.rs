@@ -90,7 +90,7 @@ impl DocumentName {
 }
 
 /// The generation of the format that a document belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZarrFormat {
     /// zarr-python 0.4: `__zmeta__`, `__zattr__`.
     PreV1,
@@ -143,7 +143,7 @@ pub struct ArrayMetadata {
 }
 
 /// Everything that decoding needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decoding {
     /// The type of an element.
     pub data_type: DataType,
@@ -212,11 +212,12 @@ impl Decoding {
         let bytes = grid::product(chunk_shape)
             .and_then(|elements| elements.checked_mul(data_type.item_size));
         if bytes.is_none_or(|bytes| bytes > LIMIT) {
-            return Err(FormatError::TooLarge {
-                what: "the size of one chunk",
-                found: format!("{chunk_shape:?} elements of {} bytes", data_type.item_size),
-                limit: LIMIT,
-            });
+            let found = format!("{chunk_shape:?} elements of {} bytes", data_type.item_size);
+            return Err(FormatError::too_large(
+                "the size of one chunk",
+                found,
+                LIMIT,
+            ));
         }
         codecs
             .check_fill(&fill_value)

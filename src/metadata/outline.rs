@@ -73,11 +73,8 @@ impl Outline {
         if self.text.len() <= self.limit {
             return Ok(());
         }
-        Err(FormatError::TooLarge {
-            what: "the size of the document without its attributes",
-            found: "more".to_owned(),
-            limit: self.limit as u64,
-        })
+        let what = "the size of the document without its attributes";
+        Err(FormatError::too_large(what, "more", self.limit as u64))
     }
 
     /// The outline, and whether the document had copies of other documents.

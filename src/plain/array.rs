@@ -2,7 +2,6 @@
 //! and no elements.
 
 use super::axes::{Axis, AxisKind};
-use super::too_large;
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
@@ -100,6 +99,6 @@ impl Array {
     fn too_large(&self) -> FormatError {
         let found = format!("{:?} x {}", self.shape, self.data_type.item_size);
         let what = "the size of the array in bytes";
-        too_large(what, &found, i64::MAX.unsigned_abs())
+        FormatError::too_large(what, found, i64::MAX.unsigned_abs())
     }
 }

@@ -18,7 +18,7 @@ mod calibration;
 use super::image::{Image, ImageAxis};
 use super::number::Scalar;
 use super::tiff::{self, DirectoryEntry, FieldType, Sample, tag};
-use super::{Array, Elements, FileFormat, Layout, too_large};
+use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 use crate::grid::product;
 use calibration::Calibration;
@@ -42,18 +42,14 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let plane_bytes = product(&plane).and_then(|n| n.checked_mul(array.data_type.item_size));
     let (Some(plane_bytes), Some(n_planes)) = (plane_bytes, image.n_planes()) else {
         let found = format!("{:?}", array.shape);
-        return Err(too_large("the size of the array in bytes", &found, MOST));
-    };
-    if plane_bytes > MOST {
-        return Err(too_large(
-            "the size of a plane in bytes",
-            &plane_bytes,
+        return Err(FormatError::too_large(
+            "the size of the array in bytes",
+            found,
             MOST,
         ));
-    }
-    if n_planes > MOST {
-        return Err(too_large("the number of planes", &n_planes, MOST));
-    }
+    };
+    FormatError::check_limit("the size of a plane in bytes", plane_bytes, MOST)?;
+    FormatError::check_limit("the number of planes", n_planes, MOST)?;
     let calibration = Calibration::of(&image);
     let description = description(&image, n_planes, &calibration);
     let resolution = calibration.resolution();

@@ -53,7 +53,7 @@ pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;
 
 use crate::error::FormatError;
-use too_large::{file_too_large, too_large};
+use too_large::file_too_large;
 
 /// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
 ///

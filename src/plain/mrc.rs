@@ -19,7 +19,7 @@
 
 use super::axes::{Axis, AxisKind, units::Unit};
 use super::number::Scalar;
-use super::{Array, Elements, FileFormat, Layout, too_large};
+use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 
 /// Size of the header in bytes.
@@ -73,7 +73,7 @@ fn header(array: &Array, mode: i32, axes: &[usize]) -> Result<Vec<u8>, FormatErr
         let n = i32::try_from(length.unwrap_or(1)).map_err(|_| {
             let found = format!("{:?}", array.shape);
             let most = i32::MAX.unsigned_abs();
-            too_large("the length of a dimension", &found, most)
+            FormatError::too_large("the length of a dimension", found, most)
         })?;
         let cells = if i < 2 || is_volume { n } else { 1 };
         let [spacing, origin] = described(i).map_or([0.0; 2], angstroms);

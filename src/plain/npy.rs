@@ -18,7 +18,7 @@
 //!
 //! Source: `numpy.lib.format`, and the NEP 1 that it replaces.
 
-use super::{Array, Elements, Layout, Transform, too_large};
+use super::{Array, Elements, Layout, Transform};
 use crate::error::FormatError;
 
 mod descr;
@@ -55,7 +55,7 @@ fn header(array: &Array) -> Result<Vec<u8>, FormatError> {
         header.extend(u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes());
     } else {
         let length = u32::try_from(length)
-            .map_err(|_| too_large("the header of an npy file", &length, u32::MAX))?;
+            .map_err(|_| FormatError::too_large("the header of an npy file", length, u32::MAX))?;
         header.extend(length.to_le_bytes());
     }
     header.extend(&text);

@@ -18,7 +18,7 @@ use super::bigtiff::{ALIGNMENT, Directories};
 use super::image::Image;
 use super::number::Scalar;
 use super::tiff;
-use super::{Array, Elements, FileFormat, Layout, too_large};
+use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 
 /// The greatest length of a dimension, and the most planes: `xsd:int` of the OME model.
@@ -36,9 +36,7 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
         ("the width of a plane", plane_shape[1]),
         ("the number of planes", n_planes),
     ] {
-        if found > MOST {
-            return Err(too_large(what, &found, MOST));
-        }
+        FormatError::check_limit(what, found, MOST)?;
     }
     let elements = Elements::all(array, number.transform())?;
     let mut xml = xml::document(array, &image, pixel_type).into_bytes();

@@ -73,6 +73,15 @@ impl RegionRun {
         cut.has(self.from, self.len as u64).then_some(cut)
     }
 
+    /// The error for a run that is not within its region, or whose output is not there.
+    #[track_caller]
+    fn outside(&self) -> Error {
+        let (prefix, from, len) = (self.array.prefix(), self.from, self.len);
+        Error::internal(format!(
+            "{prefix}: {len} bytes at {from} of a region are out of place"
+        ))
+    }
+
     /// Splits the run into halves.
     fn halves(self) -> [RegionRun; 2] {
         let half = self.len / 2;
@@ -120,7 +129,10 @@ struct PendingReadState {
 
 /// A part of a pending read, which a thread has to do. When it is dropped before it has ended,
 /// after a panic or because the mount ends, the read fails.
-struct Share(Option<Arc<PendingRead>>);
+struct Share {
+    pending: Arc<PendingRead>,
+    is_ended: bool,
+}
 
 impl ReadOperation {
     /// Makes a read that fills `out` with `runs`, in the versions that `versions` tell, and calls
@@ -181,7 +193,7 @@ impl ReadOperation {
         if run.policy == Policy::ByCost && run.array.parts().is_none() {
             run.policy = Policy::Whole;
         }
-        let (cut, len) = (run.cut().ok_or(Error::Panicked)?, run.len as u64);
+        let (cut, len) = (run.cut().ok_or_else(|| run.outside())?, run.len as u64);
         // A run has at least one byte in each of its chunks, so a short run need not be counted.
         if run.len > MOST_CHUNKS && cut.n_chunks(run.from, len) > MOST_CHUNKS as u64 {
             self.left.extend(run.halves().into_iter().rev());
@@ -221,7 +233,7 @@ impl ReadOperation {
                 error: None,
             }),
         });
-        let own = Share(Some(Arc::clone(&pending)));
+        let own = Share::of(&pending);
         for RunToLoad { shared, missing } in walks {
             match shared.run.policy {
                 Policy::Whole => {
@@ -242,7 +254,7 @@ impl ReadOperation {
 impl PendingRead {
     fn share(self: &Arc<Self>) -> Share {
         self.shares.fetch_add(1, Ordering::Relaxed);
-        Share(Some(Arc::clone(self)))
+        Share::of(self)
     }
 
     /// A request for a whole chunk, with a callback that copies it.
@@ -347,15 +359,22 @@ impl PendingRead {
 }
 
 impl Share {
+    fn of(pending: &Arc<PendingRead>) -> Share {
+        Share {
+            pending: Arc::clone(pending),
+            is_ended: false,
+        }
+    }
+
     /// Calls `fill` with the part of the output that `run` goes to. The output is locked meanwhile.
     fn with_output(
         &self,
         run: &RegionRun,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let pending = self.0.as_ref().ok_or(Error::Panicked)?;
-        let mut state = lock(&pending.state);
-        let operation = state.operation.as_mut().ok_or(Error::Panicked)?;
+        let mut state = lock(&self.pending.state);
+        // The operation stays until the last share has ended.
+        let operation = state.operation.as_mut().ok_or_else(|| run.outside())?;
         fill(part_of(&mut operation.out, run)?)
     }
 
@@ -370,15 +389,16 @@ impl Share {
     /// Ends this share. The last share ends the wait, and returns the operation, or calls its
     /// callback with an error.
     fn give_back(mut self, result: Result<(), Error>) -> Option<ReadOperation> {
-        self.0.take()?.end_share(result)
+        self.is_ended = true;
+        self.pending.end_share(result)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if let Some(pending) = self.0.take() {
+        if !self.is_ended {
             // The result is always `None` after an error.
-            drop(pending.end_share(Err(Error::Panicked)));
+            drop(self.pending.end_share(Err(Error::GivenUp("a read"))));
         }
     }
 }
@@ -434,16 +454,21 @@ impl SharedRun {
                 packed
             })
             .collect();
-        let mut bytes = zeroed(usize::try_from(len).map_err(|_| Error::Panicked)?)?;
+        // No memory has a length that does not fit `usize`.
+        let mut bytes = zeroed(usize::try_from(len).unwrap_or(usize::MAX))?;
         self.read_parts(loader, versions, indices, &packed, &mut bytes)?;
-        share.with_output(&self.run, |out| unpack(pieces, &packed, &bytes, out))
+        share.with_output(&self.run, |out| {
+            let mut both = pieces.iter().zip(&packed);
+            let done = both.try_for_each(|(piece, packed)| piece.unpack(packed, &bytes, out));
+            done.ok_or_else(|| self.run.outside())
+        })
     }
 }
 
 /// The part of the output that `run` goes to.
 fn part_of<'o>(out: &'o mut [u8], run: &RegionRun) -> Result<&'o mut [u8], Error> {
     let out = out.get_mut(run.at..).and_then(|out| out.get_mut(..run.len));
-    out.ok_or(Error::Panicked)
+    out.ok_or_else(|| run.outside())
 }
 
 /// Copies `pieces` of a decoded chunk to `out`, or fill values for an absent chunk.
@@ -461,13 +486,12 @@ fn deliver(
             piece.fill(out, |phase, run| array.layout().fill_absent(phase, run))
         }),
     };
-    done.ok_or(Error::Panicked)
-}
-
-fn unpack(pieces: &[Piece], packed: &[Piece], bytes: &[u8], out: &mut [u8]) -> Result<(), Error> {
-    let mut both = pieces.iter().zip(packed);
-    let done = both.try_for_each(|(piece, packed)| piece.unpack(packed, bytes, out));
-    done.ok_or(Error::Panicked)
+    done.ok_or_else(|| {
+        let (prefix, len) = (array.prefix(), out.len());
+        Error::internal(format!(
+            "{prefix}: pieces outside of a chunk or of {len} bytes"
+        ))
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -18,7 +18,7 @@ use super::tree::Tree;
 use super::vnode::Vnode;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{Document, Text, chunk_identity};
+use crate::hierarchy::{Document, Identity, Text};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3};
@@ -244,7 +244,7 @@ impl Documents {
             return Ok(EntryEdit::Remove);
         }
         let agrees = parse_array(entry, format)
-            .is_some_and(|copy| chunk_identity(&prefix, &copy) == array.node.chunk_identity);
+            .is_some_and(|copy| Identity::of(&prefix, &copy).chunks == array.node.chunk_identity);
         let own;
         let text = if agrees {
             entry

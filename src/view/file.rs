@@ -367,7 +367,8 @@ impl OpenFile {
     ) {
         let loader = Arc::clone(&self.view.tree.loader);
         let Some(key) = loader.whole_key(slice) else {
-            return reply(Err(Error::Panicked));
+            let name = slice.name();
+            return reply(Err(Error::internal(format!("{name}: not a whole object"))));
         };
         let (reader, slice) = (Arc::clone(&loader), slice.clone());
         let load = move || reader.read_whole(&slice);

@@ -58,9 +58,10 @@ pub use segment::Position;
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
+use crate::counters::{LoadCounters, RequestCounters};
 use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node};
-use crate::load::{Cache, Counters, GatedStore, Loader, LoaderParts, Sources};
+use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{Capacity, Cursor, Detail, Prefix, Profile, Store, StoreError, address_limit};
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
@@ -74,7 +75,7 @@ pub struct View {
     tree: Arc<Tree>,
     documents: Arc<Documents>,
     arrays: Arrays,
-    counters: Arc<Counters>,
+    requests: RequestCounters,
 }
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
@@ -120,7 +121,7 @@ impl View {
     /// # Errors
     /// [`StoreError`] when the root cannot be examined.
     pub fn new(store: Arc<dyn Store>, options: ViewOptions) -> Result<View, StoreError> {
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(LoadCounters::default());
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
         let store = GatedStore::wrap(store);
         let profile = store.profile();
@@ -130,7 +131,7 @@ impl View {
         if options.arrays.others_look {
             sources = sources.for_others();
         }
-        let cache = Cache::new(Arc::clone(&budget), Arc::clone(&counters), profile);
+        let cache = Cache::new(Arc::clone(&budget), counters, profile);
         let decoders = decoders(address_limit(), options.decode_threads);
         let loader = Loader::new(LoaderParts {
             sources,
@@ -151,7 +152,7 @@ impl View {
             tree,
             documents,
             arrays,
-            counters,
+            requests: RequestCounters::default(),
         })
     }
 
@@ -236,9 +237,9 @@ impl View {
         self.tree.loader.threads()
     }
 
-    /// The counters of requests, loads and errors.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// The counters of requests, which the caller of the view counts.
+    pub fn requests(&self) -> &RequestCounters {
+        &self.requests
     }
 
     /// What became of the array at `path` in each format that was asked for; `None` where no array

@@ -113,13 +113,9 @@ impl ShownArray {
         // Chunks of variable length are held against the limit when they are decoded.
         if let Some(len) = layout.decoded_len()
             && form == FileForm::Decoded
-            && len > options.max_chunk_bytes
         {
-            return Err(FormatError::TooLarge {
-                what: "the size of a decoded chunk (see --max-chunk)",
-                found: len.to_string(),
-                limit: options.max_chunk_bytes,
-            });
+            let what = "the size of a decoded chunk (see --max-chunk)";
+            FormatError::check_limit(what, len, options.max_chunk_bytes)?;
         }
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
         let absent_len = match (view, options.missing) {

@@ -16,7 +16,7 @@ use super::super::number::{Number, Value, whole, wrapped};
 use crate::dtype::{FloatFormat, IntegerFormat};
 
 /// How a number that the type does not have is rounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rounding {
     /// To the nearest, half to the even one.
     NearestEven,
@@ -31,7 +31,7 @@ pub(crate) enum Rounding {
 }
 
 /// The rule for numbers outside the range of the target type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum OutOfRange {
     /// It is an error.
     Refuse,
@@ -42,7 +42,7 @@ pub(crate) enum OutOfRange {
 }
 
 /// The rules of a cast.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CastValue {
     /// How numbers are rounded.
     pub(crate) rounding: Rounding,

@@ -18,7 +18,7 @@ use super::super::{
 pub(super) const NAME: &str = "numcodecs.categorize";
 
 /// The labels, as decoded elements without their padding, and the type of their codes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Categories {
     labels: Vec<Vec<u8>>,
     code: Number,

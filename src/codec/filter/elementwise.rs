@@ -21,7 +21,7 @@ use super::CastValue;
 use crate::error::FormatError;
 
 /// The operation of a filter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Elementwise {
     /// `numcodecs.fixedscaleoffset`.
     FixedScaleOffset {

@@ -26,7 +26,7 @@ use crate::error::FormatError;
 use crate::grid::{self, Dims};
 
 /// A filter from elements of one type to elements of another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Filter {
     kind: FilterKind,
     decoded_size: u64,
@@ -35,7 +35,7 @@ pub struct Filter {
 }
 
 /// What a filter does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FilterKind {
     /// An operation on every element, which does not depend on other elements.
     Elementwise {

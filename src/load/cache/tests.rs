@@ -1,4 +1,5 @@
 use super::*;
+use crate::counters::Counter;
 use crate::load::block::chunk_key as key;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
@@ -7,7 +8,7 @@ use std::thread;
 fn cache(limit: u64) -> Arc<Cache> {
     Cache::new(
         Budget::new(limit),
-        Arc::new(Counters::default()),
+        Arc::new(LoadCounters::default()),
         Profile::local(),
     )
 }
@@ -193,7 +194,6 @@ fn many_blocks_marked_evict_first_give_their_memory_to_the_next() {
 
 #[test]
 fn a_prefetched_block_is_loaded_once_and_its_first_use_is_no_hit() {
-    use Ordering::Relaxed;
     let cache = cache(1 << 20);
     let count = || {
         let counters = cache.counters();
@@ -202,7 +202,7 @@ fn a_prefetched_block_is_loaded_once_and_its_first_use_is_no_hit() {
             &counters.cache_hits,
             &counters.cache_misses,
         ];
-        all.map(|counter| counter.load(Relaxed))
+        all.map(Counter::get)
     };
     for _ in 0..2 {
         queue(&cache, 0, None);
@@ -216,5 +216,5 @@ fn a_prefetched_block_is_loaded_once_and_its_first_use_is_no_hit() {
     queue(&cache, 2, None);
     cache.run(FlightKey::Block(key(2)));
     while cache.evict_one() {}
-    assert_eq!(cache.counters().prefetch_unused.load(Relaxed), 1);
+    assert_eq!(cache.counters().prefetch_unused.get(), 1);
 }

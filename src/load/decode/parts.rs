@@ -15,7 +15,7 @@ mod windows;
 
 use smallvec::SmallVec;
 
-use super::{ChunkedArray, Counters, Loader, LocatedChunk, to_usize};
+use super::{ChunkedArray, Loader, LocatedChunk, to_usize};
 use crate::codec::{Parts, PartsPlace, swap};
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
@@ -82,23 +82,25 @@ impl Loader {
             return Ok(false);
         }
         let done = match &parts.order {
-            None => self.decode_in_order(chunk, &parts, destination, rule)?,
+            None => self.decode_in_order(chunk, &parts, destination, rule),
             Some(order) => {
-                let Some(space) = destination.chunk.permuted(order) else {
-                    return Ok(false);
-                };
                 let pieces = destination.pieces.iter().map(|piece| piece.permuted(order));
                 let pieces: Option<SmallVec<[Piece; 2]>> = pieces.collect();
+                let (Some(space), Some(pieces)) = (destination.chunk.permuted(order), pieces)
+                else {
+                    return Ok(false);
+                };
                 let mut stored = Destination {
                     chunk: &space,
-                    pieces: &pieces.ok_or(Error::Panicked)?,
+                    pieces: &pieces,
                     out: &mut *destination.out,
                 };
-                self.decode_in_order(chunk, &parts, &mut stored, rule)?
+                self.decode_in_order(chunk, &parts, &mut stored, rule)
             }
         };
+        let done = done.map_err(|error| error.within(chunk.encoded.name()))?;
         if done {
-            Counters::add(&self.cache().counters().decodes_partial);
+            self.cache().counters().decodes_partial.add(1);
         }
         Ok(done)
     }
@@ -185,8 +187,8 @@ impl Loader {
     /// Counts bytes that are read and need no decoding.
     fn count_parts(&self, bytes: u64) {
         let counters = self.cache().counters();
-        Counters::add_n(&counters.fetched_bytes, bytes);
-        Counters::add_n(&counters.partial_bytes, bytes);
+        counters.fetched_bytes.add(bytes);
+        counters.partial_bytes.add(bytes);
     }
 }
 
@@ -201,7 +203,7 @@ fn split<'b>(
         .map(|&(offset_bytes, end)| {
             let (buf, behind) = std::mem::take(&mut left)
                 .split_at_mut_checked(to_usize(end - offset_bytes)?)
-                .ok_or(Error::Panicked)?;
+                .ok_or_else(|| Error::internal("windows longer than their buffer"))?;
             left = behind;
             Ok(ReadRange { offset_bytes, buf })
         })
@@ -223,7 +225,7 @@ fn copy_window(
         Some(part) => part.copy(chunk, window, start, out),
         None => Some(()),
     });
-    copied.ok_or(Error::Panicked)
+    copied.ok_or_else(|| Error::internal(format!("{piece:?} outside of {chunk:?} or the output")))
 }
 
 #[cfg(test)]

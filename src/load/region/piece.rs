@@ -141,35 +141,37 @@ impl Piece {
     /// its part of the output.
     ///
     /// # Errors
-    /// The errors of `read`; [`Error::Panicked`] when the output is too short.
+    /// The errors of `read`; [`Error::Internal`] when the output is too short.
     pub(crate) fn for_each_run(
         &self,
         chunk: &Space,
         out: &mut [u8],
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let outside = || Error::internal(format!("{self:?} outside of its output"));
         let first = self.first(chunk);
-        let at = usize::try_from(self.out).map_err(|_| Error::Panicked)?;
-        let out = out.get_mut(at..).ok_or(Error::Panicked)?;
+        let at = usize::try_from(self.out).ok();
+        let out = at.and_then(|at| out.get_mut(at..)).ok_or_else(outside)?;
         let axes = self.axes_to_copy(|k| chunk.strides()[k]);
-        let mut done = Err(Error::Panicked);
-        let all = copy::for_each_run(&axes.ok_or(Error::Panicked)?, |from, to| {
-            done = match out.get_mut(to) {
-                Some(out) => read(first + from.start as u64, out),
-                None => Err(Error::Panicked),
-            };
+        let mut done = Ok(());
+        let all = copy::for_each_run(&axes.ok_or_else(outside)?, |from, to| {
+            done = read(first + from.start as u64, out.get_mut(to)?);
             done.is_ok().then_some(())
         });
-        done.and(all.ok_or(Error::Panicked))
+        done?;
+        all.ok_or_else(outside)
     }
 
     /// Calls `visit` with the first and one past the last byte of each run that is contiguous in
-    /// the chunk, in the order of the chunk. `None` when an offset does not fit `usize`.
+    /// the chunk, in the order of the chunk.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when an offset does not fit `usize`.
     pub(crate) fn for_each_span(
         &self,
         chunk: &Space,
         mut visit: impl FnMut(u64, u64),
-    ) -> Option<()> {
+    ) -> Result<(), Error> {
         let first = self.first(chunk);
         // The runs are those of a copy to the same places.
         let axes = self.axes.iter().zip(chunk.strides());
@@ -184,10 +186,13 @@ impl Piece {
                 })
             })
             .collect();
-        copy::for_each_run(&spans?, |from, _| {
-            visit(first + from.start as u64, first + from.end as u64);
-            Some(())
-        })
+        let visited = spans.and_then(|spans| {
+            copy::for_each_run(&spans, |from, _| {
+                visit(first + from.start as u64, first + from.end as u64);
+                Some(())
+            })
+        });
+        visited.ok_or_else(|| Error::internal(format!("{self:?} beyond the address space")))
     }
 
     /// The part of the piece that lies in `bounds`, a box of `chunk`; `None` when none does.

@@ -8,7 +8,7 @@ use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{OMITTED, bytes_of, narrow};
 use crate::plain::cf::{Attribute, CfValue, Names};
-use crate::plain::{FileFormat, Transform, too_large};
+use crate::plain::{FileFormat, Transform};
 
 /// The most attributes of one object. Readers look at all attributes to find one, so the time grows
 /// with the square. A few attributes of this program come on top.
@@ -54,7 +54,7 @@ pub(super) fn add_all(
             Err(FileFormat::H5.refused("attribute", name))
         } else if i >= MOST {
             let what = "the number of attributes";
-            Err(too_large(what, &attributes.len(), MOST as u64))
+            Err(FormatError::too_large(what, attributes.len(), MOST as u64))
         } else {
             add(header, &names.take(name), &attribute.value, own)
         };

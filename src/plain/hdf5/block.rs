@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::codec::lookup3;
 use crate::error::FormatError;
-use crate::plain::{Elements, file_too_large, too_large};
+use crate::plain::{Elements, file_too_large};
 
 /// The address that means "undefined" in HDF5.
 pub(super) const UNDEFINED: u64 = u64::MAX;
@@ -150,7 +150,7 @@ impl FileBlocks {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST_BYTES {
             let what = "the size of the HDF5 headers in bytes";
-            return Err(too_large(what, &"more", MOST_BYTES));
+            return Err(FormatError::too_large(what, "more", MOST_BYTES));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::dimension::MOST_LENGTH;
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf;
-use crate::plain::{Array, Elements, FileFormat, Transform, too_large};
+use crate::plain::{Array, Elements, FileFormat, Transform};
 
 /// The longest fill value in bytes; a longer one would not fit a header message.
 const MOST_FILL: usize = 60_000;
@@ -17,7 +17,11 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
         return Err(FileFormat::H5.refused("shape", rank));
     }
     if let Some(longest) = array.shape.iter().find(|&&length| length > MOST_LENGTH) {
-        return Err(too_large("the length of a dimension", longest, MOST_LENGTH));
+        return Err(FormatError::too_large(
+            "the length of a dimension",
+            longest,
+            MOST_LENGTH,
+        ));
     }
     let data_type = &array.data_type;
     let refused = |reason| match (reason, &data_type.element) {
@@ -32,7 +36,7 @@ pub(super) fn elements(array: &Array) -> Result<Elements, FormatError> {
     // The datatype must fit a header message together with the other parts of it.
     if spelled.len() > usize::from(u16::MAX) {
         let what = "the size of the data type in bytes";
-        return Err(too_large(what, &spelled.len(), u16::MAX));
+        return Err(FormatError::too_large(what, spelled.len(), u16::MAX));
     }
     Elements::all(array, transform)
 }

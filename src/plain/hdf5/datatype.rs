@@ -15,7 +15,7 @@
 
 use crate::dtype::{ByteOrder, Element, FLOAT16, FLOAT32, FLOAT64, FloatFormat, IntegerFormat};
 use crate::error::FormatError;
-use crate::plain::{FileFormat, Transform, too_large};
+use crate::plain::{FileFormat, Transform};
 
 /// The longest text element in bytes; an element is transformed as a whole.
 const MOST_TEXT: u64 = 64 * 1024;
@@ -43,7 +43,8 @@ pub(super) fn of_array(element: &Element) -> Result<(Vec<u8>, Transform), Format
         Element::Text { units } => {
             let len = units.checked_mul(4).filter(|&len| len <= MOST_TEXT);
             let what = "the size of one text in bytes";
-            let len = len.ok_or_else(|| too_large(what, &format!("4 x {units}"), MOST_TEXT))?;
+            let len =
+                len.ok_or_else(|| FormatError::too_large(what, format!("4 x {units}"), MOST_TEXT))?;
             let units = usize::try_from(*units).unwrap_or(usize::MAX);
             Ok((text(len)?, Transform::Utf8 { units }))
         }

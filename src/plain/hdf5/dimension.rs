@@ -16,7 +16,6 @@ use super::header::{Datatype, ObjectHeader};
 use super::heap::Heap;
 use crate::dtype::ByteOrder;
 use crate::error::FormatError;
-use crate::plain::too_large;
 
 /// The longest dimension: the size of its scale in bytes must fit 63 bits.
 pub(super) const MOST_LENGTH: u64 = 1 << 60;
@@ -37,7 +36,7 @@ impl Scale {
         attribute::add_c_string(header, "NAME", name)?;
         let most = i32::MAX.unsigned_abs();
         let id = i32::try_from(self.id)
-            .map_err(|_| too_large("the number of dimensions", &self.id, most))?;
+            .map_err(|_| FormatError::too_large("the number of dimensions", self.id, most))?;
         let value = FileBlock::of(&id.to_le_bytes());
         let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
         // The `NetCDF` library writes a scalar here and not a list.

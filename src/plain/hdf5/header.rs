@@ -25,7 +25,6 @@
 
 use super::block::{FileBlock, Pointee, UNDEFINED};
 use crate::error::FormatError;
-use crate::plain::too_large;
 
 /// The most attributes of one object: a creation order has two bytes.
 pub(super) const MOST_ATTRIBUTES: u16 = u16::MAX;
@@ -184,7 +183,7 @@ impl ObjectHeader {
     ) -> Result<(), FormatError> {
         if self.attributes == MOST_ATTRIBUTES {
             let what = "the number of attributes";
-            return Err(too_large(what, &"more", MOST_ATTRIBUTES));
+            return Err(FormatError::too_large(what, "more", MOST_ATTRIBUTES));
         }
         let type_body = datatype.body();
         let space = dataspace(space);
@@ -240,5 +239,5 @@ fn dataspace(space: Dataspace) -> FileBlock {
 
 fn too_long(len: usize) -> FormatError {
     let what = "the size of an HDF5 header message in bytes";
-    too_large(what, &len, u16::MAX)
+    FormatError::too_large(what, len, u16::MAX)
 }

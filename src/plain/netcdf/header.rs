@@ -19,7 +19,6 @@ use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set_text};
 use crate::plain::cf::{Attribute, CfValue, Dimension, Names};
-use crate::plain::too_large;
 
 /// The longest header in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -73,7 +72,11 @@ impl NcHeader {
             Cdf::Five => self.push(&value.to_be_bytes()),
             Cdf::Two => match u32::try_from(value) {
                 Ok(value) => self.push(&value.to_be_bytes()),
-                Err(_) => Err(too_large("a length in the header", &value, u32::MAX)),
+                Err(_) => Err(FormatError::too_large(
+                    "a length in the header",
+                    value,
+                    u32::MAX,
+                )),
             },
         }
     }
@@ -201,7 +204,11 @@ impl NcHeader {
         let len = self.len().saturating_add(bytes.len() as u64);
         if len > MOST_BYTES {
             let what = "the size of the header in bytes";
-            return Err(too_large(what, &format!("{len} or more"), MOST_BYTES));
+            return Err(FormatError::too_large(
+                what,
+                format!("{len} or more"),
+                MOST_BYTES,
+            ));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())

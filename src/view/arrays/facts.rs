@@ -213,11 +213,8 @@ impl Arrays {
             }
         };
         let most = self.most_tree_bytes();
-        let too_long = (read.bytes > most).then(|| FormatError::TooLarge {
-            what: "the size of the attributes (see --cache-size)",
-            found: read.bytes.to_string(),
-            limit: most,
-        });
+        let what = "the size of the attributes (see --cache-size)";
+        let too_long = FormatError::check_limit(what, read.bytes, most).err();
         // Only short members were parsed, which take little memory.
         let tree_bytes = if too_long.is_some() { 0 } else { read.bytes };
         let is_kept = tree_bytes > KEPT_BYTES

@@ -358,9 +358,5 @@ impl Gathering<'_> {
 
 /// The error that there is more than `limit` of `what`.
 pub(super) fn more_than(what: &'static str, limit: u64) -> FormatError {
-    FormatError::TooLarge {
-        what,
-        found: "more".to_owned(),
-        limit,
-    }
+    FormatError::too_large(what, "more", limit)
 }

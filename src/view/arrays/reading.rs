@@ -192,7 +192,10 @@ impl PlainOpen {
         };
         plan.fill(layout, &mut out);
         let Some((runs, prefetch)) = self.runs(&plan, len) else {
-            return reply(Err(Error::Panicked));
+            let name = &self.file.name;
+            return reply(Err(Error::internal(format!(
+                "{name:?}: no source of {len} bytes"
+            ))));
         };
         let versions = Arc::<Snapshot>::clone(&self.snapshot) as Arc<dyn Versions>;
         let completion = ReadCompletion {

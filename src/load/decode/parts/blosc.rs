@@ -8,7 +8,7 @@ use super::{Cost, Destination, PartialDecodeRule, copy_window};
 use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
 use crate::load::size::to_usize;
-use crate::load::{Counters, Loader, Slice};
+use crate::load::{Loader, Slice};
 use crate::store::ReadRange;
 
 /// Most blocks of a buffer that is decoded in parts.
@@ -64,7 +64,7 @@ impl Loader {
         let lists = layout.starts_len().saturating_mul(1 + 2 * 2 + 2 * 2);
         let memory = layout.block_scratch().saturating_add(lists);
         let _reservation = self.cache().reserve(memory, encoded.holding())?;
-        let numbers = touched(destination, layout.block_len()).ok_or(Error::Panicked)?;
+        let numbers = touched(destination, layout.block_len())?;
         let parts = numbers.len() as u64;
         let bytes = layout.block_len().saturating_mul(parts);
         if !self.accepts(rule, Cost { bytes, parts }, whole) {
@@ -94,7 +94,7 @@ impl Loader {
                     return Ok(false);
                 }
                 swap(swap_unit, decoded);
-                Counters::add_n(&self.cache().counters().partial_bytes, block.decoded_len);
+                self.cache().counters().partial_bytes.add(block.decoded_len);
                 let start = number * layout.block_len();
                 for piece in destination.pieces {
                     copy_window(destination.chunk, piece, decoded, start, destination.out)?;
@@ -149,7 +149,7 @@ impl Loader {
     }
 
     fn count_read(&self, bytes: u64) {
-        Counters::add_n(&self.cache().counters().fetched_bytes, bytes);
+        self.cache().counters().fetched_bytes.add(bytes);
     }
 }
 
@@ -174,7 +174,7 @@ fn buffer_len(block: &BloscBlock) -> u64 {
 }
 
 /// The numbers of the blocks of `block_len` bytes in which wanted bytes lie, in order.
-fn touched(destination: &Destination<'_>, block_len: u64) -> Option<Vec<u64>> {
+fn touched(destination: &Destination<'_>, block_len: u64) -> Result<Vec<u64>, Error> {
     let mut numbers: Vec<u64> = Vec::new();
     for piece in destination.pieces {
         piece.for_each_span(destination.chunk, |start, end| {
@@ -188,5 +188,5 @@ fn touched(destination: &Destination<'_>, block_len: u64) -> Option<Vec<u64>> {
         numbers.sort_unstable();
         numbers.dedup();
     }
-    Some(numbers)
+    Ok(numbers)
 }

@@ -63,7 +63,7 @@ impl<'p> ReadPlan<'p> {
     /// The cost of the reads.
     ///
     /// # Errors
-    /// [`Error::Panicked`] when the pieces do not lie in `chunk`.
+    /// [`Error::Internal`] when the pieces do not lie in `chunk`.
     pub(super) fn cost(&self, chunk: &Space) -> Result<Cost, Error> {
         let mut cost = Cost::default();
         for piece in &self.long {
@@ -146,7 +146,7 @@ impl WindowLimits {
             found
         };
         windows.flush();
-        windows.done.and(spans.ok_or(Error::Panicked))
+        windows.done.and(spans)
     }
 }
 

@@ -1,8 +1,6 @@
 //! Tests partial decodes by cost, of arrays and of single chunks: the bytes are right, and the work
 //! is bounded.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use proptest::prelude::*;
 
 use super::current;
@@ -43,10 +41,7 @@ fn ranges() -> impl Strategy<Value = Vec<(u64, u64)>> {
 /// The number of bytes decoded in part, and of chunks decoded whole.
 fn done(reader: &Reader) -> (u64, u64) {
     let counters = reader.cache().counters();
-    (
-        counters.partial_bytes.load(Relaxed),
-        counters.decodes.load(Relaxed),
-    )
+    (counters.partial_bytes.get(), counters.decodes.get())
 }
 
 proptest! {
@@ -150,7 +145,7 @@ fn a_chunk_that_is_read_again_and_again_is_decoded_whole_at_last() {
         let whole = decodes.iter().position(|&decodes| decodes == 1);
         assert_eq!(whole, Some(parts), "{compressor:?}");
         assert_eq!(decodes.last(), Some(&1), "and once only");
-        let opened = reader.cache().counters().fetches.load(Relaxed);
+        let opened = reader.cache().counters().fetches.get();
         assert_eq!(opened, 1, "kept open");
     }
 }

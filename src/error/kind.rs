@@ -1,0 +1,169 @@
+//! What an error means to a caller who cannot read its message.
+
+use super::{Error, FormatError};
+use crate::store::StoreError;
+
+/// The kind of an [`Error`], by which a caller decides what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Stored bytes cannot be read, or are wrong.
+    Io,
+    /// The store denies access.
+    Denied,
+    /// The file has changed or is gone. Opening it again shows the new version.
+    Stale,
+    /// The bytes ask for what is not supported.
+    Unsupported,
+    /// No object can have such a key.
+    NoSuchKey,
+    /// Symbolic links form a loop.
+    Loop,
+    /// This process has too many files open.
+    TooManyFiles,
+    /// All processes of the system together have too many files open.
+    TooManySystemFiles,
+    /// The request was given up: it takes more memory or time than it may, or there is a bug.
+    Failed,
+}
+
+impl Error {
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Store(error) => of_store(error),
+            Error::Metadata { error, .. } | Error::Chunk { error, .. } => match error {
+                FormatError::Unsupported { .. } | FormatError::Inexpressible { .. } => {
+                    ErrorKind::Unsupported
+                }
+                // Bad bytes, or a number that no valid file contains.
+                FormatError::Document { .. }
+                | FormatError::Encoded { .. }
+                | FormatError::TooLarge { .. } => ErrorKind::Io,
+            },
+            Error::TooLarge { .. }
+            | Error::TooSlow { .. }
+            | Error::Memory(_)
+            | Error::NoMemory(_)
+            | Error::Internal(_)
+            | Error::GivenUp(_) => ErrorKind::Failed,
+            Error::Stale => ErrorKind::Stale,
+        }
+    }
+
+    /// What the error is about: a key, or what else errors have in common that need not all be
+    /// logged.
+    pub fn subject(&self) -> String {
+        match self {
+            Error::Metadata { key, .. }
+            | Error::Chunk { key, .. }
+            | Error::TooLarge { what: key, .. }
+            | Error::TooSlow { what: key, .. } => key.clone(),
+            Error::Store(error) => error.subject().to_owned(),
+            Error::Memory(_) | Error::NoMemory(_) => "memory".to_owned(),
+            // One bug may fail the reads of very many keys.
+            Error::Internal(internal) => internal.place.to_string(),
+            Error::GivenUp(_) | Error::Stale => self.to_string(),
+        }
+    }
+}
+
+fn of_store(error: &StoreError) -> ErrorKind {
+    match error {
+        StoreError::InvalidKey(_) => ErrorKind::NoSuchKey,
+        StoreError::Io {
+            errno: Some(libc::EMFILE),
+            ..
+        } => ErrorKind::TooManyFiles,
+        StoreError::Io {
+            errno: Some(libc::ENFILE),
+            ..
+        } => ErrorKind::TooManySystemFiles,
+        StoreError::Denied { .. }
+        | StoreError::Io {
+            errno: Some(libc::EACCES | libc::EPERM),
+            ..
+        } => ErrorKind::Denied,
+        // Any other errno is about the file system of the store, and not about what is shown of it.
+        StoreError::NotAnObject { .. } | StoreError::Short { .. } | StoreError::Io { .. } => {
+            ErrorKind::Io
+        }
+        StoreError::Changed { .. } => ErrorKind::Stale,
+        StoreError::Loop { .. } => ErrorKind::Loop,
+        StoreError::Unsupported(_) => ErrorKind::Unsupported,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Internal;
+
+    fn io(errno: Option<i32>) -> Error {
+        let (key, message) = ("k".to_owned(), String::new());
+        Error::Store(StoreError::Io {
+            key,
+            message,
+            errno,
+        })
+    }
+
+    fn chunk(error: FormatError) -> Error {
+        Error::Chunk {
+            key: "c/0".into(),
+            start: 0,
+            end: 1,
+            error,
+        }
+    }
+
+    #[test]
+    fn kinds() {
+        let key = || "k".to_owned();
+        let reason = String::new();
+        let cases = [
+            (chunk(FormatError::encoded("gzip", "x")), ErrorKind::Io),
+            (chunk(FormatError::document("a", "x")), ErrorKind::Io),
+            (
+                chunk(FormatError::unsupported("a", "codec", "pcodec")),
+                ErrorKind::Unsupported,
+            ),
+            (
+                Error::Store(StoreError::Changed { key: key() }),
+                ErrorKind::Stale,
+            ),
+            (Error::Stale, ErrorKind::Stale),
+            (Error::GivenUp("a load"), ErrorKind::Failed),
+            (
+                Error::Store(StoreError::Denied { key: key(), reason }),
+                ErrorKind::Denied,
+            ),
+            (
+                Error::Store(StoreError::Loop { key: key() }),
+                ErrorKind::Loop,
+            ),
+            (
+                Error::Store(StoreError::InvalidKey(key())),
+                ErrorKind::NoSuchKey,
+            ),
+            (io(Some(libc::EMFILE)), ErrorKind::TooManyFiles),
+            (io(Some(libc::EACCES)), ErrorKind::Denied),
+            (io(Some(libc::ENOENT)), ErrorKind::Io),
+            (io(None), ErrorKind::Io),
+        ];
+        for (error, kind) in cases {
+            assert_eq!(error.kind(), kind, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_bug_is_one_subject_whatever_the_keys() {
+        let place = std::panic::Location::caller();
+        let of = |key: &str| {
+            let about = key.to_owned();
+            Error::Internal(Box::new(Internal { place, about }))
+        };
+        assert_eq!(of("a").kind(), ErrorKind::Failed);
+        assert_eq!(of("a").subject(), of("b").subject());
+        assert_ne!(of("a").to_string(), of("b").to_string());
+    }
+}

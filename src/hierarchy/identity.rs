@@ -1,0 +1,110 @@
+//! Identities of arrays, by which caches and vnode numbers tell arrays apart.
+//!
+//! An identity is a hash of the fields that this file lists, one after the other. The models of
+//! data types and codecs add all of their fields (`derive(Hash)`): the number of a variant, the
+//! length before a list, the bytes of a number, and the bytes of a text and a byte that ends it. So
+//! equal models have equal identities, and models that differ in any field have different ones.
+//!
+//! The hash has random keys, so that no store can make two arrays of one identity. An identity is
+//! therefore never kept beyond this process.
+
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::LazyLock;
+
+use crate::metadata::{ArrayMetadata, Decoding};
+use crate::store::Prefix;
+
+/// The hashes of an array, and the size of what they are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The hash of the prefix and of all of the metadata.
+    pub(crate) array: u64,
+    /// The hash of everything that determines the keys and bytes of chunks: all but the shape and
+    /// the names of dimensions.
+    pub(crate) chunks: u64,
+    /// The approximate memory of the metadata, in bytes.
+    pub(crate) model_bytes: u64,
+}
+
+impl Identity {
+    /// The identity of the array at `prefix`.
+    pub(crate) fn of(prefix: &Prefix, metadata: &ArrayMetadata) -> Identity {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Identity::hashed(prefix, metadata, KEYS.build_hasher())
+    }
+
+    fn hashed(prefix: &Prefix, metadata: &ArrayMetadata, hasher: impl Hasher) -> Identity {
+        // Without `..`, a field that is new in the model does not compile before it is listed here.
+        let ArrayMetadata {
+            zarr_format,
+            shape,
+            chunk_shape,
+            data_type,
+            codecs,
+            chunk_keys,
+            separator_is_assumed,
+            dimension_names,
+            doubts,
+            decoding,
+        } = metadata;
+        let mut hasher = Counting { hasher, bytes: 0 };
+        prefix.hash(&mut hasher);
+        zarr_format.hash(&mut hasher);
+        chunk_shape.hash(&mut hasher);
+        data_type.hash(&mut hasher);
+        codecs.hash(&mut hasher);
+        chunk_keys.hash(&mut hasher);
+        separator_is_assumed.hash(&mut hasher);
+        doubts.hash(&mut hasher);
+        match decoding {
+            Ok(decoding) => {
+                let Decoding {
+                    data_type,
+                    fill_value,
+                    codecs,
+                    pipeline,
+                } = decoding;
+                true.hash(&mut hasher);
+                data_type.hash(&mut hasher);
+                fill_value.hash(&mut hasher);
+                codecs.hash(&mut hasher);
+                pipeline.hash(&mut hasher);
+            }
+            Err(error) => {
+                false.hash(&mut hasher);
+                error.hash(&mut hasher);
+            }
+        }
+        let chunks = hasher.finish();
+        shape.hash(&mut hasher);
+        dimension_names.hash(&mut hasher);
+        // The lists and texts take about as much again for their pointers and lengths.
+        let model_bytes = size_of::<ArrayMetadata>() as u64 + 2 * hasher.bytes;
+        let array = hasher.finish();
+        Identity {
+            array,
+            chunks,
+            model_bytes,
+        }
+    }
+}
+
+/// A hasher that counts the bytes that it gets.
+struct Counting<H> {
+    hasher: H,
+    bytes: u64,
+}
+
+impl<H: Hasher> Hasher for Counting<H> {
+    fn write(&mut self, bytes: &[u8]) {
+        self.hasher.write(bytes);
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
