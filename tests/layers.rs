@@ -55,7 +55,7 @@ const OUTSIDE: [(&str, &str); 31] = [
     ("fuser", "fuse"),
     ("glob", "view cli"),
     ("half", "codec"),
-    ("libc", "buffers load fuse cli"),
+    ("libc", "buffers error load fuse cli"),
     ("libdeflate_sys", "codec"),
     ("liblzma", "codec"),
     ("log", "store budget threads hierarchy load view fuse cli"),
