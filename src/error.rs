@@ -4,7 +4,7 @@
 //! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
-//! What cannot happen unless this program has a bug is [`Error::internal`]: it knows the line of
+//! What cannot happen unless this program has a bug is [`Error::Internal`]: it knows the line of
 //! code that found it, fails one request, and is a panic in debug builds, so that tests fail too.
 //!
 //! A message is in lower case and says what was found, what was expected and what to do. Text that
@@ -213,7 +213,7 @@ pub enum Error {
         /// The time that it may take, in seconds.
         seconds: u64,
     },
-    /// This program has a bug, which fails one request only. [`Error::internal`] makes it.
+    /// This program has a bug, which fails one request only. `Error::internal` makes it.
     #[error(transparent)]
     Internal(Box<Internal>),
     /// What was to be done was given up before it ended, because its thread panicked, which the log
