@@ -11,10 +11,7 @@ use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
 use crate::load::Counters;
 use crate::store::Detail;
-use crate::view::{Directory, DirectoryEntry, VnodeKind};
-
-/// An open directory.
-pub(super) type OpenedDirectory = Mutex<Stream<Directory>>;
+use crate::view::{DirectoryEntry, VnodeKind};
 
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {

@@ -18,6 +18,7 @@
 //! side.
 
 mod detect;
+mod document;
 mod draft;
 mod draft_node;
 mod node;
@@ -39,7 +40,7 @@ use crate::error::{Error, FormatError};
 use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
 use crate::store::{Key, Object, Prefix, StatKind, Store};
-use detect::OmittedParts;
+use document::OmittedParts;
 use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache, ObjectFacts};
 
@@ -109,7 +110,7 @@ impl Hierarchy {
         let parent = key.parent();
         let prefix = match self.draft_root_of(&parent)? {
             Some(root) => root.prefix_described_by(key)?,
-            None => detect::is_array_document(key.name()).then_some(parent),
+            None => document::is_array_document(key.name()).then_some(parent),
         };
         let Some(prefix) = prefix else {
             return Ok(None);
@@ -185,7 +186,7 @@ impl Hierarchy {
     /// by others than Zarr counts as absent, so that it does not end the search.
     fn facts_at(&self, key: &Key) -> Result<Option<ObjectFacts>, Error> {
         let stat = match self.store.stat(key) {
-            Err(_) if detect::is_common_name(key.name()) => None,
+            Err(_) if document::is_common_name(key.name()) => None,
             stat => stat?,
         };
         Ok(stat
@@ -276,9 +277,9 @@ impl Hierarchy {
             return Ok(None);
         };
         let meta = *object.meta();
-        let most = detect::most_outlined(self.most_document_memory());
+        let most = document::most_outlined(self.most_document_memory());
         let holding = Holding::SOURCE.to_hold("a document");
-        let needed = detect::parsed_bytes(most.min(meta.size()));
+        let needed = document::parsed_bytes(most.min(meta.size()));
         let reservation = self.budget.reserve(needed, holding)?;
         let mut outline = Outline::new(usize::try_from(most).unwrap_or(usize::MAX));
         let mut piece = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];
