@@ -10,10 +10,7 @@ use super::Core;
 use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
 use crate::store::Detail;
-use crate::view::{Directory, DirectoryEntry, VnodeKind};
-
-/// An open directory.
-pub(super) type OpenedDirectory = Mutex<Stream<Directory>>;
+use crate::view::{DirectoryEntry, VnodeKind};
 
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {

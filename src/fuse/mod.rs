@@ -24,6 +24,7 @@ mod inode;
 mod listing;
 pub mod mount_table;
 mod open;
+mod opened;
 mod read;
 pub mod session;
 mod session_mount;
@@ -48,8 +49,7 @@ use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
 use inode::InodeVersions;
-use listing::OpenedDirectory;
-use open::OpenedFile;
+use opened::{OpenedDirectory, OpenedFile, STRIPES};
 
 /// How a mount behaves, apart from what it shows.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ impl ZarrFs {
             notifier: Arc::default(),
             errors: ErrorLog::new(),
             versions: InodeVersions::new(),
-            inode_locks: (0..open::STRIPES).map(|_| Mutex::default()).collect(),
+            inode_locks: (0..STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
             directories: Handles::new(),
             events: EventThreads::new(options.event_threads, is_local),

@@ -17,17 +17,8 @@ use fuser::{BackingId, Errno, FopenFlags, INodeNo, ReplyOpen};
 
 use super::Core;
 use super::inode::{Comparison, ReadMode, StaleCache};
+use super::opened::{OpenedFile, STRIPES};
 use crate::view::{Attributes, OpenFile, Opened};
-
-/// Number of locks that all inodes share.
-pub(super) const STRIPES: u64 = 64;
-
-/// An open file.
-pub(super) struct OpenedFile {
-    pub(super) ino: u64,
-    pub(super) file: Arc<OpenFile>,
-    pub(super) attributes: Attributes,
-}
 
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fuser::ReplyData;
 
 use super::Core;
-use super::open::OpenedFile;
+use super::opened::OpenedFile;
 use crate::load::Patience;
 use crate::threads::confine;
 

@@ -18,6 +18,7 @@
 //! side.
 
 mod detect;
+mod document;
 mod draft;
 mod draft_node;
 mod identity;
@@ -40,7 +41,7 @@ use crate::fresh::{Freshness, Observed, Subject, look};
 use crate::metadata::outline::Outline;
 use crate::metadata::write::Source;
 use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError};
-use detect::OmittedParts;
+use document::OmittedParts;
 use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache};
 
@@ -101,7 +102,7 @@ impl Hierarchy {
         let parent = key.parent();
         let prefix = match self.draft_root_of(&parent)? {
             Some(root) => root.prefix_described_by(key)?,
-            None => detect::is_array_document(key.name()).then_some(parent),
+            None => document::is_array_document(key.name()).then_some(parent),
         };
         let Some(prefix) = prefix else {
             return Ok(None);
@@ -157,7 +158,7 @@ impl Hierarchy {
     fn observe(&self, subjects: &[&Subject]) -> Result<Vec<Option<Observed>>, StoreError> {
         let found = look(&*self.store, subjects).into_iter().zip(subjects);
         let found = found.map(|(found, subject)| match (found, subject) {
-            (Err(_), Subject::Object(key)) if detect::is_common_name(key.name()) => Ok(None),
+            (Err(_), Subject::Object(key)) if document::is_common_name(key.name()) => Ok(None),
             (found, _) => found,
         });
         found.collect()
@@ -166,7 +167,7 @@ impl Hierarchy {
     /// The attributes of the object at `key`, for which errors count as in [`Hierarchy::observe`].
     fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         let stat = match self.store.stat(key) {
-            Err(_) if detect::is_common_name(key.name()) => None,
+            Err(_) if document::is_common_name(key.name()) => None,
             stat => stat?,
         };
         let object = stat.filter(|stat| stat.kind == StatKind::Object);
@@ -256,9 +257,9 @@ impl Hierarchy {
             return Ok(None);
         };
         let meta = *object.meta();
-        let most = detect::most_outlined(self.most_document_memory());
+        let most = document::most_outlined(self.most_document_memory());
         let holding = Holding::SOURCE.to_hold("a document");
-        let needed = detect::parsed_bytes(most.min(meta.size()));
+        let needed = document::parsed_bytes(most.min(meta.size()));
         let reservation = self.budget.reserve(needed, holding)?;
         let mut outline = Outline::new(usize::try_from(most).unwrap_or(usize::MAX));
         let mut piece = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];

@@ -12,7 +12,7 @@ use super::array::ChunkedArray;
 use super::block::Block;
 use super::growing::growing;
 use super::loader::Loader;
-use super::locate::LocatedChunk;
+use super::located_chunk::LocatedChunk;
 use super::size::to_usize;
 use crate::buffers::Buffer;
 use crate::codec::ChunkSpec;

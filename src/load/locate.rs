@@ -6,19 +6,13 @@ use super::growing::growing;
 use super::index::ShardIndex;
 use super::layout::ShardLevel;
 use super::loader::Loader;
+use super::located_chunk::LocatedChunk;
 use super::slice::Slice;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
 use crate::store::{Object, ObjectMeta};
 use crate::sync::Arc;
-
-/// The place of a shown chunk within one version of its stored object.
-#[derive(Debug, Clone)]
-pub struct LocatedChunk {
-    /// The encoded bytes of the chunk.
-    pub encoded: Slice,
-}
 
 /// Finds chunks in one version of one stored object.
 #[derive(Debug)]

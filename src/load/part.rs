@@ -4,7 +4,7 @@ use super::array::ChunkedArray;
 use super::block::BlockKey;
 use super::decode::{Destination, PartialDecodeRule};
 use super::loader::Loader;
-use super::locate::LocatedChunk;
+use super::located_chunk::LocatedChunk;
 use super::region::{Piece, Space};
 use crate::error::Error;
 

@@ -73,7 +73,7 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
     let (inner_shape, separator, grid) =
         root.read("chunk_grid", |grid| chunk_grid(grid, &shape, generation))?;
     let per_shard = codecs::chunks_per_shard(&root, shape.len())?;
-    let chunk_shape = shard_shape(&inner_shape, &per_shard)?;
+    let chunk_shape = codecs::shard_shape(&inner_shape, &per_shard)?;
     let specs = codecs::specs(&root, generation)?;
     let data_type = root.read("data_type", spelled_type)?;
     let decoding =
@@ -165,23 +165,6 @@ fn chunk_grid(
     let chunk_shape = |chunks| check_chunk_shape(shape, &lengths(chunks)?);
     let chunk_shape = members.read("chunk_shape", chunk_shape)?;
     Ok((chunk_shape, separator, Ok(())))
-}
-
-/// The shape of the outermost shards, from that of the inner chunks.
-fn shard_shape(inner_shape: &[u64], per_shard: &[Dims]) -> Result<Dims, FormatError> {
-    let mut shape: Dims = inner_shape.into();
-    for counts in per_shard {
-        shape = shape
-            .iter()
-            .zip(counts)
-            .map(|(&length, &count)| length.checked_mul(count))
-            .collect::<Option<_>>()
-            .ok_or_else(|| {
-                let found = format!("{:?} times {:?}", &shape[..], &counts[..]);
-                FormatError::too_large("the length of a shard", found, u64::MAX)
-            })?;
-    }
-    Ok(shape)
 }
 
 fn decoding(

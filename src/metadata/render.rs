@@ -21,37 +21,17 @@
 //! decoded form.
 
 mod draft;
+mod edit;
+mod shown;
 mod v1;
 mod v2;
 mod v3;
 
-use serde_json::value::RawValue;
+pub(super) use edit::{bytes_codec, stored_type};
+pub use shown::{Shards, Shown};
 
-use super::document::{Edits, JsonDocument, list_of, quoted};
-use super::json::{Json, Members};
-use super::{ArrayMetadata, Decoding, ZarrFormat, codecs};
-use crate::dtype::{ByteOrder, DataType, ItemLayout};
+use super::{ArrayMetadata, ZarrFormat};
 use crate::error::FormatError;
-
-/// How a view shows an array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    /// It shows the array as it is stored.
-    Stored,
-    /// It shows the unsharded array of the innermost chunks, encoded.
-    Expanded,
-    /// It shows an uncompressed array.
-    Decoded(Shards),
-}
-
-/// The chunks that files of a sharded array hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shards {
-    /// A file is an inner chunk.
-    Expand,
-    /// A file is a shard.
-    Keep,
-}
 
 /// The document `text` of `array` as a view shows it. An array of v2 or an earlier version has no
 /// shards, so its expanded form is the stored one.
@@ -78,80 +58,6 @@ pub fn array(text: &[u8], array: &ArrayMetadata, shown: Shown) -> Result<Vec<u8>
         (Shown::Decoded(shards), ZarrFormat::Draft) => draft::decoded(text, array, shards),
         (Shown::Decoded(shards), ZarrFormat::V3) => v3::decoded(text, array, shards),
     }
-}
-
-fn decoding(array: &ArrayMetadata) -> Result<&Decoding, FormatError> {
-    array.decoding.as_ref().map_err(Clone::clone)
-}
-
-/// The type of decoded elements. The fields of a record have the byte order that they are stored
-/// in, which the codecs of v3 name.
-pub(super) fn stored_type(decoding: &Decoding) -> DataType {
-    let data_type = decoding.data_type.clone();
-    match codecs::innermost_endian(&decoding.codecs) {
-        Some(order) => data_type.with_field_order(order),
-        None => data_type,
-    }
-}
-
-/// The v3 codec list of decoded elements of a fixed size. Those of a record are in `record_order`.
-pub(super) fn bytes_codec(layout: &ItemLayout, record_order: Option<ByteOrder>) -> &'static str {
-    let endian = match layout {
-        ItemLayout::Numbers { unit: 1 } | ItemLayout::Variable => None,
-        ItemLayout::Numbers { .. } => Some(ByteOrder::Little),
-        ItemLayout::Structured { .. } => record_order,
-    };
-    match endian {
-        None => r#"[{"name": "bytes"}]"#,
-        Some(ByteOrder::Little) => r#"[{"name": "bytes", "configuration": {"endian": "little"}}]"#,
-        Some(ByteOrder::Big) => r#"[{"name": "bytes", "configuration": {"endian": "big"}}]"#,
-    }
-}
-
-/// The name of a member, its new value, and whether this value is the default, which an absent
-/// member or `null` also means.
-type Change<'a> = (&'a str, &'a str, bool);
-
-/// Replaces the values of members, and adds members that are absent at the beginning of the
-/// document.
-fn change(
-    document: &JsonDocument<'_>,
-    root: &Members<'_>,
-    changes: &[Change<'_>],
-    edits: &mut Edits,
-) -> Result<(), FormatError> {
-    let mut added = String::new();
-    for &(name, text, is_default) in changes {
-        match root.get(name) {
-            Some(value) if is_default && value.get() == "null" => {}
-            Some(value) => edits.replace(document.span(value), text),
-            None if is_default => {}
-            None => added.extend(["\"", name, "\": ", text, ", "]),
-        }
-    }
-    if !added.is_empty() {
-        let start = document.span(document.value()?).start + 1;
-        edits.replace(start..start, added);
-    }
-    Ok(())
-}
-
-/// Replaces the typestring `value` by the little-endian one.
-fn make_little_endian(
-    document: &JsonDocument<'_>,
-    value: &RawValue,
-    edits: &mut Edits,
-) -> Result<(), FormatError> {
-    let Json::String(name) = Json::of(value)? else {
-        return Ok(());
-    };
-    let Some(rest) = name.strip_prefix(['>', '=']) else {
-        return Ok(());
-    };
-    let (parsed, _) = DataType::parse_v2(value)?;
-    let order = if parsed.swap_unit() == 1 { '|' } else { '<' };
-    edits.replace(document.span(value), quoted(&format!("{order}{rest}")));
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,40 +8,14 @@
 //! In CF a spacing is the difference of two coordinates. These are elements, so it is unknown here.
 //! Attributes of the array itself describe its values, so they are not used.
 
+mod axis;
 mod cf;
 mod ngff;
 pub(super) mod units;
 
+pub use axis::{Axis, AxisKind};
+
 use crate::metadata::Attributes;
-
-/// A dimension of an array.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Axis {
-    /// Its name, from the axes of a multiscale or the dimension names.
-    pub name: Option<String>,
-    /// The quantity along the dimension.
-    pub kind: AxisKind,
-    /// Distance from one element to the next, in `unit`; finite and greater than 0.
-    pub spacing: Option<f64>,
-    /// Position of the first element, in `unit`; finite. Never present without `spacing`.
-    pub origin: Option<f64>,
-    /// A word of UDUNITS, such as `micrometer`, as the metadata spell it.
-    pub unit: Option<String>,
-}
-
-/// The quantity along a dimension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AxisKind {
-    /// Space.
-    Space,
-    /// Time.
-    Time,
-    /// Channels.
-    Channel,
-    /// Another quantity, or an unknown one.
-    #[default]
-    Other,
-}
 
 impl Axis {
     /// The axis of the same array without its first `start` elements.

@@ -22,6 +22,7 @@
 //! The byte order is big-endian throughout. Sources: "The `NetCDF` Classic Format Specification"
 //! and "The `NetCDF` 64-bit Data (CDF-5) Format Specification", in the `NetCDF` users' guide.
 
+mod cdf;
 mod choice;
 mod header;
 mod offsets;
@@ -31,22 +32,12 @@ use super::cf::{Dimensions, Names, attributes, coordinates_first};
 use super::layout::{Elements, Slabs};
 use super::{FileFormat, Group, GroupFile, Layout, Omitted, Options};
 use crate::error::FormatError;
-use choice::Choice;
+pub(super) use cdf::Cdf;
+use cdf::MOST_DIMENSIONS;
+use choice::{Choice, omission};
 use header::NcHeader;
 use offsets::{VariableOffsets, VariableSize};
 use variable::{DimKey, NcType, NcVariable};
-
-/// The version of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cdf {
-    /// CDF-2, "64-bit offset".
-    Two,
-    /// CDF-5, "64-bit data".
-    Five,
-}
-
-/// The most dimensions of a file, and of one variable.
-const MOST_DIMENSIONS: usize = 1024;
 
 /// A variable with the indices of its dimensions in the file.
 struct PlacedVariable<'a> {
@@ -83,13 +74,6 @@ pub(super) fn file(group: &Group, least: Cdf, options: &Options) -> Result<Group
     omitted.sort_by(|a, b| a.name.cmp(&b.name));
     let layout = layout(group, &omitted, &choice, &dimensions, &placed)?;
     Ok(GroupFile { layout, omitted })
-}
-
-fn omission(name: &str, reason: FormatError) -> Omitted {
-    Omitted {
-        name: name.to_owned(),
-        reason,
-    }
 }
 
 /// The dimensions of the file, and the variables with the indices of theirs. Variables that would

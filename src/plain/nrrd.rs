@@ -33,8 +33,10 @@ use std::fmt::Write;
 use super::number::{Scalar, time_units};
 use super::{Array, Axis, FileFormat, Layout, raw};
 use crate::error::FormatError;
+use per_axis::per_axis;
 
 mod attributes;
+mod per_axis;
 mod space;
 
 /// The most axes.
@@ -69,23 +71,6 @@ fn header(array: &Array) -> Result<String, FormatError> {
     attributes::pairs(&mut out, &array.attributes);
     let _ = writeln!(out, "data file: {data_file}\n");
     Ok(out)
-}
-
-/// Writes a field with one item for each axis; `first` is the item of the axis of complex numbers.
-fn per_axis(
-    out: &mut String,
-    field: &str,
-    first: Option<&str>,
-    items: impl Iterator<Item = String>,
-) {
-    let _ = write!(out, "{field}:");
-    if let Some(first) = first {
-        let _ = write!(out, " {first}");
-    }
-    for item in items {
-        let _ = write!(out, " {item}");
-    }
-    out.push('\n');
 }
 
 fn type_name(number: Scalar) -> Option<&'static str> {

@@ -24,27 +24,15 @@
 use super::number::Scalar;
 use super::{Array, Axis, AxisKind, Elements, FileFormat, Layout};
 use crate::error::FormatError;
+use image::VtkImage;
 
+mod image;
 mod xml;
 
 /// The most `DataArray`s.
 const MOST_ARRAYS: u64 = 4096;
 /// The alignment of the elements of the first array.
 const ALIGN: usize = 4096;
-
-/// The interpretation of an array as image data of VTK.
-struct VtkImage<'a> {
-    number: Scalar,
-    type_name: &'static str,
-    /// The lengths of z, y, x, or of the last ones of these.
-    shape: &'a [u64],
-    /// The axes that belong to `shape`.
-    axes: &'a [Axis],
-    /// The number of components of one point in one data array.
-    components: u64,
-    /// Names of the data arrays.
-    names: Vec<String>,
-}
 
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let image = image(array)?;

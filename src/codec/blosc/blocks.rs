@@ -10,7 +10,8 @@
 
 use std::cell::RefCell;
 
-use super::{BloscLayout, HEADER_LEN, blosclz, length_of, refused, snappy};
+use super::header::{BloscLayout, HEADER_LEN, length_of, refused};
+use super::{blosclz, snappy};
 use crate::{
     buffers::zeroed,
     codec::{

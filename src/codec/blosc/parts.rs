@@ -11,9 +11,8 @@
 //! The end of a block is stored nowhere. Encoders put the next block there; where that is not so,
 //! parts cannot be decoded, and decoding the whole buffer reports what is wrong.
 
-use super::{
-    BloscLayout, FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, VERSION, length_of, state_bytes, undo,
-};
+use super::header::{BloscLayout, FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, VERSION, length_of};
+use super::{state_bytes, undo};
 use crate::codec::decoded::Decoded;
 
 /// The number of bytes before the block in a buffer of one block.

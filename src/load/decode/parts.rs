@@ -10,6 +10,7 @@
 //! framing falls back to a whole decode, which reports the error.
 
 mod blosc;
+mod cost;
 mod scratch;
 mod windows;
 
@@ -21,6 +22,7 @@ use crate::error::Error;
 use crate::load::region::{Piece, Space};
 use crate::load::{BlockKey, Slice};
 use crate::store::ReadRange;
+use cost::Cost;
 use scratch::{Scratch, room};
 use windows::ReadPlan;
 
@@ -41,15 +43,6 @@ pub enum PartialDecodeRule {
     /// Parts are decoded as long as all decoded parts of this block together cost less than the
     /// whole block, which would stay in the cache.
     Ledger(BlockKey),
-}
-
-/// The cost of decoding parts.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    /// Bytes that are decoded, or that are read where there is nothing to decode.
-    bytes: u64,
-    /// The number of separate parts that these bytes are in.
-    parts: u64,
 }
 
 impl ChunkedArray {

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::super::document::{lengths, spelled};
 use super::super::numcodecs::{self, Pipeline, Spec};
 use super::super::v2::{self, MemoryOrder};
-use super::Generation;
+use super::layout::Generation;
 use crate::codec::CodecChain;
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
@@ -183,7 +183,7 @@ pub(super) fn sharded(
              {{\"endian\":\"little\"}}}}],\"index_location\":\"end\"}}}}]",
             lengths.join(",")
         );
-        shape = super::shard_shape(&shape, std::slice::from_ref(counts))?;
+        shape = shard_shape(&shape, std::slice::from_ref(counts))?;
         outer = numcodecs::chain(&text, data_type, &shape).map_err(|error| match error {
             FormatError::Document { problem, .. } => {
                 FormatError::document(format!("storage_transformers[{i}]"), problem)
@@ -192,4 +192,21 @@ pub(super) fn sharded(
         })?;
     }
     Ok((outer, text, shape))
+}
+
+/// The shape of the outermost shards, from that of the inner chunks.
+pub(super) fn shard_shape(inner_shape: &[u64], per_shard: &[Dims]) -> Result<Dims, FormatError> {
+    let mut shape: Dims = inner_shape.into();
+    for counts in per_shard {
+        shape = shape
+            .iter()
+            .zip(counts)
+            .map(|(&length, &count)| length.checked_mul(count))
+            .collect::<Option<_>>()
+            .ok_or_else(|| {
+                let found = format!("{:?} times {:?}", &shape[..], &counts[..]);
+                FormatError::too_large("the length of a shard", found, u64::MAX)
+            })?;
+    }
+    Ok(shape)
 }

@@ -1,9 +1,11 @@
 //! Edits documents of the v3 drafts: those of 2020 to 2022 with a `compressor`, and those of the
 //! text of December 2022 with `codecs`.
 
-use super::super::document::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument, list_of};
 use super::super::{ArrayMetadata, splice};
-use super::{Shards, change, decoding, list_of, make_little_endian, v2};
+use super::edit::{change, decoding, make_little_endian};
+use super::shown::Shards;
+use super::v2;
 use crate::error::FormatError;
 use crate::metadata::json::{Json, Members};
 

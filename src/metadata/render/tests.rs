@@ -2,6 +2,7 @@
 
 use super::super::{NodeMetadata, v2 as v2_documents, v3 as v3_documents};
 use super::*;
+use crate::dtype::DataType;
 use crate::grid::Dims;
 
 fn text(bytes: Vec<u8>) -> String {
@@ -289,7 +290,7 @@ fn model(format: ZarrFormat, data_type: DataType, codecs: &str) -> ArrayMetadata
 
 fn typestr(text: &str) -> DataType {
     let value = serde_json::to_string(text).unwrap();
-    let value: Box<RawValue> = serde_json::from_str(&value).unwrap();
+    let value: Box<serde_json::value::RawValue> = serde_json::from_str(&value).unwrap();
     DataType::parse_v2(&value).unwrap().0
 }
 

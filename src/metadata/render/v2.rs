@@ -2,7 +2,7 @@
 
 use super::super::ArrayMetadata;
 use super::super::document::{Edits, JsonDocument};
-use super::{change, decoding, make_little_endian};
+use super::edit::{change, decoding, make_little_endian};
 use crate::error::FormatError;
 use crate::metadata::json;
 

@@ -1,8 +1,9 @@
 //! Edits v3 documents.
 
-use super::super::document::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument, list_of};
 use super::super::{ArrayMetadata, codecs, numcodecs, unshard};
-use super::{Shards, bytes_codec, decoding, list_of};
+use super::edit::{bytes_codec, decoding};
+use super::shown::Shards;
 use crate::dtype::ItemLayout;
 use crate::error::FormatError;
 use crate::metadata::json::Extension;

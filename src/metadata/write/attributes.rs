@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::super::document::{Edits, JsonDocument};
+use super::super::document::{Edits, JsonDocument, quoted};
 use super::super::{ArrayMetadata, ZarrFormat, splice};
-use super::{Source, quoted};
+use super::source::Source;
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
 

@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::super::codecs;
+use super::super::document::quoted;
 use super::super::numcodecs;
 use super::super::render::Shards;
 use super::super::unshard;
-use super::quoted;
 use crate::dtype::DataType;
 use crate::error::FormatError;
 use crate::metadata::json::{Extension, Members};

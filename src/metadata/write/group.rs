@@ -1,7 +1,8 @@
 //! Writes the documents of groups, with copies of the documents below them.
 
-use super::super::document::JsonDocument;
-use super::{attributes, document, quoted};
+use super::super::document::{JsonDocument, quoted};
+use super::attributes;
+use super::members::document;
 use crate::error::FormatError;
 
 /// The `zarr.json` of a group with the attributes object `attributes` and copies of the

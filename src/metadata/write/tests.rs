@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::{DocumentName, NodeMetadata, ZarrFormat, render, v2, v3};
+use super::super::render::{self, Shards};
+use super::super::{ChunkKeyEncoding, DocumentName, KeyKind, NodeMetadata, ZarrFormat, v2, v3};
 use super::*;
 use crate::codec::BytesToBytes;
 use crate::dtype::{ByteOrder, DataType, FillValue};

@@ -1,10 +1,11 @@
 //! Writes the `.zarray` of an array of another version.
 
-use super::super::document::JsonDocument;
+use super::super::document::{JsonDocument, list_of};
 use super::super::render;
 use super::super::{ArrayMetadata, ZarrFormat};
+use super::members::document;
+use super::source::{Content, Source, Target, chunk_keys, chunk_shape};
 use super::v2_codecs::V2Codecs;
-use super::{Content, Source, Target, chunk_keys, chunk_shape, document, list_of};
 use crate::dtype::{ByteOrder, DataType, Element, Variable};
 use crate::error::FormatError;
 

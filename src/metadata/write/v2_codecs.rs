@@ -14,10 +14,10 @@
 
 use serde_json::value::RawValue;
 
+use super::super::document::quoted;
 use super::super::render::Shards;
 use super::super::{Decoding, codecs};
 use super::chain::{self, CodecRole};
-use super::quoted;
 use super::v2_config::{config, inexpressible, numcodecs_id};
 use super::v2_filters::FilterList;
 use crate::dtype::{ByteOrder, DataType, Element};

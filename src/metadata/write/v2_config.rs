@@ -1,8 +1,8 @@
 //! The configuration of a codec of numcodecs, as v2 has it.
 
+use super::super::document::quoted;
 use super::super::numcodecs;
 use super::chain::object_text;
-use super::quoted;
 use crate::error::FormatError;
 use crate::metadata::json::{Extension, Members};
 

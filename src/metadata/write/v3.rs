@@ -4,12 +4,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::codecs;
-use super::super::document::JsonDocument;
+use super::super::document::{JsonDocument, list_of};
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
-use super::{
-    Content, Source, Target, attributes, chain, chunk_keys, chunk_shape, document, list_of,
-};
+use super::members::document;
+use super::source::{Content, Source, Target, chunk_keys, chunk_shape};
+use super::{attributes, chain};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Extension, Json, Members};

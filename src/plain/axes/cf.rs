@@ -3,7 +3,7 @@
 //! CF conventions 1.11, section 4 "Coordinate Types": a coordinate variable has one dimension and
 //! bears its name; `units`, `standard_name` and `axis` tell the kind of the dimension.
 
-use super::{Axis, AxisKind};
+use super::axis::{Axis, AxisKind};
 use crate::metadata::Attributes;
 
 /// The axes of dimensions called `names`. `coordinates` are candidates for their coordinate

@@ -13,8 +13,8 @@
 
 use std::collections::HashSet;
 
+use super::axis::{Axis, AxisKind};
 use super::cf::kind_of_name;
-use super::{Axis, AxisKind};
 use crate::metadata::{Attributes, Json};
 
 /// The axes of the array at `path` below a group, if a multiscale of that group has a dataset at

@@ -14,8 +14,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::cdf::Cdf;
 use super::variable::{DimKey, NcType, NcVariable};
-use super::{Cdf, omission};
 use crate::error::FormatError;
 use crate::plain::cf::is_coordinate;
 use crate::plain::{Omitted, Options};
@@ -152,4 +152,12 @@ fn shared_by_large<'a>(variables: &[NcVariable<'a>]) -> Result<Option<DimKey<'a>
         }
     }
     Ok(shared)
+}
+
+/// An array that the file lacks.
+pub(super) fn omission(name: &str, reason: FormatError) -> Omitted {
+    Omitted {
+        name: name.to_owned(),
+        reason,
+    }
 }

@@ -11,7 +11,7 @@
 //! Tags and types have 4 bytes, offsets ("begin") 8; lengths and counts have 4 in CDF-2 and 8 in
 //! CDF-5. Offsets depend on the length of the header, so they are filled in at the end.
 
-use super::Cdf;
+use super::cdf::Cdf;
 use super::offsets::padded;
 use super::variable::{NcType, NcVariable};
 use crate::codec::swap;

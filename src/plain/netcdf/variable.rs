@@ -1,6 +1,6 @@
 //! Arrays as variables: the type, and the additional dimension of text and complex numbers.
 
-use super::{Cdf, MOST_DIMENSIONS};
+use super::cdf::{Cdf, MOST_DIMENSIONS};
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::grid::product;

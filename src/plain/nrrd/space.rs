@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::per_axis;
+use super::per_axis::per_axis;
 use crate::plain::symbols::symbol;
 use crate::plain::{Axis, AxisKind};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::VtkImage;
+use super::image::VtkImage;
 use crate::plain::Axis;
 use crate::plain::xml_text::escaped;
 

@@ -4,7 +4,6 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 
-use super::special_file;
 use crate::store::{ObjectMeta, StatKind, Times, Version};
 
 /// Whether `stat` describes an object or a prefix; the name of its file type where it is neither.
@@ -13,6 +12,16 @@ pub(in crate::store) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
         FileType::RegularFile => Ok(StatKind::Object),
         FileType::Directory => Ok(StatKind::Prefix),
         other => Err(special_file(other)),
+    }
+}
+
+/// The name of a file type that is neither a regular file nor a directory.
+fn special_file(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "neither a file nor a directory",
     }
 }
 

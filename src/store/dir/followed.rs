@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
-use super::Symlinks;
 use super::rights::Sharing;
 use super::root::{Identity, Root, refusal};
+use super::symlinks::Symlinks;
 use crate::store::StoreError;
 
 /// How often a request is repeated because its directory was deleted and replaced meanwhile.

@@ -17,13 +17,14 @@ mod listing;
 mod object;
 pub(super) mod rights;
 mod root;
+mod symlinks;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FileType, OFlags, SeekFrom, fstat, seek};
+use rustix::fs::{OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
 
 use super::{
@@ -36,15 +37,7 @@ use listing::{DirListing, offset_of};
 use object::DirObject;
 pub use rights::Sharing;
 use root::{Root, refusal};
-
-/// What symbolic links may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Symlinks {
-    /// Links that leave the store are refused. An absolute link counts as leaving.
-    Inside,
-    /// All links are followed.
-    Follow,
-}
+pub use symlinks::Symlinks;
 
 /// A directory as a store.
 #[derive(Debug)]
@@ -164,14 +157,4 @@ fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError
     }
     let object = DirObject::new(key.clone(), fd.into(), root.generation, stat.meta);
     Ok(Some(Arc::new(object)))
-}
-
-/// The name of a file type that is neither a regular file nor a directory.
-fn special_file(file_type: FileType) -> &'static str {
-    match file_type {
-        FileType::Fifo => "a FIFO",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        _ => "neither a file nor a directory",
-    }
 }

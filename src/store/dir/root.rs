@@ -18,9 +18,9 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::Symlinks;
 use super::attributes::object_meta_in;
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
+use super::symlinks::Symlinks;
 use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// No Linux file system has longer names.

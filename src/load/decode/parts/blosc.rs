@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 
+use super::cost::Cost;
 use super::scratch::{Scratch, room};
 use super::windows::WINDOW_BYTES;
-use super::{Cost, Destination, PartialDecodeRule, copy_window};
+use super::{Destination, PartialDecodeRule, copy_window};
 use crate::codec::{BloscBlock, BloscBlocks, BloscLayout, swap, undo_block};
 use crate::error::Error;
 use crate::load::size::to_usize;

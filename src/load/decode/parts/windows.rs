@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::Cost;
+use super::cost::Cost;
 use crate::error::Error;
 use crate::load::region::{Piece, Space};
 

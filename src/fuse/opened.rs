@@ -1,0 +1,19 @@
+//! What handles stand for.
+
+use std::sync::{Arc, Mutex};
+
+use super::directory::Stream;
+use crate::view::{Attributes, Directory, OpenFile};
+
+/// Number of locks that all inodes share.
+pub(super) const STRIPES: u64 = 64;
+
+/// An open file.
+pub(super) struct OpenedFile {
+    pub(super) ino: u64,
+    pub(super) file: Arc<OpenFile>,
+    pub(super) attributes: Attributes,
+}
+
+/// An open directory.
+pub(super) type OpenedDirectory = Mutex<Stream<Directory>>;
