@@ -113,7 +113,7 @@ impl<'h> DocumentSearch<'h> {
             memory_bytes: match &node {
                 // The model of a group has no parts.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,
-                Node::Array(array) => array.model_bytes,
+                Node::Array(array) => array.model_bytes + array.document.recent_bytes(),
             },
             node,
         }
@@ -142,13 +142,19 @@ impl<'h> DocumentSearch<'h> {
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
     fn read_outline(&mut self, key: Key) -> Result<Option<(Text, OmittedParts)>, Error> {
-        let facts = self.hierarchy.facts_at(&key)?;
-        if facts.is_none_or(|(version, _)| version.size <= LONG_BYTES) {
-            return Ok(self.read(key)?.map(|text| (text, OmittedParts::Nothing)));
-        }
-        let outlined = self.hierarchy.read_outline(&key)?;
-        self.note(key, outlined.as_ref().map(|(text, _)| text));
-        Ok(outlined)
+        let Some(opened) = self.hierarchy.open(&key)? else {
+            self.note(key, None);
+            return Ok(None);
+        };
+        let found = if opened.size() > LONG_BYTES {
+            self.hierarchy.read_outline(opened)?
+        } else {
+            let holding = Holding::SOURCE.to_hold("a document");
+            let text = self.hierarchy.read_whole(opened, holding, parsed_bytes)?;
+            (text, OmittedParts::Nothing)
+        };
+        self.note(key, Some(&found.0));
+        Ok(Some(found))
     }
 
     /// The node of a document at `key` that cannot be used. The document is read again when it
@@ -157,20 +163,19 @@ impl<'h> DocumentSearch<'h> {
         let stat = self.hierarchy.store.stat(&key)?.ok_or(Error::Stale)?;
         let meta = stat.meta;
         self.found.push((key.clone(), Some(facts_of(&meta))));
-        Ok(Node::broken(Document { key, meta }, error))
+        Ok(Node::broken(Document::new(key, meta), error))
     }
 
-    /// As [`DocumentSearch::read`], for a file that may be something else than a document: `None`
-    /// when it is large or cannot be read.
-    fn read_common(&mut self, key: Key) -> Result<Option<Text>, Error> {
-        let facts = self.hierarchy.facts_at(&key)?;
-        if facts.is_none_or(|(version, _)| version.size > MAX_COMMON_BYTES) {
-            self.found.push((key, facts));
+    /// As [`DocumentSearch::read`], for a file with these `facts` that may be something else than a
+    /// document: `None` when it is large or cannot be read.
+    fn read_common(&mut self, key: Key, facts: ObjectFacts) -> Result<Option<Text>, Error> {
+        if facts.0.size > MAX_COMMON_BYTES {
+            self.found.push((key, Some(facts)));
             return Ok(None);
         }
         match self.read(key.clone()) {
             Err(Error::Store(StoreError::Denied { .. } | StoreError::NotAnObject { .. })) => {
-                self.found.push((key, facts));
+                self.found.push((key, Some(facts)));
                 Ok(None)
             }
             text => text,
@@ -188,7 +193,8 @@ impl<'h> DocumentSearch<'h> {
                 self.settled &= is_certain;
             }
             let attributes = prefix.key(b".zattrs")?;
-            let node = Node::array(prefix, text.document, Some(attributes), metadata);
+            let document = text.into_document();
+            let node = Node::array(prefix, document, Some(attributes), metadata);
             return Ok(Some(node));
         }
         if let Some(text) = self.read(prefix.key(b".zgroup")?)? {
@@ -200,33 +206,64 @@ impl<'h> DocumentSearch<'h> {
         self.rarer_node_at(prefix)
     }
 
-    /// Looks for the kinds of documents that are rarer than those of v2 and v3.
+    /// Looks for the kinds of documents that are rarer than those of v2 and v3. Most prefixes have
+    /// none of them, so the store is asked for all at once.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some(text) = self.read_copies(prefix.key(b".zmetadata")?)?
-            && v2::is_consolidated(&text.bytes)
-        {
-            return Ok(Some(Node::Group(GroupNode::new(ZarrFormat::V2, None))));
-        }
-        if let Some(text) = self.read_common(prefix.key(b"meta")?)?
-            && v1::is_array(&text.bytes)
-        {
-            let (attributes, metadata) = (prefix.key(b"attrs")?, v1::parse_array(&text.bytes));
-            let node = Node::array(prefix, text.document, Some(attributes), metadata);
-            return Ok(Some(node));
-        }
-        if let Some(text) = self.read(prefix.key(b"__zmeta__")?)? {
-            let metadata = pre_v1::parse_array(&text.bytes);
-            let attributes = prefix.key(b"__zattr__")?;
-            let node = Node::array(prefix, text.document, Some(attributes), metadata);
-            return Ok(Some(node));
-        }
-        if let Some(text) = self.read_common(prefix.key(b"attributes.json")?)?
-            && n5::is_attributes(&text.bytes)
-        {
-            let error = FormatError::unsupported("the document", "format", "N5");
-            return Ok(Some(Node::broken(text.document, error)));
+        const RARER: [&[u8]; 4] = [b".zmetadata", b"meta", b"__zmeta__", b"attributes.json"];
+        let keys: Vec<Key> = RARER
+            .iter()
+            .map(|name| prefix.key(name))
+            .collect::<Result<_, _>>()?;
+        let stats = self.hierarchy.store.stat_many(&keys);
+        for (key, stat) in keys.into_iter().zip(stats) {
+            let found = match super::facts_in(&key, stat)? {
+                Some(facts) => self.rarer_node_of(prefix, key, facts)?,
+                None => {
+                    self.found.push((key, None));
+                    None
+                }
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
         }
         Ok(None)
+    }
+
+    /// The node of the rarer document at `key` with these `facts`, if it is one.
+    fn rarer_node_of(
+        &mut self,
+        prefix: &Prefix,
+        key: Key,
+        facts: ObjectFacts,
+    ) -> Result<Option<Node>, Error> {
+        let name = key.name().to_vec();
+        let text = match name.as_slice() {
+            b".zmetadata" => self.read_copies(key)?,
+            name if is_common_name(name) => self.read_common(key, facts)?,
+            _ => self.read(key)?,
+        };
+        let Some(text) = text else { return Ok(None) };
+        Ok(match name.as_slice() {
+            b".zmetadata" if v2::is_consolidated(&text.bytes) => {
+                Some(Node::Group(GroupNode::new(ZarrFormat::V2, None)))
+            }
+            b"meta" if v1::is_array(&text.bytes) => {
+                let (attributes, metadata) = (prefix.key(b"attrs")?, v1::parse_array(&text.bytes));
+                let document = text.into_document();
+                Some(Node::array(prefix, document, Some(attributes), metadata))
+            }
+            b"__zmeta__" => {
+                let metadata = pre_v1::parse_array(&text.bytes);
+                let (attributes, document) = (prefix.key(b"__zattr__")?, text.into_document());
+                Some(Node::array(prefix, document, Some(attributes), metadata))
+            }
+            b"attributes.json" if n5::is_attributes(&text.bytes) => {
+                let error = FormatError::unsupported("the document", "format", "N5");
+                Some(Node::broken(text.document, error))
+            }
+            _ => None,
+        })
     }
 
     /// As [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
@@ -261,8 +298,8 @@ impl<'h> DocumentSearch<'h> {
         text: Text,
         omitted: OmittedParts,
     ) -> Result<Node, Error> {
-        let document = text.document;
-        let error = match v3::parse(&text.bytes) {
+        let (parsed, document) = (v3::parse(&text.bytes), text.document.clone());
+        let error = match parsed {
             Ok(NodeMetadata::Array(metadata)) => {
                 if let Err(error) = check_array_document_len(document.meta.size()) {
                     return Ok(Node::array(prefix, document, None, Err(error)));
@@ -272,6 +309,11 @@ impl<'h> DocumentSearch<'h> {
                 {
                     return Ok(Node::broken(document, error));
                 }
+                let document = if omitted == OmittedParts::Nothing {
+                    text.into_document()
+                } else {
+                    document
+                };
                 return Ok(Node::array(prefix, document, None, Ok(*metadata)));
             }
             Ok(NodeMetadata::Group) => {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use crate::error::FormatError;
 use crate::metadata::{ArrayMetadata, ZarrFormat, draft};
@@ -73,6 +74,30 @@ pub struct Document {
     pub key: Key,
     /// Its attributes.
     pub meta: ObjectMeta,
+    /// Its text, where that is short and was read a moment ago.
+    pub(super) recent: Option<RecentText>,
+}
+
+/// A short text, and when it was read.
+#[derive(Debug, Clone)]
+pub(super) struct RecentText {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) read: Instant,
+}
+
+impl Document {
+    /// The document at `key`, without its text.
+    pub fn new(key: Key, meta: ObjectMeta) -> Document {
+        let recent = None;
+        Document { key, meta, recent }
+    }
+
+    /// The length of the text that it keeps.
+    pub(super) fn recent_bytes(&self) -> u64 {
+        self.recent
+            .as_ref()
+            .map_or(0, |recent| recent.bytes.len() as u64)
+    }
 }
 
 impl GroupNode {
