@@ -162,8 +162,10 @@ impl Hierarchy {
     /// Whether the objects that make the node still have the same versions, owners and modes. It
     /// reads none of them.
     fn is_unchanged(&self, known: &CachedNode) -> Result<bool, Error> {
-        for (key, facts) in &known.found {
-            if self.facts_at(key)? != *facts {
+        let keys: Vec<Key> = known.found.iter().map(|(key, _)| key.clone()).collect();
+        let stats = self.store.stat_many(&keys);
+        for ((key, facts), stat) in known.found.iter().zip(stats) {
+            if facts_in(key, stat)? != *facts {
                 return Ok(false);
             }
         }

@@ -1,6 +1,6 @@
 //! Nodes, and the documents that describe them.
 
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -120,11 +120,13 @@ impl ArrayNode {
         attributes: Option<Key>,
         metadata: ArrayMetadata,
     ) -> ArrayNode {
-        let (identity, model_bytes) = hash(prefix, &metadata);
+        let (chunk_identity, metadata, chunk_bytes) = identified(prefix, metadata);
+        let (shape, names) = (&metadata.shape, &metadata.dimension_names);
+        let (identity, shape_bytes) = hash(&chunk_identity, &(shape, names));
         ArrayNode {
             identity,
-            model_bytes,
-            chunk_identity: chunk_identity(prefix, &metadata),
+            model_bytes: chunk_bytes + shape_bytes,
+            chunk_identity,
             prefix: prefix.clone(),
             document,
             attributes,
@@ -164,17 +166,17 @@ impl Node {
     }
 }
 
-/// A hash of the prefix and the model, and the length of the model's text, which is about the
-/// memory of the model.
-fn hash(prefix: &Prefix, metadata: &ArrayMetadata) -> (u64, u64) {
+/// A hash of `name` and of a part of the model, and the length of the text of that part, which is
+/// about its memory.
+fn hash(name: &impl Hash, part: &impl Debug) -> (u64, u64) {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = KEYS.build_hasher();
-    prefix.hash(&mut hasher);
+    name.hash(&mut hasher);
     // The debug text shows everything in the model, which has no attributes. It may be long, so it
     // is never built.
     let mut text = TextHasher { hasher, bytes: 0 };
     // Writing to a hasher never fails.
-    let _ = write!(text, "{metadata:?}");
+    let _ = write!(text, "{part:?}");
     (text.hasher.finish(), text.bytes)
 }
 
@@ -195,8 +197,17 @@ impl<H: Hasher> Write for TextHasher<H> {
 /// A hash of everything that determines the keys and bytes of chunks: all but the shape and the
 /// names of dimensions.
 pub(crate) fn chunk_identity(prefix: &Prefix, metadata: &ArrayMetadata) -> u64 {
-    let mut chunks = metadata.clone();
-    chunks.shape.fill(0);
-    chunks.dimension_names = None;
-    hash(prefix, &chunks).0
+    identified(prefix, metadata.clone()).0
+}
+
+/// The [`chunk_identity`] of an array, its `metadata`, and the memory of the parts of it that were
+/// hashed.
+fn identified(prefix: &Prefix, mut metadata: ArrayMetadata) -> (u64, ArrayMetadata, u64) {
+    let unsized_shape = metadata.shape.iter().map(|_| 0).collect();
+    let shape = std::mem::replace(&mut metadata.shape, unsized_shape);
+    let names = metadata.dimension_names.take();
+    let (identity, bytes) = hash(prefix, &metadata);
+    metadata.shape = shape;
+    metadata.dimension_names = names;
+    (identity, metadata, bytes)
 }

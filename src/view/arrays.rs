@@ -16,6 +16,7 @@ mod facts;
 mod file;
 mod groups;
 mod inputs;
+mod listed;
 pub(super) mod listing;
 mod long_text;
 mod names;
@@ -38,6 +39,7 @@ use crate::store::Prefix;
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
+use listed::ListedDirectories;
 pub(super) use reading::PlainOpen;
 pub use reading::cache_for;
 pub use sidecar::{GroupOutcome, Outcome};
@@ -63,6 +65,7 @@ pub(super) struct Arrays {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
+    listed: Mutex<ListedDirectories>,
     idle: Arc<IdleFiles>,
     /// Long texts of open files, by the identity of the file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,
@@ -108,6 +111,7 @@ impl Default for Arrays {
             facts: Mutex::new(LruCache::new(KEPT_FACTS)),
             groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
+            listed: Mutex::default(),
             texts: Mutex::default(),
             idle: Arc::new(IdleFiles {
                 facts: Mutex::default(),

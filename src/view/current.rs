@@ -8,6 +8,7 @@
 //! [`Error::Stale`], the kernel repeats its request, and that finds the new document.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::View;
 use super::shown_node::ShownArray;
@@ -22,6 +23,18 @@ use crate::store::{Prefix, Version};
 const TRUSTED_MS: u64 = 10;
 
 impl View {
+    /// How long what the store said is trusted in the course of one listing, or of a few requests
+    /// that follow each other closely. A remote store is asked again after `--ttl` only.
+    pub(super) fn trusted_for(&self) -> Duration {
+        if self.options.immutable {
+            Duration::MAX
+        } else if self.loader.is_local() {
+            self.options.ttl.min(Duration::from_millis(TRUSTED_MS))
+        } else {
+            self.options.ttl
+        }
+    }
+
     /// Checks that the document of `array` has not changed, unless that was checked a moment ago.
     ///
     /// # Errors

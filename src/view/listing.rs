@@ -73,7 +73,7 @@ pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
 /// A part of a directory listing.
 pub(super) trait Segment: Send {
     /// The next entry; `None` at the end.
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error>;
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error>;
 
     /// The position before the next entry.
     fn position(&self) -> Position;
@@ -93,7 +93,7 @@ struct GeneratedNames {
 }
 
 impl Segment for GeneratedNames {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let next = usize::try_from(self.next).unwrap_or(usize::MAX);
         let item = self.items.get(next).cloned();
         self.next += u64::from(item.is_some());
@@ -135,7 +135,17 @@ impl NameStream {
 
     pub(super) fn seek(&mut self, cursor: Cursor) {
         self.cursor = cursor;
+        self.restart();
+    }
+
+    /// Makes the next name be the one after `cursor`, in a new listing of the store.
+    pub(super) fn restart(&mut self) {
         self.listing = None;
+    }
+
+    /// Whether the next name is the first one.
+    pub(super) fn begins(&self) -> bool {
+        self.listing.is_none() && self.cursor.is_start()
     }
 
     /// The next name. `cursor` stays where it is, because the caller may need several steps for one
@@ -172,6 +182,9 @@ impl View {
                 vec![fixed(vec![(STATISTICS.to_vec(), Vnode::Statistics)])]
             }
             Vnode::Prefix { view, path } => {
+                if *view == ViewKind::Arrays {
+                    self.read_groups_ahead(path);
+                }
                 if self.directory_meta(*view, path)?.is_none() {
                     return Ok(None);
                 }

@@ -28,6 +28,7 @@ mod read_buffer;
 mod rights;
 mod shown_node;
 mod shown_node_cache;
+mod side_by_side;
 mod statistics;
 mod stored_listing;
 mod unreadable_shards;

@@ -1,6 +1,7 @@
 //! The facts of an array that formats need: from its own documents, and from those around it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::super::View;
 use super::super::options::ViewKind;
@@ -61,6 +62,8 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) dimension_names: Vec<Option<String>>,
     pub(super) axes: Vec<Axis>,
     pub(super) inputs: Inputs,
+    /// When `inputs` were last seen unchanged.
+    checked: Mutex<Instant>,
     /// Memory of long attributes that are kept.
     reserved: Option<Reservation>,
 }
@@ -77,7 +80,7 @@ impl ArrayFacts {
         format: FileFormat,
     ) -> Result<Array, FormatError> {
         if let Some(error) = self.attributes_error.as_ref().or(self.too_long.as_ref())
-            && !matches!(format, FileFormat::Raw | FileFormat::Npy)
+            && !format.tells_only_elements()
         {
             return Err(error.clone());
         }
@@ -144,6 +147,29 @@ impl View {
         self.try_array_facts(path)
     }
 
+    /// Whether `inputs`, which were last seen unchanged at the time `checked`, are unchanged. They
+    /// are not looked at again within a moment.
+    pub(super) fn are_current(&self, inputs: &Inputs, checked: &Mutex<Instant>) -> bool {
+        if lock(checked).elapsed() < self.trusted_for() {
+            return true;
+        }
+        let now = Instant::now();
+        let are_unchanged = inputs.are_unchanged(self.loader.sources());
+        if are_unchanged {
+            *lock(checked) = now;
+        }
+        are_unchanged
+    }
+
+    /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes.
+    pub(super) fn forget_facts(&self, prefixes: impl IntoIterator<Item = Prefix>) {
+        for prefix in prefixes {
+            lock(&self.arrays.facts).pop(&prefix);
+            lock(&self.arrays.groups).pop(&prefix);
+            self.hierarchy.forget(&prefix);
+        }
+    }
+
     /// Forgets the node at `path`, so that it is looked up again.
     pub(super) fn forget_node(&self, path: &Prefix) -> Result<(), Error> {
         if let Node::Array(node) = self.resolve(ViewKind::Arrays, path)?.node {
@@ -163,7 +189,7 @@ impl View {
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
-                && known.inputs.are_unchanged(self.loader.sources())
+                && self.are_current(&known.inputs, &known.checked)
             {
                 return Ok(Some(known));
             }
@@ -194,6 +220,7 @@ impl View {
         node: &ArrayNode,
         array: Arc<ShownArray>,
     ) -> Result<ArrayFacts, Error> {
+        let begun = Instant::now();
         let mut inputs = Inputs::default();
         let read = match self.attributes_text(node, &mut inputs)? {
             Ok((text, _held)) => self.read_attributes(&text, HOLDING_DOCUMENTS)?,
@@ -241,6 +268,7 @@ impl View {
             dimension_names,
             axes,
             inputs,
+            checked: Mutex::new(begun),
             reserved,
         })
     }

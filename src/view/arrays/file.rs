@@ -174,9 +174,7 @@ impl View {
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.arrays.files).pop(&file.name);
         lock(&self.arrays.idle.files).pop(&file.name);
-        for prefix in file.inputs.prefixes() {
-            self.hierarchy.forget(&prefix);
-        }
+        self.forget_facts(file.inputs.prefixes());
         for source in &file.sources {
             self.forget_node(&source.array.path)?;
         }
