@@ -14,7 +14,7 @@ use zarr_mount::load::Patience;
 use zarr_mount::store::testing::{Faulty, Gate, Kind, Recording, Slow, wrap};
 use zarr_mount::store::{Detail, GRAIN, Key, MemoryStore, Store};
 use zarr_mount::threads::Class;
-use zarr_mount::view::{FileFormat, View, ViewKind, ViewOptions};
+use zarr_mount::view::{EntrySource, FileFormat, View, ViewKind, ViewOptions};
 
 use common::{files, open, read, read_at, view, walk};
 

@@ -216,13 +216,11 @@ impl<'h> DocumentSearch<'h> {
             .collect::<Result<_, _>>()?;
         let stats = self.hierarchy.store.stat_many(&keys);
         for (key, stat) in keys.into_iter().zip(stats) {
-            let found = match super::facts_in(&key, stat)? {
-                Some(facts) => self.rarer_node_of(prefix, key, facts)?,
-                None => {
-                    self.found.push((key, None));
-                    None
-                }
+            let Some(facts) = super::facts_in(&key, stat)? else {
+                self.found.push((key, None));
+                continue;
             };
+            let found = self.rarer_node_of(prefix, key, facts)?;
             if found.is_some() {
                 return Ok(found);
             }

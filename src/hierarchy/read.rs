@@ -125,13 +125,12 @@ impl Hierarchy {
         let needed = memory(size);
         self.check_document(&opened.key, size, needed)?;
         let reservation = self.budget.reserve(needed, holding)?;
-        let bytes = match opened.bytes {
-            Some(bytes) => bytes,
-            None => {
-                let mut bytes = zeroed(usize::try_from(size).map_err(|_| Error::Panicked)?)?;
-                opened.object.read_at(0, &mut bytes)?;
-                bytes
-            }
+        let bytes = if let Some(bytes) = opened.bytes {
+            bytes
+        } else {
+            let mut bytes = zeroed(usize::try_from(size).map_err(|_| Error::Panicked)?)?;
+            opened.object.read_at(0, &mut bytes)?;
+            bytes
         };
         Ok(Text {
             document: Document::new(opened.key, *opened.object.meta()),

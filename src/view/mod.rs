@@ -41,7 +41,7 @@ use std::time::Instant;
 
 pub use arrays::{GroupOutcome, Outcome, cache_for};
 pub use file::{OpenFile, Opened};
-pub use listing::{Directory, DirectoryEntry, Position};
+pub use listing::{Directory, DirectoryEntry, EntrySource, Position};
 pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
 pub use vnode::{Attributes, VnodeId, VnodeKind};
 

@@ -215,9 +215,9 @@ fn examine(
     });
     let entries = entries.iter().cloned().zip(items);
     let examined = entries.map(|(entry, items)| ExaminedName {
-        items,
         entry,
         detail,
+        items,
     });
     examined.collect()
 }
