@@ -147,8 +147,8 @@ impl FollowedRoot {
     }
 
     /// The answer of the directory that is at the path now, and whether this request found that the
-    /// directory was replaced. An answer that is not `sure` is one of a directory that was not
-    /// deleted before it was given.
+    /// directory was replaced. Where the answer is not sure, the directory still existed when it was
+    /// given.
     fn ask_current<A>(
         &self,
         ask: impl Fn(&Arc<Root>) -> A,

@@ -201,7 +201,8 @@ fn examine(
     detail: Detail,
 ) -> VecDeque<ExaminedName> {
     let helpers = if view.loader.is_local() {
-        (entries.len() / NAMES_PER_HELPER).min(view.options.decode_threads)
+        let others = view.options.decode_threads.saturating_sub(1);
+        others.min(entries.len() / NAMES_PER_HELPER)
     } else {
         view.threads().limits().names
     };

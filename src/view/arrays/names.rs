@@ -275,7 +275,7 @@ impl View {
         let mut name = base.to_vec();
         let mut named = Vec::new();
         for vnode in claims {
-            while self.is_directory(path, &name)? {
+            while self.is_taken(path, &name)? {
                 name.push(ANOTHER);
             }
             named.push((name.clone(), vnode));
@@ -387,13 +387,17 @@ impl View {
         }
     }
 
-    /// Whether the directory at `path` contains a directory called `name`.
-    pub(super) fn is_directory(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
-        if let Some(listed) = self.listed_directories(path)
-            && !listed.contains(name)
-        {
+    /// Whether a file in the directory at `path` cannot be called `name`, because a directory is.
+    fn is_taken(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
+        let listed = self.listed_directories(path);
+        if listed.is_some_and(|listed| !listed.contains(name)) {
             return Ok(false);
         }
+        self.is_directory(path, name)
+    }
+
+    /// Whether the directory at `path` contains a directory called `name`.
+    pub(super) fn is_directory(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
         let Some(child) = self.child_called(path, name)? else {
             return Ok(false);
         };
