@@ -83,6 +83,23 @@
 //! Where several chunks are missing, `ask` has this thread and others take them in turn
 //! (`load/steps`), and each thread goes on with `run`.
 //!
+//! # One name, from the kernel to its attributes
+//!
+//! In the style of the lists above: one entry of the listing of a shard that the chunks view shows
+//! as its inner chunks, and the lookup of one such chunk, from the kernel's request to the place of
+//! the chunk in the shard.
+//!
+//! ```text
+//! entry of a listing                         6 functions in 5 files
+//!   fuse/filesystem  readdirplus -> fuse/listing  list_attributes -> fuse/directory  read
+//!     -> view/listing  next_entry -> view/chunk_listing  next, find
+//! lookup                                     8 functions in 6 files
+//!   fuse/filesystem  lookup -> fuse  find -> view  lookup -> view/find  find, find_chunk
+//!     -> view/attributes  chunk -> load/locate  locate, descend
+//! ```
+//!
+//! # Sequential readers
+//!
 //! One rule detects sequential readers ([`read`]). Chunks are prefetched for such a reader in
 //! proportion to the bytes that it has read in order, for files of chunks (`read::files`) and for
 //! whole arrays (`read::readahead`), and chunks that it has passed are marked "evict first" in the

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
 use zarr_mount::store::testing::{Fault, Faulty, Gate, Kind, Recording, Slow, wrap};
-use zarr_mount::store::{Key, MemoryStore, Store};
+use zarr_mount::store::{Detail, GRAIN, Key, MemoryStore, Store};
 use zarr_mount::threads::Class;
-use zarr_mount::view::{FileFormat, View, ViewKind, ViewOptions};
+use zarr_mount::view::{EntrySource, FileFormat, View, ViewKind, ViewOptions};
 
 use common::{files, open, read, read_at, view, walk};
 
@@ -280,6 +280,42 @@ fn parts_of_a_chunk_that_are_far_apart_take_one_request() {
     let ranges = calls.iter().flat_map(|call| &call.ranges);
     let bytes: u64 = ranges.map(|range| range.end - range.start).sum();
     assert_eq!(bytes, COLUMNS as u64, "{calls:?}");
+}
+
+/// The sum of the time of the requests is 7 s. One after the other, the documents alone take 5 s.
+#[test]
+fn a_directory_of_arrays_is_listed_with_attributes_in_four_round_trips() {
+    const N: usize = 100;
+    let store = MemoryStore::new();
+    let group = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"of": "all"}}"#;
+    store.insert(key("g/zarr.json"), group);
+    for array in 0..N {
+        put_array(&store, &format!("g/a{array}"), 1, false);
+    }
+    // What is as young as the grain of the clock is asked for again.
+    std::thread::sleep(GRAIN);
+    let options = ViewOptions {
+        freshness: Freshness::Checked(PATIENCE),
+        ..options(ViewKind::Arrays, false)
+    };
+    let (view, recording, slow) = far(store, options);
+    let (directory, _) = walk(&view, "g").unwrap().unwrap();
+    recording.clear();
+    let begun = Instant::now();
+    let mut listing = view.open_directory(directory).unwrap().unwrap();
+    let mut files = 0;
+    while let Some(entry) = listing.next_entry(Detail::Attributes).unwrap() {
+        assert!(entry.attributes.is_some(), "{:?}", entry.name);
+        files += 1;
+    }
+    let round_trips = begun.elapsed().as_secs_f64() / LATENCY.as_secs_f64();
+    let requests = recording.requests();
+    println!("{N} arrays: {round_trips:.1} round trips, {requests} requests");
+    assert_eq!(files, 2 * N);
+    // The directory, its names, the document of each array, and what describes the groups above.
+    assert!(requests <= N + 8, "{requests}");
+    let in_flight = slow.most_in_flight();
+    assert!(in_flight > IN_FLIGHT / 2, "{in_flight}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use zarr_mount::store::{Detail, Key, MemoryStore};
-use zarr_mount::view::{Missing, Shards, ViewKind, ViewOptions};
+use zarr_mount::view::{EntrySource, Missing, Shards, ViewKind, ViewOptions};
 
 /// An array as a writer makes it.
 #[derive(Debug, Clone)]

@@ -10,53 +10,7 @@
 
 use crate::error::Error;
 use crate::store::Detail;
-use crate::view::{Directory, DirectoryEntry, Position};
-
-/// The source of a stream: entries in a stable order, with positions to return to.
-pub(super) trait EntrySource {
-    type Entry;
-    type Position: Clone;
-    const START: Self::Position;
-
-    /// The position before the next entry.
-    fn position(&self) -> Self::Position;
-
-    fn seek(&mut self, position: Self::Position) -> Result<(), Error>;
-
-    fn next_entry(&mut self, detail: Detail) -> Result<Option<Self::Entry>, Error>;
-
-    /// Adds attributes to an entry that was read without them.
-    fn examine(&self, entry: &mut Self::Entry);
-
-    /// Releases resources that others may need, since no entry may be asked for in a while.
-    fn rest(&mut self);
-}
-
-impl EntrySource for Directory {
-    type Entry = DirectoryEntry;
-    type Position = Position;
-    const START: Position = Position::START;
-
-    fn position(&self) -> Position {
-        Directory::position(self)
-    }
-
-    fn seek(&mut self, position: Position) -> Result<(), Error> {
-        Directory::seek(self, position)
-    }
-
-    fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
-        Directory::next_entry(self, detail)
-    }
-
-    fn examine(&self, entry: &mut DirectoryEntry) {
-        Directory::examine(self, entry);
-    }
-
-    fn rest(&mut self) {
-        Directory::rest(self);
-    }
-}
+use crate::view::EntrySource;
 
 /// An item that is offered to a reply.
 pub(super) enum StreamItem<'e, E> {
@@ -115,17 +69,6 @@ impl<D: EntrySource> Stream<D> {
         &mut self,
         offset: u64,
         detail: Detail,
-        reply: impl FnMut(StreamItem<'_, D::Entry>, u64) -> Fit,
-    ) -> Result<(), Error> {
-        let listed = self.fill(offset, detail, reply);
-        self.entries.rest();
-        listed
-    }
-
-    fn fill(
-        &mut self,
-        offset: u64,
-        detail: Detail,
         mut reply: impl FnMut(StreamItem<'_, D::Entry>, u64) -> Fit,
     ) -> Result<(), Error> {
         self.go_to(offset)?;
@@ -138,24 +81,30 @@ impl<D: EntrySource> Stream<D> {
         }
         let mut ordinal = offset.max(FIRST);
         let mut added = offset < FIRST;
-        loop {
-            let next = self.next_or_kept(detail);
+        let listed = loop {
+            let next = self.take_kept(detail).unwrap_or_else(|| KeptEntry {
+                position: self.entries.position(),
+                outcome: self.entries.next_entry(detail),
+                detail,
+            });
             self.offered.push((ordinal, next.position.clone()));
             match &next.outcome {
                 Ok(Some(entry)) if reply(StreamItem::Entry(entry), ordinal + 1) == Fit::Added => {}
                 Err(error) if !added => {
                     self.next = None;
-                    return Err(error.clone());
+                    break Err(error.clone());
                 }
                 _ => {
                     self.kept = Some(next);
-                    return Ok(());
+                    break Ok(());
                 }
             }
             added = true;
             ordinal += 1;
             self.next = Some(ordinal);
-        }
+        };
+        self.entries.rest();
+        listed
     }
 
     /// Moves the stream to `offset`.
@@ -183,27 +132,18 @@ impl<D: EntrySource> Stream<D> {
         Ok(())
     }
 
-    /// The next entry, error or end: the one that was kept, with the attributes that are asked for
-    /// now, or else the next one of the source. Seeking back to an entry that was kept could skip
-    /// others, if entries were added or removed meanwhile.
-    fn next_or_kept(&mut self, detail: Detail) -> KeptEntry<D> {
-        if let Some(mut kept) = self.kept.take() {
-            if kept.detail == Detail::Names
-                && detail == Detail::Attributes
-                && let Ok(Some(entry)) = &mut kept.outcome
-            {
-                self.entries.examine(entry);
-                kept.detail = detail;
-            }
-            return kept;
+    /// The entry, error or end that was kept, with the attributes that are asked for now. Seeking
+    /// back to it could skip other entries, if entries were added or removed meanwhile.
+    fn take_kept(&mut self, detail: Detail) -> Option<KeptEntry<D>> {
+        let mut kept = self.kept.take()?;
+        if kept.detail == Detail::Names
+            && detail == Detail::Attributes
+            && let Ok(Some(entry)) = &mut kept.outcome
+        {
+            self.entries.examine(entry);
+            kept.detail = detail;
         }
-        let position = self.entries.position();
-        let outcome = self.entries.next_entry(detail);
-        KeptEntry {
-            outcome,
-            detail,
-            position,
-        }
+        Some(kept)
     }
 }
 

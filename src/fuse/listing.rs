@@ -2,13 +2,14 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 
 use super::Core;
 use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
+use super::opened::OpenedDirectory;
 use crate::store::Detail;
 use crate::view::{DirectoryEntry, VnodeKind};
 
@@ -32,11 +33,13 @@ impl Core {
     pub(super) fn list_names(
         &self,
         ino: u64,
-        from: (FileHandle, u64),
+        (handle, offset): (FileHandle, u64),
         reply: &mut ReplyDirectory,
     ) -> Result<(), Errno> {
         self.view.requests().readdirs.add(1);
-        self.list(from, Detail::Names, |item, next| match item {
+        let opened = self.stream(handle)?;
+        let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = stream.read(offset, Detail::Names, |item, next| match item {
             StreamItem::This => fit(reply.add(INodeNo(ino), next, FileType::Directory, ".")),
             // The inode number of the parent is unknown here, and nobody reads it.
             StreamItem::Parent => fit(reply.add(INodeNo(ino), next, FileType::Directory, "..")),
@@ -45,35 +48,31 @@ impl Core {
                 let name = OsStr::from_bytes(&entry.name);
                 fit(reply.add(shown, next, file_type(entry.kind), name))
             }
-        })
+        });
+        listed.map_err(|error| self.errno(&error))
     }
 
     pub(super) fn list_attributes(
         &self,
         ino: u64,
-        from: (FileHandle, u64),
+        (handle, offset): (FileHandle, u64),
         reply: &mut ReplyDirectoryPlus,
     ) -> Result<(), Errno> {
         self.view.requests().readdirpluses.add(1);
         // The kernel adds neither `.` nor `..` to its cache, and takes no reference to them.
         let dot = unknown_attr(ino, VnodeKind::Directory);
-        self.list(from, Detail::Attributes, |item, next| match item {
+        let opened = self.stream(handle)?;
+        let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = stream.read(offset, Detail::Attributes, |item, next| match item {
             StreamItem::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, GENERATION)),
             StreamItem::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, GENERATION)),
             StreamItem::Entry(entry) => self.add_with_attributes(entry, next, reply),
-        })
+        });
+        listed.map_err(|error| self.errno(&error))
     }
 
-    fn list(
-        &self,
-        (handle, offset): (FileHandle, u64),
-        detail: Detail,
-        reply: impl FnMut(StreamItem<'_, DirectoryEntry>, u64) -> Fit,
-    ) -> Result<(), Errno> {
-        let opened = self.directories.get(handle).ok_or(Errno::EBADF)?;
-        let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let listed = stream.read(offset, detail, reply);
-        listed.map_err(|error| self.errno(&error))
+    fn stream(&self, handle: FileHandle) -> Result<Arc<OpenedDirectory>, Errno> {
+        self.directories.get(handle).ok_or(Errno::EBADF)
     }
 
     /// An entry with attributes counts as a lookup: if it reaches the kernel, the kernel will

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::document::{OmittedParts, parsed_bytes};
+use super::document::{OmittedParts, is_common_name, parsed_bytes};
 use super::node::{Document, GroupNode, Node};
 use super::node_cache::CachedNode;
 use super::{Hierarchy, Text};
@@ -13,7 +13,7 @@ use crate::metadata::{
     NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5, pre_v1, v1, v2,
     v3,
 };
-use crate::store::{Key, Prefix, StoreError};
+use crate::store::{Key, ObjectMeta, Prefix, StoreError};
 
 /// Files of common names that are larger than this, in bytes, are not documents.
 const MAX_COMMON_BYTES: u64 = 4 << 20;
@@ -68,7 +68,7 @@ impl<'h> DocumentSearch<'h> {
             memory_bytes: match &node {
                 // The model of a group has no parts.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,
-                Node::Array(array) => array.model_bytes,
+                Node::Array(array) => array.model_bytes + array.document.recent_bytes(),
             },
             node,
         }
@@ -92,13 +92,19 @@ impl<'h> DocumentSearch<'h> {
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
     fn read_outline(&mut self, key: &Key) -> Result<Option<(Text, OmittedParts)>, Error> {
-        let meta = self.hierarchy.object_meta(key)?;
-        if meta.is_none_or(|meta| meta.size() <= LONG_BYTES) {
-            return Ok(self.read(key)?.map(|text| (text, OmittedParts::Nothing)));
-        }
-        let outlined = self.hierarchy.read_outline(key)?;
-        self.note(key, outlined.as_ref().map(|(text, _)| text));
-        Ok(outlined)
+        let Some(opened) = self.hierarchy.open(key)? else {
+            self.note(key, None);
+            return Ok(None);
+        };
+        let found = if opened.size() > LONG_BYTES {
+            self.hierarchy.read_outline(opened)?
+        } else {
+            let holding = Holding::SOURCE.to_hold("a document");
+            let text = self.hierarchy.read_whole(opened, holding, parsed_bytes)?;
+            (text, OmittedParts::Nothing)
+        };
+        self.note(key, Some(&found.0));
+        Ok(Some(found))
     }
 
     /// The node of a document at `key` that cannot be used. The document is read again when it
@@ -107,20 +113,19 @@ impl<'h> DocumentSearch<'h> {
         let stat = self.hierarchy.store.stat(&key)?.ok_or(Error::Stale)?;
         let meta = stat.meta;
         self.observations.add_object(&key, Some(&meta));
-        Ok(Node::broken(Document { key, meta }, error))
+        Ok(Node::broken(Document::new(key, meta), error))
     }
 
-    /// As [`DocumentSearch::read`], for a file that may be something else than a document: `None`
-    /// when it is large or cannot be read.
-    fn read_common(&mut self, key: &Key) -> Result<Option<Text>, Error> {
-        let meta = self.hierarchy.object_meta(key)?;
-        if meta.is_none_or(|meta| meta.size() > MAX_COMMON_BYTES) {
-            self.observations.add_object(key, meta.as_ref());
+    /// As [`DocumentSearch::read`], for a file with these attributes that may be something else than
+    /// a document: `None` when it is large or cannot be read.
+    fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<Text>, Error> {
+        if meta.size() > MAX_COMMON_BYTES {
+            self.observations.add_object(key, Some(&meta));
             return Ok(None);
         }
         match self.read(key) {
             Err(Error::Store(StoreError::Denied { .. } | StoreError::NotAnObject { .. })) => {
-                self.observations.add_object(key, meta.as_ref());
+                self.observations.add_object(key, Some(&meta));
                 Ok(None)
             }
             text => text,
@@ -138,7 +143,8 @@ impl<'h> DocumentSearch<'h> {
                 self.is_complete &= is_certain;
             }
             let attributes = prefix.key(b".zattrs")?;
-            let node = Node::array(prefix, text.document, Some(attributes), metadata);
+            let document = text.into_document();
+            let node = Node::array(prefix, document, Some(attributes), metadata);
             return Ok(Some(node));
         }
         if let Some(text) = self.read(&prefix.key(b".zgroup")?)? {
@@ -150,33 +156,62 @@ impl<'h> DocumentSearch<'h> {
         self.rarer_node_at(prefix)
     }
 
-    /// Looks for the kinds of documents that are rarer than those of v2 and v3.
+    /// Looks for the kinds of documents that are rarer than those of v2 and v3. Most prefixes have
+    /// none of them, so the store is asked for all at once.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        if let Some(text) = self.read_copies(&prefix.key(b".zmetadata")?)?
-            && v2::is_consolidated(&text.bytes)
-        {
-            return Ok(Some(Node::Group(GroupNode::new(ZarrFormat::V2, None))));
-        }
-        if let Some(text) = self.read_common(&prefix.key(b"meta")?)?
-            && v1::is_array(&text.bytes)
-        {
-            let (attributes, metadata) = (prefix.key(b"attrs")?, v1::parse_array(&text.bytes));
-            let node = Node::array(prefix, text.document, Some(attributes), metadata);
-            return Ok(Some(node));
-        }
-        if let Some(text) = self.read(&prefix.key(b"__zmeta__")?)? {
-            let metadata = pre_v1::parse_array(&text.bytes);
-            let attributes = prefix.key(b"__zattr__")?;
-            let node = Node::array(prefix, text.document, Some(attributes), metadata);
-            return Ok(Some(node));
-        }
-        if let Some(text) = self.read_common(&prefix.key(b"attributes.json")?)?
-            && n5::is_attributes(&text.bytes)
-        {
-            let error = FormatError::unsupported("the document", "format", "N5");
-            return Ok(Some(Node::broken(text.document, error)));
+        const RARER: [&[u8]; 4] = [b".zmetadata", b"meta", b"__zmeta__", b"attributes.json"];
+        let keys: Vec<Key> = RARER
+            .iter()
+            .map(|name| prefix.key(name))
+            .collect::<Result<_, _>>()?;
+        let stats = self.hierarchy.store.stat_many(&keys);
+        for (key, stat) in keys.iter().zip(stats) {
+            let Some(meta) = super::meta_in(key, stat)? else {
+                self.observations.add_object(key, None);
+                continue;
+            };
+            let found = self.rarer_node_of(prefix, key, meta)?;
+            if found.is_some() {
+                return Ok(found);
+            }
         }
         Ok(None)
+    }
+
+    /// The node of the rarer document at `key` with these attributes, if it is one.
+    fn rarer_node_of(
+        &mut self,
+        prefix: &Prefix,
+        key: &Key,
+        meta: ObjectMeta,
+    ) -> Result<Option<Node>, Error> {
+        let name = key.name();
+        let text = match name {
+            b".zmetadata" => self.read_copies(key)?,
+            name if is_common_name(name) => self.read_common(key, meta)?,
+            _ => self.read(key)?,
+        };
+        let Some(text) = text else { return Ok(None) };
+        Ok(match name {
+            b".zmetadata" if v2::is_consolidated(&text.bytes) => {
+                Some(Node::Group(GroupNode::new(ZarrFormat::V2, None)))
+            }
+            b"meta" if v1::is_array(&text.bytes) => {
+                let (attributes, metadata) = (prefix.key(b"attrs")?, v1::parse_array(&text.bytes));
+                let document = text.into_document();
+                Some(Node::array(prefix, document, Some(attributes), metadata))
+            }
+            b"__zmeta__" => {
+                let metadata = pre_v1::parse_array(&text.bytes);
+                let (attributes, document) = (prefix.key(b"__zattr__")?, text.into_document());
+                Some(Node::array(prefix, document, Some(attributes), metadata))
+            }
+            b"attributes.json" if n5::is_attributes(&text.bytes) => {
+                let error = FormatError::unsupported("the document", "format", "N5");
+                Some(Node::broken(text.document, error))
+            }
+            _ => None,
+        })
     }
 
     /// As [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
@@ -211,8 +246,8 @@ impl<'h> DocumentSearch<'h> {
         text: Text,
         omitted: OmittedParts,
     ) -> Result<Node, Error> {
-        let document = text.document;
-        let error = match v3::parse(&text.bytes) {
+        let (parsed, document) = (v3::parse(&text.bytes), text.document.clone());
+        let error = match parsed {
             Ok(NodeMetadata::Array(metadata)) => {
                 if let Err(error) = check_array_document_len(document.meta.size()) {
                     return Ok(Node::array(prefix, document, None, Err(error)));
@@ -222,6 +257,11 @@ impl<'h> DocumentSearch<'h> {
                 {
                     return Ok(Node::broken(document, error));
                 }
+                let document = if omitted == OmittedParts::Nothing {
+                    text.into_document()
+                } else {
+                    document
+                };
                 return Ok(Node::array(prefix, document, None, Ok(*metadata)));
             }
             Ok(NodeMetadata::Group) => {

@@ -24,6 +24,7 @@ mod draft_node;
 mod identity;
 mod node;
 mod node_cache;
+mod read;
 mod separator;
 mod tree;
 
@@ -32,26 +33,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use draft_node::DraftNode;
 pub(crate) use identity::Identity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
+pub use read::{ArrayDocuments, MAX_DOCUMENT_BYTES, Text};
 pub use tree::{TreeNode, TreePlace};
 
-use crate::budget::{Budget, Holding};
-use crate::buffers::zeroed;
-use crate::error::{Error, FormatError};
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::fresh::{Freshness, Observed, Subject, look};
-use crate::metadata::outline::Outline;
-use crate::metadata::write::Source;
-use crate::store::{Key, Object, ObjectMeta, Prefix, StatKind, Store, StoreError};
-use document::OmittedParts;
+use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
 use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache};
-
-/// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a
-/// million nodes.
-pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
-
-/// Memory, in bytes, that one document may take however small the budget is. The budget admits
-/// reservations above its limit one at a time.
-const LEAST_DOCUMENT_MEMORY: u64 = 20 << 20;
 
 /// The nodes of a store.
 #[derive(Debug)]
@@ -164,32 +154,9 @@ impl Hierarchy {
         found.collect()
     }
 
-    /// The attributes of the object at `key`, for which errors count as in [`Hierarchy::observe`].
+    /// The attributes of the object at `key`, as [`meta_in`] tells them.
     fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
-        let stat = match self.store.stat(key) {
-            Err(_) if document::is_common_name(key.name()) => None,
-            stat => stat?,
-        };
-        let object = stat.filter(|stat| stat.kind == StatKind::Object);
-        Ok(object.map(|stat| stat.meta))
-    }
-
-    /// Reads the documents of `array`, for the parts that the model does not keep; `None` when they
-    /// are gone.
-    ///
-    /// # Errors
-    /// As [`Hierarchy::read`].
-    pub fn documents(&self, array: &ArrayNode) -> Result<Option<ArrayDocuments>, Error> {
-        let Some(own) = self.read(&array.document.key, Holding::SOURCE)? else {
-            return Ok(None);
-        };
-        let attributes = match &array.attributes {
-            // The array's own document is held meanwhile, and a request must not wait for memory
-            // that it holds itself.
-            Some(key) => self.read(key, Holding::SOURCE.and_one())?,
-            None => None,
-        };
-        Ok(Some(ArrayDocuments { own, attributes }))
+        meta_in(key, self.store.stat(key))
     }
 
     /// Removes `prefix` and all prefixes above it from the cache, so that a caller that has seen a
@@ -206,157 +173,20 @@ impl Hierarchy {
         }
     }
 
-    /// Reads the document at `key`; `None` when it is absent. `holding` says which part of the
-    /// budget the caller holds already.
-    ///
-    /// # Errors
-    /// [`Error::Store`], [`Error::Metadata`] when the document is larger than
-    /// [`MAX_DOCUMENT_BYTES`], or takes more memory than the budget allows for one document.
-    pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<Text>, Error> {
-        // Parsing may need a second copy, in which bare NaN are replaced.
-        self.read_as(key, holding.to_hold("a document"), |size| {
-            size.saturating_mul(2)
-        })
-    }
-
-    /// As [`Hierarchy::read`], where a document of n bytes takes `memory(n)` bytes of memory.
-    ///
-    /// # Errors
-    /// As [`Hierarchy::read`].
-    pub fn read_as(
-        &self,
-        key: &Key,
-        holding: Holding,
-        memory: impl FnOnce(u64) -> u64,
-    ) -> Result<Option<Text>, Error> {
-        let Some(object) = self.open(key)? else {
-            return Ok(None);
-        };
-        let meta = *object.meta();
-        let needed = memory(meta.size());
-        self.check_document(key, meta.size(), needed)?;
-        let reservation = self.budget.reserve(needed, holding)?;
-        // No memory has a length that does not fit `usize`.
-        let mut bytes = zeroed(usize::try_from(meta.size()).unwrap_or(usize::MAX))?;
-        object.read_at(0, &mut bytes)?;
-        Ok(Some(Text {
-            document: Document {
-                key: key.clone(),
-                meta,
-            },
-            bytes,
-            _reservation: reservation,
-        }))
-    }
-
-    /// Reads the document at `key` piece by piece, without its attributes and its copies of other
-    /// documents.
-    fn read_outline(&self, key: &Key) -> Result<Option<(Text, OmittedParts)>, Error> {
-        const PIECE_BYTES: u64 = 64 << 10;
-        let Some(object) = self.open(key)? else {
-            return Ok(None);
-        };
-        let meta = *object.meta();
-        let most = document::most_outlined(self.most_document_memory());
-        let holding = Holding::SOURCE.to_hold("a document");
-        let needed = document::parsed_bytes(most.min(meta.size()));
-        let reservation = self.budget.reserve(needed, holding)?;
-        let mut outline = Outline::new(usize::try_from(most).unwrap_or(usize::MAX));
-        let mut piece = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];
-        let mut offset = 0;
-        while offset < meta.size() {
-            let len = usize::try_from((meta.size() - offset).min(PIECE_BYTES)).unwrap_or_default();
-            let piece = piece.get_mut(..len).unwrap_or_default();
-            object.read_at(offset, piece)?;
-            outline.feed(piece).map_err(|error| Error::Metadata {
-                key: key.to_string(),
-                error,
-            })?;
-            offset += len as u64;
-        }
-        let (bytes, has_copies) = outline.finish();
-        let text = Text {
-            document: Document {
-                key: key.clone(),
-                meta,
-            },
-            bytes,
-            _reservation: reservation,
-        };
-        let omitted = if has_copies {
-            OmittedParts::Copies
-        } else {
-            OmittedParts::Attributes
-        };
-        Ok(Some((text, omitted)))
-    }
-
-    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, Error> {
-        // A directory with the name of a document counts as absent, as it does for the Zarr
-        // libraries.
-        match self.store.stat(key)? {
-            Some(stat) if stat.kind == StatKind::Object => Ok(self.store.open(key)?),
-            Some(_) | None => Ok(None),
-        }
-    }
-
-    /// Memory, in bytes, that one document may take.
-    fn most_document_memory(&self) -> u64 {
-        (self.budget.limit() / 4 * 3).max(LEAST_DOCUMENT_MEMORY)
-    }
-
-    /// Fails when a document of `size` bytes, which takes `needed` bytes of memory, is too large.
-    fn check_document(&self, key: &Key, size: u64, needed: u64) -> Result<(), Error> {
-        let memory = "the memory that the document takes (see --cache-size)";
-        FormatError::check_limit("the size of the document", size, MAX_DOCUMENT_BYTES)
-            .and_then(|()| FormatError::check_limit(memory, needed, self.most_document_memory()))
-            .map_err(|error| Error::Metadata {
-                key: key.to_string(),
-                error,
-            })
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, NodeCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The text of a document, whose memory is reserved in the budget while it exists.
-#[derive(Debug)]
-pub struct Text {
-    /// The key and the attributes of the document.
-    pub document: Document,
-    /// The text.
-    pub bytes: Vec<u8>,
-    _reservation: crate::budget::Reservation,
-}
-
-/// The documents of one array.
-#[derive(Debug)]
-pub struct ArrayDocuments {
-    own: Text,
-    /// The document of its attributes, where the version has one and it exists.
-    attributes: Option<Text>,
-}
-
-impl ArrayDocuments {
-    /// The array's own document, as it was read.
-    pub fn own(&self) -> &Document {
-        &self.own.document
-    }
-
-    /// The document of the array's attributes, as it was read, where there is one.
-    pub fn attributes(&self) -> Option<&Document> {
-        self.attributes.as_ref().map(|text| &text.document)
-    }
-
-    /// The texts from which a document of another version is written.
-    pub fn source(&self) -> Source<'_> {
-        Source {
-            document: &self.own.bytes,
-            attributes: self.attributes.as_ref().map(|text| text.bytes.as_slice()),
-        }
-    }
+/// The attributes of the object at `key`, of which the store says `stat`. An error for a name that is
+/// mostly used by others than Zarr counts as absent, so that it does not end a search.
+fn meta_in(key: &Key, stat: Result<Option<Stat>, StoreError>) -> Result<Option<ObjectMeta>, Error> {
+    let stat = match stat {
+        Err(_) if document::is_common_name(key.name()) => None,
+        stat => stat?,
+    };
+    let object = stat.filter(|stat| stat.kind == StatKind::Object);
+    Ok(object.map(|stat| stat.meta))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::identity::Identity;
 use crate::error::FormatError;
+use crate::fresh::LastCheck;
 use crate::metadata::{ArrayMetadata, ZarrFormat, draft};
 use crate::store::{Key, ObjectMeta, Prefix};
 
@@ -72,6 +73,30 @@ pub struct Document {
     pub key: Key,
     /// Its attributes.
     pub meta: ObjectMeta,
+    /// Its text, where that is short and was read a moment ago.
+    pub(super) recent: Option<Arc<RecentText>>,
+}
+
+/// A short text, and when it was read.
+#[derive(Debug)]
+pub(super) struct RecentText {
+    pub(super) bytes: Vec<u8>,
+    pub(super) read: LastCheck,
+}
+
+impl Document {
+    /// The document at `key`, without its text.
+    pub fn new(key: Key, meta: ObjectMeta) -> Document {
+        let recent = None;
+        Document { key, meta, recent }
+    }
+
+    /// The length of the text that it keeps.
+    pub(super) fn recent_bytes(&self) -> u64 {
+        self.recent
+            .as_ref()
+            .map_or(0, |recent| recent.bytes.len() as u64)
+    }
 }
 
 impl GroupNode {

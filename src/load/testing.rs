@@ -97,9 +97,7 @@ pub(crate) fn node_of(metadata: ArrayMetadata) -> ArrayNode {
     let store = MemoryStore::new();
     let key = Key::parse(b"zarr.json").unwrap();
     store.insert(key.clone(), Vec::new());
-    let document = Document {
-        meta: *store.open(&key).unwrap().unwrap().meta(),
-        key,
-    };
+    let meta = *store.open(&key).unwrap().unwrap().meta();
+    let document = Document::new(key, meta);
     ArrayNode::new(&Prefix::root(), document, None, metadata)
 }

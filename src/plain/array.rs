@@ -64,6 +64,21 @@ pub struct Options {
 }
 
 impl Array {
+    /// An array that nothing is known of but its elements.
+    pub fn of_elements(shape: Dims, data_type: DataType, fill_value: FillValue) -> Array {
+        Array {
+            id: 0,
+            name: String::new(),
+            dimension_names: vec![None; shape.len()],
+            axes: vec![Axis::default(); shape.len()],
+            shape,
+            data_type,
+            fill_value,
+            attributes: Attributes::default(),
+            fill_is_missing: false,
+        }
+    }
+
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.shape.len()

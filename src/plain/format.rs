@@ -124,6 +124,12 @@ impl FileFormat {
         }
     }
 
+    /// Whether a file of this format tells the elements, their type and the shape, and nothing that
+    /// only attributes say.
+    pub fn tells_only_elements(self) -> bool {
+        matches!(self, FileFormat::Raw | FileFormat::Npy)
+    }
+
     /// Whether a file of this format is only a header that refers to the `.raw` file.
     pub fn points_to_raw(self) -> bool {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)

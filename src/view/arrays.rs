@@ -16,6 +16,7 @@ mod facts;
 mod file;
 mod groups;
 mod inputs;
+mod listed;
 pub(super) mod listing;
 mod long_text;
 mod names;
@@ -40,6 +41,7 @@ use crate::store::Prefix;
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
+use listed::ListedDirectories;
 pub use reading::cache_for;
 pub(super) use reading::{PlainContent, PlainOpen};
 pub use sidecar::{GroupOutcome, Outcome};
@@ -65,6 +67,7 @@ pub(super) struct Arrays {
     facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
     groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
+    listed: Mutex<ListedDirectories>,
     idle: Arc<IdleFiles>,
     /// Long texts of open files, by the identity of the file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,
@@ -112,6 +115,7 @@ impl Arrays {
             facts: Mutex::new(LruCache::new(KEPT_FACTS)),
             groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
+            listed: Mutex::default(),
             texts: Mutex::default(),
             idle: Arc::new(IdleFiles {
                 facts: Mutex::default(),

@@ -121,7 +121,7 @@ impl Segment for StoredChunks {
         }
     }
 
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let mut deadline = None;
         loop {
             if self.current.is_none() && !self.advance(view)? {

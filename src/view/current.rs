@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::shown_node::ShownArray;
 use super::tree::Tree;
 use crate::error::Error;
-use crate::fresh::LastCheck;
+use crate::fresh::{Freshness, LastCheck};
 use crate::hierarchy::ArrayNode;
 use crate::store::{Prefix, Version};
 
@@ -23,6 +23,17 @@ use crate::store::{Prefix, Version};
 const TRUSTED: Duration = Duration::from_millis(10);
 
 impl Tree {
+    /// The freshness of what is asked for in the course of one listing, or of a few requests that
+    /// follow each other closely. A remote store is asked again after `--ttl` only.
+    pub(super) fn freshness_in_a_row(&self) -> Freshness {
+        match self.options.freshness {
+            Freshness::Checked(ttl) if self.loader.is_local() => {
+                Freshness::Checked(ttl.min(TRUSTED))
+            }
+            freshness => freshness,
+        }
+    }
+
     /// Checks that the document of `array` has not changed, unless that was checked a moment ago.
     ///
     /// # Errors

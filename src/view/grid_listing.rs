@@ -49,7 +49,7 @@ impl GridChunks {
 }
 
 impl Segment for GridChunks {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let Some(indices) = self.places.as_mut().and_then(Iterator::next) else {
             return Ok(None);
         };

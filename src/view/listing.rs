@@ -38,7 +38,39 @@ pub struct DirectoryEntry {
     pub(super) vnode: Vnode,
 }
 
-/// An open directory.
+/// A source of entries in a stable order, with positions to return to.
+pub trait EntrySource {
+    /// An entry.
+    type Entry;
+    /// A position between two entries.
+    type Position: Clone;
+    /// The position before the first entry.
+    const START: Self::Position;
+
+    /// The position before the next entry.
+    fn position(&self) -> Self::Position;
+
+    /// Goes to a position that [`EntrySource::position`] gave.
+    ///
+    /// # Errors
+    /// [`Error`] when the source cannot be read.
+    fn seek(&mut self, position: Self::Position) -> Result<(), Error>;
+
+    /// The next entry; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error`] when the source cannot be read. An entry that cannot be examined has no
+    /// attributes.
+    fn next_entry(&mut self, detail: Detail) -> Result<Option<Self::Entry>, Error>;
+
+    /// Adds the attributes of an entry that was read without them, where they are known.
+    fn examine(&self, entry: &mut Self::Entry);
+
+    /// Releases resources that others may need, since no entry may be asked for in a while.
+    fn rest(&mut self);
+}
+
+/// An open directory, which lists its entries without `.` and `..`.
 pub struct Directory {
     view: Arc<View>,
     segments: Vec<Box<dyn Segment>>,
@@ -62,6 +94,9 @@ impl View {
                 vec![fixed(vec![(STATISTICS.to_vec(), Vnode::Statistics)])]
             }
             Vnode::Prefix { view, path } => {
+                if *view == ViewKind::Arrays {
+                    self.arrays.read_groups_ahead(path);
+                }
                 if self.tree.directory_meta(*view, path)?.is_none() {
                     return Ok(None);
                 }
@@ -154,9 +189,12 @@ fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error
     })
 }
 
-impl Directory {
-    /// The position before the next entry.
-    pub fn position(&self) -> Position {
+impl EntrySource for Directory {
+    type Entry = DirectoryEntry;
+    type Position = Position;
+    const START: Position = Position::START;
+
+    fn position(&self) -> Position {
         let segment = self.segments.get(self.at);
         Position {
             segment: self.at,
@@ -164,11 +202,7 @@ impl Directory {
         }
     }
 
-    /// Goes to a position that [`Directory::position`] gave.
-    ///
-    /// # Errors
-    /// [`Error`] when the store cannot be listed.
-    pub fn seek(&mut self, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, position: Position) -> Result<(), Error> {
         for segment in &mut self.segments {
             segment.seek(&self.view, Position::START)?;
         }
@@ -179,19 +213,7 @@ impl Directory {
         }
     }
 
-    /// Releases memory of the cache until the next entry is asked for.
-    pub fn rest(&mut self) {
-        if let Some(segment) = self.segments.get_mut(self.at) {
-            segment.rest();
-        }
-    }
-
-    /// The next entry, without `.` and `..`; `None` at the end.
-    ///
-    /// # Errors
-    /// [`Error`] when the store cannot be listed. An entry that cannot be examined has no
-    /// attributes.
-    pub fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
+    fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
         while let Some(segment) = self.segments.get_mut(self.at) {
             if let Some(item) = segment.next(&self.view, detail)? {
                 return Ok(Some(self.entry(item)));
@@ -201,11 +223,19 @@ impl Directory {
         Ok(None)
     }
 
-    /// Adds the attributes of an entry that was listed without them, where they are known.
-    pub fn examine(&self, entry: &mut DirectoryEntry) {
+    fn examine(&self, entry: &mut DirectoryEntry) {
         entry.attributes = attributes_if(&self.view, &entry.vnode, Detail::Attributes);
     }
 
+    /// Releases memory of the cache.
+    fn rest(&mut self) {
+        if let Some(segment) = self.segments.get_mut(self.at) {
+            segment.rest();
+        }
+    }
+}
+
+impl Directory {
     fn entry(&mut self, (name, vnode, attributes): SegmentItem) -> DirectoryEntry {
         let kind = match vnode {
             Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {

@@ -41,6 +41,7 @@ mod segment;
 mod shown;
 mod shown_node;
 mod shown_node_cache;
+mod side_by_side;
 mod statistics;
 mod stored_listing;
 mod tree;
@@ -52,7 +53,7 @@ use std::sync::Arc;
 
 pub use arrays::{GroupOutcome, Outcome, cache_for};
 pub use file::{OpenFile, Opened};
-pub use listing::{Directory, DirectoryEntry};
+pub use listing::{Directory, DirectoryEntry, EntrySource};
 pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
 pub use segment::Position;
 pub use vnode::{Attributes, VnodeId, VnodeKind};
@@ -74,7 +75,7 @@ use vnode::Vnode;
 pub struct View {
     tree: Arc<Tree>,
     documents: Arc<Documents>,
-    arrays: Arrays,
+    arrays: Arc<Arrays>,
     requests: RequestCounters,
 }
 
@@ -145,6 +146,7 @@ impl View {
         let tree = Arc::new(Tree::new(options, hierarchy, loader, root));
         let documents = Arc::new(Documents::new(Arc::clone(&tree)));
         let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));
+        let arrays = Arc::new(arrays);
         // Evicted after cached chunks: making a header again costs more than decoding a chunk
         // again.
         budget.evict_from(arrays.idle());

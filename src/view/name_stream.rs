@@ -21,7 +21,17 @@ impl NameStream {
 
     pub(super) fn seek(&mut self, cursor: Cursor) {
         self.cursor = cursor;
+        self.restart();
+    }
+
+    /// Makes the next name be the one after `cursor`, in a new listing of the store.
+    pub(super) fn restart(&mut self) {
         self.listing = None;
+    }
+
+    /// Whether the next name is the first one.
+    pub(super) fn begins(&self) -> bool {
+        self.listing.is_none() && self.cursor.is_start()
     }
 
     /// The next name. `cursor` stays where it is, because the caller may need several steps for one

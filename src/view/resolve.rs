@@ -56,7 +56,17 @@ impl Tree {
         if !self.walks_tree(view) {
             return self.stat_prefix(path);
         }
-        let TreePlace::Draft(draft) = self.hierarchy.tree_node(path)?.place else {
+        let place = self.hierarchy.tree_node(path)?.place;
+        self.directory_meta_at(path, &place)
+    }
+
+    /// As [`Tree::directory_meta`], of a path with keys at `place`.
+    pub(super) fn directory_meta_at(
+        &self,
+        path: &Prefix,
+        place: &TreePlace,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let TreePlace::Draft(draft) = place else {
             return self.stat_prefix(path);
         };
         if !draft.exists {

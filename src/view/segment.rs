@@ -1,6 +1,8 @@
 //! Parts of directory listings. Each can tell its position and go back to it, so that a reader can
 //! resume at any entry that it has seen.
 
+use std::sync::Arc;
+
 use super::View;
 use super::vnode::{Attributes, Vnode};
 use crate::error::Error;
@@ -34,7 +36,7 @@ pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
 /// A part of a directory listing.
 pub(super) trait Segment: Send {
     /// The next entry; `None` at the end.
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error>;
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error>;
 
     /// The position before the next entry.
     fn position(&self) -> Position;
@@ -60,7 +62,7 @@ impl GeneratedNames {
 }
 
 impl Segment for GeneratedNames {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let next = usize::try_from(self.next).unwrap_or(usize::MAX);
         let item = self.items.get(next).cloned();
         self.next += u64::from(item.is_some());

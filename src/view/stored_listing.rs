@@ -32,7 +32,7 @@ pub(super) enum NameFilter {
 }
 
 impl Segment for StoredNames {
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         while let Some(entry) = self.names.next(view.tree.store(), detail)? {
             self.names.cursor = entry.cursor.clone();
             if let Some(item) = self.show(view, entry, detail)? {

@@ -9,7 +9,9 @@ use std::sync::{Arc, mpsc};
 use zarr_mount::error::Error;
 use zarr_mount::load::Patience;
 use zarr_mount::store::{Detail, Store};
-use zarr_mount::view::{Attributes, DirectoryEntry, OpenFile, View, ViewOptions, VnodeId};
+use zarr_mount::view::{
+    Attributes, DirectoryEntry, EntrySource, OpenFile, View, ViewOptions, VnodeId,
+};
 
 pub fn view(store: Arc<dyn Store>, options: ViewOptions) -> Arc<View> {
     Arc::new(View::new(store, options).unwrap())

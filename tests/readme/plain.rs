@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use zarr_mount::plain::{FileFormat, Scope};
 use zarr_mount::store::{Detail, Location, Symlinks, open_store};
-use zarr_mount::view::{ArrayOptions, View, ViewKind, ViewOptions, VnodeId};
+use zarr_mount::view::{ArrayOptions, EntrySource, View, ViewKind, ViewOptions, VnodeId};
 
 use super::plain_files::{file_of, found, offset_of_elements, shaped, with_type};
 use super::{README, quoted, rows, table};

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use serde_json::Value;
 use zarr_mount::metadata::Target;
 use zarr_mount::store::{Detail, Key, MemoryStore};
-use zarr_mount::view::{View, ViewKind, VnodeId, VnodeKind};
+use zarr_mount::view::{EntrySource, View, ViewKind, VnodeId, VnodeKind};
 
 use super::choices::model;
 use super::common;

@@ -118,21 +118,52 @@ impl FollowedRoot {
         key: &dyn fmt::Display,
         ask: impl Fn(&Arc<Root>) -> Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, StoreError> {
+        let (answer, is_new) = self.ask_current(ask, |answer| matches!(answer, Ok(Some(_))))?;
+        doubt_absence(answer, is_new, key)
+    }
+
+    /// As [`FollowedRoot::ask`] for each of `keys`, with one check of the directory for all of
+    /// them.
+    pub(super) fn ask_many<K: fmt::Display, T>(
+        &self,
+        keys: &[K],
+        ask: impl Fn(&Arc<Root>, &K) -> Result<Option<T>, StoreError>,
+    ) -> Vec<Result<Option<T>, StoreError>> {
+        let ask_all = |root: &Arc<Root>| -> Vec<_> {
+            let answers = keys.iter().map(|key| ask(root, key));
+            answers.collect()
+        };
+        let all_found = |answers: &Vec<Result<Option<T>, StoreError>>| {
+            answers.iter().all(|answer| matches!(answer, Ok(Some(_))))
+        };
+        match self.ask_current(ask_all, all_found) {
+            Ok((answers, is_new)) => {
+                let answers = answers.into_iter().zip(keys);
+                let answers = answers.map(|(answer, key)| doubt_absence(answer, is_new, key));
+                answers.collect()
+            }
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// The answer of the directory that is at the path now, and whether this request found that the
+    /// directory was replaced. Where the answer is not sure, the directory still existed when it was
+    /// given.
+    fn ask_current<A>(
+        &self,
+        ask: impl Fn(&Arc<Root>) -> A,
+        is_sure: impl Fn(&A) -> bool,
+    ) -> Result<(A, bool), StoreError> {
         let (mut root, mut is_new) = self.current()?;
-        let mut answer = ask(&root);
         for _ in 0..ATTEMPTS {
-            if matches!(answer, Ok(Some(_))) || !root.is_deleted() {
-                break;
+            let answer = ask(&root);
+            if is_sure(&answer) || !root.is_deleted() {
+                return Ok((answer, is_new));
             }
             root = self.open_anew(&root)?;
             is_new = true;
-            answer = ask(&root);
         }
-        match answer {
-            Ok(None) if root.is_deleted() => Err(self.gone()),
-            Ok(None) if is_new => Err(StoreError::changed(key)),
-            answer => answer,
-        }
+        Err(self.gone())
     }
 
     /// The directory that a request uses, and whether this request found that it was replaced.
@@ -210,5 +241,17 @@ impl FollowedRoot {
             self.path.display(),
             "the directory of the store was deleted",
         )
+    }
+}
+
+/// The answer for `key`, where absence is doubted if the directory `is_new`.
+fn doubt_absence<T>(
+    answer: Result<Option<T>, StoreError>,
+    is_new: bool,
+    key: &dyn fmt::Display,
+) -> Result<Option<T>, StoreError> {
+    match answer {
+        Ok(None) if is_new => Err(StoreError::changed(key)),
+        answer => answer,
     }
 }

@@ -82,6 +82,10 @@ impl Store for DirStore {
         self.root.ask(key, |root| stat_in(root, key))
     }
 
+    fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
+        self.root.ask_many(keys, |root, key| stat_in(root, key))
+    }
+
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
         self.root.now()?.own_meta()
     }

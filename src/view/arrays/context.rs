@@ -10,10 +10,12 @@ use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
-use crate::metadata::{Attributes, DocumentName};
+use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
 use crate::plain::{Axis, axes};
-use crate::store::{Access, Key, Prefix};
+use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
+use crate::threads::Class;
 
 /// Attributes of groups with longer JSON are not kept in memory.
 const KEPT_GROUP_BYTES: u64 = 64 << 10;
@@ -25,6 +27,8 @@ const MOST_ANCESTORS: usize = 8;
 pub(in crate::view) struct GroupFacts {
     pub(super) attributes: Attributes,
     pub(super) inputs: Inputs,
+    /// When `inputs` were last seen unchanged.
+    checked: LastCheck,
 }
 
 impl Arrays {
@@ -129,42 +133,32 @@ impl Arrays {
         Ok(axes(dimension_names, &ancestors, &coordinates))
     }
 
+    /// Reads the attributes of the group at `path`, and of the groups above it, on other threads if
+    /// the store is remote. The files of all arrays in the group need them.
+    pub(in crate::view) fn read_groups_ahead(self: &Arc<Self>, path: &Prefix) {
+        if self.tree.loader.is_local() {
+            return;
+        }
+        for group in path.on_the_way().take(MOST_ANCESTORS) {
+            let arrays = Arc::clone(self);
+            // A caller that needs the attributes gets the error.
+            let read = move || drop(arrays.group_facts(&group));
+            self.tree.loader.threads().submit(Class::Names, read);
+        }
+    }
+
     /// The attributes of the group at `path`; none where the group has none, or where they cannot
     /// be read. Errors are only logged, because these attributes merely describe arrays.
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
         let known = lock(&self.groups).get(path).cloned();
+        let begun = LastCheck::now();
         if let Some(known) = known
-            && known.inputs.are_unchanged(self.tree.loader.sources())
+            && self.are_current(&known.inputs, &known.checked)
         {
             return Ok(known);
         }
         let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
-        let mut own = Inputs::default();
-        let attributes = self.documents.attributes_key(&resolved)?;
-        for key in documents_of_group(&resolved)? {
-            let is_own = resolved.group_document().is_some_and(|own| own.key == key);
-            let is_read = attributes.as_ref() == Some(&key) || is_own;
-            match self.tree.object_meta(&key)? {
-                Some(meta) if is_read => {
-                    own.add_document(self.tree.loader.sources(), &key, &meta)?;
-                }
-                meta => own.observations.add_object(&key, meta.as_ref()),
-            }
-        }
-        let text = match self.documents.group_attributes(&resolved) {
-            Ok(text) => text.unwrap_or_default(),
-            Err(Error::Metadata { key, error }) => {
-                self.tree.warn_once(&(path, "attributes"), || {
-                    format!("{key}: attributes: {error}; they are left out")
-                });
-                Vec::new()
-            }
-            Err(error) => return Err(error),
-        };
-        if !own.are_unchanged(self.tree.loader.sources()) {
-            self.tree.hierarchy.forget(path);
-            return Err(Error::Stale);
-        }
+        let (text, own) = self.read_group(&resolved)?;
         let read = self.read_attributes(&text, Holding::SOURCE.and_one())?;
         let bytes = read.bytes;
         let is_long = bytes > self.most_tree_bytes();
@@ -183,11 +177,79 @@ impl Arrays {
         let facts = Arc::new(GroupFacts {
             attributes,
             inputs: own,
+            checked: begun,
         });
         if is_kept {
             lock(&self.groups).put(path.clone(), Arc::clone(&facts));
         }
         Ok(facts)
+    }
+
+    /// The JSON of the attributes of a group, empty where it has none or where it cannot be read,
+    /// and the documents that decide it.
+    fn read_group(&self, resolved: &NodePath) -> Result<(Vec<u8>, Inputs), Error> {
+        let sources = self.tree.loader.sources();
+        let mut own = Inputs::default();
+        let document = resolved.group_document().map(|document| &document.key);
+        let holder = match &resolved.node {
+            Node::Group(group) if group.format == ZarrFormat::V2 => Some(
+                resolved
+                    .path
+                    .key(DocumentName::ZAttrs.as_str().as_bytes())?,
+            ),
+            _ => document.cloned(),
+        };
+        let mut others = documents_of_group(resolved)?;
+        let mut attributes = Vec::new();
+        if let Some(key) = holder
+            && let Some(text) = self.group_attributes_at(resolved, &key)?
+        {
+            others.retain(|other| *other != key);
+            own.add_document(sources, &key, &text.0)?;
+            attributes = text.1;
+        }
+        let stats = sources.store().stat_many(&others);
+        for (key, stat) in others.iter().zip(stats) {
+            let found = stat?.filter(|stat| stat.kind == StatKind::Object);
+            match found.map(|stat| stat.meta) {
+                Some(meta) if Some(key) == document => own.add_document(sources, key, &meta)?,
+                meta => own.observations.add_object(key, meta.as_ref()),
+            }
+        }
+        Ok((attributes, own))
+    }
+
+    /// The attributes in the document of a group at `key`, and the version that they were read
+    /// from; `None` where there is no such document, or where it cannot be read, which is logged.
+    fn group_attributes_at(
+        &self,
+        resolved: &NodePath,
+        key: &Key,
+    ) -> Result<Option<(ObjectMeta, Vec<u8>)>, Error> {
+        let is_separate = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
+        let read = self
+            .tree
+            .hierarchy
+            .read(key, Holding::SOURCE)
+            .and_then(|text| {
+                let Some(text) = text else { return Ok(None) };
+                let attributes = if is_separate {
+                    Some(text.bytes)
+                } else {
+                    write::group_attributes_v2(&text.bytes)
+                        .map_err(|error| Error::in_document(key, error))?
+                };
+                Ok(Some((text.document.meta, attributes.unwrap_or_default())))
+            });
+        match read {
+            Err(Error::Metadata { key, error }) => {
+                self.tree.warn_once(&(&resolved.path, "attributes"), || {
+                    format!("{key}: attributes: {error}; they are left out")
+                });
+                Ok(None)
+            }
+            read => read,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
+use crate::fresh::{LastCheck, Subject};
 use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
@@ -61,6 +62,8 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) dimension_names: Vec<Option<String>>,
     pub(super) axes: Vec<Axis>,
     pub(super) inputs: Inputs,
+    /// When `inputs` were last seen unchanged.
+    checked: LastCheck,
     /// Memory of long attributes that are kept.
     reserved: Option<Reservation>,
 }
@@ -77,7 +80,7 @@ impl ArrayFacts {
         format: FileFormat,
     ) -> Result<Array, FormatError> {
         if let Some(error) = self.attributes_error.as_ref().or(self.too_long.as_ref())
-            && !matches!(format, FileFormat::Raw | FileFormat::Npy)
+            && !format.tells_only_elements()
         {
             return Err(error.clone());
         }
@@ -144,6 +147,25 @@ impl Arrays {
         self.try_array_facts(path)
     }
 
+    /// Whether `inputs`, which were last checked at `checked`, are unchanged. They are not looked at
+    /// again within a moment.
+    pub(super) fn are_current(&self, inputs: &Inputs, checked: &LastCheck) -> bool {
+        let ask = |subjects: &[&Subject]| self.tree.loader.sources().observe(subjects);
+        let freshness = self.tree.freshness_in_a_row();
+        // What cannot be examined counts as changed.
+        let holds = freshness.holds(&inputs.observations, checked, ask);
+        holds.unwrap_or(false)
+    }
+
+    /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes.
+    pub(super) fn forget_facts(&self, prefixes: impl IntoIterator<Item = Prefix>) {
+        for prefix in prefixes {
+            lock(&self.facts).pop(&prefix);
+            lock(&self.groups).pop(&prefix);
+            self.tree.hierarchy.forget(&prefix);
+        }
+    }
+
     /// Forgets the node at `path`, so that it is looked up again.
     pub(super) fn forget_node(&self, path: &Prefix) -> Result<(), Error> {
         if let Node::Array(node) = self.tree.resolve(ViewKind::Arrays, path)?.node {
@@ -163,7 +185,7 @@ impl Arrays {
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
-                && known.inputs.are_unchanged(self.tree.loader.sources())
+                && self.are_current(&known.inputs, &known.checked)
             {
                 return Ok(Some(known));
             }
@@ -194,6 +216,7 @@ impl Arrays {
         node: &ArrayNode,
         array: Arc<ShownArray>,
     ) -> Result<ArrayFacts, Error> {
+        let begun = LastCheck::now();
         let mut inputs = Inputs::default();
         let read = match self.attributes_text(node, &mut inputs)? {
             Ok((text, _held)) => self.read_attributes(&text, HOLDING_DOCUMENTS)?,
@@ -238,6 +261,7 @@ impl Arrays {
             dimension_names,
             axes,
             inputs,
+            checked: begun,
             reserved,
         })
     }

@@ -179,9 +179,7 @@ impl Arrays {
     pub(super) fn forget_plain(&self, file: &PlainFile) -> Result<(), Error> {
         lock(&self.files).pop(&file.name);
         lock(&self.idle.files).pop(&file.name);
-        for prefix in file.inputs.observations.prefixes() {
-            self.tree.hierarchy.forget(&prefix);
-        }
+        self.forget_facts(file.inputs.observations.prefixes());
         for source in &file.sources {
             self.forget_node(&source.array.path)?;
         }

@@ -1,27 +1,46 @@
 //! Listings of the arrays view, as streams over the names of the store.
+//!
+//! To tell what is listed for a name, its documents must be read. So names are read ahead, and
+//! examined together by several threads.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::super::View;
 use super::super::folder::Folder;
 use super::super::name_stream::NameStream;
 use super::super::options::ViewKind;
 use super::super::segment::{Position, Segment, SegmentItem, attributes_if};
+use super::super::side_by_side::side_by_side;
 use super::super::vnode::Vnode;
 use super::Arrays;
-use super::names::PathKind;
 use crate::error::Error;
-use crate::store::{Cursor, Detail, ListEntry, Prefix};
+use crate::fresh::LastCheck;
+use crate::hierarchy::Node;
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, Prefix};
+
+/// The most names that are read ahead.
+const MOST_AHEAD: usize = 256;
+/// Another thread is asked to help with so many names of a local store.
+const NAMES_PER_HELPER: usize = 32;
 
 /// The nodes of a group: the files of its arrays, and the directories of its groups.
 pub(in crate::view) struct PlainNames {
-    folder: Folder,
+    folder: Arc<Folder>,
     /// The names of the store, from before the one whose files are listed.
     names: NameStream,
     /// How many files of that name were yielded.
     given: u64,
     after: Cursor,
-    left: VecDeque<(Vec<u8>, Vnode)>,
+    left: VecDeque<SegmentItem>,
+    ahead: VecDeque<ExaminedName>,
+}
+
+/// A name of the store that was read ahead, and what is listed for it.
+struct ExaminedName {
+    entry: ListEntry,
+    detail: Detail,
+    items: Result<Vec<SegmentItem>, Error>,
 }
 
 impl Arrays {
@@ -33,9 +52,28 @@ impl Arrays {
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = self.group_files(&folder.resolved.path)?;
         if !folder.has_children() {
-            files.extend(self.files_of(&folder.resolved.path)?);
+            files.extend(self.files_of(&folder.resolved)?);
         }
         Ok(files)
+    }
+
+    /// The files, or the directory, of the node at `path`, which is listed under `name`.
+    fn listed_as(&self, name: Vec<u8>, path: &Prefix) -> Vec<(Vec<u8>, Vnode)> {
+        // A node that cannot be examined does not end the listing; looking up its files gives the
+        // error.
+        let Ok(resolved) = self.tree.resolve(ViewKind::Arrays, path) else {
+            return Vec::new();
+        };
+        if matches!(resolved.node, Node::Group(_) | Node::Implicit) {
+            let (view, path) = (ViewKind::Arrays, path.clone());
+            return vec![(name, Vnode::Prefix { view, path })];
+        }
+        self.files_of(&resolved).unwrap_or_else(|error| {
+            self.tree.warn_once(path, || {
+                format!("{path}: {error}; its files are not listed")
+            });
+            Vec::new()
+        })
     }
 
     /// The vnode called `name` in the directory at `path`; `None` when there is none.
@@ -67,25 +105,41 @@ impl Segment for PlainNames {
         self.names.seek(position.cursor);
         self.given = position.next;
         self.left.clear();
+        self.ahead.clear();
         Ok(())
     }
 
-    fn next(&mut self, view: &View, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         loop {
-            if let Some((name, vnode)) = self.left.pop_front() {
+            if let Some((name, vnode, known)) = self.left.pop_front() {
                 self.given += 1;
                 self.pass_name();
-                let attributes = attributes_if(view, &vnode, detail);
+                let attributes = known.or_else(|| attributes_if(view, &vnode, detail));
                 return Ok(Some((name, vnode, attributes)));
             }
-            let Some(entry) = self.names.next(view.tree.store(), Detail::Names)? else {
+            if self.ahead.is_empty() {
+                self.read_ahead(view, detail)?;
+            }
+            if detail == Detail::Attributes
+                && self
+                    .ahead
+                    .front()
+                    .is_some_and(|next| next.detail == Detail::Names)
+            {
+                let entries = self
+                    .ahead
+                    .drain(..)
+                    .map(|examined| examined.entry)
+                    .collect();
+                self.ahead = examine(view, &self.folder, entries, detail);
+            }
+            let Some(examined) = self.ahead.pop_front() else {
                 return Ok(None);
             };
-            self.after = entry.cursor.clone();
-            let items = self.items(view, &entry)?;
+            self.after = examined.entry.cursor;
             // After a seek, the files before the position are skipped.
             let skipped = usize::try_from(self.given).unwrap_or(usize::MAX);
-            self.left = items.into_iter().skip(skipped).collect();
+            self.left = examined.items?.into_iter().skip(skipped).collect();
             self.pass_name();
         }
     }
@@ -95,10 +149,11 @@ impl PlainNames {
     pub(in crate::view) fn new(folder: Folder) -> Result<PlainNames, Error> {
         Ok(PlainNames {
             names: NameStream::new(folder.resolved.listed()?),
-            folder,
+            folder: Arc::new(folder),
             given: 0,
             after: Cursor::START,
             left: VecDeque::new(),
+            ahead: VecDeque::new(),
         })
     }
 
@@ -110,28 +165,81 @@ impl PlainNames {
         }
     }
 
-    /// The files, or the directory, of the node that a name of the store stands for.
-    fn items(&self, view: &View, entry: &ListEntry) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let Some((name, path)) = view.tree.node_listed(&self.folder, entry)? else {
-            return Ok(Vec::new());
-        };
-        // A node that cannot be examined does not end the listing; looking up its files gives the
-        // error.
-        let kind = view.arrays.kind_of(&path).unwrap_or(PathKind::Nothing);
-        Ok(match kind {
-            PathKind::Nothing => Vec::new(),
-            PathKind::Directory => {
-                let view = ViewKind::Arrays;
-                vec![(name, Vnode::Prefix { view, path })]
+    /// Reads names ahead and examines them. Nothing is ahead afterwards if the listing has ended.
+    fn read_ahead(&mut self, view: &Arc<View>, detail: Detail) -> Result<(), Error> {
+        let begun = self.names.begins().then(LastCheck::now);
+        let mut entries = Vec::new();
+        let mut has_ended = false;
+        while entries.len() < MOST_AHEAD && !has_ended {
+            match self.names.next(view.tree.store(), Detail::Names) {
+                Ok(Some(entry)) => entries.push(entry),
+                Ok(None) => has_ended = true,
+                Err(error) if entries.is_empty() => return Err(error.into()),
+                // The names before the error are listed, and the error when they are passed.
+                Err(_) => {
+                    self.names.restart();
+                    break;
+                }
             }
-            PathKind::Array | PathKind::Unusable => {
-                view.arrays.files_of(&path).unwrap_or_else(|error| {
-                    view.tree.warn_once(&path, || {
-                        format!("{path}: {error}; its files are not listed")
-                    });
-                    Vec::new()
-                })
-            }
-        })
+        }
+        let is_whole = has_ended && self.folder.resolved.draft().is_none();
+        if let Some(begun) = begun.filter(|_| is_whole) {
+            let prefixes = entries
+                .iter()
+                .filter(|entry| entry.kind == EntryKind::Prefix);
+            let names = prefixes.map(|entry| entry.name.clone()).collect();
+            view.arrays
+                .remember_listed(&self.names.prefix, begun, Arc::new(names));
+        }
+        self.ahead = examine(view, &self.folder, entries, detail);
+        Ok(())
     }
+}
+
+/// Examines the names `entries` of `folder`, side by side.
+fn examine(
+    view: &Arc<View>,
+    folder: &Arc<Folder>,
+    entries: Vec<ListEntry>,
+    detail: Detail,
+) -> VecDeque<ExaminedName> {
+    let helpers = if view.tree.loader.is_local() {
+        let others = view.tree.options.decode_threads.saturating_sub(1);
+        others.min(entries.len() / NAMES_PER_HELPER)
+    } else {
+        view.threads().limits().names
+    };
+    let entries = Arc::new(entries);
+    let (examining, folder, names) = (Arc::clone(view), Arc::clone(folder), Arc::clone(&entries));
+    let items = side_by_side(view.threads(), helpers, entries.len(), move |number| {
+        let items = names
+            .get(number)
+            .map(|entry| items_of(&examining, &folder, entry, detail));
+        items.unwrap_or_else(|| Ok(Vec::new()))
+    });
+    let entries = entries.iter().cloned().zip(items);
+    let examined = entries.map(|(entry, items)| ExaminedName {
+        entry,
+        detail,
+        items,
+    });
+    examined.collect()
+}
+
+/// The files, or the directory, of the node that the name `entry` in `folder` stands for.
+fn items_of(
+    view: &View,
+    folder: &Folder,
+    entry: &ListEntry,
+    detail: Detail,
+) -> Result<Vec<SegmentItem>, Error> {
+    let Some((name, path)) = view.tree.node_listed(folder, entry)? else {
+        return Ok(Vec::new());
+    };
+    let items = view.arrays.listed_as(name, &path).into_iter();
+    let items = items.map(|(name, vnode)| {
+        let attributes = attributes_if(view, &vnode, detail);
+        (name, vnode, attributes)
+    });
+    Ok(items.collect())
 }

@@ -12,20 +12,32 @@
 //! Where several files would have one name, a directory has it first, then the array with the
 //! longer name. The others get as many `~` behind the name as it takes to be unique.
 
+use super::super::node_path::NodePath;
 use super::super::options::ViewKind;
-use super::super::shown_node::ShownNode;
+use super::super::shown_node::{ShownArray, ShownNode};
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
 use super::facts::is_text;
 use crate::error::Error;
 use crate::hierarchy::Node;
-use crate::plain::{FileFormat, SIGN, Scope, Selection};
-use crate::store::Prefix;
+use crate::plain::{Array, FileFormat, SIGN, Scope, Selection, array_file};
+use crate::store::{Prefix, Stat, StatKind};
 
 const SIDECAR: &str = "json";
 const NOTE: &str = "ERROR.txt";
 /// The character that is put behind a name which is taken.
 const ANOTHER: u8 = b'~';
+
+/// What the extension of a file's name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extension {
+    /// A file in this format.
+    Format(FileFormat),
+    /// What the other files of an array do not say.
+    Sidecar,
+    /// Why an array has no files.
+    Note,
+}
 
 /// What is at a path of the arrays view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,23 +55,34 @@ pub(super) enum PathKind {
 impl Arrays {
     /// What is at `path`.
     pub(super) fn kind_of(&self, path: &Prefix) -> Result<PathKind, Error> {
-        let view = ViewKind::Arrays;
-        let resolved = self.tree.resolve(view, path)?;
+        self.kind_at(&self.tree.resolve(ViewKind::Arrays, path)?)
+    }
+
+    /// As [`View::kind_of`], of a path that is resolved already.
+    fn kind_at(&self, resolved: &NodePath) -> Result<PathKind, Error> {
         Ok(match &resolved.node {
-            Node::Array(_) => match self.tree.shown_at(&resolved)? {
+            Node::Array(_) => match self.tree.shown_at(resolved)? {
                 ShownNode::Array(_) => PathKind::Array,
                 ShownNode::Plain | ShownNode::Unusable(_) => PathKind::Unusable,
             },
             Node::Broken(_) => PathKind::Unusable,
-            Node::Group(_) | Node::Implicit => match self.tree.directory_meta(view, path)? {
-                Some(_) => PathKind::Directory,
-                None => PathKind::Nothing,
-            },
+            Node::Group(_) | Node::Implicit => {
+                match self
+                    .tree
+                    .directory_meta_at(&resolved.path, &resolved.keys)?
+                {
+                    Some(_) => PathKind::Directory,
+                    None => PathKind::Nothing,
+                }
+            }
         })
     }
 
     /// Whether `--array` selects the array at `path`.
     pub(super) fn is_chosen(&self, path: &Prefix) -> bool {
+        if self.tree.options.arrays.only.is_empty() {
+            return true;
+        }
         let name = self.name_of(path);
         let path = if path.is_root() {
             &name
@@ -96,24 +119,84 @@ impl Arrays {
 
     /// Names and vnodes of the files of a node, which is an array or cannot be shown, in the
     /// directory that lists it.
-    pub(super) fn files_of(&self, path: &Prefix) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+    pub(super) fn files_of(&self, resolved: &NodePath) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let path = &resolved.path;
         let mut files = Vec::new();
-        match self.kind_of(path)? {
-            PathKind::Array if self.is_chosen(path) => {
+        match self.tree.shown_at(resolved)? {
+            _ if !self.is_chosen(path) => {}
+            ShownNode::Array(array) => {
                 for &format in &self.tree.options.arrays.files {
-                    if self.has_file(path, format)? {
+                    if self.has_file(&array, format)? {
                         let kind = PlainKind::Array(format, None);
-                        files.push(self.named(path, format.extension(), plain(path, kind))?);
+                        files.push((format.extension(), plain(path, kind)));
                     }
                 }
-                files.push(self.named(path, SIDECAR, plain(path, PlainKind::Sidecar))?);
+                files.push((SIDECAR, plain(path, PlainKind::Sidecar)));
             }
-            PathKind::Unusable if self.is_chosen(path) => {
-                files.push(self.named(path, NOTE, note(path))?);
-            }
-            _ => {}
+            ShownNode::Unusable(_) => files.push((NOTE, note(path))),
+            ShownNode::Plain => {}
         }
-        Ok(files)
+        self.named_together(resolved, files)
+    }
+
+    /// The names of `files` of a node, which are given with their extensions. The store is asked
+    /// once for all of them.
+    fn named_together(
+        &self,
+        resolved: &NodePath,
+        files: Vec<(&str, Vnode)>,
+    ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
+        let path = &resolved.path;
+        let stem = self.name_of(path);
+        let base = |extension: &str| [&stem[..], b".", extension.as_bytes()].concat();
+        let bases: Vec<_> = files.iter().map(|(extension, _)| base(extension)).collect();
+        let are_free = self.are_free(resolved, &bases)?;
+        let mut named = Vec::new();
+        for (((extension, vnode), base), is_free) in files.into_iter().zip(bases).zip(are_free) {
+            named.push(if is_free && !self.has_rivals(&base) {
+                (base, vnode)
+            } else {
+                self.named(path, extension, vnode)?
+            });
+        }
+        Ok(named)
+    }
+
+    /// For each of `names` beside the node at `resolved`, whether it is surely no directory.
+    fn are_free(&self, resolved: &NodePath, names: &[Vec<u8>]) -> Result<Vec<bool>, Error> {
+        // The root is an array, which has no nodes below.
+        let Some(directory) = resolved.path.to_key().map(|key| key.parent()) else {
+            return Ok(vec![true; names.len()]);
+        };
+        if resolved.draft().is_some() {
+            return Ok(vec![false; names.len()]);
+        }
+        if let Some(listed) = self.listed_directories(&directory) {
+            return Ok(names.iter().map(|name| !listed.contains(name)).collect());
+        }
+        let keys = names.iter().map(|name| directory.key(name));
+        let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
+        let stats = self
+            .tree
+            .loader
+            .sources()
+            .store()
+            .stat_many(&keys)
+            .into_iter();
+        let is_free = |stat: Option<Stat>| stat.is_none_or(|stat| stat.kind != StatKind::Prefix);
+        // An error is reported when this name alone is looked at.
+        Ok(stats.map(|stat| stat.is_ok_and(is_free)).collect())
+    }
+
+    /// Whether a file called `base` could also be the file of another array, going by its name
+    /// alone: a part of an array, or a file of a longer extension.
+    fn has_rivals(&self, base: &[u8]) -> bool {
+        let is_extension = |&at: &usize| {
+            let extension = base.get(at + 1..).unwrap_or_default();
+            self.meaning_of(extension).is_some()
+        };
+        let dots = (1..base.len()).filter(|&at| base[at] == b'.');
+        base.contains(&(SIGN as u8)) || dots.filter(is_extension).count() > 1
     }
 
     /// Names and vnodes of the files of the group at `path`, in its own directory.
@@ -141,11 +224,16 @@ impl Arrays {
         formats.filter(|format| format.scope() == Scope::Group)
     }
 
-    /// Whether the array at `path` has a file in `format`. Strings are not decoded to find out.
-    fn has_file(&self, path: &Prefix, format: FileFormat) -> Result<bool, Error> {
+    /// Whether `array` has a file in `format`. Strings are not decoded to find out.
+    fn has_file(&self, array: &ShownArray, format: FileFormat) -> Result<bool, Error> {
+        let path = &array.path;
         let name = PlainName::new(path, PlainKind::Array(format, None));
         match format.scope() {
             Scope::Group => Ok(false),
+            // No attributes need to be read for these.
+            Scope::Array if format.tells_only_elements() && holds_elements(array, format) => {
+                Ok(true)
+            }
             Scope::Array if format == FileFormat::Jsonl => {
                 let facts = self.array_facts(path)?;
                 Ok(facts.is_some_and(|facts| is_text(&facts)) && !self.is_left_out(&name))
@@ -197,7 +285,7 @@ impl Arrays {
         let mut name = base.to_vec();
         let mut named = Vec::new();
         for vnode in claims {
-            while self.is_directory(path, &name)? {
+            while self.is_taken(path, &name)? {
                 name.push(ANOTHER);
             }
             named.push((name.clone(), vnode));
@@ -213,36 +301,45 @@ impl Arrays {
         extension: &[u8],
         claims: &mut Vec<Vnode>,
     ) -> Result<(), Error> {
-        let mut formats = self.tree.options.arrays.files.iter().copied();
-        let format = formats.find(|format| format.extension().as_bytes() == extension);
-        let is_sidecar = extension == SIDECAR.as_bytes();
-        let is_note = extension == NOTE.as_bytes();
-        if format.is_none() && !is_sidecar && !is_note {
+        let Some(meaning) = self.meaning_of(extension) else {
             return Ok(());
-        }
-        if let Some(format) = format.filter(|format| format.scope() == Scope::Group) {
+        };
+        if let Extension::Format(format) = meaning
+            && format.scope() == Scope::Group
+        {
             if stem == self.name_of(path) {
                 claims.push(plain(path, PlainKind::Group(format)));
             }
             return Ok(());
         }
         if let Some(child) = self.node_called(path, stem)? {
-            match (self.kind_of(&child)?, format) {
+            match (self.kind_of(&child)?, meaning) {
                 _ if !self.is_chosen(&child) => {}
-                (PathKind::Array, Some(format)) => {
+                (PathKind::Array, Extension::Format(format)) => {
                     claims.push(plain(&child, PlainKind::Array(format, None)));
                 }
-                (PathKind::Array, None) if is_sidecar => {
+                (PathKind::Array, Extension::Sidecar) => {
                     claims.push(plain(&child, PlainKind::Sidecar));
                 }
-                (PathKind::Unusable, None) if is_note => claims.push(note(&child)),
+                (PathKind::Unusable, Extension::Note) => claims.push(note(&child)),
                 _ => {}
             }
         }
-        match format {
-            Some(format) => self.selections(path, stem, format, claims),
-            None => Ok(()),
+        match meaning {
+            Extension::Format(format) => self.selections(path, stem, format, claims),
+            Extension::Sidecar | Extension::Note => Ok(()),
         }
+    }
+
+    /// The meaning of `extension`; `None` when no file has it.
+    fn meaning_of(&self, extension: &[u8]) -> Option<Extension> {
+        let mut formats = self.tree.options.arrays.files.iter().copied();
+        let format = formats.find(|format| format.extension().as_bytes() == extension);
+        let is = |other: &str| extension == other.as_bytes();
+        format
+            .map(Extension::Format)
+            .or_else(|| is(SIDECAR).then_some(Extension::Sidecar))
+            .or_else(|| is(NOTE).then_some(Extension::Note))
     }
 
     /// Adds the parts of arrays called `stem`: the name of an array, `@`, and a selection.
@@ -300,16 +397,38 @@ impl Arrays {
         }
     }
 
+    /// Whether a file in the directory at `path` cannot be called `name`, because a directory is.
+    fn is_taken(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
+        let listed = self.listed_directories(path);
+        if listed.is_some_and(|listed| !listed.contains(name)) {
+            return Ok(false);
+        }
+        self.is_directory(path, name)
+    }
+
     /// Whether the directory at `path` contains a directory called `name`.
     pub(super) fn is_directory(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
         let Some(child) = self.child_called(path, name)? else {
             return Ok(false);
         };
         // The cheap check comes first, because this is asked for the name of every file.
-        let view = ViewKind::Arrays;
-        Ok(self.tree.directory_meta(view, &child)?.is_some()
-            && self.kind_of(&child)? == PathKind::Directory)
+        let is_of_draft = self.tree.resolve(ViewKind::Arrays, path)?.draft().is_some();
+        if !is_of_draft && self.tree.stat_prefix(&child)?.is_none() {
+            return Ok(false);
+        }
+        Ok(self.kind_of(&child)? == PathKind::Directory)
     }
+}
+
+/// Whether `format`, which tells only elements, can hold those of `array`.
+fn holds_elements(array: &ShownArray, format: FileFormat) -> bool {
+    let layout = array.chunked.layout();
+    let elements = Array::of_elements(
+        array.node.metadata.shape.clone(),
+        layout.data_type().clone(),
+        layout.fill_value().clone(),
+    );
+    !layout.data_type().is_variable() && array_file(format, &elements).is_ok()
 }
 
 fn plain(path: &Prefix, kind: PlainKind) -> Vnode {
