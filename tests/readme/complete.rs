@@ -61,11 +61,12 @@ fn no_codec_is_left_out() {
 #[test]
 fn no_data_type_is_left_out() {
     let names = include_str!("../../src/dtype/v3_name.rs");
+    let spellings = include_str!("../../src/metadata/spell/read_type_v3.rs");
     let floats = include_str!("../../src/dtype/float.rs");
     let ours = named("### Data types of v3", "data_type");
     let theirs = [
-        matched(names, "parse_v3"),
-        matched(names, "of_fixed_size"),
+        matched(spellings, "parse_v3"),
+        matched(spellings, "of_fixed_size"),
         matched(names, "without_parameters"),
         quoted_in(body(floats, "const FORMATS")),
     ];
