@@ -107,6 +107,8 @@
 //!
 //! # Identity and freshness
 //!
+//! * What was read from the store remembers all that it was made from, and one rule says when the
+//!   store is asked for that again ([`fresh`]).
 //! * A *vnode* is a path of the view. The vnode numbers of an array are computed: they are a
 //!   contiguous range, which has the directories of partial indices first and then the chunks, so
 //!   that ten million files take no memory. Other paths are interned until the kernel forgets them.

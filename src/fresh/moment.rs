@@ -6,9 +6,8 @@ use crate::store::{GRAIN, ObjectMeta};
 
 /// A time at which the store was looked at.
 ///
-/// Whether an object is older is told by the time of its last change of any kind, which nobody can
-/// set back (ctime in a directory), and by the directories above it: a directory that is replaced
-/// brings older files along.
+/// Whether an object is older is told by the time of its last change ([`ObjectMeta::changed`]), and
+/// by the directories above it: a directory that is replaced brings older files along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(SystemTime);
 
@@ -22,7 +21,7 @@ impl Moment {
     /// clock by up to their grain. A time in the future was set by another clock, and tells nothing.
     pub fn may_precede(self, meta: &ObjectMeta) -> bool {
         const AHEAD: Duration = Duration::from_millis(100);
-        let changed = meta.times.ctime;
+        let changed = meta.changed();
         changed > self.0 - GRAIN && changed <= SystemTime::now() + AHEAD
     }
 }

@@ -309,7 +309,7 @@ impl Sources {
                 let kept = object.meta();
                 // The change time tells whether the object was moved away and back meanwhile.
                 now.version == kept.version
-                    && now.times.ctime == kept.times.ctime
+                    && now.changed() == kept.changed()
                     && now.access() == kept.access()
             };
             if now.is_some_and(is_same) {

@@ -156,3 +156,7 @@ impl ReadaheadPlan {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

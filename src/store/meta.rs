@@ -60,12 +60,19 @@ impl ObjectMeta {
         }
     }
 
+    /// The time of the last change of any kind, which nobody can set back. This is what a store
+    /// promises about several objects: one that was not changed after some moment, in directories
+    /// that were not replaced after it, was the same at that moment.
+    pub fn changed(&self) -> SystemTime {
+        self.times.ctime
+    }
+
     /// How long to wait until the version can be trusted; `None` when it can be now. A time
     /// in the future was set by hand, and such a version is trusted at once. `ctime` counts too,
     /// because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         let age = now
-            .duration_since(self.version.mtime.max(self.times.ctime))
+            .duration_since(self.version.mtime.max(self.changed()))
             .ok()?;
         GRAIN.checked_sub(age).filter(|wait| !wait.is_zero())
     }
