@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use zarr_mount::error::FormatError;
 use zarr_mount::metadata::Attributes;
 use zarr_mount::plain::{
-    Array, Axis, Content, FileFormat, Group, Layout, Options, Scope, array_file, group_file,
+    Array, Axis, FileFormat, Group, Layout, Options, PartContent, Scope, array_file, group_file,
 };
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store};
 use zarr_mount::view::{ArrayOptions, Outcome, View, ViewKind, ViewOptions};
@@ -110,7 +110,7 @@ fn is_text(parsed: &Parsed) -> bool {
 
 pub(crate) fn offset_of_elements(layout: &Layout) -> Option<u64> {
     let mut parts = layout.parts().iter();
-    let part = parts.find(|part| matches!(part.content, Content::Elements(_)));
+    let part = parts.find(|part| matches!(part.content, PartContent::Elements(_)));
     part.map(|part| part.offset)
 }
 
@@ -188,7 +188,7 @@ fn tiff(head: &[u8]) -> String {
 
 /// `CDF-2 short`: the last variable of the header ends with type, size and place.
 fn netcdf(layout: &Layout) -> String {
-    let Content::Bytes(header) = &layout.parts()[0].content else {
+    let PartContent::Bytes(header) = &layout.parts()[0].content else {
         panic!("no header");
     };
     let version = header[3];

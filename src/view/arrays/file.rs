@@ -15,7 +15,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Subject};
 use crate::load::Region;
 use crate::plain::{
-    Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
+    Elements, FileFormat, Layout, Omitted, PartContent, Selected, Selection, array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
 
@@ -103,8 +103,8 @@ impl FileParts {
         let sources = self.sources.iter();
         let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
         let bytes = self.layout.parts().iter().map(|part| match &part.content {
-            Content::Bytes(bytes) => hash(bytes),
-            Content::Computed(_) | Content::Elements(_) => 0,
+            PartContent::Bytes(bytes) => hash(bytes),
+            PartContent::Computed(_) | PartContent::Elements(_) => 0,
         });
         let bytes: Vec<u64> = bytes.collect();
         hash(&(
