@@ -9,7 +9,7 @@ use zarr_mount::plain::{
     Array, Axis, FileFormat, Group, Layout, Options, PartContent, Scope, array_file, group_file,
 };
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store};
-use zarr_mount::view::{ArrayOptions, Outcome, View, ViewKind, ViewOptions};
+use zarr_mount::view::{ArrayOptions, FormatOutcome, View, ViewKind, ViewOptions};
 
 use super::documents::{self, Parsed};
 use super::types::{codecs_v3, type_v3};
@@ -105,7 +105,7 @@ fn is_text(parsed: &Parsed) -> bool {
     };
     let view = View::new(Arc::new(store) as Arc<dyn Store>, options).unwrap();
     let outcomes = view.outcomes(&Prefix::root()).unwrap().unwrap();
-    matches!(outcomes.as_slice(), [(_, Outcome::File(_))])
+    matches!(outcomes.as_slice(), [(_, FormatOutcome::File(_))])
 }
 
 pub(crate) fn offset_of_elements(layout: &Layout) -> Option<u64> {

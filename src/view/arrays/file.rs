@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::fingerprint::hash;
 use super::super::shown_node::ShownArray;
-use super::super::vnode::{Attributes, PlainKind, PlainName, VnodeKind};
+use super::super::vnode::{PlainKind, PlainName, VnodeAttributes, VnodeKind};
 use super::Arrays;
 use super::facts::ArrayFacts;
 use super::inputs::Inputs;
@@ -255,7 +255,7 @@ impl Arrays {
     pub(in crate::view) fn plain_attributes(
         &self,
         name: &PlainName,
-    ) -> Result<Option<Attributes>, Error> {
+    ) -> Result<Option<VnodeAttributes>, Error> {
         let file = self.file_or_none(name)?;
         let generation = lock(&self.snapshots).generation(name);
         Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
@@ -278,11 +278,11 @@ impl Arrays {
         }
     }
 
-    pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {
+    pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> VnodeAttributes {
         let fingerprint = hash(&(file.identity, generation));
         let len = file.text_len.unwrap_or(file.layout.len());
         let shown = self.tree.part(&file.meta, len);
-        Attributes {
+        VnodeAttributes {
             kind: VnodeKind::File,
             mode: shown.mode & file.mode,
             fingerprint,
