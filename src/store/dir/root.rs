@@ -276,7 +276,7 @@ impl DirectoryIdentity {
 
 /// `a`, `a/b`, `a/b/c` for `a/b/c`; nothing for the root.
 fn ancestry(path: &Prefix) -> Vec<Prefix> {
-    let mut prefixes: Vec<Prefix> = path.on_the_way().collect();
+    let mut prefixes: Vec<Prefix> = path.with_ancestors().collect();
     prefixes.pop();
     prefixes.reverse();
     prefixes

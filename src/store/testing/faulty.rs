@@ -236,9 +236,9 @@ mod tests {
         faulty.at(CallKind::Fetch, 1, Fault::Hangs(Arc::clone(&gate)));
         thread::scope(|scope| {
             let hanging = scope.spawn(|| {
-                let mut room = Vec::new();
-                let fetched = store.fetch(&key("c/0"), 10, &mut room);
-                fetched.map(|_| room)
+                let mut buffer = Vec::new();
+                let fetched = store.fetch(&key("c/0"), 10, &mut buffer);
+                fetched.map(|_| buffer)
             });
             while gate.waiting() == 0 {
                 thread::yield_now();

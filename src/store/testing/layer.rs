@@ -8,8 +8,8 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::call::{Call, CallKind};
 use crate::store::{
-    Capacity, Cursor, Detail, Fetched, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
-    Profile, ReadRange, Room, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
+    Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 
 /// Entries of a listing in one reply of a server.
@@ -115,10 +115,10 @@ impl<L: Layer> Store for Layered<L> {
         &self,
         key: &Key,
         most_bytes: u64,
-        room: &mut dyn Room,
+        buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
         let call = Call::for_bytes(CallKind::Fetch, key, once(0..most_bytes));
-        let ask = || self.within.fetch(key, most_bytes, room);
+        let ask = || self.within.fetch(key, most_bytes, buffer);
         let fetched = self.layer.around(&call, ask)?;
         Ok(fetched.map(|fetched| Fetched {
             object: self.object(key, fetched.object),

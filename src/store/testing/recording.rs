@@ -127,9 +127,9 @@ mod tests {
             .unwrap();
         assert_eq!((&first, &last), (b"0", b"89"));
         object.verify().unwrap();
-        let mut room = Vec::new();
-        let fetched = store.fetch(&key("a/0"), 10, &mut room).unwrap().unwrap();
-        assert!(fetched.is_read && room == b"0123456789");
+        let mut buffer = Vec::new();
+        let fetched = store.fetch(&key("a/0"), 10, &mut buffer).unwrap().unwrap();
+        assert!(fetched.is_read && buffer == b"0123456789");
         fetched.object.verify().unwrap();
     }
 
