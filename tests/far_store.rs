@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
-use zarr_mount::store::testing::{Fault, Faulty, Gate, Kind, Recording, Slow, wrap};
+use zarr_mount::store::testing::{CallKind, Fault, Faulty, Gate, Recording, Slow, wrap};
 use zarr_mount::store::{Detail, GRAIN, Key, MemoryStore, Store};
 use zarr_mount::threads::Class;
 use zarr_mount::view::{EntrySource, FileFormat, View, ViewKind, ViewOptions};
@@ -133,7 +133,7 @@ fn a_whole_array_takes_one_request_a_chunk_and_as_many_at_once_as_there_may_be()
     for (n, chunk) in bytes.chunks(64 << 10).enumerate() {
         assert!(chunk.iter().all(|&byte| byte == byte_of(n)), "chunk {n}");
     }
-    assert_eq!(recording.count(Kind::Fetch), n);
+    assert_eq!(recording.count(CallKind::Fetch), n);
     assert!(recording.requests() <= n + 8, "{}", recording.requests());
     assert!(
         slow.most_in_flight() > IN_FLIGHT / 2,
@@ -199,13 +199,18 @@ fn what_was_read_of_a_file_is_looked_at_side_by_side_when_it_is_opened_again() {
     drop(file);
     recording.clear();
     let file = open(&view, "a.raw").unwrap().unwrap();
-    let looks = recording.count(Kind::Stat);
+    let looks = recording.count(CallKind::Stat);
     assert!((n..n + 32).contains(&looks), "{looks} looks");
     let in_flight = slow.most_in_flight();
     assert!(in_flight >= IN_FLIGHT / 2, "{in_flight} of {looks} looks");
     recording.clear();
     assert_eq!(read_at(&file, 0, 1).unwrap(), [byte_of(0)]);
-    assert_eq!(recording.count(Kind::Fetch), 0, "{:?}", recording.calls());
+    assert_eq!(
+        recording.count(CallKind::Fetch),
+        0,
+        "{:?}",
+        recording.calls()
+    );
 }
 
 #[test]
@@ -224,7 +229,7 @@ fn opening_a_file_again_stalls_no_other_reader() {
     }
     // Each of the chunks is looked at again when the file is opened again, and one look hangs.
     let gate = Arc::new(Gate::default());
-    faulty.at(Kind::Stat, n / 2, Fault::Hangs(Arc::clone(&gate)));
+    faulty.at(CallKind::Stat, n / 2, Fault::Hangs(Arc::clone(&gate)));
     let (tell, told) = mpsc::channel();
     let opening = Arc::clone(&view);
     std::thread::spawn(move || {
@@ -275,7 +280,12 @@ fn parts_of_a_chunk_that_are_far_apart_take_one_request() {
         .map(|column| byte_of(column + 7 * row))
         .collect();
     assert_eq!(bytes, expected);
-    assert_eq!(recording.count(Kind::Read), 1, "{:?}", recording.calls());
+    assert_eq!(
+        recording.count(CallKind::Read),
+        1,
+        "{:?}",
+        recording.calls()
+    );
     let calls = recording.calls();
     let ranges = calls.iter().flat_map(|call| &call.ranges);
     let bytes: u64 = ranges.map(|range| range.end - range.start).sum();

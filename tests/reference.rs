@@ -13,7 +13,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use zarr_mount::store::{Detail, Key, MemoryStore};
-use zarr_mount::view::{EntrySource, Missing, Shards, ViewKind, ViewOptions};
+use zarr_mount::view::{AbsentChunks, EntrySource, Shards, ViewKind, ViewOptions};
 
 /// An array as a writer makes it.
 #[derive(Debug, Clone)]
@@ -486,7 +486,7 @@ fn compress(compressor: Compressor, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-fn options(kind: ViewKind, shards: Shards, missing: Missing) -> ViewOptions {
+fn options(kind: ViewKind, shards: Shards, missing: AbsentChunks) -> ViewOptions {
     ViewOptions {
         views: vec![kind],
         shards,
@@ -503,7 +503,7 @@ proptest! {
     fn the_keys_view_has_the_encoded_inner_chunks(model in model()) {
         let view = common::view(
             Arc::new(model.store()),
-            options(ViewKind::Keys, Shards::Expand, Missing::Fill),
+            options(ViewKind::Keys, Shards::Expand, AbsentChunks::Fill),
         );
         let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         for chunk in indices(&model.grid(&model.inner)) {
@@ -536,7 +536,7 @@ proptest! {
         hide in any::<bool>(),
         reads in proptest::collection::vec((0..600_u64, 0..700_usize), 4),
     ) {
-        let missing = if hide { Missing::Hide } else { Missing::Fill };
+        let missing = if hide { AbsentChunks::Hide } else { AbsentChunks::Fill };
         let view = common::view(
             Arc::new(model.store()),
             options(ViewKind::Chunks, Shards::Expand, missing),
@@ -587,7 +587,7 @@ proptest! {
     fn whole_shards_decode_to_what_their_chunks_hold(model in model()) {
         let view = common::view(
             Arc::new(model.store()),
-            options(ViewKind::Chunks, Shards::Keep, Missing::Fill),
+            options(ViewKind::Chunks, Shards::Keep, AbsentChunks::Fill),
         );
         let outer = model.outer();
         for shard in indices(&model.grid(&outer)) {
@@ -609,7 +609,7 @@ proptest! {
     fn kept_shards_are_shown_as_stored(model in model()) {
         let view = common::view(
             Arc::new(model.store()),
-            options(ViewKind::Keys, Shards::Keep, Missing::Fill),
+            options(ViewKind::Keys, Shards::Keep, AbsentChunks::Fill),
         );
         let stored = model.stored();
         let mut names: Vec<String> = stored.keys().map(|key| format!("a/{key}")).collect();
@@ -626,7 +626,7 @@ proptest! {
         let kind = if kind == 0 { ViewKind::Keys } else { ViewKind::Chunks };
         let view = common::view(
             Arc::new(model.store()),
-            options(kind, Shards::Expand, Missing::Hide),
+            options(kind, Shards::Expand, AbsentChunks::Hide),
         );
         let (id, _) = common::walk(&view, "a").unwrap().unwrap();
         let mut directory = view.open_directory(id).unwrap().unwrap();

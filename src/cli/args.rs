@@ -12,7 +12,7 @@ use log::LevelFilter;
 use super::passthrough::Passthrough;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::view::{FileFormat, Missing, Shards, Target, ViewKind};
+use crate::view::{AbsentChunks, FileFormat, Shards, Target, ViewKind};
 
 /// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
 /// whole arrays, as plain files
@@ -54,8 +54,8 @@ pub(crate) struct Args {
 
     /// Chunks that the store lacks, in the chunks view: files of fill value, or no files
     #[arg(long, value_name = "HOW", default_value = "fill",
-          value_parser = one_of(&[("fill", Missing::Fill), ("hide", Missing::Hide)]))]
-    pub(crate) missing: Missing,
+          value_parser = one_of(&[("fill", AbsentChunks::Fill), ("hide", AbsentChunks::Hide)]))]
+    pub(crate) missing: AbsentChunks,
 
     /// In the arrays view: the formats of files, one or several: npy, raw, headers beside raw (nhdr,
     /// mhd, envi), whole groups (nc, nc5, h5), tif, ome.tif, nii, vti, mrc, fits, jsonl [default:

@@ -21,7 +21,9 @@ use crate::store::Symlinks;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
 use crate::threads::cores;
-pub use crate::view::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
+pub use crate::view::{
+    AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions,
+};
 
 /// What the command was asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What is trusted, what is asked for again, and in how many requests.
 
 use super::*;
-use crate::store::testing::{Kind, Recording, wrap};
+use crate::store::testing::{CallKind, Recording, wrap};
 use crate::store::{Access, Key, MemoryStore, Prefix, Store};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -70,7 +70,7 @@ fn after_it_all_is_asked_in_one_call_and_the_check_is_noted() {
     let calls = watched.recording.calls();
     assert_eq!(calls.len(), 4, "{calls:?}");
     assert!(
-        calls.iter().all(|call| call.kind == Kind::Stat),
+        calls.iter().all(|call| call.kind == CallKind::Stat),
         "{calls:?}"
     );
     watched.recording.clear();

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileType, Generation, INodeNo};
 
-use crate::view::{Attributes, VnodeKind};
+use crate::view::{VnodeAttributes, VnodeKind};
 
 /// The value of `st_blksize`, and the block size of `statfs`.
 pub(super) const BLOCK_BYTES: u32 = 4096;
@@ -19,7 +19,7 @@ pub(super) const GENERATION: Generation = Generation(0);
 const SECTOR_BYTES: u64 = 512;
 
 /// The kernel's attributes of inode `ino`.
-pub(super) fn file_attr(ino: u64, attributes: &Attributes) -> FileAttr {
+pub(super) fn file_attr(ino: u64, attributes: &VnodeAttributes) -> FileAttr {
     FileAttr {
         ino: INodeNo(ino),
         size: attributes.size,
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
     use crate::store::Times;
 
-    fn attributes(size: u64, mode: u32) -> Attributes {
+    fn attributes(size: u64, mode: u32) -> VnodeAttributes {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        Attributes {
+        VnodeAttributes {
             kind: VnodeKind::File,
             size,
             times: Times {

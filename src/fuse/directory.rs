@@ -103,7 +103,7 @@ impl<D: EntrySource> Stream<D> {
             ordinal += 1;
             self.next = Some(ordinal);
         };
-        self.entries.rest();
+        self.entries.release();
         listed
     }
 

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
-use crate::view::{Attributes, VnodeId};
+use crate::view::{VnodeAttributes, VnodeId};
 
 /// The first fresh number: those below are the view's.
 const FIRST_FRESH: u64 = 1 << 62;
@@ -66,7 +66,7 @@ struct FreshInode {
 /// An inode with open handles.
 #[derive(Debug)]
 pub(super) struct PinnedInode<B> {
-    attributes: Attributes,
+    attributes: VnodeAttributes,
     /// `None` until the first open has decided.
     mode: Option<ReadMode<B>>,
     handles: u64,
@@ -190,7 +190,7 @@ impl<B: Clone> InodeVersions<B> {
     }
 
     /// The attributes that the open handles of `ino` were opened with.
-    pub(super) fn pinned_attributes(&self, ino: u64) -> Option<Attributes> {
+    pub(super) fn pinned_attributes(&self, ino: u64) -> Option<VnodeAttributes> {
         self.lock().pinned.get(&ino).map(|pinned| pinned.attributes)
     }
 
@@ -213,7 +213,7 @@ impl<B: Clone> InodeVersions<B> {
     /// From here on, only this version is reported for `ino`. An older reply that the kernel has
     /// not received yet does no harm: after an invalidation, the kernel ignores the attributes of
     /// requests that began before it.
-    pub(super) fn open(&self, ino: u64, attributes: Attributes) -> Comparison {
+    pub(super) fn open(&self, ino: u64, attributes: VnodeAttributes) -> Comparison {
         let mut table = self.lock();
         let comparison = table.compare(ino, attributes.fingerprint);
         if comparison != Comparison::Changed {

@@ -42,7 +42,7 @@ use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::threads::{Class, as_class, confine};
-use crate::view::{Attributes, View, VnodeId};
+use crate::view::{View, VnodeAttributes, VnodeId};
 
 use attr::file_attr;
 use errno::ErrorLog;
@@ -184,7 +184,7 @@ impl Core {
 
     /// The attributes of a version that is open, with its current mode: permissions can change
     /// while the bytes stay the same.
-    fn with_current_mode(&self, ino: u64, pinned: Attributes) -> Attributes {
+    fn with_current_mode(&self, ino: u64, pinned: VnodeAttributes) -> VnodeAttributes {
         let current = self.vnode(ino).ok();
         let current = current.and_then(|vnode| self.view.attributes(vnode).ok().flatten());
         current

@@ -18,7 +18,7 @@ use fuser::{BackingId, Errno, FopenFlags, INodeNo, ReplyOpen};
 use super::Core;
 use super::inode::{Comparison, ReadMode, StaleCache};
 use super::opened::{OpenedFile, STRIPES};
-use crate::view::{Attributes, OpenFile, Opened};
+use crate::view::{OpenFile, OpenedVnode, VnodeAttributes};
 
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
@@ -26,7 +26,7 @@ impl Core {
         let opened = self
             .vnode(ino)
             .and_then(|vnode| self.present(self.view.open(vnode)));
-        let Opened { attributes, file } = match opened {
+        let OpenedVnode { attributes, file } = match opened {
             Ok(opened) => opened,
             Err(errno) => return reply.error(errno),
         };
@@ -70,7 +70,7 @@ impl Core {
     fn settle(
         &self,
         ino: u64,
-        attributes: Attributes,
+        attributes: VnodeAttributes,
         file: &OpenFile,
     ) -> Result<FopenFlags, Errno> {
         let counters = self.view.requests();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::directory::Stream;
-use crate::view::{Attributes, Directory, OpenFile};
+use crate::view::{Directory, OpenFile, VnodeAttributes};
 
 /// Number of locks that all inodes share.
 pub(super) const STRIPES: u64 = 64;
@@ -12,7 +12,7 @@ pub(super) const STRIPES: u64 = 64;
 pub(super) struct OpenedFile {
     pub(super) ino: u64,
     pub(super) file: Arc<OpenFile>,
-    pub(super) attributes: Attributes,
+    pub(super) attributes: VnodeAttributes,
 }
 
 /// An open directory.

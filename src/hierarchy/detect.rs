@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::document::{OmittedParts, is_common_name, parsed_bytes};
 use super::node::{Document, GroupNode, Node};
 use super::node_cache::CachedNode;
-use super::{Hierarchy, Text};
+use super::{DocumentText, Hierarchy};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Observations};
@@ -75,13 +75,13 @@ impl<'h> DocumentSearch<'h> {
     }
 
     /// Records what was found at `key`.
-    fn note(&mut self, key: &Key, text: Option<&Text>) {
+    fn note(&mut self, key: &Key, text: Option<&DocumentText>) {
         let meta = text.map(|text| text.document.meta);
         self.observations.add_object(key, meta.as_ref());
     }
 
     /// Reads the document at `key`; `None` when there is none.
-    pub(super) fn read(&mut self, key: &Key) -> Result<Option<Text>, Error> {
+    pub(super) fn read(&mut self, key: &Key) -> Result<Option<DocumentText>, Error> {
         // The caller may hold memory for a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
         let text = self.hierarchy.read_as(key, holding, parsed_bytes)?;
@@ -91,7 +91,7 @@ impl<'h> DocumentSearch<'h> {
 
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
-    fn read_outline(&mut self, key: &Key) -> Result<Option<(Text, OmittedParts)>, Error> {
+    fn read_outline(&mut self, key: &Key) -> Result<Option<(DocumentText, OmittedParts)>, Error> {
         let Some(opened) = self.hierarchy.open(key)? else {
             self.note(key, None);
             return Ok(None);
@@ -118,7 +118,7 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`DocumentSearch::read`], for a file with these attributes that may be something else than
     /// a document: `None` when it is large or cannot be read.
-    fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<Text>, Error> {
+    fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<DocumentText>, Error> {
         if meta.size() > MAX_COMMON_BYTES {
             self.observations.add_object(key, Some(&meta));
             return Ok(None);
@@ -216,7 +216,7 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
     /// to be read.
-    fn read_copies(&mut self, key: &Key) -> Result<Option<Text>, Error> {
+    fn read_copies(&mut self, key: &Key) -> Result<Option<DocumentText>, Error> {
         match self.read(key) {
             Err(Error::Metadata { key: name, error }) => {
                 log::warn!("{name}: {error}");
@@ -243,7 +243,7 @@ impl<'h> DocumentSearch<'h> {
     fn zarr_json(
         &mut self,
         prefix: &Prefix,
-        text: Text,
+        text: DocumentText,
         omitted: OmittedParts,
     ) -> Result<Node, Error> {
         let (parsed, document) = (v3::parse(&text.bytes), text.document.clone());

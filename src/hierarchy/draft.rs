@@ -14,7 +14,7 @@ use super::draft_node::{DraftNode, DraftRoot};
 use super::node::Node;
 use crate::error::Error;
 use crate::metadata::ZarrFormat;
-use crate::metadata::draft::{self, Layout};
+use crate::metadata::draft::{self, DraftLayout};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, StatKind};
 
 /// The number of names below `meta` that are examined to find the layout.
@@ -47,7 +47,11 @@ impl Hierarchy {
 
     /// The layout of the hierarchy at `root`: the one that its keys show, or, where they show none,
     /// the one that its document states (`stated`).
-    pub(super) fn draft_layout(&self, root: &Prefix, stated: Layout) -> Result<Layout, Error> {
+    pub(super) fn draft_layout(
+        &self,
+        root: &Prefix,
+        stated: DraftLayout,
+    ) -> Result<DraftLayout, Error> {
         let meta = root.key(b"meta")?.to_prefix();
         let (mut has_root, mut has_others) = (false, false);
         let listing = self.store.list(&meta, Cursor::START, Detail::Names)?;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::metadata::draft::Layout;
+use crate::metadata::draft::DraftLayout;
 use crate::store::{EntryKind, Key, Prefix, StoreError};
 
 /// The root of a draft's hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DraftRoot {
     pub(super) prefix: Prefix,
-    pub(super) layout: Arc<Layout>,
+    pub(super) layout: Arc<DraftLayout>,
 }
 
 /// A node of a draft's hierarchy, and the location of its keys.
@@ -18,7 +18,7 @@ pub struct DraftNode {
     /// The root of the hierarchy.
     pub root: Prefix,
     /// The layout of the keys of the hierarchy.
-    pub layout: Arc<Layout>,
+    pub layout: Arc<DraftLayout>,
     /// The path of the node below the root.
     pub path: Prefix,
     /// Whether the node exists: it has a document, or a node below it has one.

@@ -16,7 +16,7 @@ use crate::store::Prefix;
 
 /// The hashes of an array, and the size of what they are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct ArrayIdentity {
     /// The hash of the prefix and of all of the metadata.
     pub(crate) array: u64,
     /// The hash of everything that determines the keys and bytes of chunks: all but the shape and
@@ -26,14 +26,14 @@ pub(crate) struct Identity {
     pub(crate) model_bytes: u64,
 }
 
-impl Identity {
+impl ArrayIdentity {
     /// The identity of the array at `prefix`.
-    pub(crate) fn of(prefix: &Prefix, metadata: &ArrayMetadata) -> Identity {
+    pub(crate) fn of(prefix: &Prefix, metadata: &ArrayMetadata) -> ArrayIdentity {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        Identity::hashed(prefix, metadata, KEYS.build_hasher())
+        ArrayIdentity::hashed(prefix, metadata, KEYS.build_hasher())
     }
 
-    fn hashed(prefix: &Prefix, metadata: &ArrayMetadata, hasher: impl Hasher) -> Identity {
+    fn hashed(prefix: &Prefix, metadata: &ArrayMetadata, hasher: impl Hasher) -> ArrayIdentity {
         // Without `..`, a field that is new in the model does not compile before it is listed here.
         let ArrayMetadata {
             zarr_format,
@@ -81,7 +81,7 @@ impl Identity {
         // The lists and texts take about as much again for their pointers and lengths.
         let model_bytes = size_of::<ArrayMetadata>() as u64 + 2 * hasher.bytes;
         let array = hasher.finish();
-        Identity {
+        ArrayIdentity {
             array,
             chunks,
             model_bytes,

@@ -31,9 +31,9 @@ mod tree;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use draft_node::DraftNode;
-pub(crate) use identity::Identity;
+pub(crate) use identity::ArrayIdentity;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
-pub use read::{ArrayDocuments, MAX_DOCUMENT_BYTES, Text};
+pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};
 
 use crate::budget::Budget;

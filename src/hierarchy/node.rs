@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::identity::Identity;
+use super::identity::ArrayIdentity;
 use crate::error::FormatError;
 use crate::fresh::LastCheck;
 use crate::metadata::{ArrayMetadata, ZarrFormat, draft};
@@ -31,7 +31,7 @@ pub struct GroupNode {
     /// group.
     pub document: Option<Document>,
     /// The layout of the draft's hierarchy whose root this group is; `None` for other groups.
-    pub draft: Option<Arc<draft::Layout>>,
+    pub draft: Option<Arc<draft::DraftLayout>>,
     /// Whether the document is long and has no copies of other documents, so that views need not
     /// edit it.
     pub is_only_long: bool,
@@ -119,11 +119,11 @@ impl ArrayNode {
         attributes: Option<Key>,
         metadata: ArrayMetadata,
     ) -> ArrayNode {
-        let Identity {
+        let ArrayIdentity {
             array,
             chunks,
             model_bytes,
-        } = Identity::of(prefix, &metadata);
+        } = ArrayIdentity::of(prefix, &metadata);
         ArrayNode {
             identity: array,
             chunk_identity: chunks,

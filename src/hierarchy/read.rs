@@ -38,7 +38,7 @@ const RECENT: Duration = Duration::from_millis(10);
 
 /// The text of a document, whose memory is reserved in the budget while it exists.
 #[derive(Debug)]
-pub struct Text {
+pub struct DocumentText {
     /// The key and the attributes of the document.
     pub document: Document,
     /// The text.
@@ -50,9 +50,9 @@ pub struct Text {
 /// The documents of one array.
 #[derive(Debug)]
 pub struct ArrayDocuments {
-    own: Text,
+    own: DocumentText,
     /// The document of its attributes, where the version has one and it exists.
-    attributes: Option<Text>,
+    attributes: Option<DocumentText>,
 }
 
 /// A document that was opened.
@@ -70,7 +70,7 @@ impl Hierarchy {
     /// # Errors
     /// As [`Hierarchy::read`].
     pub fn documents(&self, array: &ArrayNode) -> Result<Option<ArrayDocuments>, Error> {
-        let own = match Text::recent(&array.document) {
+        let own = match DocumentText::recent(&array.document) {
             Some(own) => own,
             None => match self.read(&array.document.key, Holding::SOURCE)? {
                 Some(own) => own,
@@ -92,7 +92,7 @@ impl Hierarchy {
     /// # Errors
     /// [`Error::Store`], [`Error::Metadata`] when the document is larger than
     /// [`MAX_DOCUMENT_BYTES`], or takes more memory than the budget allows for one document.
-    pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<Text>, Error> {
+    pub fn read(&self, key: &Key, holding: Holding) -> Result<Option<DocumentText>, Error> {
         // Parsing may need a second copy, in which bare NaN are replaced.
         self.read_as(key, holding.to_hold("a document"), |size| {
             size.saturating_mul(2)
@@ -108,7 +108,7 @@ impl Hierarchy {
         key: &Key,
         holding: Holding,
         memory: impl FnOnce(u64) -> u64,
-    ) -> Result<Option<Text>, Error> {
+    ) -> Result<Option<DocumentText>, Error> {
         let Some(opened) = self.open(key)? else {
             return Ok(None);
         };
@@ -121,7 +121,7 @@ impl Hierarchy {
         opened: OpenDocument,
         holding: Holding,
         memory: impl FnOnce(u64) -> u64,
-    ) -> Result<Text, Error> {
+    ) -> Result<DocumentText, Error> {
         let size = opened.size();
         let needed = memory(size);
         self.check_document(&opened.key, size, needed)?;
@@ -134,7 +134,7 @@ impl Hierarchy {
             opened.object.read_at(0, &mut bytes)?;
             bytes
         };
-        Ok(Text {
+        Ok(DocumentText {
             document: Document::new(opened.key, *opened.object.meta()),
             bytes,
             _reservation: Some(reservation),
@@ -143,7 +143,10 @@ impl Hierarchy {
 
     /// Reads a document that was opened piece by piece, without its attributes and its copies of
     /// other documents.
-    pub(super) fn read_outline(&self, opened: OpenDocument) -> Result<(Text, OmittedParts), Error> {
+    pub(super) fn read_outline(
+        &self,
+        opened: OpenDocument,
+    ) -> Result<(DocumentText, OmittedParts), Error> {
         const PIECE_BYTES: u64 = 64 << 10;
         let size = opened.size();
         let most = most_outlined(self.most_document_memory());
@@ -164,7 +167,7 @@ impl Hierarchy {
             offset += len as u64;
         }
         let (bytes, has_copies) = outline.finish();
-        let text = Text {
+        let text = DocumentText {
             document: Document::new(opened.key, *opened.object.meta()),
             bytes,
             _reservation: Some(reservation),
@@ -226,7 +229,7 @@ impl OpenDocument {
     }
 }
 
-impl Text {
+impl DocumentText {
     /// The document, which keeps the text for a moment where that is short.
     pub(super) fn into_document(self) -> Document {
         let recent = (self.bytes.len() <= RECENT_BYTES).then(|| {
@@ -242,10 +245,10 @@ impl Text {
     }
 
     /// The text of `document`, if that was read a moment ago.
-    fn recent(document: &Document) -> Option<Text> {
+    fn recent(document: &Document) -> Option<DocumentText> {
         let recent = document.recent.as_ref();
         let recent = recent.filter(|recent| recent.read.is_within(RECENT))?;
-        Some(Text {
+        Some(DocumentText {
             bytes: recent.bytes.clone(),
             document: document.clone(),
             _reservation: None,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::gate::PriorityGate;
 use crate::store::{
-    Capacity, Cursor, Detail, Fetched, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
-    Profile, ReadRange, Room, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
+    Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 use crate::threads::{Class, current_class};
 
@@ -95,10 +95,10 @@ impl Store for GatedStore {
         &self,
         key: &Key,
         most_bytes: u64,
-        room: &mut dyn Room,
+        buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
         let _permit = self.gates.of_class().enter();
-        let fetched = self.store.fetch(key, most_bytes, room)?;
+        let fetched = self.store.fetch(key, most_bytes, buffer)?;
         Ok(fetched.map(|fetched| Fetched {
             object: self.gated(fetched.object),
             is_read: fetched.is_read,

@@ -11,8 +11,8 @@ use lru::LruCache;
 use crate::counters::LoadCounters;
 use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
-    Access, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Room, Stat, StatKind, Store,
-    StoreError, Version, descriptor_limit,
+    Access, FetchBuffer, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Stat, StatKind,
+    Store, StoreError, Version, descriptor_limit,
 };
 
 /// Most descriptors that are kept after their last reader. Shards are few, and each has many
@@ -237,7 +237,7 @@ impl Sources {
         }
     }
 
-    /// As [`Sources::open`], and reads all of an object of at most `most_bytes` into `room`. This
+    /// As [`Sources::open`], and reads all of an object of at most `most_bytes` into `buffer`. This
     /// is one request where the store supports that.
     ///
     /// # Errors
@@ -246,10 +246,10 @@ impl Sources {
         &self,
         key: &Key,
         most_bytes: u64,
-        room: &mut dyn Room,
+        buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
         let begun = SystemTime::now();
-        let fetched = self.with_descriptors(|| self.store.fetch(key, most_bytes, room))?;
+        let fetched = self.with_descriptors(|| self.store.fetch(key, most_bytes, buffer))?;
         let Some(fetched) = fetched else {
             return Ok(None);
         };
@@ -522,9 +522,9 @@ mod tests {
             &self,
             key: &Key,
             most_bytes: u64,
-            room: &mut dyn Room,
+            buffer: &mut dyn FetchBuffer,
         ) -> Result<Option<Fetched>, StoreError> {
-            let fetched = self.0.fetch(key, most_bytes, room);
+            let fetched = self.0.fetch(key, most_bytes, buffer);
             thread::sleep(Duration::from_millis(40));
             fetched
         }
@@ -556,8 +556,8 @@ mod tests {
             Arc::default(),
         );
         std::fs::write(directory.path().join("a"), b"one").unwrap();
-        let mut room = Vec::new();
-        let fetched = sources.fetch(&Key::parse(b"a").unwrap(), 100, &mut room);
+        let mut buffer = Vec::new();
+        let fetched = sources.fetch(&Key::parse(b"a").unwrap(), 100, &mut buffer);
         assert!(!fetched.unwrap().unwrap().is_read);
     }
 

@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// The most memory, in bytes, that each byte of JSON takes as a tree. The worst case is `1,`: two
 /// bytes that need a value and, meanwhile, the span of its text. The writer of a plain file also
 /// has a copy of the tree.
-pub const MEMORY_PER_BYTE: u64 = size_of::<Json>() as u64;
+pub const MEMORY_PER_BYTE: u64 = size_of::<JsonTree>() as u64;
 /// Where all attributes are too long for a tree, it has the short members only: the longest of
 /// them, and the most of all of them together, in bytes of JSON.
 const MOST_MEMBER_BYTES: usize = 4 << 10;
@@ -33,11 +33,11 @@ const MOST_AXES_BYTES: usize = 256 << 10;
 
 /// The attributes of a node, or the members of an object in them, in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Attributes(Vec<(String, Json)>);
+pub struct Attributes(Vec<(String, JsonTree)>);
 
-/// A JSON value.
+/// A JSON value with all that is in it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Json {
+pub enum JsonTree {
     /// `null`
     Null,
     /// `true` or `false`
@@ -49,7 +49,7 @@ pub enum Json {
     /// A string.
     Text(String),
     /// A list.
-    List(Vec<Json>),
+    List(Vec<JsonTree>),
     /// An object, whose members keep their order.
     Object(Attributes),
 }
@@ -80,7 +80,7 @@ impl Attributes {
         check_len(text.len())?;
         let document = JsonDocument::parse(text)?;
         match tree(document.value()?, 0)? {
-            Json::Object(attributes) => Ok(attributes),
+            JsonTree::Object(attributes) => Ok(attributes),
             _ => Err(FormatError::document("attributes", "expected an object")),
         }
     }
@@ -128,7 +128,7 @@ impl Attributes {
     }
 
     /// The attribute `name`.
-    pub fn get(&self, name: &str) -> Option<&Json> {
+    pub fn get(&self, name: &str) -> Option<&JsonTree> {
         self.iter()
             .find(|(member, _)| *member == name)
             .map(|(_, value)| value)
@@ -145,7 +145,7 @@ impl Attributes {
     }
 
     /// The name and value of each attribute, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &JsonTree)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
@@ -155,17 +155,17 @@ impl Attributes {
     }
 }
 
-impl FromIterator<(String, Json)> for Attributes {
-    fn from_iter<I: IntoIterator<Item = (String, Json)>>(members: I) -> Self {
+impl FromIterator<(String, JsonTree)> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (String, JsonTree)>>(members: I) -> Self {
         Attributes(members.into_iter().collect())
     }
 }
 
-impl Json {
+impl JsonTree {
     /// The string, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
-            Json::Text(text) => Some(text),
+            JsonTree::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -177,16 +177,16 @@ impl Json {
     )]
     pub fn as_number(&self) -> Option<f64> {
         match *self {
-            Json::Integer(value) => Some(value as f64),
-            Json::Float(value) => Some(value),
+            JsonTree::Integer(value) => Some(value as f64),
+            JsonTree::Float(value) => Some(value),
             _ => None,
         }
     }
 
     /// The list, if it is one.
-    pub fn as_list(&self) -> Option<&[Json]> {
+    pub fn as_list(&self) -> Option<&[JsonTree]> {
         match self {
-            Json::List(items) => Some(items),
+            JsonTree::List(items) => Some(items),
             _ => None,
         }
     }
@@ -194,28 +194,28 @@ impl Json {
     /// The object, if it is one.
     pub fn as_object(&self) -> Option<&Attributes> {
         match self {
-            Json::Object(members) => Some(members),
+            JsonTree::Object(members) => Some(members),
             _ => None,
         }
     }
 }
 
 /// Compact JSON, with the strings of Zarr v3 for numbers that are not finite.
-impl std::fmt::Display for Json {
+impl std::fmt::Display for JsonTree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Json::Null => f.write_str("null"),
-            Json::Bool(value) => write!(f, "{value}"),
-            Json::Integer(value) => write!(f, "{value}"),
-            Json::Float(value) if value.is_nan() => f.write_str("\"NaN\""),
-            Json::Float(value) if value.is_infinite() && *value > 0.0 => {
+            JsonTree::Null => f.write_str("null"),
+            JsonTree::Bool(value) => write!(f, "{value}"),
+            JsonTree::Integer(value) => write!(f, "{value}"),
+            JsonTree::Float(value) if value.is_nan() => f.write_str("\"NaN\""),
+            JsonTree::Float(value) if value.is_infinite() && *value > 0.0 => {
                 f.write_str("\"Infinity\"")
             }
-            Json::Float(value) if value.is_infinite() => f.write_str("\"-Infinity\""),
+            JsonTree::Float(value) if value.is_infinite() => f.write_str("\"-Infinity\""),
             // This is the shortest text that reads as the same number.
-            Json::Float(value) => write!(f, "{value:?}"),
-            Json::Text(text) => f.write_str(&quoted(text)),
-            Json::List(items) => {
+            JsonTree::Float(value) => write!(f, "{value:?}"),
+            JsonTree::Text(text) => f.write_str(&quoted(text)),
+            JsonTree::List(items) => {
                 f.write_str("[")?;
                 for (i, item) in items.iter().enumerate() {
                     let comma = if i == 0 { "" } else { "," };
@@ -223,7 +223,7 @@ impl std::fmt::Display for Json {
                 }
                 f.write_str("]")
             }
-            Json::Object(members) => write!(f, "{members}"),
+            JsonTree::Object(members) => write!(f, "{members}"),
         }
     }
 }
@@ -260,22 +260,22 @@ fn check_depth(depth: usize) -> Result<(), FormatError> {
     Err(FormatError::document("attributes", problem))
 }
 
-fn tree(raw: &RawValue, depth: usize) -> Result<Json, FormatError> {
+fn tree(raw: &RawValue, depth: usize) -> Result<JsonTree, FormatError> {
     check_depth(depth)?;
     Ok(match json::Json::of(raw)? {
-        json::Json::Null => Json::Null,
-        json::Json::Bool(value) => Json::Bool(value),
+        json::Json::Null => JsonTree::Null,
+        json::Json::Bool(value) => JsonTree::Bool(value),
         json::Json::Number(text) => number(text)?,
-        json::Json::NonFinite(value) => Json::Float(value),
-        json::Json::String(text) => Json::Text(text),
-        json::Json::Array(items) => Json::List(
+        json::Json::NonFinite(value) => JsonTree::Float(value),
+        json::Json::String(text) => JsonTree::Text(text),
+        json::Json::Array(items) => JsonTree::List(
             items
                 .into_iter()
                 .map(|item| tree(item, depth + 1))
                 .collect::<Result<_, _>>()?,
         ),
         json::Json::Object(members) => {
-            let mut tree_of: Vec<(String, Json)> = Vec::new();
+            let mut tree_of: Vec<(String, JsonTree)> = Vec::new();
             let mut places = HashMap::new();
             for (name, value) in members.iter() {
                 let value = tree(value, depth + 1)?;
@@ -287,16 +287,16 @@ fn tree(raw: &RawValue, depth: usize) -> Result<Json, FormatError> {
                     tree_of.push((name.to_owned(), value));
                 }
             }
-            Json::Object(Attributes(tree_of))
+            JsonTree::Object(Attributes(tree_of))
         }
     })
 }
 
-fn number(text: &str) -> Result<Json, FormatError> {
+fn number(text: &str) -> Result<JsonTree, FormatError> {
     if let Ok(value) = text.parse() {
-        return Ok(Json::Integer(value));
+        return Ok(JsonTree::Integer(value));
     }
-    let value = text.parse().map(Json::Float);
+    let value = text.parse().map(JsonTree::Float);
     value.map_err(|_| FormatError::document("attributes", format!("{text} is no number")))
 }
 

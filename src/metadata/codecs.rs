@@ -126,10 +126,10 @@ enum Codec {
 }
 
 /// Parses the configuration of a codec.
-type Parser = fn(&Input, &Members<'_>) -> Result<Codec, FormatError>;
+type CodecParser = fn(&Input, &Members<'_>) -> Result<Codec, FormatError>;
 
 /// The parser of the configuration of the codec `name`; `None` when the codec is unknown.
-fn parser(name: &str) -> Option<Parser> {
+fn parser(name: &str) -> Option<CodecParser> {
     match name.strip_prefix("numcodecs.") {
         Some(id) => numcodecs::parser(id).or_else(|| bytes_to_bytes::numcodecs_parser(id)),
         None => registered::parser(name).or_else(|| bytes_to_bytes::parser(name)),
@@ -137,7 +137,7 @@ fn parser(name: &str) -> Option<Parser> {
 }
 
 /// The parsers of the configurations of the codecs of one list.
-fn parsers(specs: &[Extension<'_>]) -> Result<Vec<Parser>, FormatError> {
+fn parsers(specs: &[Extension<'_>]) -> Result<Vec<CodecParser>, FormatError> {
     FormatError::check_limit(
         "the number of codecs in one list",
         specs.len() as u64,
@@ -161,7 +161,12 @@ impl Input {
     }
 
     /// Parses the configuration of the codec `[i]` of a list.
-    fn codec(&self, i: usize, spec: &Extension<'_>, parser: Parser) -> Result<Codec, FormatError> {
+    fn codec(
+        &self,
+        i: usize,
+        spec: &Extension<'_>,
+        parser: CodecParser,
+    ) -> Result<Codec, FormatError> {
         parser(self, &spec.configuration)
             .map_err(|error| error.within("configuration").within(&format!("[{i}]")))
     }

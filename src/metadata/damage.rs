@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Parser = fn(&[u8]) -> Result<ArrayMetadata, FormatError>;
+type DocumentParser = fn(&[u8]) -> Result<ArrayMetadata, FormatError>;
 
 const V1: &str = r#"{"zarr_format": 1, "shape": [20, 13], "chunks": [6, 5], "dtype": [["r", "|u1"],
     ["g", "<i2"]], "compression": "blosc", "compression_opts": {"cname": "lz4", "clevel": 5,
@@ -40,7 +40,7 @@ fn v3_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     }
 }
 
-const DOCUMENTS: [(&str, Parser); 6] = [
+const DOCUMENTS: [(&str, DocumentParser); 6] = [
     (V1, v1::parse_array),
     (PRE_V1, pre_v1::parse_array),
     (V2, v2::parse_array),

@@ -21,7 +21,7 @@ mod layout;
 use serde_json::value::RawValue;
 
 pub use entry::parse_entry;
-pub use layout::{Generation, Layout};
+pub use layout::{DraftLayout, Generation};
 
 use super::chunk_key::parse_separator;
 use super::document::{

@@ -34,7 +34,7 @@ pub mod v2;
 pub mod v3;
 pub mod write;
 
-pub use attributes::{Attributes, Json};
+pub use attributes::{Attributes, JsonTree};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
 pub use document::{check_array_document_len, check_outlined};

@@ -17,7 +17,7 @@ mod calibration;
 
 use super::image::{Image, ImageAxis};
 use super::number::Scalar;
-use super::tiff::{self, DirectoryEntry, FieldType, Sample, tag};
+use super::tiff::{self, FieldType, IfdEntry, Sample, tag};
 use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 use crate::grid::product;
@@ -105,16 +105,12 @@ fn header(
     let description_field = Some((description_len, description_at));
     let mut entries = tiff::entries(plane, sample, description_field, strip, FieldType::Long);
     if resolution.is_some() {
-        let rational = |tag, at| DirectoryEntry::one(tag, FieldType::Rational, at);
+        let rational = |tag, at| IfdEntry::one(tag, FieldType::Rational, at);
         entries.push(rational(tag::X_RESOLUTION, resolution_at));
         entries.push(rational(tag::Y_RESOLUTION, resolution_at + 8));
     }
     // The unit of the resolution stands in the description.
-    entries.push(DirectoryEntry::one(
-        tag::RESOLUTION_UNIT,
-        FieldType::Short,
-        1,
-    ));
+    entries.push(IfdEntry::one(tag::RESOLUTION_UNIT, FieldType::Short, 1));
     entries.sort_by_key(|entry| entry.tag);
 
     let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();

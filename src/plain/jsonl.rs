@@ -17,7 +17,7 @@ const NAME: &str = "JSON lines";
 
 /// The type of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementKind {
     /// Strings, in UTF-8.
     Text,
     /// Bytes.
@@ -29,9 +29,9 @@ pub enum Kind {
 /// # Errors
 ///
 /// When a string is not valid UTF-8; nothing is appended then.
-pub fn line(out: &mut Vec<u8>, element: &[u8], kind: Kind) -> Result<(), FormatError> {
+pub fn line(out: &mut Vec<u8>, element: &[u8], kind: ElementKind) -> Result<(), FormatError> {
     let text = match kind {
-        Kind::Text => {
+        ElementKind::Text => {
             let text = str::from_utf8(element).map_err(|error| {
                 let problem = format!("a string is no UTF-8 from byte {} on", error.valid_up_to());
                 FormatError::encoded(NAME, problem)
@@ -39,7 +39,7 @@ pub fn line(out: &mut Vec<u8>, element: &[u8], kind: Kind) -> Result<(), FormatE
             escaped(&serde_json::Value::from(text).to_string())
         }
         // Base64 needs no escapes.
-        Kind::Bytes => format!("\"{}\"", base64::encode(element)),
+        ElementKind::Bytes => format!("\"{}\"", base64::encode(element)),
     };
     out.extend_from_slice(text.as_bytes());
     out.push(b'\n');
@@ -61,7 +61,7 @@ fn escaped(json: &str) -> String {
 
 /// An iterator over the elements of a decoded chunk, in C order.
 #[derive(Debug, Clone)]
-pub struct Elements<'a> {
+pub struct ChunkElements<'a> {
     rest: &'a [u8],
     left: u32,
 }
@@ -72,12 +72,12 @@ pub struct Elements<'a> {
 /// # Errors
 ///
 /// When the count is missing.
-pub fn elements(block: &[u8]) -> Result<Elements<'_>, FormatError> {
+pub fn elements(block: &[u8]) -> Result<ChunkElements<'_>, FormatError> {
     let (left, rest) = word(block).ok_or_else(|| wrong("no count of elements"))?;
-    Ok(Elements { rest, left })
+    Ok(ChunkElements { rest, left })
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for ChunkElements<'a> {
     type Item = Result<&'a [u8], FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -114,7 +114,7 @@ fn wrong(problem: impl Into<String>) -> FormatError {
 mod tests {
     use super::*;
 
-    fn lines(block: &[u8], kind: Kind) -> Result<String, FormatError> {
+    fn lines(block: &[u8], kind: ElementKind) -> Result<String, FormatError> {
         let mut out = Vec::new();
         for element in elements(block)? {
             line(&mut out, element?, kind)?;
@@ -126,14 +126,14 @@ mod tests {
     fn one_value_a_line() {
         let block = b"\x03\0\0\0\x01\0\0\0a\0\0\0\0\x04\0\0\0\n\"\xc3\xa9";
         assert_eq!(
-            lines(block, Kind::Text).unwrap(),
+            lines(block, ElementKind::Text).unwrap(),
             "\"a\"\n\"\"\n\"\\n\\\"é\"\n"
         );
         assert_eq!(
-            lines(block, Kind::Bytes).unwrap(),
+            lines(block, ElementKind::Bytes).unwrap(),
             "\"YQ==\"\n\"\"\n\"CiLDqQ==\"\n"
         );
-        assert_eq!(lines(&[0; 4], Kind::Text).unwrap(), "");
+        assert_eq!(lines(&[0; 4], ElementKind::Text).unwrap(), "");
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             (b"\0\0\0\0a", "1 bytes behind"),
             (b"\x01\0\0\0\x01\0\0\0\xff", "no UTF-8 from byte 0"),
         ] {
-            let error = lines(block, Kind::Text).unwrap_err().to_string();
+            let error = lines(block, ElementKind::Text).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
     }

@@ -29,22 +29,22 @@ pub type AxisOrder = SmallVec<[usize; 6]>;
 /// The sources of the bytes of a file.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    parts: Vec<Part>,
+    parts: Vec<LayoutPart>,
     len: u64,
 }
 
 /// A part of a file whose bytes have one source.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct LayoutPart {
     /// Offset of the part in the file.
     pub offset: u64,
     /// The source of the bytes.
-    pub content: Content,
+    pub content: PartContent,
 }
 
 /// The source of the bytes of a part.
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum PartContent {
     /// Bytes in memory.
     Bytes(Arc<[u8]>),
     /// Bytes that are computed on each read, because there may be too many to keep.
@@ -109,20 +109,20 @@ impl Elements {
     }
 }
 
-impl Part {
+impl LayoutPart {
     /// Whether the part covers every byte from its offset up to `end`.
     fn has_no_gap_before(&self, end: u64) -> bool {
         let is_slabs =
-            matches!(&self.content, Content::Elements(elements) if elements.slabs.is_some());
+            matches!(&self.content, PartContent::Elements(elements) if elements.slabs.is_some());
         !is_slabs && self.end().is_some_and(|last| last >= end)
     }
 
     /// Offset of the end of the part; `None` when it does not fit 64 bits.
     fn end(&self) -> Option<u64> {
         let span = match &self.content {
-            Content::Bytes(bytes) => bytes.len() as u64,
-            Content::Computed(computed) => computed.len(),
-            Content::Elements(elements) => elements.span()?,
+            PartContent::Bytes(bytes) => bytes.len() as u64,
+            PartContent::Computed(computed) => computed.len(),
+            PartContent::Elements(elements) => elements.span()?,
         };
         self.offset.checked_add(span)
     }
@@ -139,9 +139,9 @@ impl Layout {
         let bytes = bytes.into();
         Layout {
             len: bytes.len() as u64,
-            parts: vec![Part {
+            parts: vec![LayoutPart {
                 offset: 0,
-                content: Content::Bytes(bytes),
+                content: PartContent::Bytes(bytes),
             }],
         }
     }
@@ -172,25 +172,25 @@ impl Layout {
     }
 
     /// The parts, sorted by offset.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[LayoutPart] {
         &self.parts
     }
 
     /// The runs of elements in the file.
     pub fn elements(&self) -> impl Iterator<Item = &Elements> {
         self.parts.iter().filter_map(|part| match &part.content {
-            Content::Elements(elements) => Some(elements),
-            Content::Bytes(_) | Content::Computed(_) => None,
+            PartContent::Elements(elements) => Some(elements),
+            PartContent::Bytes(_) | PartContent::Computed(_) => None,
         })
     }
 
     /// Estimate of the memory that the layout takes, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let kept = |part: &Part| match &part.content {
-            Content::Bytes(bytes) => bytes.len() as u64,
-            Content::Computed(_) | Content::Elements(_) => 0,
+        let kept = |part: &LayoutPart| match &part.content {
+            PartContent::Bytes(bytes) => bytes.len() as u64,
+            PartContent::Computed(_) | PartContent::Elements(_) => 0,
         };
-        let parts = (self.parts.len() * size_of::<Part>()) as u64;
+        let parts = (self.parts.len() * size_of::<LayoutPart>()) as u64;
         parts + self.parts.iter().map(kept).sum::<u64>()
     }
 

@@ -47,7 +47,7 @@ pub use array::{Array, Group, Omitted, Options};
 pub use axes::{Axis, AxisKind, axes};
 pub use format::{FileFormat, Scope};
 pub use group_file::GroupFile;
-pub use layout::{AxisOrder, Content, Elements, Layout, Part, Plan, PlannedRun, Slabs};
+pub use layout::{AxisOrder, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use transform::Transform;

@@ -19,7 +19,7 @@ use super::number::Scalar;
 use super::{Array, Elements, FileFormat, Layout};
 use crate::dtype::Element;
 use crate::error::FormatError;
-use crate::metadata::Json;
+use crate::metadata::JsonTree;
 use dims::NiftiDims;
 use geometry::VoxelGeometry;
 use header::{NiftiHeader, NiftiVersion};
@@ -86,9 +86,9 @@ fn scaling(array: &Array) -> Result<Option<[f64; 2]>, ()> {
     if scale.is_none() && offset.is_none() {
         return Ok(None);
     }
-    let number = |value: Option<&Json>, default| match value {
+    let number = |value: Option<&JsonTree>, default| match value {
         None => Some(default),
-        Some(Json::Integer(value)) if value.unsigned_abs() > 1 << 53 => None,
+        Some(JsonTree::Integer(value)) if value.unsigned_abs() > 1 << 53 => None,
         Some(value) => value.as_number().filter(|value| value.is_finite()),
     };
     let is_real = matches!(

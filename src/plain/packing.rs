@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Array;
 use crate::dtype::{Element, element_text};
-use crate::metadata::Json;
+use crate::metadata::JsonTree;
 
 /// The value that marks missing data, in the type of the array.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,8 +30,8 @@ pub(super) fn missing(array: &Array) -> Option<MissingValue> {
                     .ok()
             };
             let value = match attribute {
-                Some(Json::Integer(value)) => Some(*value),
-                Some(Json::Float(value)) => whole(*value),
+                Some(JsonTree::Integer(value)) => Some(*value),
+                Some(JsonTree::Float(value)) => whole(*value),
                 Some(_) => None,
                 None => fill().filter(|_| is_missing(array)),
             };
@@ -41,7 +41,7 @@ pub(super) fn missing(array: &Array) -> Option<MissingValue> {
         }
         Element::Float(format) => {
             let value = match attribute {
-                Some(Json::Text(text)) => float(text),
+                Some(JsonTree::Text(text)) => float(text),
                 Some(value) => value.as_number(),
                 None => Some(format.value(format.bits(array.fill_value.bytes())))
                     .filter(|_| is_missing(array)),

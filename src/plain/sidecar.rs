@@ -23,7 +23,7 @@
 
 use super::{Array, Axis, AxisKind};
 use crate::dtype::{ByteOrder, DataType, Element, FillValue, Variable, element_text};
-use crate::metadata::{Attributes, Json, ZarrFormat};
+use crate::metadata::{Attributes, JsonTree, ZarrFormat};
 
 mod pretty;
 
@@ -59,11 +59,11 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
         .dimension_names
         .iter()
         .map(|name| optional(name.as_deref()));
-    let codecs = facts.codecs.iter().map(|name| Json::Text(name.clone()));
+    let codecs = facts.codecs.iter().map(|name| JsonTree::Text(name.clone()));
     let mut members = vec![
         ("shape", lengths(&array.shape)),
         ("data_type", data_type(&array.data_type)),
-        ("dimension_names", Json::List(names.collect())),
+        ("dimension_names", JsonTree::List(names.collect())),
         ("zarr_format", zarr_format(facts.zarr_format)),
         ("chunk_shape", lengths(facts.chunk_shape)),
     ];
@@ -71,12 +71,15 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
         members.push(("shard_shape", lengths(shape)));
     }
     members.extend([
-        ("codecs", Json::List(codecs.collect())),
+        ("codecs", JsonTree::List(codecs.collect())),
         (
             "fill_value",
             fill_value(&array.data_type, &array.fill_value),
         ),
-        ("axes", Json::List(array.axes.iter().map(axis).collect())),
+        (
+            "axes",
+            JsonTree::List(array.axes.iter().map(axis).collect()),
+        ),
     ]);
     let mut out = pretty::PrettyObject::new();
     for (name, value) in &members {
@@ -87,54 +90,54 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
         None => out.attributes("attributes", &array.attributes),
     }
     if let Some(error) = facts.attributes_error {
-        out.member("attributes_error", &Json::Text(error.to_owned()));
+        out.member("attributes_error", &JsonTree::Text(error.to_owned()));
     }
     out.member("files", &texts(facts.files));
     out.member("left_out", &texts(facts.left_out));
     out.finish()
 }
 
-fn lengths(shape: &[u64]) -> Json {
-    Json::List(
+fn lengths(shape: &[u64]) -> JsonTree {
+    JsonTree::List(
         shape
             .iter()
-            .map(|&length| Json::Integer(length.into()))
+            .map(|&length| JsonTree::Integer(length.into()))
             .collect(),
     )
 }
 
-fn texts(pairs: &[(String, String)]) -> Json {
+fn texts(pairs: &[(String, String)]) -> JsonTree {
     let members = pairs
         .iter()
         .cloned()
-        .map(|(name, text)| (name, Json::Text(text)));
-    Json::Object(members.collect())
+        .map(|(name, text)| (name, JsonTree::Text(text)));
+    JsonTree::Object(members.collect())
 }
 
-fn optional(text: Option<&str>) -> Json {
-    text.map_or(Json::Null, |text| Json::Text(text.to_owned()))
+fn optional(text: Option<&str>) -> JsonTree {
+    text.map_or(JsonTree::Null, |text| JsonTree::Text(text.to_owned()))
 }
 
-fn zarr_format(format: ZarrFormat) -> Json {
+fn zarr_format(format: ZarrFormat) -> JsonTree {
     match format {
-        ZarrFormat::PreV1 => Json::Text("before 1".to_owned()),
-        ZarrFormat::V1 => Json::Integer(1),
-        ZarrFormat::V2 => Json::Integer(2),
-        ZarrFormat::Draft => Json::Text("draft of 3".to_owned()),
-        ZarrFormat::V3 => Json::Integer(3),
+        ZarrFormat::PreV1 => JsonTree::Text("before 1".to_owned()),
+        ZarrFormat::V1 => JsonTree::Integer(1),
+        ZarrFormat::V2 => JsonTree::Integer(2),
+        ZarrFormat::Draft => JsonTree::Text("draft of 3".to_owned()),
+        ZarrFormat::V3 => JsonTree::Integer(3),
     }
 }
 
 /// The known properties of an axis; the name is always present.
-fn axis(axis: &Axis) -> Json {
+fn axis(axis: &Axis) -> JsonTree {
     let kind = match axis.kind {
         AxisKind::Space => Some("space"),
         AxisKind::Time => Some("time"),
         AxisKind::Channel => Some("channel"),
         AxisKind::Other => None,
     };
-    let number = |value: Option<f64>| value.map(Json::Float);
-    let text = |text: Option<&str>| text.map(|text| Json::Text(text.to_owned()));
+    let number = |value: Option<f64>| value.map(JsonTree::Float);
+    let text = |text: Option<&str>| text.map(|text| JsonTree::Text(text.to_owned()));
     let members = [
         ("name", Some(optional(axis.name.as_deref()))),
         ("type", text(kind)),
@@ -145,11 +148,11 @@ fn axis(axis: &Axis) -> Json {
     let known = members
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Json::Object(known.collect())
+    JsonTree::Object(known.collect())
 }
 
 /// The name of a data type if it is unambiguous; else the fields of a record, or the object of v3.
-fn data_type(data_type: &DataType) -> Json {
+fn data_type(data_type: &DataType) -> JsonTree {
     let spelled = match &data_type.element {
         // The fields are listed with the byte order that they have in `.raw`.
         Element::Record(_) => data_type
@@ -162,33 +165,33 @@ fn data_type(data_type: &DataType) -> Json {
         {
             data_type.spell_v3()
         }
-        _ => return Json::Text(data_type.name.clone()),
+        _ => return JsonTree::Text(data_type.name.clone()),
     };
     let parsed = spelled
         .ok()
         .and_then(|text| Attributes::parse(format!("{{\"\": {text}}}").as_bytes()).ok())
         .and_then(|members| members.get("").cloned());
-    parsed.unwrap_or_else(|| Json::Text(data_type.name.clone()))
+    parsed.unwrap_or_else(|| JsonTree::Text(data_type.name.clone()))
 }
 
 /// The fill value: numbers and text as such, other values in words.
-fn fill_value(data_type: &DataType, fill_value: &FillValue) -> Json {
+fn fill_value(data_type: &DataType, fill_value: &FillValue) -> JsonTree {
     if !fill_value.is_defined() {
-        return Json::Null;
+        return JsonTree::Null;
     }
     let text = element_text(data_type, fill_value.bytes());
     let value = match &data_type.element {
-        Element::Bool => text.parse().ok().map(Json::Bool),
-        Element::Integer(_) => text.parse().ok().map(Json::Integer),
-        Element::Float(_) => text.parse().ok().map(Json::Float),
+        Element::Bool => text.parse().ok().map(JsonTree::Bool),
+        Element::Integer(_) => text.parse().ok().map(JsonTree::Integer),
+        Element::Float(_) => text.parse().ok().map(JsonTree::Float),
         Element::Variable(Variable::Text) => {
             let text = str::from_utf8(fill_value.bytes()).ok();
-            text.map(|text| Json::Text(text.to_owned()))
+            text.map(|text| JsonTree::Text(text.to_owned()))
         }
-        Element::Text { .. } => utf32(fill_value.bytes()).map(Json::Text),
+        Element::Text { .. } => utf32(fill_value.bytes()).map(JsonTree::Text),
         _ => None,
     };
-    value.unwrap_or(Json::Text(text))
+    value.unwrap_or(JsonTree::Text(text))
 }
 
 /// The text without the NULs at its end.

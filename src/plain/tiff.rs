@@ -44,9 +44,9 @@ pub(super) enum FieldType {
     Long8 = 16,
 }
 
-/// An entry of a directory.
+/// An entry of an image file directory (IFD).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DirectoryEntry {
+pub(super) struct IfdEntry {
     /// The meaning of the entry.
     pub(super) tag: u16,
     /// The type of its values.
@@ -57,10 +57,10 @@ pub(super) struct DirectoryEntry {
     pub(super) value: u64,
 }
 
-impl DirectoryEntry {
+impl IfdEntry {
     /// An entry with one number.
-    pub(super) fn one(tag: u16, kind: FieldType, value: u64) -> DirectoryEntry {
-        DirectoryEntry {
+    pub(super) fn one(tag: u16, kind: FieldType, value: u64) -> IfdEntry {
+        IfdEntry {
             tag,
             kind,
             count: 1,
@@ -99,9 +99,9 @@ pub(super) fn entries(
     description: Option<(u64, u64)>,
     strip: (u64, u64),
     wide: FieldType,
-) -> Vec<DirectoryEntry> {
-    let short = |tag, value: u16| DirectoryEntry::one(tag, FieldType::Short, value.into());
-    let long = |tag, value| DirectoryEntry::one(tag, FieldType::Long, value);
+) -> Vec<IfdEntry> {
+    let short = |tag, value: u16| IfdEntry::one(tag, FieldType::Short, value.into());
+    let long = |tag, value| IfdEntry::one(tag, FieldType::Long, value);
     let mut entries = vec![
         long(tag::NEW_SUBFILE_TYPE, 0),
         long(tag::IMAGE_WIDTH, width),
@@ -110,17 +110,17 @@ pub(super) fn entries(
         short(tag::COMPRESSION, 1),
         short(tag::PHOTOMETRIC, 1),
     ];
-    entries.extend(description.map(|(count, value)| DirectoryEntry {
+    entries.extend(description.map(|(count, value)| IfdEntry {
         tag: tag::IMAGE_DESCRIPTION,
         kind: FieldType::Ascii,
         count,
         value,
     }));
     entries.extend([
-        DirectoryEntry::one(tag::STRIP_OFFSETS, wide, strip.0),
+        IfdEntry::one(tag::STRIP_OFFSETS, wide, strip.0),
         short(tag::SAMPLES_PER_PIXEL, 1),
         long(tag::ROWS_PER_STRIP, height),
-        DirectoryEntry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
+        IfdEntry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
         short(tag::SAMPLE_FORMAT, sample.format),
     ]);
     entries
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn numbers_are_at_the_front_of_their_field() {
-        let entry = DirectoryEntry::one(tag::BITS_PER_SAMPLE, FieldType::Short, 16);
+        let entry = IfdEntry::one(tag::BITS_PER_SAMPLE, FieldType::Short, 16);
         let classic = [2, 1, 3, 0, 1, 0, 0, 0, 16, 0, 0, 0];
         assert_eq!(entry.classic(), Some(classic));
         let big = [2, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(entry.big(), big);
         assert_eq!(
-            DirectoryEntry::one(tag::STRIP_OFFSETS, FieldType::Long, 1 << 32).classic(),
+            IfdEntry::one(tag::STRIP_OFFSETS, FieldType::Long, 1 << 32).classic(),
             None
         );
     }

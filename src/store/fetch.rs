@@ -15,14 +15,14 @@ pub struct Fetched {
 }
 
 /// The destination of a fetch: memory of the caller, which is allocated once the length is known.
-pub trait Room {
+pub trait FetchBuffer {
     /// A buffer of exactly `len` bytes to fill; `None` when there is no memory for it, so that the
     /// object is not read. Called once for each attempt, which discards the buffer of the one
     /// before.
     fn of_len(&mut self, len: u64) -> Option<&mut [u8]>;
 }
 
-impl Room for Vec<u8> {
+impl FetchBuffer for Vec<u8> {
     fn of_len(&mut self, len: u64) -> Option<&mut [u8]> {
         let len = usize::try_from(len).ok()?;
         self.clear();
@@ -33,7 +33,7 @@ impl Room for Vec<u8> {
 }
 
 impl Fetched {
-    /// Reads all of `object` into `room`, if it has at most `most_bytes` and there is memory for
+    /// Reads all of `object` into `buffer`, if it has at most `most_bytes` and there is memory for
     /// it.
     ///
     /// # Errors
@@ -41,11 +41,11 @@ impl Fetched {
     pub fn of_object(
         object: Arc<dyn Object>,
         most_bytes: u64,
-        room: &mut dyn Room,
+        buffer: &mut dyn FetchBuffer,
     ) -> Result<Fetched, StoreError> {
         let size = object.meta().size();
         let buf = if size <= most_bytes {
-            room.of_len(size)
+            buffer.of_len(size)
         } else {
             None
         };

@@ -127,7 +127,7 @@ impl Prefix {
     }
 
     /// This prefix and its ancestors, the root last.
-    pub fn on_the_way(&self) -> impl Iterator<Item = Prefix> {
+    pub fn with_ancestors(&self) -> impl Iterator<Item = Prefix> {
         let above = |prefix: &Prefix| prefix.to_key().map(|key| key.parent());
         std::iter::successors(Some(self.clone()), above)
     }
@@ -209,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_on_every_way() {
-        let way = |path: &[u8]| -> Vec<String> {
+    fn prefixes_come_with_their_ancestors() {
+        let ancestry = |path: &[u8]| -> Vec<String> {
             let prefix = Prefix::parse(path).unwrap();
             prefix
-                .on_the_way()
+                .with_ancestors()
                 .map(|prefix| prefix.to_string())
                 .collect()
         };
-        assert_eq!(way(b"a/b/c"), ["a/b/c", "a/b", "a", "/"]);
-        assert_eq!(way(b""), ["/"]);
+        assert_eq!(ancestry(b"a/b/c"), ["a/b/c", "a/b", "a", "/"]);
+        assert_eq!(ancestry(b""), ["/"]);
     }
 
     #[test]

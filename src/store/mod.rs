@@ -37,7 +37,7 @@ use rustix::fs::fstatvfs;
 pub use access::{Access, ReadRight, Readers};
 pub use cursor::Cursor;
 pub use dir::{DirStore, Sharing, Symlinks};
-pub use fetch::{Fetched, Room};
+pub use fetch::{FetchBuffer, Fetched};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, open_store, open_store_for};
@@ -76,7 +76,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
 
     /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of
-    /// it into `room`; in a single request where the store supports that.
+    /// it into `buffer`; in a single request where the store supports that.
     ///
     /// # Errors
     /// As [`Store::open`] and [`Object::read_at`].
@@ -84,10 +84,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         &self,
         key: &Key,
         most_bytes: u64,
-        room: &mut dyn Room,
+        buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
         let opened = self.open(key)?;
-        let fetched = opened.map(|object| Fetched::of_object(object, most_bytes, room));
+        let fetched = opened.map(|object| Fetched::of_object(object, most_bytes, buffer));
         fetched.transpose()
     }
 

@@ -44,7 +44,7 @@ use file::PlainFile;
 use listed::ListedDirectories;
 pub use reading::cache_for;
 pub(super) use reading::{PlainContent, PlainOpen};
-pub use sidecar::{GroupOutcome, Outcome};
+pub use sidecar::{FormatOutcome, GroupOutcome};
 use snapshots::Snapshots;
 
 /// The most arrays whose facts are kept in memory.

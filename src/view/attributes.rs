@@ -8,14 +8,14 @@ use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::statistics;
 use super::tree::Tree;
-use super::vnode::{Attributes, Vnode, VnodeKind};
+use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use crate::error::Error;
 use crate::load::Block;
 use crate::store::{Key, ObjectMeta, Prefix, Stat};
 
 impl View {
     /// The attributes of `vnode`; `None` when it no longer exists.
-    pub(super) fn attributes_of(&self, vnode: &Vnode) -> Result<Option<Attributes>, Error> {
+    pub(super) fn attributes_of(&self, vnode: &Vnode) -> Result<Option<VnodeAttributes>, Error> {
         match vnode {
             Vnode::Views | Vnode::Control => Ok(Some(self.tree.directory(&self.tree.root_meta()))),
             Vnode::Statistics => Ok(Some(self.tree.file(
@@ -66,7 +66,7 @@ impl View {
         &self,
         view: ViewKind,
         path: &Prefix,
-    ) -> Result<Option<(Attributes, Vec<u8>)>, Error> {
+    ) -> Result<Option<(VnodeAttributes, Vec<u8>)>, Error> {
         let ShownNode::Unusable(unusable) = self.tree.shown(view, path)? else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ impl Tree {
         &self,
         array: &ShownArray,
         first: &[u64],
-    ) -> Result<Option<Attributes>, Error> {
+    ) -> Result<Option<VnodeAttributes>, Error> {
         if !array.has_directory(first) {
             return Ok(None);
         }
@@ -121,7 +121,7 @@ impl Tree {
         &self,
         array: &ShownArray,
         indices: &[u64],
-    ) -> Result<Option<Attributes>, Error> {
+    ) -> Result<Option<VnodeAttributes>, Error> {
         if !array.grid().contains(indices) {
             return Ok(None);
         }
@@ -158,13 +158,16 @@ impl Tree {
     }
 
     /// `len` bytes that are part of, or decoded from, a stored object with the attributes `meta`.
-    pub(super) fn part(&self, meta: &ObjectMeta, len: u64) -> Attributes {
+    pub(super) fn part(&self, meta: &ObjectMeta, len: u64) -> VnodeAttributes {
         self.file(meta, len, meta.version.fingerprint())
     }
 
     /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill
     /// value.
-    pub(super) fn absent_chunk(&self, array: &ShownArray) -> Result<Option<Attributes>, Error> {
+    pub(super) fn absent_chunk(
+        &self,
+        array: &ShownArray,
+    ) -> Result<Option<VnodeAttributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
         let Some(len) = array.absent_len else {
             return Ok(None);
@@ -179,22 +182,22 @@ impl Tree {
     }
 
     /// A stored object, shown as it is.
-    pub(super) fn object(&self, meta: &ObjectMeta) -> Attributes {
+    pub(super) fn object(&self, meta: &ObjectMeta) -> VnodeAttributes {
         self.file(meta, meta.size(), meta.version.fingerprint())
     }
 
     /// An edited or written document; the fingerprint is a hash of its text.
-    pub(super) fn document(&self, meta: &ObjectMeta, text: &Block) -> Attributes {
+    pub(super) fn document(&self, meta: &ObjectMeta, text: &Block) -> VnodeAttributes {
         self.file(meta, text.len() as u64, text.stamp())
     }
 
     /// Generated text; the fingerprint is a hash of it.
-    pub(super) fn text(&self, meta: &ObjectMeta, text: &[u8]) -> Attributes {
+    pub(super) fn text(&self, meta: &ObjectMeta, text: &[u8]) -> VnodeAttributes {
         self.file(meta, text.len() as u64, hash(&text))
     }
 
-    pub(super) fn directory(&self, meta: &ObjectMeta) -> Attributes {
-        Attributes {
+    pub(super) fn directory(&self, meta: &ObjectMeta) -> VnodeAttributes {
+        VnodeAttributes {
             kind: VnodeKind::Directory,
             mode: meta.mode & 0o555 & !self.options.umask,
             // The size of the store's directory, so that `du -b` agrees with the store.
@@ -202,8 +205,8 @@ impl Tree {
         }
     }
 
-    fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> Attributes {
-        Attributes {
+    fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> VnodeAttributes {
+        VnodeAttributes {
             kind: VnodeKind::File,
             size,
             times: meta.times,

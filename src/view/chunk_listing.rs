@@ -9,7 +9,7 @@ use super::View;
 use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::odometer::Odometer;
-use super::segment::{Position, Segment, SegmentItem};
+use super::segment::{DirectoryPosition, Segment, SegmentItem};
 use super::shown_node::{FileForm, ShownArray};
 use super::unreadable_shards::{MOST_UNKNOWN, has_sound_shard, sound_shard};
 use crate::error::Error;
@@ -89,9 +89,9 @@ impl StoredChunks {
 }
 
 impl Segment for StoredChunks {
-    fn position(&self) -> Position {
+    fn position(&self) -> DirectoryPosition {
         let current = self.current.as_ref();
-        Position {
+        DirectoryPosition {
             segment: 0,
             cursor: self.names.cursor.clone(),
             rank: current.map_or(0, |current| current.rank),
@@ -99,7 +99,7 @@ impl Segment for StoredChunks {
         }
     }
 
-    fn seek(&mut self, view: &View, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, view: &View, position: DirectoryPosition) -> Result<(), Error> {
         self.names.seek(position.cursor);
         self.current = None;
         if position.next > 0
@@ -113,7 +113,7 @@ impl Segment for StoredChunks {
         Ok(())
     }
 
-    fn rest(&mut self) {
+    fn release(&mut self) {
         if let Some(current) = &mut self.current
             && let StoredKind::Shard(locator) = &mut current.contents
         {

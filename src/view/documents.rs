@@ -18,7 +18,7 @@ use super::tree::Tree;
 use super::vnode::Vnode;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{Document, Identity, Text};
+use crate::hierarchy::{ArrayIdentity, Document, DocumentText};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3};
@@ -153,7 +153,7 @@ impl Documents {
             .period(CONSOLIDATED_RECHECK, longer)
     }
 
-    fn edited(&self, view: ViewKind, text: &Text) -> Result<Vec<u8>, Error> {
+    fn edited(&self, view: ViewKind, text: &DocumentText) -> Result<Vec<u8>, Error> {
         let key = &text.document.key;
         if is_zmetadata(key) {
             return self.edit_copies(view, text, ZarrFormat::V2);
@@ -169,7 +169,7 @@ impl Documents {
     fn edit_copies(
         &self,
         view: ViewKind,
-        text: &Text,
+        text: &DocumentText,
         format: ZarrFormat,
     ) -> Result<Vec<u8>, Error> {
         let (document, text) = (&text.document, text.bytes.as_slice());
@@ -243,8 +243,9 @@ impl Documents {
         if array.node.metadata.zarr_format != format {
             return Ok(EntryEdit::Remove);
         }
-        let agrees = parse_array(entry, format)
-            .is_some_and(|copy| Identity::of(&prefix, &copy).chunks == array.node.chunk_identity);
+        let agrees = parse_array(entry, format).is_some_and(|copy| {
+            ArrayIdentity::of(&prefix, &copy).chunks == array.node.chunk_identity
+        });
         let own;
         let text = if agrees {
             entry

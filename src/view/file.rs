@@ -12,18 +12,18 @@ use super::arrays::{PlainContent, PlainOpen};
 use super::chunk_file::ChunkFile;
 use super::read_buffer::ReadBuffer;
 use super::shown_node::{FileForm, ShownArray};
-use super::vnode::{Attributes, Vnode};
+use super::vnode::{Vnode, VnodeAttributes};
 use crate::error::Error;
 use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
 use crate::store::{Key, Object};
 use crate::threads::Class;
 
-/// An opened file, with its attributes at that moment.
+/// An opened vnode: its file, with the attributes at that moment.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedVnode {
     /// Attributes of the version that `file` shows.
-    pub attributes: Attributes,
+    pub attributes: VnodeAttributes,
     /// Its bytes.
     pub file: Arc<OpenFile>,
 }
@@ -66,7 +66,10 @@ pub(super) enum FileContent {
 }
 
 impl View {
-    pub(super) fn open_vnode(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<Opened>, Error> {
+    pub(super) fn open_vnode(
+        self: &Arc<Self>,
+        vnode: &Vnode,
+    ) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
             Vnode::Object { key, .. } => {
                 let object = self.tree.loader.sources().open(key)?;
@@ -78,7 +81,7 @@ impl View {
                 };
                 let meta = self.tree.shown_apart(object.meta(), &key.parent())?;
                 let opened = self.open_object(object, key);
-                Ok(Some(Opened {
+                Ok(Some(OpenedVnode {
                     attributes: self.tree.object(&meta),
                     ..opened
                 }))
@@ -131,9 +134,9 @@ impl View {
         self: &Arc<Self>,
         array: Arc<ShownArray>,
         indices: &[u64],
-    ) -> Result<Option<Opened>, Error> {
+    ) -> Result<Option<OpenedVnode>, Error> {
         let chunked = &array.chunked;
-        let absent = |attributes: Option<Attributes>| {
+        let absent = |attributes: Option<VnodeAttributes>| {
             let content = FileContent::Absent(Arc::clone(&array));
             Ok(attributes.map(|attributes| self.opened(attributes, content)))
         };
@@ -177,7 +180,7 @@ impl View {
         Ok(Some(self.opened(attributes, content)))
     }
 
-    fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> Opened {
+    fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> OpenedVnode {
         let attributes = self.tree.object(object.meta());
         let slice = Slice::of_object(object, key.to_string().into());
         self.opened(attributes, self.stored(slice))
@@ -193,8 +196,12 @@ impl View {
         }
     }
 
-    pub(super) fn opened(self: &Arc<Self>, attributes: Attributes, content: FileContent) -> Opened {
-        Opened {
+    pub(super) fn opened(
+        self: &Arc<Self>,
+        attributes: VnodeAttributes,
+        content: FileContent,
+    ) -> OpenedVnode {
+        OpenedVnode {
             attributes,
             file: Arc::new(OpenFile {
                 view: Arc::clone(self),

@@ -6,7 +6,7 @@ use super::names::ChunkName;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::tree::Tree;
-use super::vnode::{Attributes, ChunkPlace, Vnode};
+use super::vnode::{ChunkPlace, Vnode, VnodeAttributes};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Prefix, StatKind};
@@ -16,7 +16,7 @@ pub(super) const CONTROL: &[u8] = b".zarr-mount";
 /// The file in it.
 pub(super) const STATISTICS: &[u8] = b"stats.json";
 
-pub(super) type FoundVnode = (Vnode, Attributes);
+pub(super) type FoundVnode = (Vnode, VnodeAttributes);
 
 impl View {
     /// The vnode called `name` in `parent`.

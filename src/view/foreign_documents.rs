@@ -13,7 +13,7 @@ use super::rights::limited_to;
 use super::shown_node::ShownNode;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{GroupNode, Node, Text};
+use crate::hierarchy::{DocumentText, GroupNode, Node};
 use crate::load::Block;
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
@@ -166,7 +166,7 @@ impl Documents {
     }
 
     /// The text of the document of a group that has its attributes in the same document.
-    fn group_document(&self, resolved: &NodePath) -> Result<Option<Text>, Error> {
+    fn group_document(&self, resolved: &NodePath) -> Result<Option<DocumentText>, Error> {
         match &resolved.node {
             Node::Group(GroupNode {
                 format: ZarrFormat::V3 | ZarrFormat::Draft,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::View;
 use super::odometer::Odometer;
-use super::segment::{Position, Segment, SegmentItem};
+use super::segment::{DirectoryPosition, Segment, SegmentItem};
 use super::shown_node::ShownArray;
-use super::vnode::Attributes;
+use super::vnode::VnodeAttributes;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::Detail;
@@ -19,7 +19,7 @@ pub(super) struct GridChunks {
     places: Option<Odometer>,
     /// The last stored object that was examined, and the attributes of its chunks, which are all
     /// alike.
-    stored: Option<(Dims, Option<Attributes>)>,
+    stored: Option<(Dims, Option<VnodeAttributes>)>,
 }
 
 impl GridChunks {
@@ -31,7 +31,7 @@ impl GridChunks {
         }
     }
 
-    fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<Attributes> {
+    fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<VnodeAttributes> {
         // A chunk whose size is known only after decoding is listed without attributes.
         if self.array.decodes_to_measure() {
             return None;
@@ -68,14 +68,14 @@ impl Segment for GridChunks {
         Ok(Some((name, vnode, attributes)))
     }
 
-    fn position(&self) -> Position {
-        Position {
+    fn position(&self) -> DirectoryPosition {
+        DirectoryPosition {
             next: self.places.as_ref().map_or(0, Odometer::passed),
-            ..Position::START
+            ..DirectoryPosition::START
         }
     }
 
-    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
         if let Some(places) = &mut self.places {
             places.seek(position.next);
         }

@@ -16,10 +16,10 @@ use super::grid_listing::GridChunks;
 use super::name_stream::NameStream;
 use super::numbers::SiblingNumbers;
 use super::options::ViewKind;
-use super::segment::{GeneratedNames, Position, Segment, SegmentItem, attributes_if};
+use super::segment::{DirectoryPosition, GeneratedNames, Segment, SegmentItem, attributes_if};
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::stored_listing::{NameFilter, StoredNames};
-use super::vnode::{Attributes, Vnode, VnodeId, VnodeKind};
+use super::vnode::{Vnode, VnodeAttributes, VnodeId, VnodeKind};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Detail, Prefix};
@@ -34,7 +34,7 @@ pub struct DirectoryEntry {
     /// The number of its vnode. Listing takes no reference to it.
     pub id: VnodeId,
     /// What `stat` shows, if the caller asked for it and it is known.
-    pub attributes: Option<Attributes>,
+    pub attributes: Option<VnodeAttributes>,
     pub(super) vnode: Vnode,
 }
 
@@ -67,7 +67,7 @@ pub trait EntrySource {
     fn examine(&self, entry: &mut Self::Entry);
 
     /// Releases resources that others may need, since no entry may be asked for in a while.
-    fn rest(&mut self);
+    fn release(&mut self);
 }
 
 /// An open directory, which lists its entries without `.` and `..`.
@@ -191,20 +191,20 @@ fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error
 
 impl EntrySource for Directory {
     type Entry = DirectoryEntry;
-    type Position = Position;
-    const START: Position = Position::START;
+    type Position = DirectoryPosition;
+    const START: DirectoryPosition = DirectoryPosition::START;
 
-    fn position(&self) -> Position {
+    fn position(&self) -> DirectoryPosition {
         let segment = self.segments.get(self.at);
-        Position {
+        DirectoryPosition {
             segment: self.at,
-            ..segment.map_or(Position::START, |segment| segment.position())
+            ..segment.map_or(DirectoryPosition::START, |segment| segment.position())
         }
     }
 
-    fn seek(&mut self, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, position: DirectoryPosition) -> Result<(), Error> {
         for segment in &mut self.segments {
-            segment.seek(&self.view, Position::START)?;
+            segment.seek(&self.view, DirectoryPosition::START)?;
         }
         self.at = position.segment;
         match self.segments.get_mut(self.at) {
@@ -228,9 +228,9 @@ impl EntrySource for Directory {
     }
 
     /// Releases memory of the cache.
-    fn rest(&mut self) {
+    fn release(&mut self) {
         if let Some(segment) = self.segments.get_mut(self.at) {
-            segment.rest();
+            segment.release();
         }
     }
 }

@@ -51,12 +51,12 @@ mod xattr;
 
 use std::sync::Arc;
 
-pub use arrays::{GroupOutcome, Outcome, cache_for};
-pub use file::{OpenFile, Opened};
+pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
+pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
-pub use options::{ArrayOptions, FileFormat, Missing, Shards, Target, ViewKind, ViewOptions};
-pub use segment::Position;
-pub use vnode::{Attributes, VnodeId, VnodeKind};
+pub use options::{AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions};
+pub use segment::DirectoryPosition;
+pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
 
 use crate::budget::Budget;
 use crate::counters::{LoadCounters, RequestCounters};
@@ -109,11 +109,11 @@ fn limits(decoders: usize, profile: Profile) -> Limits {
 
 /// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct LookupResult {
     /// The number of the vnode.
     pub id: VnodeId,
     /// What `stat` shows.
-    pub attributes: Attributes,
+    pub attributes: VnodeAttributes,
 }
 
 impl View {
@@ -180,13 +180,13 @@ impl View {
     ///
     /// # Errors
     /// [`Error`], also when the name exists but cannot be examined.
-    pub fn lookup(&self, parent: VnodeId, name: &[u8]) -> Result<Option<Found>, Error> {
+    pub fn lookup(&self, parent: VnodeId, name: &[u8]) -> Result<Option<LookupResult>, Error> {
         let parent = self.vnode(parent)?;
         let Some((vnode, attributes)) = self.find(&parent, name)? else {
             return Ok(None);
         };
         let id = self.tree.numbers.refer(&vnode);
-        Ok(Some(Found { id, attributes }))
+        Ok(Some(LookupResult { id, attributes }))
     }
 
     /// Gives back `times` references to `id`.
@@ -203,7 +203,7 @@ impl View {
     ///
     /// # Errors
     /// [`Error::Stale`] when `id` is unknown, or stands for another layout of its array.
-    pub fn attributes(&self, id: VnodeId) -> Result<Option<Attributes>, Error> {
+    pub fn attributes(&self, id: VnodeId) -> Result<Option<VnodeAttributes>, Error> {
         self.attributes_of(&self.vnode(id)?)
     }
 
@@ -212,7 +212,7 @@ impl View {
     /// # Errors
     /// [`Error`]. A version younger than the grain of file times is waited for, until it can be
     /// told from the next one.
-    pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<Opened>, Error> {
+    pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<OpenedVnode>, Error> {
         self.open_vnode(&self.vnode(id)?)
     }
 
@@ -249,7 +249,10 @@ impl View {
     ///
     /// # Errors
     /// [`Error`] when its documents cannot be read.
-    pub fn outcomes(&self, path: &Prefix) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
+    pub fn outcomes(
+        &self,
+        path: &Prefix,
+    ) -> Result<Option<Vec<(FileFormat, FormatOutcome)>>, Error> {
         self.arrays.outcomes(path)
     }
 

@@ -33,7 +33,7 @@ impl ViewKind {
 
 /// How the chunks view shows chunks that are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub enum AbsentChunks {
     /// As files of fill value.
     Fill,
     /// Not at all.
@@ -100,7 +100,7 @@ pub struct ViewOptions {
     /// Whether shards are shown as their inner chunks, or as they are stored.
     pub shards: Shards,
     /// How the chunks view shows chunks that are not stored.
-    pub missing: Missing,
+    pub missing: AbsentChunks,
     /// Options of the arrays view.
     pub arrays: ArrayOptions,
     /// The owner that is shown, in place of the store's.
@@ -130,7 +130,7 @@ impl Default for ViewOptions {
             views: vec![ViewKind::Keys],
             shown_as: None,
             shards: Shards::Expand,
-            missing: Missing::Fill,
+            missing: AbsentChunks::Fill,
             arrays: ArrayOptions::default(),
             uid: None,
             gid: None,

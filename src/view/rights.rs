@@ -16,7 +16,7 @@ use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
 impl Tree {
     /// Limits `readers` to those who may search `prefix` and all directories above it.
     pub(super) fn add_search(&self, prefix: &Prefix, readers: &mut Readers) -> Result<(), Error> {
-        for directory in prefix.on_the_way() {
+        for directory in prefix.with_ancestors() {
             if let Some(access) = self.loader.sources().directory_access(&directory)? {
                 readers.add(ReadRight::of_directory(access));
             }

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::View;
-use super::vnode::{Attributes, Vnode};
+use super::vnode::{Vnode, VnodeAttributes};
 use crate::error::Error;
 use crate::store::{Cursor, Detail};
 
 /// A position between two entries of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub struct DirectoryPosition {
     pub(super) segment: usize,
     /// The position in the listing of the store, before a stored name.
     pub(super) cursor: Cursor,
@@ -20,9 +20,9 @@ pub struct Position {
     pub(super) next: u64,
 }
 
-impl Position {
+impl DirectoryPosition {
     /// Before the first entry.
-    pub const START: Position = Position {
+    pub const START: DirectoryPosition = DirectoryPosition {
         segment: 0,
         cursor: Cursor::START,
         rank: 0,
@@ -31,7 +31,7 @@ impl Position {
 }
 
 /// Name, vnode and attributes of an entry, as a segment yields it.
-pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<Attributes>);
+pub(super) type SegmentItem = (Vec<u8>, Vnode, Option<VnodeAttributes>);
 
 /// A part of a directory listing.
 pub(super) trait Segment: Send {
@@ -39,14 +39,14 @@ pub(super) trait Segment: Send {
     fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error>;
 
     /// The position before the next entry.
-    fn position(&self) -> Position;
+    fn position(&self) -> DirectoryPosition;
 
-    /// Goes to a position that [`Segment::position`] gave, or to [`Position::START`].
-    fn seek(&mut self, view: &View, position: Position) -> Result<(), Error>;
+    /// Goes to a position that [`Segment::position`] gave, or to [`DirectoryPosition::START`].
+    fn seek(&mut self, view: &View, position: DirectoryPosition) -> Result<(), Error>;
 
     /// Releases memory of the cache until the next entry is asked for: an idle listing must not
     /// hold it.
-    fn rest(&mut self) {}
+    fn release(&mut self) {}
 }
 
 /// Generated names, all known from the start.
@@ -72,21 +72,21 @@ impl Segment for GeneratedNames {
         }))
     }
 
-    fn position(&self) -> Position {
-        Position {
+    fn position(&self) -> DirectoryPosition {
+        DirectoryPosition {
             next: self.next,
-            ..Position::START
+            ..DirectoryPosition::START
         }
     }
 
-    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
         self.next = position.next;
         Ok(())
     }
 }
 
 /// The attributes of `vnode`, if `detail` asks for them and they are known without decoding.
-pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<Attributes> {
+pub(super) fn attributes_if(view: &View, vnode: &Vnode, detail: Detail) -> Option<VnodeAttributes> {
     // A listing decodes nothing.
     let is_costly =
         |place| matches!(view.tree.array_of(place), Ok(array) if array.decodes_to_measure());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::names::{ChunkName, ChunkNames};
 use super::node_path::NodePath;
-use super::options::{Missing, ViewKind, ViewOptions};
+use super::options::{AbsentChunks, ViewKind, ViewOptions};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
@@ -119,7 +119,7 @@ impl ShownArray {
         }
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
         let absent_len = match (view, options.missing) {
-            (ViewKind::Chunks, Missing::Fill) => layout.absent_len(),
+            (ViewKind::Chunks, AbsentChunks::Fill) => layout.absent_len(),
             _ => None,
         };
         let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;

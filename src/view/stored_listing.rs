@@ -7,7 +7,7 @@ use super::folder::{Folder, NameRole};
 use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::options::ViewKind;
-use super::segment::{Position, Segment, SegmentItem, attributes_if};
+use super::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::Vnode;
 use crate::error::Error;
@@ -42,14 +42,14 @@ impl Segment for StoredNames {
         Ok(None)
     }
 
-    fn position(&self) -> Position {
-        Position {
+    fn position(&self) -> DirectoryPosition {
+        DirectoryPosition {
             cursor: self.names.cursor.clone(),
-            ..Position::START
+            ..DirectoryPosition::START
         }
     }
 
-    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
         self.names.seek(position.cursor);
         Ok(())
     }

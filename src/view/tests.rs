@@ -88,10 +88,10 @@ impl Fixture {
             .insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
     }
 
-    fn find(&self, path: &str) -> Result<Option<Found>, Error> {
+    fn find(&self, path: &str) -> Result<Option<LookupResult>, Error> {
         let attributes = self.view.attributes(VnodeId::ROOT)?.unwrap();
         let id = VnodeId::ROOT;
-        let mut found = Found { id, attributes };
+        let mut found = LookupResult { id, attributes };
         for name in path.split('/').filter(|name| !name.is_empty()) {
             match self.view.lookup(found.id, name.as_bytes())? {
                 Some(next) => found = next,
@@ -355,7 +355,7 @@ fn absent_chunks_are_files_of_fill_value_or_no_files() {
     assert_eq!(fixture.list("c"), ["0", "1", "2"]);
     assert_eq!(fixture.read("c/0").unwrap(), [7, 7]);
     let options = ViewOptions {
-        missing: Missing::Hide,
+        missing: AbsentChunks::Hide,
         ..chunks()
     };
     assert_eq!(Fixture::new(options, &objects).list("c"), ["1"]);

@@ -109,7 +109,7 @@ pub enum VnodeKind {
 
 /// What `stat` shows of a vnode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attributes {
+pub struct VnodeAttributes {
     /// Directory or file.
     pub kind: VnodeKind,
     /// Exact size of a file in bytes; for a directory, the size of the store's directory.

@@ -10,7 +10,7 @@ use zarr_mount::error::Error;
 use zarr_mount::load::Patience;
 use zarr_mount::store::{Detail, Store};
 use zarr_mount::view::{
-    Attributes, DirectoryEntry, EntrySource, OpenFile, View, ViewOptions, VnodeId,
+    DirectoryEntry, EntrySource, OpenFile, View, ViewOptions, VnodeAttributes, VnodeId,
 };
 
 pub fn view(store: Arc<dyn Store>, options: ViewOptions) -> Arc<View> {
@@ -18,7 +18,7 @@ pub fn view(store: Arc<dyn Store>, options: ViewOptions) -> Arc<View> {
 }
 
 /// The vnode at `path`, `/`-separated; references are not given back.
-pub fn walk(view: &View, path: &str) -> Result<Option<(VnodeId, Attributes)>, Error> {
+pub fn walk(view: &View, path: &str) -> Result<Option<(VnodeId, VnodeAttributes)>, Error> {
     let mut id = VnodeId::ROOT;
     let mut attributes = view.attributes(id)?;
     for name in path.split('/').filter(|name| !name.is_empty()) {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use zarr_mount::error::FormatError;
 use zarr_mount::metadata::Attributes;
 use zarr_mount::plain::{
-    Array, Axis, Content, FileFormat, Group, Layout, Options, Scope, array_file, group_file,
+    Array, Axis, FileFormat, Group, Layout, Options, PartContent, Scope, array_file, group_file,
 };
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store};
-use zarr_mount::view::{ArrayOptions, Outcome, View, ViewKind, ViewOptions};
+use zarr_mount::view::{ArrayOptions, FormatOutcome, View, ViewKind, ViewOptions};
 
 use super::documents::{self, Parsed};
 use super::types::{codecs_v3, type_v3};
@@ -105,12 +105,12 @@ fn is_text(parsed: &Parsed) -> bool {
     };
     let view = View::new(Arc::new(store) as Arc<dyn Store>, options).unwrap();
     let outcomes = view.outcomes(&Prefix::root()).unwrap().unwrap();
-    matches!(outcomes.as_slice(), [(_, Outcome::File(_))])
+    matches!(outcomes.as_slice(), [(_, FormatOutcome::File(_))])
 }
 
 pub(crate) fn offset_of_elements(layout: &Layout) -> Option<u64> {
     let mut parts = layout.parts().iter();
-    let part = parts.find(|part| matches!(part.content, Content::Elements(_)));
+    let part = parts.find(|part| matches!(part.content, PartContent::Elements(_)));
     part.map(|part| part.offset)
 }
 
@@ -188,7 +188,7 @@ fn tiff(head: &[u8]) -> String {
 
 /// `CDF-2 short`: the last variable of the header ends with type, size and place.
 fn netcdf(layout: &Layout) -> String {
-    let Content::Bytes(header) = &layout.parts()[0].content else {
+    let PartContent::Bytes(header) = &layout.parts()[0].content else {
         panic!("no header");
     };
     let version = header[3];

@@ -1,6 +1,6 @@
 //! Requests that ask for several things at once, in every store.
 
-use zarr_mount::store::{Cursor, Detail, ReadRange, Room, StoreError};
+use zarr_mount::store::{Cursor, Detail, FetchBuffer, ReadRange, StoreError};
 
 use crate::{bytes, entries, fixtures, key, names, open};
 
@@ -71,16 +71,16 @@ fn what_is_fetched_is_read_if_it_is_short_enough() {
             ("a/b", 4, None),
             ("empty", 0, Some(b"")),
         ] {
-            let mut room = Vec::new();
-            let fetched = store.fetch(&key(name), most, &mut room).unwrap().unwrap();
-            assert_eq!(fetched.is_read.then_some(&*room), expected, "{name}");
+            let mut buffer = Vec::new();
+            let fetched = store.fetch(&key(name), most, &mut buffer).unwrap().unwrap();
+            assert_eq!(fetched.is_read.then_some(&*buffer), expected, "{name}");
             let version = open(store, name).meta().version;
             assert_eq!(fetched.object.meta().version, version);
             bytes(&*fetched.object).unwrap();
         }
-        let mut room = Vec::new();
-        assert!(store.fetch(&key("x"), 5, &mut room).unwrap().is_none());
-        let refused = store.fetch(&key("a"), 5, &mut room).unwrap_err();
+        let mut buffer = Vec::new();
+        assert!(store.fetch(&key("x"), 5, &mut buffer).unwrap().is_none());
+        let refused = store.fetch(&key("a"), 5, &mut buffer).unwrap_err();
         assert!(
             matches!(refused, StoreError::NotAnObject { .. }),
             "{refused}"
@@ -89,19 +89,19 @@ fn what_is_fetched_is_read_if_it_is_short_enough() {
 }
 
 /// No memory, whatever is asked for.
-struct NoRoom;
+struct NoMemory;
 
-impl Room for NoRoom {
+impl FetchBuffer for NoMemory {
     fn of_len(&mut self, _: u64) -> Option<&mut [u8]> {
         None
     }
 }
 
 #[test]
-fn what_finds_no_room_is_opened_and_not_read() {
+fn what_finds_no_memory_is_opened_and_not_read() {
     for fixture in fixtures() {
         fixture.put("a", b"12345");
-        let fetched = fixture.store().fetch(&key("a"), 5, &mut NoRoom);
+        let fetched = fixture.store().fetch(&key("a"), 5, &mut NoMemory);
         let fetched = fetched.unwrap().unwrap();
         assert!(!fetched.is_read);
         assert_eq!(bytes(&*fetched.object).unwrap(), b"12345");

@@ -29,7 +29,7 @@ fn defaults() {
     assert_eq!(args.target.unwrap(), "m");
     assert_eq!(args.view, [ViewKind::Keys]);
     assert_eq!(args.shards, Shards::Expand);
-    assert_eq!(args.missing, Missing::Fill);
+    assert_eq!(args.missing, AbsentChunks::Fill);
     assert_eq!(args.passthrough, Passthrough::Auto);
     assert_eq!(args.max_chunk, 1 << 30);
     assert_eq!(args.ttl, Duration::from_secs(1));
@@ -70,7 +70,7 @@ fn a_mount_option_of_ours_is_a_flag() {
     ]);
     assert_eq!(args.cache_size, Some(64 << 20));
     assert_eq!(args.shards, Shards::Keep);
-    assert_eq!(args.missing, Missing::Hide);
+    assert_eq!(args.missing, AbsentChunks::Hide);
     assert_eq!(args.ttl, Duration::from_millis(2500));
     assert_eq!(args.timeout, Duration::from_secs(600));
     assert_eq!(args.threads, Some(3));

@@ -6,7 +6,7 @@ use crate::grid::product;
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
-use crate::view::{FileFormat, GroupOutcome, Outcome, cache_for};
+use crate::view::{FileFormat, FormatOutcome, GroupOutcome, cache_for};
 
 /// The number of a Zarr version, or its name if it has no number of its own.
 fn version(format: ZarrFormat) -> Value {
@@ -69,10 +69,10 @@ pub(super) struct FileFacts {
 }
 
 impl FileFacts {
-    pub(super) fn of_array((format, outcome): (FileFormat, Outcome)) -> FileFacts {
+    pub(super) fn of_array((format, outcome): (FileFormat, FormatOutcome)) -> FileFacts {
         let (file, left_out) = match outcome {
-            Outcome::File(file) => (Some(file), None),
-            Outcome::LeftOut(error) => (None, Some(error.to_string())),
+            FormatOutcome::File(file) => (Some(file), None),
+            FormatOutcome::LeftOut(error) => (None, Some(error.to_string())),
         };
         FileFacts {
             format,

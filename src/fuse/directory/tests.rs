@@ -9,7 +9,7 @@ struct Numbers {
     at: usize,
     fails_at: Option<usize>,
     seeks: usize,
-    rests: usize,
+    releases: usize,
     examined: std::cell::Cell<usize>,
     details: Vec<Detail>,
 }
@@ -45,8 +45,8 @@ impl EntrySource for Numbers {
         self.examined.set(self.examined.get() + 1);
     }
 
-    fn rest(&mut self) {
-        self.rests += 1;
+    fn release(&mut self) {
+        self.releases += 1;
     }
 }
 
@@ -56,7 +56,7 @@ fn stream(count: usize) -> Stream<Numbers> {
         at: 0,
         fails_at: None,
         seeks: 0,
-        rests: 0,
+        releases: 0,
         examined: std::cell::Cell::new(0),
         details: Vec::new(),
     })
@@ -193,9 +193,9 @@ fn an_error_waits_until_the_entries_before_it_are_told() {
 }
 
 #[test]
-fn a_stream_rests_after_each_reply() {
+fn a_stream_releases_its_source_after_each_reply() {
     let mut stream = stream(5);
-    for (offset, rests) in [(0, 1), (3, 2)] {
+    for (offset, releases) in [(0, 1), (3, 2)] {
         let mut room = 3;
         stream
             .read(offset, Detail::Names, |_, _| {
@@ -203,6 +203,6 @@ fn a_stream_rests_after_each_reply() {
                 if room < 0 { Full } else { Added }
             })
             .unwrap();
-        assert_eq!(stream.entries.rests, rests);
+        assert_eq!(stream.entries.releases, releases);
     }
 }

@@ -20,9 +20,9 @@ fn versions() -> InodeVersions<Arc<u8>> {
     InodeVersions::new()
 }
 
-fn attributes(fingerprint: u64) -> Attributes {
+fn attributes(fingerprint: u64) -> VnodeAttributes {
     let never = SystemTime::UNIX_EPOCH;
-    Attributes {
+    VnodeAttributes {
         kind: VnodeKind::File,
         size: 1,
         times: Times {

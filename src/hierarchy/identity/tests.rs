@@ -38,8 +38,8 @@ fn prefix(path: &str) -> Prefix {
 }
 
 /// The identity by a hash without keys.
-fn with_crc(metadata: &ArrayMetadata) -> Identity {
-    Identity::hashed(&prefix("a/b"), metadata, crc32fast::Hasher::new())
+fn with_crc(metadata: &ArrayMetadata) -> ArrayIdentity {
+    ArrayIdentity::hashed(&prefix("a/b"), metadata, crc32fast::Hasher::new())
 }
 
 /// Numbers are hashed as they are in memory.
@@ -149,7 +149,7 @@ fn every_field_counts() {
         let differs = *is_of_chunks && *field != "nothing";
         assert_eq!(found.chunks != same, differs, "chunks: {field}");
     }
-    let elsewhere = Identity::hashed(&prefix("ab"), &array_v3(V3), crc32fast::Hasher::new());
+    let elsewhere = ArrayIdentity::hashed(&prefix("ab"), &array_v3(V3), crc32fast::Hasher::new());
     assert!(elsewhere.chunks != same && !known.contains_key(&elsewhere.array));
 }
 
@@ -209,8 +209,11 @@ fn identities_of_one_process_are_the_same() {
     let (a, b) = (prefix("a"), prefix("b"));
     let metadata = array_v3(V3);
     assert_eq!(
-        Identity::of(&a, &metadata),
-        Identity::of(&a, &metadata.clone())
+        ArrayIdentity::of(&a, &metadata),
+        ArrayIdentity::of(&a, &metadata.clone())
     );
-    assert_ne!(Identity::of(&a, &metadata), Identity::of(&b, &metadata));
+    assert_ne!(
+        ArrayIdentity::of(&a, &metadata),
+        ArrayIdentity::of(&b, &metadata)
+    );
 }

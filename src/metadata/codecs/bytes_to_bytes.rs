@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Codec, Input, MAX_NESTING, Parser, list, members, parsers};
+use super::{Codec, CodecParser, Input, MAX_NESTING, list, members, parsers};
 use crate::codec::{
     BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Lzma, LzmaArchitecture, LzmaFilter,
 };
@@ -11,7 +11,7 @@ use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
 
 /// The parser of the configuration of the codec `name`.
-pub(super) fn parser(name: &str) -> Option<Parser> {
+pub(super) fn parser(name: &str) -> Option<CodecParser> {
     Some(match name {
         "gzip" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Gzip)),
         "zstd" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zstd)),
@@ -23,7 +23,7 @@ pub(super) fn parser(name: &str) -> Option<Parser> {
 }
 
 /// The parser of the configuration of the codec `numcodecs.ID`.
-pub(super) fn numcodecs_parser(id: &str) -> Option<Parser> {
+pub(super) fn numcodecs_parser(id: &str) -> Option<CodecParser> {
     use ChecksumKind::{Adler32, Crc32, Crc32c, Fletcher32};
     use ChecksumLocation::{End, Start};
     Some(match id {

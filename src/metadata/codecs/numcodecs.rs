@@ -4,7 +4,7 @@
 //! input, as in zarr-python. Unknown members are ignored.
 
 use super::bitround::bitround;
-use super::{Codec, Input, Parser, members};
+use super::{Codec, CodecParser, Input, members};
 #[cfg(feature = "pcodec")]
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
@@ -14,7 +14,7 @@ use crate::error::FormatError;
 use crate::metadata::json::{self, Members};
 
 /// The parser of the configuration of the codec `numcodecs.ID`.
-pub(super) fn parser(id: &str) -> Option<Parser> {
+pub(super) fn parser(id: &str) -> Option<CodecParser> {
     Some(match id {
         "delta" => delta,
         "fixedscaleoffset" => fixed_scale_offset,

@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use super::bitround::bitround;
-use super::{Codec, Endian, Input, Parser, members, numcodecs, sharding, transpose_order};
+use super::{Codec, CodecParser, Endian, Input, members, numcodecs, sharding, transpose_order};
 use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, Number, OutOfRange, PackBits,
     PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
@@ -15,7 +15,7 @@ use crate::grid::{Dims, product};
 use crate::metadata::json::{self, Json, Members};
 
 /// The parser of the configuration of the codec `name`.
-pub(super) fn parser(name: &str) -> Option<Parser> {
+pub(super) fn parser(name: &str) -> Option<CodecParser> {
     // zarrs has used these names for codecs that are registered now, or that are codecs of
     // numcodecs.
     if let Some(path) = name.strip_prefix("https://codec.zarrs.dev/") {

@@ -2,7 +2,7 @@
 
 use super::super::document::JsonDocument;
 use super::layout::Generation;
-use super::{Layout, check_extensions};
+use super::{DraftLayout, check_extensions};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
 
@@ -13,7 +13,7 @@ use crate::metadata::json::{self, Json, Members};
 /// # Errors
 ///
 /// When it is of a draft whose version, or an extension of it, this build does not know.
-pub fn parse_entry(text: &[u8]) -> Result<Option<Layout>, FormatError> {
+pub fn parse_entry(text: &[u8]) -> Result<Option<DraftLayout>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let Some(value) = root.get("zarr_format") else {
@@ -32,7 +32,10 @@ pub fn parse_entry(text: &[u8]) -> Result<Option<Layout>, FormatError> {
         Generation::Core => ".json".to_owned(),
         Generation::Early | Generation::Protocol => String::new(),
     });
-    Ok(Some(Layout::new(by_version == Generation::Core, suffix)))
+    Ok(Some(DraftLayout::new(
+        by_version == Generation::Core,
+        suffix,
+    )))
 }
 
 /// The generation that a version URI names: `…/protocol/core/3.0` or `…/spec/core/3.0`.

@@ -22,7 +22,7 @@ pub enum Generation {
 
 /// The layout of the keys of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct DraftLayout {
     is_flat: bool,
     suffix: String,
 }
@@ -30,17 +30,17 @@ pub struct Layout {
 const ARRAY: &str = "array";
 const GROUP: &str = "group";
 
-impl Layout {
+impl DraftLayout {
     /// The layout of keys without (`is_flat`) or with a segment `root`, and of documents whose
     /// names end in `suffix`.
-    pub(super) fn new(is_flat: bool, suffix: String) -> Layout {
-        Layout { is_flat, suffix }
+    pub(super) fn new(is_flat: bool, suffix: String) -> DraftLayout {
+        DraftLayout { is_flat, suffix }
     }
 
     /// The same layout without (`is_flat`) or with the segment `root`.
     #[must_use]
-    pub fn with_flatness(self, is_flat: bool) -> Layout {
-        Layout { is_flat, ..self }
+    pub fn with_flatness(self, is_flat: bool) -> DraftLayout {
+        DraftLayout { is_flat, ..self }
     }
 
     /// Whether keys have no segment `root`.
@@ -105,7 +105,8 @@ impl Layout {
         present.join(&b'/')
     }
 
-    /// The path of the array whose chunks have the prefix `key`: the inverse of [`Layout::data`].
+    /// The path of the array whose chunks have the prefix `key`: the inverse of
+    /// [`DraftLayout::data`].
     pub fn path_of_data<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         self.path_below(b"data", key)
     }
@@ -119,7 +120,7 @@ impl Layout {
     }
 
     /// The path of the array whose document has the key `key`: the inverse of
-    /// [`Layout::array_document`].
+    /// [`DraftLayout::array_document`].
     pub fn path_of_array_document<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let stem = key.strip_suffix(self.suffix.as_bytes())?;
         if self.is_flat && stem == b"meta/array" {
@@ -132,8 +133,8 @@ impl Layout {
         self.path_below(b"meta", stem)
     }
 
-    /// The child whose document is the entry `name` of [`Layout::children`]. An entry with another
-    /// name is a child only where it is a directory.
+    /// The child whose document is the entry `name` of [`DraftLayout::children`]. An entry with
+    /// another name is a child only where it is a directory.
     pub fn child<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
         let stem = name.strip_suffix(self.suffix.as_bytes())?;
         let stem = [ARRAY, GROUP]
@@ -158,9 +159,9 @@ mod tests {
 
     #[test]
     fn keys_and_paths_are_inverse() {
-        let rooted = Layout::new(false, ".json".to_owned());
-        let flat = Layout::new(true, ".json".to_owned());
-        let early = Layout::new(false, String::new());
+        let rooted = DraftLayout::new(false, ".json".to_owned());
+        let flat = DraftLayout::new(true, ".json".to_owned());
+        let early = DraftLayout::new(false, String::new());
         for (layout, path, array, group, data) in [
             (
                 &rooted,
@@ -205,8 +206,8 @@ mod tests {
 
     #[test]
     fn other_keys_are_of_no_node() {
-        let rooted = Layout::new(false, ".json".to_owned());
-        let flat = Layout::new(true, ".json".to_owned());
+        let rooted = DraftLayout::new(false, ".json".to_owned());
+        let flat = DraftLayout::new(true, ".json".to_owned());
         for key in ["data", "data/rootx/a", "meta/root/a", "dat/root"] {
             assert_eq!(rooted.path_of_data(key.as_bytes()), None, "{key}");
         }
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn names_of_documents_are_names_of_children() {
-        let layout = Layout::new(true, ".json".to_owned());
+        let layout = DraftLayout::new(true, ".json".to_owned());
         for (name, child) in [
             ("a.array.json", Some("a")),
             ("a.b.group.json", Some("a.b")),

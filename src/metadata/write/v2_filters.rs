@@ -17,11 +17,11 @@ struct TypedFilter<'a> {
     id: &'a str,
     configuration: &'a Members<'a>,
     /// The types of its input and its output, where it names them.
-    types: Option<[NamedType; 2]>,
+    types: Option<[TypeMember; 2]>,
 }
 
 /// A type that a member of a filter's configuration names.
-struct NamedType {
+struct TypeMember {
     member: &'static str,
     data_type: DataType,
     order: ByteOrder,
@@ -115,11 +115,11 @@ fn named(
     member: &'static str,
     data_type: &DataType,
     order: ByteOrder,
-) -> Result<NamedType, FormatError> {
+) -> Result<TypeMember, FormatError> {
     let named = configuration.read_some(member, DataType::parse_v2);
     let named = named.map_err(|error| error.within("codecs"))?;
     let (data_type, order) = named.unwrap_or_else(|| (data_type.clone(), order));
-    Ok(NamedType {
+    Ok(TypeMember {
         member,
         data_type,
         order,

@@ -15,16 +15,16 @@ use std::collections::HashSet;
 
 use super::axis::{Axis, AxisKind};
 use super::cf::kind_of_name;
-use crate::metadata::{Attributes, Json};
+use crate::metadata::{Attributes, JsonTree};
 
 /// The axes of the array at `path` below a group, if a multiscale of that group has a dataset at
 /// this path and `rank` axes.
 pub(super) fn axes(path: &str, group: &Attributes, rank: usize) -> Option<Vec<Axis>> {
     let path = normal(path)?;
-    let ome = group.get("ome").and_then(Json::as_object);
+    let ome = group.get("ome").and_then(JsonTree::as_object);
     let new = ome.and_then(|ome| ome.get("multiscales"));
     let old = group.get("multiscales");
-    let in_each = |multiscales: Option<&Json>, default: &[&str]| {
+    let in_each = |multiscales: Option<&JsonTree>, default: &[&str]| {
         multiscales?
             .as_list()?
             .iter()
@@ -94,13 +94,13 @@ fn named(name: &str) -> Axis {
 }
 
 /// Parses an entry of `axes`: a name, or an object with a name.
-fn axis(entry: &Json) -> Option<Axis> {
+fn axis(entry: &JsonTree) -> Option<Axis> {
     if let Some(name) = entry.as_text() {
         return Some(named(name));
     }
     let entry = entry.as_object()?;
     let text = |member: &str| match entry.get(member) {
-        None | Some(Json::Null) => Some(None),
+        None | Some(JsonTree::Null) => Some(None),
         Some(value) => value.as_text().map(Some),
     };
     let axis = named(entry.text("name")?);
@@ -122,7 +122,11 @@ fn axis(entry: &Json) -> Option<Axis> {
 /// The combined transformations of a dataset (`own`, required) and then of its multiscale
 /// (`shared`): for each axis the scale, and the translation if there is one. Either list is a scale
 /// that may be followed by a translation.
-fn transforms(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64, Option<f64>)>> {
+fn transforms(
+    own: &JsonTree,
+    shared: Option<&JsonTree>,
+    rank: usize,
+) -> Option<Vec<(f64, Option<f64>)>> {
     let mut transforms = vec![(1.0, None); rank];
     for (step, transformations) in std::iter::once(own).chain(shared).enumerate() {
         let (mut n_scales, mut n_translations) = (0, 0);
@@ -164,6 +168,6 @@ fn transforms(own: &Json, shared: Option<&Json>, rank: usize) -> Option<Vec<(f64
 /// The member `member` of a transformation, which must be a list of `rank` finite numbers.
 fn vector(transformation: &Attributes, member: &str, rank: usize) -> Option<Vec<f64>> {
     let numbers = transformation.get(member)?.as_list()?.iter();
-    let numbers: Option<Vec<f64>> = numbers.map(Json::as_number).collect();
+    let numbers: Option<Vec<f64>> = numbers.map(JsonTree::as_number).collect();
     numbers.filter(|numbers| numbers.len() == rank && numbers.iter().all(|n| n.is_finite()))
 }

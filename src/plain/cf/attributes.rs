@@ -17,7 +17,7 @@
 use super::own;
 use super::time;
 use crate::dtype::Element;
-use crate::metadata::{Attributes, Json};
+use crate::metadata::{Attributes, JsonTree};
 use crate::plain::{Array, Group, Omitted};
 
 /// The global attribute that lists what the file omits, one object on each line.
@@ -136,7 +136,7 @@ fn is_reserved(name: &str) -> bool {
 
 fn typed(
     attributes: &Attributes,
-    value_of: impl Fn(&str, &Json) -> Option<CfValue>,
+    value_of: impl Fn(&str, &JsonTree) -> Option<CfValue>,
 ) -> Vec<Attribute> {
     attributes
         .iter()
@@ -151,13 +151,13 @@ fn typed(
 }
 
 /// The items of a list; any other value is one item.
-fn items(value: &Json) -> &[Json] {
+fn items(value: &JsonTree) -> &[JsonTree] {
     value
         .as_list()
         .unwrap_or_else(|| std::slice::from_ref(value))
 }
 
-fn own_value(element: &Element, name: &str, value: &Json) -> Option<CfValue> {
+fn own_value(element: &Element, name: &str, value: &JsonTree) -> Option<CfValue> {
     let values = items(value);
     if values.is_empty() || (name == FILL_VALUE && values.len() != 1) {
         return None;
@@ -166,20 +166,22 @@ fn own_value(element: &Element, name: &str, value: &Json) -> Option<CfValue> {
     Some(CfValue::Own(elements.collect::<Option<Vec<_>>>()?.concat()))
 }
 
-fn generic(value: &Json) -> Option<CfValue> {
+fn generic(value: &JsonTree) -> Option<CfValue> {
     Some(match value {
-        Json::Null => return None,
-        Json::Text(text) if !text.contains('\0') => CfValue::Text(text.clone()),
-        Json::Text(_) | Json::Bool(_) | Json::Object(_) => CfValue::Text(value.to_string()),
-        Json::Integer(_) | Json::Float(_) | Json::List(_) => {
+        JsonTree::Null => return None,
+        JsonTree::Text(text) if !text.contains('\0') => CfValue::Text(text.clone()),
+        JsonTree::Text(_) | JsonTree::Bool(_) | JsonTree::Object(_) => {
+            CfValue::Text(value.to_string())
+        }
+        JsonTree::Integer(_) | JsonTree::Float(_) | JsonTree::List(_) => {
             numbers(items(value)).unwrap_or_else(|| CfValue::Text(value.to_string()))
         }
     })
 }
 
-fn numbers(values: &[Json]) -> Option<CfValue> {
-    let integers = |value: &Json| match value {
-        Json::Integer(value) => Some(*value),
+fn numbers(values: &[JsonTree]) -> Option<CfValue> {
+    let integers = |value: &JsonTree| match value {
+        JsonTree::Integer(value) => Some(*value),
         _ => None,
     };
     if let Some(values) = values.iter().map(integers).collect::<Option<Vec<i128>>>() {
@@ -195,10 +197,10 @@ fn numbers(values: &[Json]) -> Option<CfValue> {
     floats(values)
 }
 
-fn floats(values: &[Json]) -> Option<CfValue> {
+fn floats(values: &[JsonTree]) -> Option<CfValue> {
     let values = values.iter().map(|value| match *value {
-        Json::Float(value) => Some(value),
-        Json::Integer(value) => exact(value),
+        JsonTree::Float(value) => Some(value),
+        JsonTree::Integer(value) => exact(value),
         _ => None,
     });
     Some(CfValue::Floats(values.collect::<Option<_>>()?))

@@ -2,15 +2,15 @@
 //! which readers ignore or refuse in any other type.
 
 use crate::dtype::{Element, FloatFormat};
-use crate::metadata::{Json, base64};
+use crate::metadata::{JsonTree, base64};
 
 /// Encodes `value` as one element of the type `element`, decoded (little-endian); `None` if it
 /// cannot be one without loss.
-pub(super) fn element_of(element: &Element, value: &Json) -> Option<Vec<u8>> {
+pub(super) fn element_of(element: &Element, value: &JsonTree) -> Option<Vec<u8>> {
     match element {
         Element::Bool => match value {
-            Json::Bool(value) => Some(vec![u8::from(*value)]),
-            Json::Integer(value @ (0 | 1)) => u8::try_from(*value).ok().map(|byte| vec![byte]),
+            JsonTree::Bool(value) => Some(vec![u8::from(*value)]),
+            JsonTree::Integer(value @ (0 | 1)) => u8::try_from(*value).ok().map(|byte| vec![byte]),
             _ => None,
         },
         Element::Integer(format) => {
@@ -18,7 +18,7 @@ pub(super) fn element_of(element: &Element, value: &Json) -> Option<Vec<u8>> {
             low_bytes(&value.to_le_bytes(), format.bytes)
         }
         Element::Time(_) => match value {
-            Json::Text(text) if text == "NaT" => Some(not_a_time()),
+            JsonTree::Text(text) if text == "NaT" => Some(not_a_time()),
             value => Some(i64::try_from(integer(value)?).ok()?.to_le_bytes().to_vec()),
         },
         Element::Float(format) => {
@@ -43,26 +43,26 @@ fn low_bytes(bytes: &[u8], len: usize) -> Option<Vec<u8>> {
     clippy::cast_possible_truncation,
     reason = "whole numbers below 2^64 are exact in 128 bits"
 )]
-fn integer(value: &Json) -> Option<i128> {
+fn integer(value: &JsonTree) -> Option<i128> {
     match *value {
-        Json::Integer(value) => Some(value),
-        Json::Float(value) if value.fract() == 0.0 && value.abs() <= 2_f64.powi(64) => {
+        JsonTree::Integer(value) => Some(value),
+        JsonTree::Float(value) if value.fract() == 0.0 && value.abs() <= 2_f64.powi(64) => {
             Some(value as i128)
         }
         _ => None,
     }
 }
 
-fn float_bits(format: FloatFormat, value: &Json) -> Option<u64> {
+fn float_bits(format: FloatFormat, value: &JsonTree) -> Option<u64> {
     match value {
-        Json::Integer(value) => {
+        JsonTree::Integer(value) => {
             // The bits are read back, because only an exact conversion counts.
             let bits = format.of_decimal(&value.to_string())?;
             let back = format.value(bits);
             (back.is_finite() && format!("{back:.0}") == value.to_string()).then_some(bits)
         }
-        Json::Float(value) => nearest(format, *value),
-        Json::Text(text) => match text.as_str() {
+        JsonTree::Float(value) => nearest(format, *value),
+        JsonTree::Text(text) => match text.as_str() {
             "NaN" => format.nan(),
             "Infinity" => format.infinity(false),
             "-Infinity" => format.infinity(true),

@@ -11,7 +11,7 @@ use super::datatype;
 use super::dimension::{self, Scale};
 use super::header::ObjectHeader;
 use super::heap::Heap;
-use super::types::NamedTypes;
+use super::types::CommittedTypes;
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{OMITTED, set_text};
 use crate::plain::cf::{self, Attribute, CfValue, Dimensions, Names};
@@ -65,7 +65,7 @@ pub(super) fn of(group: &Group) -> Result<(FileBlocks, usize, Vec<Omitted>), For
 struct ObjectTree {
     blocks: FileBlocks,
     heap: Heap,
-    types: NamedTypes,
+    types: CommittedTypes,
     n_dimensions: i64,
     omitted: Vec<Omitted>,
 }

@@ -21,22 +21,22 @@ use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::Names;
 
-/// The named types of a file.
+/// The committed datatypes of a file.
 #[derive(Debug, Default)]
-pub(super) struct NamedTypes {
+pub(super) struct CommittedTypes {
     found: HashMap<Vec<u8>, usize>,
     /// Types that are part of other types come first.
-    list: Vec<NamedType>,
+    list: Vec<CommittedType>,
 }
 
 #[derive(Debug)]
-struct NamedType {
+struct CommittedType {
     wanted_name: &'static str,
     spelled: Vec<u8>,
     block: usize,
 }
 
-impl NamedTypes {
+impl CommittedTypes {
     /// The datatype of `element`, whose message is `spelled`: a named type if it needs a name.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl NamedTypes {
 
     /// The links to all named types; each takes a free name from `names`.
     pub(super) fn links(&self, names: &mut Names) -> Vec<(String, usize)> {
-        let link = |of: &NamedType| (names.take(of.wanted_name), of.block);
+        let link = |of: &CommittedType| (names.take(of.wanted_name), of.block);
         self.list.iter().map(link).collect()
     }
 
@@ -65,7 +65,7 @@ impl NamedTypes {
     ///
     /// # Errors
     ///
-    /// As [`NamedTypes::get`].
+    /// As [`CommittedTypes::get`].
     pub(super) fn finish(&mut self, blocks: &mut FileBlocks) -> Result<(), FormatError> {
         let uses = blocks.uses();
         for of in std::mem::take(&mut self.list) {
@@ -101,7 +101,7 @@ impl NamedTypes {
         blocks.count(2 * spelled.len() as u64)?;
         let block = blocks.reserve();
         self.found.insert(spelled.clone(), block);
-        self.list.push(NamedType {
+        self.list.push(CommittedType {
             wanted_name: name_of(element),
             spelled,
             block,

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Content, Directories, Elements, Layout, Part};
+use super::{Directories, Elements, Layout, LayoutPart, PartContent};
 use crate::error::FormatError;
 use crate::plain::file_too_large;
 
 /// Collects parts, each after the one before it.
 #[derive(Debug, Default)]
 pub(in crate::plain) struct LayoutBuilder {
-    parts: Vec<Part>,
+    parts: Vec<LayoutPart>,
     len: u64,
 }
 
@@ -35,28 +35,28 @@ impl LayoutBuilder {
 
     /// Adds bytes.
     pub(in crate::plain) fn bytes(&mut self, bytes: impl Into<Arc<[u8]>>) -> &mut Self {
-        self.push(Content::Bytes(bytes.into()))
+        self.push(PartContent::Bytes(bytes.into()))
     }
 
     /// Adds bytes that are computed on each read.
     pub(in crate::plain) fn computed(&mut self, directories: Directories) -> &mut Self {
-        self.push(Content::Computed(Arc::new(directories)))
+        self.push(PartContent::Computed(Arc::new(directories)))
     }
 
     /// Adds a run of elements. After a run in slabs, the next part begins after the first slab, so
     /// that records of other runs can lie between its slabs; [`LayoutBuilder::seek`] moves past all
     /// of them.
     pub(in crate::plain) fn elements(&mut self, elements: Elements) -> &mut Self {
-        self.push(Content::Elements(elements))
+        self.push(PartContent::Elements(elements))
     }
 
-    fn push(&mut self, content: Content) -> &mut Self {
-        let part = Part {
+    fn push(&mut self, content: PartContent) -> &mut Self {
+        let part = LayoutPart {
             offset: self.len,
             content,
         };
         self.len = match &part.content {
-            Content::Elements(Elements {
+            PartContent::Elements(Elements {
                 slabs: Some(slabs),
                 len: 1..,
                 ..

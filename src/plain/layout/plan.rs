@@ -11,7 +11,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Content, Elements, Layout, Slabs};
+use super::{Elements, Layout, PartContent, Slabs};
 use crate::error::FormatError;
 
 /// Slabs that are shorter are read together: a run costs more than to copy so many bytes.
@@ -69,7 +69,7 @@ impl Plan {
             room: len,
         };
         for (number, part) in plan.parts_of(layout) {
-            if let Content::Elements(elements) = &part.content {
+            if let PartContent::Elements(elements) = &part.content {
                 plan.add_elements(number, part.offset, elements);
             }
         }
@@ -89,8 +89,8 @@ impl Plan {
         self.runs.iter().filter_map(|run| {
             let part = layout.parts().get(run.part)?;
             match &part.content {
-                Content::Elements(elements) => Some((elements, run)),
-                Content::Bytes(_) | Content::Computed(_) => None,
+                PartContent::Elements(elements) => Some((elements, run)),
+                PartContent::Bytes(_) | PartContent::Computed(_) => None,
             }
         })
     }
@@ -102,12 +102,13 @@ impl Plan {
         };
         let end = self.offset.saturating_add(self.len as u64);
         let parts = self.parts_of(layout);
-        let covers = |part: &super::Part| part.offset <= self.offset && part.has_no_gap_before(end);
+        let covers =
+            |part: &super::LayoutPart| part.offset <= self.offset && part.has_no_gap_before(end);
         if !parts.clone().next().is_some_and(|(_, part)| covers(part)) {
             out.fill(0);
         }
         parts.for_each(|(_, part)| match &part.content {
-            Content::Bytes(bytes) => {
+            PartContent::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 if let Some((from, at, n)) = overlap(part.offset, len, self.offset, self.len) {
                     let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -117,7 +118,7 @@ impl Plan {
                     }
                 }
             }
-            Content::Computed(computed) => {
+            PartContent::Computed(computed) => {
                 let len = computed.len();
                 if let Some((from, at, n)) = overlap(part.offset, len, self.offset, self.len)
                     && let Some(to) = out.get_mut(at..at + n)
@@ -125,7 +126,7 @@ impl Plan {
                     computed.fill(from, to);
                 }
             }
-            Content::Elements(_) => {}
+            PartContent::Elements(_) => {}
         });
     }
 
@@ -161,7 +162,7 @@ impl Plan {
     fn parts_of<'l>(
         &self,
         layout: &'l Layout,
-    ) -> impl Iterator<Item = (usize, &'l super::Part)> + Clone + use<'l> {
+    ) -> impl Iterator<Item = (usize, &'l super::LayoutPart)> + Clone + use<'l> {
         let (offset, end) = (self.offset, self.offset.saturating_add(self.len as u64));
         let parts = layout.parts();
         // The ends have the order of the parts, even where slabs interleave.

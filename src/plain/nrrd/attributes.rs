@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::metadata::{Attributes, Json};
+use crate::metadata::{Attributes, JsonTree};
 
 /// The longest value in bytes.
 const MOST_VALUE: usize = 64 * 1024;
@@ -17,7 +17,7 @@ pub(super) fn pairs(out: &mut String, attributes: &Attributes) {
     let mut room = MOST_TOTAL;
     for (key, value) in attributes.iter() {
         let text = match value {
-            Json::Text(text) => text.clone(),
+            JsonTree::Text(text) => text.clone(),
             other => other.to_string(),
         };
         let length = key.len().saturating_add(text.len());

@@ -8,7 +8,7 @@ use super::super::Array;
 use super::super::axes::{Axis, units::Unit};
 use super::super::image::{Image, ImageAxis};
 use super::super::xml_text::escaped;
-use crate::metadata::Json;
+use crate::metadata::JsonTree;
 
 const SCHEMA: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 /// If there are more channels, they are counted but not described one by one.
@@ -156,7 +156,7 @@ fn annotations(array: &Array) -> String {
     let mut pairs = String::new();
     for (name, value) in array.attributes.iter() {
         let text = match value {
-            Json::Text(text) => escaped(text),
+            JsonTree::Text(text) => escaped(text),
             other => escaped(&other.to_string()),
         };
         let pair = format!("<M K=\"{}\">{text}</M>\n", escaped(name));

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::metadata::{Attributes, Json};
+use crate::metadata::{Attributes, JsonTree};
 
 /// The most columns of a list on one line.
 const WIDTH: usize = 80;
@@ -29,7 +29,7 @@ impl PrettyObject {
     }
 
     /// Adds a member.
-    pub(super) fn member(&mut self, name: &str, value: &Json) {
+    pub(super) fn member(&mut self, name: &str, value: &JsonTree) {
         self.name(name);
         write(&mut self.out, value, 1);
     }
@@ -66,9 +66,9 @@ impl PrettyObject {
     }
 }
 
-fn write(out: &mut String, value: &Json, depth: usize) {
+fn write(out: &mut String, value: &JsonTree, depth: usize) {
     match value {
-        Json::List(items) if !is_short(items) => {
+        JsonTree::List(items) if !is_short(items) => {
             for (i, item) in items.iter().enumerate() {
                 out.push(if i == 0 { '[' } else { ',' });
                 line(out, depth + 1);
@@ -77,7 +77,7 @@ fn write(out: &mut String, value: &Json, depth: usize) {
             line(out, depth);
             out.push(']');
         }
-        Json::List(items) => {
+        JsonTree::List(items) => {
             out.push('[');
             for (i, item) in items.iter().enumerate() {
                 let comma = if i == 0 { "" } else { ", " };
@@ -85,7 +85,7 @@ fn write(out: &mut String, value: &Json, depth: usize) {
             }
             out.push(']');
         }
-        Json::Object(object) => members(out, object, depth),
+        JsonTree::Object(object) => members(out, object, depth),
         plain => {
             let _ = write!(out, "{plain}");
         }
@@ -118,8 +118,8 @@ fn begin(out: &mut String, name: &str, depth: usize) {
 }
 
 /// Whether a list fits on one line.
-fn is_short(items: &[Json]) -> bool {
-    let is_plain = |item: &Json| !matches!(item, Json::List(_) | Json::Object(_));
+fn is_short(items: &[JsonTree]) -> bool {
+    let is_plain = |item: &JsonTree| !matches!(item, JsonTree::List(_) | JsonTree::Object(_));
     if !items.iter().all(is_plain) {
         return false;
     }
@@ -147,7 +147,7 @@ mod tests {
         let mut document = PrettyObject::new();
         document.member(
             "shape",
-            &Json::List(vec![Json::Integer(1), Json::Integer(2)]),
+            &JsonTree::List(vec![JsonTree::Integer(1), JsonTree::Integer(2)]),
         );
         document.attributes(
             "attributes",

@@ -31,7 +31,7 @@ use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
 use super::rights::Sharing;
-use super::root::{Identity, Root, refusal};
+use super::root::{DirectoryIdentity, Root, refusal};
 use super::symlinks::Symlinks;
 use crate::store::StoreError;
 
@@ -176,7 +176,7 @@ impl FollowedRoot {
             return Ok((held, false));
         }
         let is_new = match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => Identity::of(&found) != held.identity,
+            Ok(found) => DirectoryIdentity::of(&found) != held.identity,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => held.is_deleted(),
             Err(errno) => return Err(self.refused(errno)),
         };

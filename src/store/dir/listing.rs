@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::attributes::kind_of;
-use super::root::{Identity, ResolvedPath, Root, refusal};
+use super::root::{DirectoryIdentity, ResolvedPath, Root, refusal};
 use crate::store::{
     Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StatKind, StoreError,
 };
@@ -27,7 +27,7 @@ pub(super) struct DirListing {
     detail: Detail,
     /// The directories from the root to this one: known if the path contains symbolic links,
     /// otherwise found when the first link to a directory is listed.
-    ancestors: Option<Vec<Identity>>,
+    ancestors: Option<Vec<DirectoryIdentity>>,
     buffer: Vec<u8>,
     batch: VecDeque<RawEntry>,
 }
@@ -159,7 +159,7 @@ impl DirListing {
     }
 
     fn is_ancestor(&self, stat: &Stat) -> bool {
-        let identity = Identity::of(stat);
+        let identity = DirectoryIdentity::of(stat);
         let mut ancestors = self.ancestors.iter().flatten();
         ancestors.any(|known| *known == identity)
     }

@@ -33,7 +33,7 @@ const RACE_RETRIES: usize = 32;
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
-    pub(super) identity: Identity,
+    pub(super) identity: DirectoryIdentity,
     symlinks: Symlinks,
     sharing: Sharing,
     /// How many directories were at the path of the store before this one.
@@ -45,7 +45,7 @@ pub(super) struct Root {
 
 /// Device and inode number: the same for two paths of one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct DirectoryIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
@@ -55,7 +55,7 @@ pub(super) struct ResolvedPath {
     pub(super) fd: OwnedFd,
     /// The directories on the path, the root first and its target last; `None` if it contains no
     /// symbolic link.
-    pub(super) linked: Option<Vec<Identity>>,
+    pub(super) linked: Option<Vec<DirectoryIdentity>>,
 }
 
 impl AsFd for Root {
@@ -107,7 +107,7 @@ impl Root {
         let stat = fstat(&fd)?;
         Ok(Root {
             fd,
-            identity: Identity::of(&stat),
+            identity: DirectoryIdentity::of(&stat),
             symlinks,
             sharing,
             generation,
@@ -204,8 +204,8 @@ impl Root {
 
     /// The identities of the root and of every directory that `path` goes through, itself
     /// included when it is one. `None` when nothing is there.
-    pub(super) fn walk(&self, path: &Prefix) -> Result<Option<Vec<Identity>>, StoreError> {
-        let mut identities = vec![Identity::of(&self.stat()?)];
+    pub(super) fn walk(&self, path: &Prefix) -> Result<Option<Vec<DirectoryIdentity>>, StoreError> {
+        let mut identities = vec![DirectoryIdentity::of(&self.stat()?)];
         let mut parent: Option<OwnedFd> = None;
         for prefix in ancestry(path) {
             let fd = match self.follow(&prefix, OFlags::PATH) {
@@ -224,7 +224,7 @@ impl Root {
             };
             let stat = fstat(&fd).map_err(|errno| refusal(path, errno))?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                let identity = Identity::of(&stat);
+                let identity = DirectoryIdentity::of(&stat);
                 if identities.contains(&identity) {
                     return Err(refusal(path, Errno::LOOP));
                 }
@@ -265,9 +265,9 @@ impl Root {
     }
 }
 
-impl Identity {
-    pub(super) fn of(stat: &Stat) -> Identity {
-        Identity {
+impl DirectoryIdentity {
+    pub(super) fn of(stat: &Stat) -> DirectoryIdentity {
+        DirectoryIdentity {
             device: stat.st_dev,
             inode: stat.st_ino,
         }
@@ -276,7 +276,7 @@ impl Identity {
 
 /// `a`, `a/b`, `a/b/c` for `a/b/c`; nothing for the root.
 fn ancestry(path: &Prefix) -> Vec<Prefix> {
-    let mut prefixes: Vec<Prefix> = path.on_the_way().collect();
+    let mut prefixes: Vec<Prefix> = path.with_ancestors().collect();
     prefixes.pop();
     prefixes.reverse();
     prefixes

@@ -7,7 +7,7 @@ use crate::store::{Key, Prefix};
 
 /// The kinds of calls that are requests to a remote store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum CallKind {
     /// The attributes of a key, or of the root.
     Stat,
     /// An object is opened.
@@ -24,33 +24,33 @@ pub enum Kind {
     Verify,
 }
 
-impl Kind {
-    const ALL: [Kind; 7] = [
-        Kind::Stat,
-        Kind::Open,
-        Kind::List,
-        Kind::Next,
-        Kind::Read,
-        Kind::Fetch,
-        Kind::Verify,
+impl CallKind {
+    const ALL: [CallKind; 7] = [
+        CallKind::Stat,
+        CallKind::Open,
+        CallKind::List,
+        CallKind::Next,
+        CallKind::Read,
+        CallKind::Fetch,
+        CallKind::Verify,
     ];
 
     /// Its name in a recording.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Stat => "stat",
-            Kind::Open => "open",
-            Kind::List => "list",
-            Kind::Next => "next",
-            Kind::Read => "read",
-            Kind::Fetch => "fetch",
-            Kind::Verify => "verify",
+            CallKind::Stat => "stat",
+            CallKind::Open => "open",
+            CallKind::List => "list",
+            CallKind::Next => "next",
+            CallKind::Read => "read",
+            CallKind::Fetch => "fetch",
+            CallKind::Verify => "verify",
         }
     }
 
     /// The kind with this name.
-    pub fn of_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn of_name(name: &str) -> Option<CallKind> {
+        CallKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -58,23 +58,23 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The kind of the call.
-    pub kind: Kind,
+    pub kind: CallKind,
     /// The key, or the prefix that is listed.
     pub path: Prefix,
-    /// The ranges to read, of a [`Kind::Read`] or [`Kind::Fetch`].
+    /// The ranges to read, of a [`CallKind::Read`] or [`CallKind::Fetch`].
     pub ranges: Vec<Range<u64>>,
 }
 
 impl Call {
     /// A call that reads no bytes.
-    pub(super) fn new(kind: Kind, path: Prefix) -> Call {
+    pub(super) fn new(kind: CallKind, path: Prefix) -> Call {
         let ranges = Vec::new();
         Call { kind, path, ranges }
     }
 
     /// A call for `ranges` of the bytes at `key`.
     pub(super) fn for_bytes(
-        kind: Kind,
+        kind: CallKind,
         key: &Key,
         ranges: impl IntoIterator<Item = Range<u64>>,
     ) -> Call {
@@ -87,7 +87,7 @@ impl Call {
 
     /// Whether it is a request to a remote store: reading no bytes is none.
     pub fn is_request(&self) -> bool {
-        self.kind != Kind::Read || self.ranges.iter().any(|range| !range.is_empty())
+        self.kind != CallKind::Read || self.ranges.iter().any(|range| !range.is_empty())
     }
 
     /// Whether it reads bytes of an object that is not a metadata document, going by its name.
@@ -95,7 +95,7 @@ impl Call {
         let name = self.path.to_key();
         let name = name.as_ref().map_or(&b""[..], Key::name);
         let is_document = name.ends_with(b".json") || name.starts_with(b".z");
-        matches!(self.kind, Kind::Read | Kind::Fetch) && !is_document
+        matches!(self.kind, CallKind::Read | CallKind::Fetch) && !is_document
     }
 }
 
@@ -113,17 +113,17 @@ mod tests {
 
     fn read(key: &str, ranges: &[Range<u64>]) -> Call {
         let key = Key::parse(key.as_bytes()).unwrap();
-        Call::for_bytes(Kind::Read, &key, ranges.to_vec())
+        Call::for_bytes(CallKind::Read, &key, ranges.to_vec())
     }
 
     #[test]
     fn a_call_is_a_line() {
         let call = read("a/c/0", &[0..10, 20..24]);
         assert_eq!(call.to_string(), "read a/c/0 0..10 20..24");
-        let call = Call::new(Kind::List, Prefix::root());
+        let call = Call::new(CallKind::List, Prefix::root());
         assert_eq!(call.to_string(), "list /");
-        for kind in Kind::ALL {
-            assert_eq!(Kind::of_name(kind.name()), Some(kind));
+        for kind in CallKind::ALL {
+            assert_eq!(CallKind::of_name(kind.name()), Some(kind));
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
     fn no_bytes_are_no_request() {
         assert!(read("a", &[0..0, 2..3]).is_request());
         assert!(!read("a", &[5..5, 7..7]).is_request());
-        assert!(Call::new(Kind::Verify, Prefix::root()).is_request());
+        assert!(Call::new(CallKind::Verify, Prefix::root()).is_request());
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         ] {
             assert_eq!(read(key, &[]).is_for_chunk(), is_chunk, "{key}");
         }
-        let stat = Call::new(Kind::Stat, Prefix::parse(b"a/c/0").unwrap());
+        let stat = Call::new(CallKind::Stat, Prefix::parse(b"a/c/0").unwrap());
         assert!(!stat.is_for_chunk());
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{Call, Kind};
+use super::call::{Call, CallKind};
 use super::gate::Gate;
 use super::layer::Layer;
 use crate::store::StoreError;
@@ -45,7 +45,7 @@ struct Rule {
 #[derive(Debug)]
 enum When {
     /// At a call of this kind, after so many that succeed.
-    After(Kind, usize),
+    After(CallKind, usize),
     /// At each call that reads bytes of a chunk.
     ForChunk,
     /// At no call any more.
@@ -54,7 +54,7 @@ enum When {
 
 impl Faulty {
     /// `fault` happens to call number `nth` of `kind`, counted from 1 from now on.
-    pub fn at(&self, kind: Kind, nth: usize, fault: Fault) {
+    pub fn at(&self, kind: CallKind, nth: usize, fault: Fault) {
         self.add(When::After(kind, nth.saturating_sub(1)), fault);
     }
 
@@ -170,14 +170,14 @@ mod tests {
     fn one_call_of_a_kind_fails_and_those_around_it_do_not() {
         let faulty = Arc::new(Faulty::default());
         let store = faulty_store(&faulty);
-        faulty.at(Kind::Read, 3, Fault::Fails(Failure::Io));
-        faulty.at(Kind::Read, 4, Fault::Fails(Failure::Short));
-        faulty.at(Kind::Open, 5, Fault::Fails(Failure::Changed));
+        faulty.at(CallKind::Read, 3, Fault::Fails(Failure::Io));
+        faulty.at(CallKind::Read, 4, Fault::Fails(Failure::Short));
+        faulty.at(CallKind::Open, 5, Fault::Fails(Failure::Changed));
         let denied = StoreError::Denied {
             key: "k".to_owned(),
             reason: "r".to_owned(),
         };
-        faulty.at(Kind::Stat, 1, Fault::Error(denied.clone()));
+        faulty.at(CallKind::Stat, 1, Fault::Error(denied.clone()));
         let told = store.stat(&key("c/0")).unwrap_err();
         assert_eq!(told.to_string(), denied.to_string());
         assert!(store.stat(&key("c/0")).unwrap().is_some());
@@ -221,7 +221,7 @@ mod tests {
             gate.open();
             assert_eq!(hanging.join().unwrap().unwrap(), b'1');
         });
-        assert_eq!(recording.count(Kind::Read), 2);
+        assert_eq!(recording.count(CallKind::Read), 2);
         assert_eq!(read(&*store, "c/0").unwrap(), b'1');
     }
 
@@ -233,12 +233,12 @@ mod tests {
         let faulty = Arc::new(Faulty::default());
         let store = faulty_store(&faulty);
         let gate = Arc::new(Gate::while_exists(file.clone()));
-        faulty.at(Kind::Fetch, 1, Fault::Hangs(Arc::clone(&gate)));
+        faulty.at(CallKind::Fetch, 1, Fault::Hangs(Arc::clone(&gate)));
         thread::scope(|scope| {
             let hanging = scope.spawn(|| {
-                let mut room = Vec::new();
-                let fetched = store.fetch(&key("c/0"), 10, &mut room);
-                fetched.map(|_| room)
+                let mut buffer = Vec::new();
+                let fetched = store.fetch(&key("c/0"), 10, &mut buffer);
+                fetched.map(|_| buffer)
             });
             while gate.waiting() == 0 {
                 thread::yield_now();

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-use super::call::{Call, Kind};
+use super::call::{Call, CallKind};
 use crate::store::{
-    Capacity, Cursor, Detail, Fetched, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
-    Profile, ReadRange, Room, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
+    Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 
 /// Entries of a listing in one reply of a server.
@@ -77,7 +77,7 @@ impl<L: Layer> Layered<L> {
 
 impl<L: Layer> Store for Layered<L> {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
-        let call = Call::new(Kind::Stat, key.to_prefix());
+        let call = Call::new(CallKind::Stat, key.to_prefix());
         self.layer.around(&call, || self.within.stat(key))
     }
 
@@ -101,12 +101,12 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
-        let call = Call::new(Kind::Stat, Prefix::root());
+        let call = Call::new(CallKind::Stat, Prefix::root());
         self.layer.around(&call, || self.within.stat_root())
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let call = Call::new(Kind::Open, key.to_prefix());
+        let call = Call::new(CallKind::Open, key.to_prefix());
         let opened = self.layer.around(&call, || self.within.open(key))?;
         Ok(opened.map(|object| self.object(key, object)))
     }
@@ -115,10 +115,10 @@ impl<L: Layer> Store for Layered<L> {
         &self,
         key: &Key,
         most_bytes: u64,
-        room: &mut dyn Room,
+        buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
-        let call = Call::for_bytes(Kind::Fetch, key, once(0..most_bytes));
-        let ask = || self.within.fetch(key, most_bytes, room);
+        let call = Call::for_bytes(CallKind::Fetch, key, once(0..most_bytes));
+        let ask = || self.within.fetch(key, most_bytes, buffer);
         let fetched = self.layer.around(&call, ask)?;
         Ok(fetched.map(|fetched| Fetched {
             object: self.object(key, fetched.object),
@@ -132,7 +132,7 @@ impl<L: Layer> Store for Layered<L> {
         after: Cursor,
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError> {
-        let call = Call::new(Kind::List, prefix.clone());
+        let call = Call::new(CallKind::List, prefix.clone());
         let ask = || self.within.list(prefix, after, detail);
         let listed = self.layer.around(&call, ask)?;
         Ok(listed.map(|within| {
@@ -168,19 +168,19 @@ impl<L: Layer> Object for LayeredObject<L> {
 
     fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let range = range_of(offset_bytes, buf);
-        let call = Call::for_bytes(Kind::Read, &self.key, once(range));
+        let call = Call::for_bytes(CallKind::Read, &self.key, once(range));
         let ask = || self.within.read_at(offset_bytes, buf);
         self.layer.around(&call, ask)
     }
 
     fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
         let wanted = ranges.iter().map(|r| range_of(r.offset_bytes, r.buf));
-        let call = Call::for_bytes(Kind::Read, &self.key, wanted);
+        let call = Call::for_bytes(CallKind::Read, &self.key, wanted);
         self.layer.around(&call, || self.within.read_ranges(ranges))
     }
 
     fn verify(&self) -> Result<(), StoreError> {
-        let call = Call::new(Kind::Verify, self.key.to_prefix());
+        let call = Call::new(CallKind::Verify, self.key.to_prefix());
         self.layer.around(&call, || self.within.verify())
     }
 
@@ -198,7 +198,7 @@ impl<L: Layer> Listing for LayeredListing<L> {
         if entry.is_some() && self.left == 0 {
             // Kept for the next attempt when the request of the page fails.
             self.held = entry;
-            let call = Call::new(Kind::Next, self.prefix.clone());
+            let call = Call::new(CallKind::Next, self.prefix.clone());
             self.layer.around(&call, || Ok(()))?;
             self.left = PAGE_ENTRIES - 1;
             return Ok(self.held.take());

@@ -13,7 +13,7 @@ mod recording;
 mod slow;
 mod spec;
 
-pub use call::{Call, Kind};
+pub use call::{Call, CallKind};
 pub use faulty::{Failure, Fault, Faulty};
 pub use gate::Gate;
 pub use layer::{Layer, Layered, wrap};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::call::{Call, Kind};
+use super::call::{Call, CallKind};
 use super::layer::Layer;
 use crate::store::StoreError;
 
@@ -36,7 +36,7 @@ impl Recording {
     }
 
     /// How many calls of this kind there were.
-    pub fn count(&self, kind: Kind) -> usize {
+    pub fn count(&self, kind: CallKind) -> usize {
         self.lock().iter().filter(|call| call.kind == kind).count()
     }
 
@@ -127,9 +127,9 @@ mod tests {
             .unwrap();
         assert_eq!((&first, &last), (b"0", b"89"));
         object.verify().unwrap();
-        let mut room = Vec::new();
-        let fetched = store.fetch(&key("a/0"), 10, &mut room).unwrap().unwrap();
-        assert!(fetched.is_read && room == b"0123456789");
+        let mut buffer = Vec::new();
+        let fetched = store.fetch(&key("a/0"), 10, &mut buffer).unwrap().unwrap();
+        assert!(fetched.is_read && buffer == b"0123456789");
         fetched.object.verify().unwrap();
     }
 
@@ -151,7 +151,10 @@ mod tests {
         let recording = Arc::new(Recording::default());
         ask(&*wrap(store(1), &recording));
         assert_eq!(lines(&recording), ASKED);
-        assert_eq!((recording.count(Kind::Read), recording.requests()), (3, 9));
+        assert_eq!(
+            (recording.count(CallKind::Read), recording.requests()),
+            (3, 9)
+        );
         recording.clear();
         assert!(recording.calls().is_empty());
     }

@@ -140,9 +140,9 @@ mod tests {
         let object = store.open(&key("a")).unwrap().unwrap();
         assert!(took(&|| object.read_at(0, &mut [0; 2]).unwrap()) >= 1);
         assert!(took(&|| object.verify().unwrap()) >= 1);
-        let mut room = Vec::new();
+        let mut buffer = Vec::new();
         let started = Instant::now();
-        store.fetch(&key("a"), 10, &mut room).unwrap();
+        store.fetch(&key("a"), 10, &mut buffer).unwrap();
         assert!(started.elapsed() >= LATENCY);
         let profile = store.profile();
         assert!(!profile.is_local && profile.most_in_flight == 4);

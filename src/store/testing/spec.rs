@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Failure, Fault, Faulty, Gate, Kind, Recording, Slow, wrap};
+use super::{CallKind, Failure, Fault, Faulty, Gate, Recording, Slow, wrap};
 use crate::store::Store;
 
 /// A layer to put around the mounted store.
@@ -37,7 +37,7 @@ pub enum Injection {
     /// [`Faulty::at`].
     Fail {
         /// The kind of call that fails.
-        kind: Kind,
+        kind: CallKind,
         /// The number of the call among those of its kind, from 1.
         nth: usize,
         /// How it fails.
@@ -119,7 +119,7 @@ fn slow(value: &str) -> Result<Injection, String> {
 
 fn fail(value: &str) -> Option<Injection> {
     let mut parts = value.split(':');
-    let kind = Kind::of_name(parts.next()?)?;
+    let kind = CallKind::of_name(parts.next()?)?;
     let nth = parts.next()?.parse().ok().filter(|&nth| nth > 0)?;
     let failure = match parts.next()? {
         "io" => Failure::Io,
@@ -165,9 +165,15 @@ mod tests {
             ("slow=2s,jitter=10ms", slow(2000, 10, 64)),
             ("slow=0ms,in-flight=8,jitter=3000us", slow(0, 3, 8)),
             ("record=/a=b,c", Injection::Record("/a=b,c".into())),
-            ("fail=read:3:io", fail(Kind::Read, 3, Failure::Io)),
-            ("fail=stat:1:changed", fail(Kind::Stat, 1, Failure::Changed)),
-            ("fail=fetch:2:short", fail(Kind::Fetch, 2, Failure::Short)),
+            ("fail=read:3:io", fail(CallKind::Read, 3, Failure::Io)),
+            (
+                "fail=stat:1:changed",
+                fail(CallKind::Stat, 1, Failure::Changed),
+            ),
+            (
+                "fail=fetch:2:short",
+                fail(CallKind::Fetch, 2, Failure::Short),
+            ),
             ("hang=/a", Injection::Hang("/a".into())),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");

@@ -51,7 +51,7 @@ impl Audience {
     ///
     /// # Errors [`StoreError::Denied`], and errors of examining the directories.
     pub(super) fn check_search(self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
-        for directory in prefix.on_the_way().filter(|_| self.is_limited()) {
+        for directory in prefix.with_ancestors().filter(|_| self.is_limited()) {
             if let Some(access) = sources.directory_access(&directory)? {
                 self.check_directory(&directory, access)?;
             }

@@ -139,7 +139,7 @@ impl Arrays {
         if self.tree.loader.is_local() {
             return;
         }
-        for group in path.on_the_way().take(MOST_ANCESTORS) {
+        for group in path.with_ancestors().take(MOST_ANCESTORS) {
             let arrays = Arc::clone(self);
             // A caller that needs the attributes gets the error.
             let read = move || drop(arrays.group_facts(&group));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::fingerprint::hash;
 use super::super::shown_node::ShownArray;
-use super::super::vnode::{Attributes, PlainKind, PlainName, VnodeKind};
+use super::super::vnode::{PlainKind, PlainName, VnodeAttributes, VnodeKind};
 use super::Arrays;
 use super::facts::ArrayFacts;
 use super::inputs::Inputs;
@@ -15,7 +15,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Subject};
 use crate::load::Region;
 use crate::plain::{
-    Content, Elements, FileFormat, Layout, Omitted, Selected, Selection, array_file,
+    Elements, FileFormat, Layout, Omitted, PartContent, Selected, Selection, array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
 
@@ -103,8 +103,8 @@ impl FileParts {
         let sources = self.sources.iter();
         let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
         let bytes = self.layout.parts().iter().map(|part| match &part.content {
-            Content::Bytes(bytes) => hash(bytes),
-            Content::Computed(_) | Content::Elements(_) => 0,
+            PartContent::Bytes(bytes) => hash(bytes),
+            PartContent::Computed(_) | PartContent::Elements(_) => 0,
         });
         let bytes: Vec<u64> = bytes.collect();
         hash(&(
@@ -255,7 +255,7 @@ impl Arrays {
     pub(in crate::view) fn plain_attributes(
         &self,
         name: &PlainName,
-    ) -> Result<Option<Attributes>, Error> {
+    ) -> Result<Option<VnodeAttributes>, Error> {
         let file = self.file_or_none(name)?;
         let generation = lock(&self.snapshots).generation(name);
         Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
@@ -278,11 +278,11 @@ impl Arrays {
         }
     }
 
-    pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> Attributes {
+    pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> VnodeAttributes {
         let fingerprint = hash(&(file.identity, generation));
         let len = file.text_len.unwrap_or(file.layout.len());
         let shown = self.tree.part(&file.meta, len);
-        Attributes {
+        VnodeAttributes {
             kind: VnodeKind::File,
             mode: shown.mode & file.mode,
             fingerprint,

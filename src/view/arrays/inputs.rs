@@ -39,7 +39,7 @@ impl Inputs {
     /// Adds `prefix` and all directories above it: readers of the file must be allowed to search
     /// them.
     pub(super) fn add_search(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
-        for directory in prefix.on_the_way() {
+        for directory in prefix.with_ancestors() {
             if let Some(access) = self.observe_access(sources, &directory)? {
                 self.readers.add(ReadRight::of_directory(access));
             }

@@ -10,7 +10,7 @@ use super::super::View;
 use super::super::folder::Folder;
 use super::super::name_stream::NameStream;
 use super::super::options::ViewKind;
-use super::super::segment::{Position, Segment, SegmentItem, attributes_if};
+use super::super::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
 use super::super::side_by_side::side_by_side;
 use super::super::vnode::Vnode;
 use super::Arrays;
@@ -92,15 +92,15 @@ impl Arrays {
 }
 
 impl Segment for PlainNames {
-    fn position(&self) -> Position {
-        Position {
+    fn position(&self) -> DirectoryPosition {
+        DirectoryPosition {
             cursor: self.names.cursor.clone(),
             next: self.given,
-            ..Position::START
+            ..DirectoryPosition::START
         }
     }
 
-    fn seek(&mut self, _view: &View, position: Position) -> Result<(), Error> {
+    fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
         self.after = position.cursor.clone();
         self.names.seek(position.cursor);
         self.given = position.next;

@@ -11,7 +11,7 @@ use super::lock;
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::load::Block;
-use crate::plain::{Content, Layout};
+use crate::plain::{Layout, PartContent};
 use crate::store::ObjectMeta;
 
 /// The most memory for long texts of open files: this part of the cache, and this many bytes more.
@@ -28,7 +28,7 @@ impl FileParts {
         let [part] = self.layout.parts() else {
             return None;
         };
-        let Content::Bytes(text) = &part.content else {
+        let PartContent::Bytes(text) = &part.content else {
             return None;
         };
         let text = Arc::clone(text);

@@ -30,7 +30,7 @@ const ANOTHER: u8 = b'~';
 
 /// What the extension of a file's name means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extension {
+enum FileExtension {
     /// A file in this format.
     Format(FileFormat),
     /// What the other files of an array do not say.
@@ -304,7 +304,7 @@ impl Arrays {
         let Some(meaning) = self.meaning_of(extension) else {
             return Ok(());
         };
-        if let Extension::Format(format) = meaning
+        if let FileExtension::Format(format) = meaning
             && format.scope() == Scope::Group
         {
             if stem == self.name_of(path) {
@@ -315,31 +315,31 @@ impl Arrays {
         if let Some(child) = self.node_called(path, stem)? {
             match (self.kind_of(&child)?, meaning) {
                 _ if !self.is_chosen(&child) => {}
-                (PathKind::Array, Extension::Format(format)) => {
+                (PathKind::Array, FileExtension::Format(format)) => {
                     claims.push(plain(&child, PlainKind::Array(format, None)));
                 }
-                (PathKind::Array, Extension::Sidecar) => {
+                (PathKind::Array, FileExtension::Sidecar) => {
                     claims.push(plain(&child, PlainKind::Sidecar));
                 }
-                (PathKind::Unusable, Extension::Note) => claims.push(note(&child)),
+                (PathKind::Unusable, FileExtension::Note) => claims.push(note(&child)),
                 _ => {}
             }
         }
         match meaning {
-            Extension::Format(format) => self.selections(path, stem, format, claims),
-            Extension::Sidecar | Extension::Note => Ok(()),
+            FileExtension::Format(format) => self.selections(path, stem, format, claims),
+            FileExtension::Sidecar | FileExtension::Note => Ok(()),
         }
     }
 
     /// The meaning of `extension`; `None` when no file has it.
-    fn meaning_of(&self, extension: &[u8]) -> Option<Extension> {
+    fn meaning_of(&self, extension: &[u8]) -> Option<FileExtension> {
         let mut formats = self.tree.options.arrays.files.iter().copied();
         let format = formats.find(|format| format.extension().as_bytes() == extension);
         let is = |other: &str| extension == other.as_bytes();
         format
-            .map(Extension::Format)
-            .or_else(|| is(SIDECAR).then_some(Extension::Sidecar))
-            .or_else(|| is(NOTE).then_some(Extension::Note))
+            .map(FileExtension::Format)
+            .or_else(|| is(SIDECAR).then_some(FileExtension::Sidecar))
+            .or_else(|| is(NOTE).then_some(FileExtension::Note))
     }
 
     /// Adds the parts of arrays called `stem`: the name of an array, `@`, and a selection.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use super::super::vnode::{Attributes, PlainName};
+use super::super::vnode::{PlainName, VnodeAttributes};
 use super::Arrays;
 use super::file::{ElementSource, PlainFile};
 use super::lock;
@@ -62,7 +62,7 @@ impl Arrays {
     pub(in crate::view) fn open_plain(
         &self,
         name: &PlainName,
-    ) -> Result<Option<(Attributes, PlainContent)>, Error> {
+    ) -> Result<Option<(VnodeAttributes, PlainContent)>, Error> {
         let Some(mut file) = self.file_or_none(name)? else {
             return Ok(None);
         };
@@ -104,7 +104,7 @@ impl Arrays {
     fn open_long_text(
         &self,
         file: &PlainFile,
-    ) -> Result<Option<(Attributes, PlainContent)>, Error> {
+    ) -> Result<Option<(VnodeAttributes, PlainContent)>, Error> {
         let Some((_, text)) = self.long_text(&file.name)? else {
             return Err(Error::Stale);
         };

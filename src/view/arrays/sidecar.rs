@@ -19,7 +19,7 @@ const MEMORY_OF_LONG: u64 = 6;
 
 /// What became of an array in one format.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum FormatOutcome {
     /// The array is in the file of this name.
     File(String),
     /// The format cannot express the array.
@@ -40,8 +40,8 @@ impl Arrays {
         for (format, outcome) in self.outcomes_of(path, &facts)? {
             let format = format.name().to_owned();
             match outcome {
-                Outcome::File(name) => files.push((format, name)),
-                Outcome::LeftOut(error) => left_out.push((format, error.to_string())),
+                FormatOutcome::File(name) => files.push((format, name)),
+                FormatOutcome::LeftOut(error) => left_out.push((format, error.to_string())),
             }
         }
         let long = facts.too_long.as_ref().map_or(0, |_| facts.attribute_bytes);
@@ -84,7 +84,7 @@ impl Arrays {
     pub(in crate::view) fn outcomes(
         &self,
         path: &Prefix,
-    ) -> Result<Option<Vec<(FileFormat, Outcome)>>, Error> {
+    ) -> Result<Option<Vec<(FileFormat, FormatOutcome)>>, Error> {
         match self.array_facts(path)? {
             Some(facts) => self.outcomes_of(path, &facts).map(Some),
             None => Ok(None),
@@ -122,7 +122,7 @@ impl Arrays {
         &self,
         path: &Prefix,
         facts: &ArrayFacts,
-    ) -> Result<Vec<(FileFormat, Outcome)>, Error> {
+    ) -> Result<Vec<(FileFormat, FormatOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for &format in &self.tree.options.arrays.files {
             if format.scope() == Scope::Group {
@@ -139,11 +139,11 @@ impl Arrays {
             match is_held {
                 Ok(true) => {
                     let name = self.text_name(path, format, name)?;
-                    outcomes.push((format, Outcome::File(name)));
+                    outcomes.push((format, FormatOutcome::File(name)));
                 }
                 Ok(false) => {}
                 Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
-                    outcomes.push((format, Outcome::LeftOut(error)));
+                    outcomes.push((format, FormatOutcome::LeftOut(error)));
                 }
                 Err(error) => return Err(error),
             }
@@ -157,10 +157,10 @@ impl Arrays {
         path: &Prefix,
         format: FileFormat,
         facts: &ArrayFacts,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<FormatOutcome, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
         if !self.may_include(&group, facts)? {
-            return Ok(Outcome::LeftOut(more_private()));
+            return Ok(FormatOutcome::LeftOut(more_private()));
         }
         // The array alone: conflicts with other arrays in the group are reported for the group.
         let file = facts
@@ -177,10 +177,11 @@ impl Arrays {
             Err(error) => Some(error),
         };
         if let Some(reason) = reason {
-            return Ok(Outcome::LeftOut(reason));
+            return Ok(FormatOutcome::LeftOut(reason));
         }
         let name = PlainName::new(&group, PlainKind::Group(format));
-        self.text_name(&group, format, name).map(Outcome::File)
+        self.text_name(&group, format, name)
+            .map(FormatOutcome::File)
     }
 
     /// The name of a file of the node at `path`, as text for messages.

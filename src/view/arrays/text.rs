@@ -45,8 +45,8 @@ impl Arrays {
         let refused = |error| Error::in_document(document, error);
         let chunked = &facts.array.chunked;
         let kind = match chunked.layout().variable_length() {
-            Some(VariableLength::Text) => jsonl::Kind::Text,
-            Some(VariableLength::Bytes) => jsonl::Kind::Bytes,
+            Some(VariableLength::Text) => jsonl::ElementKind::Text,
+            Some(VariableLength::Bytes) => jsonl::ElementKind::Bytes,
             _ => {
                 let name = chunked.layout().data_type().name.clone();
                 let title = FileFormat::Jsonl.title();
@@ -118,7 +118,7 @@ impl JsonLines {
     fn filled(
         n_elements: u64,
         fill: &[u8],
-        kind: jsonl::Kind,
+        kind: jsonl::ElementKind,
         limit: u64,
     ) -> Result<JsonLines, FormatError> {
         let mut text = Vec::new();
@@ -139,7 +139,7 @@ impl JsonLines {
         selected: &Selected,
         indices: &[u64],
         bytes: &[u8],
-        kind: jsonl::Kind,
+        kind: jsonl::ElementKind,
     ) -> Result<(), FormatError> {
         let chunk_shape = reader.layout().shown_grid().chunk_shape();
         let first = indices.iter().zip(chunk_shape);
@@ -165,7 +165,12 @@ impl JsonLines {
     }
 
     /// Adds the line of the element of `rank` in the selection.
-    fn put(&mut self, rank: u64, element: &[u8], kind: jsonl::Kind) -> Result<(), FormatError> {
+    fn put(
+        &mut self,
+        rank: u64,
+        element: &[u8],
+        kind: jsonl::ElementKind,
+    ) -> Result<(), FormatError> {
         let place = usize::try_from(rank).ok();
         let Some(place) = place.and_then(|rank| self.places.get_mut(rank)) else {
             return Ok(());

@@ -1,11 +1,11 @@
 //! What is too large for CDF-2, for a header or for any file: by arithmetic alone.
 
 use super::*;
-use crate::plain::Content;
+use crate::plain::PartContent;
 
 /// Version, record dimension, names in order, bytes.
 fn outline(made: &GroupFile) -> (u8, Option<String>, Vec<String>, u64) {
-    let Content::Bytes(header) = &made.layout.parts()[0].content else {
+    let PartContent::Bytes(header) = &made.layout.parts()[0].content else {
         panic!("the header is first");
     };
     let header = File::parse(header);
@@ -92,7 +92,7 @@ fn a_dimension_is_unlimited_on_request() {
     assert_eq!(names, ["t", "a", "b", "c"]);
     // Fixed: 12 and, 8 further on, 15 bytes in 16; then 5 records of 8 and 3 bytes.
     assert_eq!(len, 4096 + 16 + 16 + 5 * 12);
-    let Content::Bytes(header) = &made.layout.parts()[0].content else {
+    let PartContent::Bytes(header) = &made.layout.parts()[0].content else {
         panic!("the header is first");
     };
     let header = File::parse(header);
