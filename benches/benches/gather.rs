@@ -6,9 +6,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use zarr_mount::budget::{Budget, PATIENCE};
 use zarr_mount::buffers::{Buffer, zeroed};
 use zarr_mount::counters::LoadCounters;
+use zarr_mount::fresh::Freshness;
 use zarr_mount::hierarchy::{ArrayNode, Document};
 use zarr_mount::load::{
-    Cache, ChunkedArray, Freshness, Loader, LoaderParts, Patience, Shards, Sources, Versions,
+    Cache, ChunkedArray, Loader, LoaderParts, Patience, Shards, Sources, Versions,
 };
 use zarr_mount::read::{Policy, ReadOperation, Region, RegionRun};
 use zarr_mount::store::{Key, MemoryStore, Prefix, Profile, Store, Version};
@@ -45,10 +46,7 @@ fn reader() -> (Arc<Loader>, Arc<ChunkedArray>, Arc<dyn Versions>) {
     let document = Key::parse(b"zarr.json").expect("a plain key");
     store.insert(document.clone(), Vec::new());
     let meta = store.stat(&document).expect("in memory").expect("is there");
-    let document = Document {
-        key: document,
-        meta: meta.meta,
-    };
+    let document = Document::new(document, meta.meta);
     let metadata = support::array(Codec::Blosc, CHUNKS);
     let node = ArrayNode::new(&Prefix::root(), document, None, metadata);
     let array = ChunkedArray::new(&node, Shards::Expand).expect("an array made above");

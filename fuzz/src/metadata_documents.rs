@@ -1,15 +1,15 @@
 //! Documents of every version: parsed, and shown as the views show them.
 
 use zarr_mount::metadata::consolidated::{self, EntryEdit};
-use zarr_mount::metadata::render::{self, Shards, Shown};
-use zarr_mount::metadata::write::{self, Content, Source, Target};
+use zarr_mount::metadata::render::{self, ArrayForm, Shards};
+use zarr_mount::metadata::write::{self, ChunkContent, StoredDocuments, Target};
 use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3};
 
-const SHOWN: [Shown; 4] = [
-    Shown::Stored,
-    Shown::Expanded,
-    Shown::Decoded(Shards::Expand),
-    Shown::Decoded(Shards::Keep),
+const FORMS: [ArrayForm; 4] = [
+    ArrayForm::Stored,
+    ArrayForm::Expanded,
+    ArrayForm::Decoded(Shards::Expand),
+    ArrayForm::Decoded(Shards::Keep),
 ];
 
 const FORMATS: [ZarrFormat; 5] = [
@@ -25,14 +25,14 @@ pub fn run(data: &[u8]) {
     let _ = v2::parse_group(data);
     for format in FORMATS {
         if let Some(array) = parse(data, format) {
-            for shown in SHOWN {
+            for shown in FORMS {
                 check_shown(&array, data, shown);
             }
             for target in [Target::V2, Target::V3] {
                 check_written(&array, data, target);
             }
         }
-        for shown in SHOWN {
+        for shown in FORMS {
             check_consolidated(data, format, shown);
         }
     }
@@ -55,13 +55,13 @@ fn parse(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
 
 /// An array that can be decoded can be shown; what is shown is the same array, and shown once
 /// more it does not change.
-fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
+fn check_shown(array: &ArrayMetadata, text: &[u8], shown: ArrayForm) {
     let Ok(decoding) = &array.decoding else {
         let _ = render::array(text, array, shown);
         return;
     };
     // Chunks of before v1 are compressed, and nothing can say otherwise.
-    if array.zarr_format == ZarrFormat::PreV1 && matches!(shown, Shown::Decoded(_)) {
+    if array.zarr_format == ZarrFormat::PreV1 && matches!(shown, ArrayForm::Decoded(_)) {
         return assert!(render::array(text, array, shown).is_err());
     }
     let document = render::array(text, array, shown).expect("it can be decoded");
@@ -76,23 +76,23 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: Shown) {
     assert_eq!(made.dimension_names, array.dimension_names);
     assert_eq!(what.data_type.item_size, decoding.data_type.item_size);
     match shown {
-        Shown::Stored => assert_eq!(made, *array),
-        Shown::Expanded => assert_eq!(what.codecs.sharding(), None),
-        Shown::Decoded(_) if what.data_type.is_variable() => {
+        ArrayForm::Stored => assert_eq!(made, *array),
+        ArrayForm::Expanded => assert_eq!(what.codecs.sharding(), None),
+        ArrayForm::Decoded(_) if what.data_type.is_variable() => {
             assert_eq!(what.codecs.bytes_to_bytes, []);
         }
-        Shown::Decoded(_) => assert!(what.codecs.is_identity(&what.data_type)),
+        ArrayForm::Decoded(_) => assert!(what.codecs.is_identity(&what.data_type)),
     }
 }
 
 /// What another version can express is the same array there.
 fn check_written(array: &ArrayMetadata, text: &[u8], target: Target) {
-    let source = Source {
+    let source = StoredDocuments {
         document: text,
         attributes: None,
     };
     for shards in [Shards::Expand, Shards::Keep] {
-        for content in [Content::Encoded(shards), Content::Decoded(shards)] {
+        for content in [ChunkContent::Encoded(shards), ChunkContent::Decoded(shards)] {
             let Ok(document) = write::array(array, &source, content, target) else {
                 continue;
             };
@@ -109,7 +109,7 @@ fn check_written(array: &ArrayMetadata, text: &[u8], target: Target) {
 }
 
 /// Copies of documents in a group's own are shown as the documents are.
-fn check_consolidated(text: &[u8], format: ZarrFormat, shown: Shown) {
+fn check_consolidated(text: &[u8], format: ZarrFormat, shown: ArrayForm) {
     let mut edit = |_: &str, copy: &[u8]| {
         let shown = parse(copy, format).and_then(|array| render::array(copy, &array, shown).ok());
         shown.map_or(EntryEdit::Remove, EntryEdit::Replace)

@@ -21,7 +21,7 @@ use crate::fresh::Freshness;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::Target;
-use crate::metadata::write::{self, Content};
+use crate::metadata::write::{self, ChunkContent};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
 use crate::view::{View, ViewKind, ViewOptions};
 use facts::{FileFacts, facts_of_array, facts_of_group, insert_files};
@@ -201,8 +201,8 @@ impl InfoReport<'_> {
         let source = documents.source();
         let mut reasons = json!({});
         for (view, content) in [
-            ("keys", Content::Encoded(Shards::Expand)),
-            ("chunks", Content::Decoded(Shards::Expand)),
+            ("keys", ChunkContent::Encoded(Shards::Expand)),
+            ("chunks", ChunkContent::Decoded(Shards::Expand)),
         ] {
             if let Err(error) = write::array(&array.metadata, &source, content, target) {
                 reasons[view] = error.to_string().into();

@@ -14,7 +14,7 @@ use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::metadata::outline::Outline;
-use crate::metadata::write::Source;
+use crate::metadata::write::StoredDocuments;
 use crate::store::{Fetched, Key, Object, StatKind, StoreError};
 
 /// The largest metadata document that is read, in bytes: enough for the consolidated metadata of a
@@ -268,8 +268,8 @@ impl ArrayDocuments {
     }
 
     /// The texts from which a document of another version is written.
-    pub fn source(&self) -> Source<'_> {
-        Source {
+    pub fn source(&self) -> StoredDocuments<'_> {
+        StoredDocuments {
             document: &self.own.bytes,
             attributes: self.attributes.as_ref().map(|text| text.bytes.as_slice()),
         }

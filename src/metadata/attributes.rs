@@ -12,7 +12,7 @@ pub use compact::compact;
 use super::ZarrFormat;
 use super::document::{JsonDocument, quoted};
 use super::json;
-use super::write::{Source, attributes_text};
+use super::write::{StoredDocuments, attributes_text};
 use crate::error::FormatError;
 
 /// The deepest nesting of attributes.
@@ -62,7 +62,7 @@ impl Attributes {
     /// When the attributes are not a JSON object, or are too long.
     pub fn text_of_array(
         format: ZarrFormat,
-        source: &Source<'_>,
+        source: &StoredDocuments<'_>,
     ) -> Result<Option<Vec<u8>>, FormatError> {
         // The length is checked before anything is parsed.
         check_len(source.attributes.map_or(0, <[u8]>::len))?;

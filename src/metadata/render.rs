@@ -28,7 +28,7 @@ mod v2;
 mod v3;
 
 pub(super) use edit::{bytes_codec, stored_type};
-pub use shown::{Shards, Shown};
+pub use shown::{ArrayForm, Shards};
 
 use super::{ArrayMetadata, ZarrFormat};
 use crate::error::FormatError;
@@ -40,23 +40,23 @@ use crate::error::FormatError;
 ///
 /// When the array cannot be decoded, unless it is shown as stored, and when its version cannot
 /// express the shown array.
-pub fn array(text: &[u8], array: &ArrayMetadata, shown: Shown) -> Result<Vec<u8>, FormatError> {
+pub fn array(text: &[u8], array: &ArrayMetadata, shown: ArrayForm) -> Result<Vec<u8>, FormatError> {
     match (shown, array.zarr_format) {
-        (Shown::Stored, _)
-        | (Shown::Expanded, ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2) => {
+        (ArrayForm::Stored, _)
+        | (ArrayForm::Expanded, ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2) => {
             Ok(text.to_vec())
         }
-        (Shown::Expanded, ZarrFormat::Draft) => draft::expanded(text, array),
-        (Shown::Expanded, ZarrFormat::V3) => v3::expanded(text, array),
-        (Shown::Decoded(_), ZarrFormat::PreV1) => Err(FormatError::document(
+        (ArrayForm::Expanded, ZarrFormat::Draft) => draft::expanded(text, array),
+        (ArrayForm::Expanded, ZarrFormat::V3) => v3::expanded(text, array),
+        (ArrayForm::Decoded(_), ZarrFormat::PreV1) => Err(FormatError::document(
             "cname",
             "this version of the format has compressed chunks only; \
              `--as v2` or `--as v3` shows the array decoded",
         )),
-        (Shown::Decoded(_), ZarrFormat::V1) => v1::decoded(text, array),
-        (Shown::Decoded(_), ZarrFormat::V2) => v2::decoded(text, array),
-        (Shown::Decoded(shards), ZarrFormat::Draft) => draft::decoded(text, array, shards),
-        (Shown::Decoded(shards), ZarrFormat::V3) => v3::decoded(text, array, shards),
+        (ArrayForm::Decoded(_), ZarrFormat::V1) => v1::decoded(text, array),
+        (ArrayForm::Decoded(_), ZarrFormat::V2) => v2::decoded(text, array),
+        (ArrayForm::Decoded(shards), ZarrFormat::Draft) => draft::decoded(text, array, shards),
+        (ArrayForm::Decoded(shards), ZarrFormat::V3) => v3::decoded(text, array, shards),
     }
 }
 

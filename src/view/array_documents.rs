@@ -52,9 +52,9 @@ impl Tree {
     /// The document of `array`, or a consolidated copy of it, as the view shows it.
     pub(super) fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
         let shown = match array.form {
-            FileForm::Stored => render::Shown::Stored,
-            FileForm::Encoded => render::Shown::Expanded,
-            FileForm::Decoded => render::Shown::Decoded(self.options.shards),
+            FileForm::Stored => render::ArrayForm::Stored,
+            FileForm::Encoded => render::ArrayForm::Expanded,
+            FileForm::Decoded => render::ArrayForm::Decoded(self.options.shards),
         };
         render::array(text, &array.node.metadata, shown)
             .map_err(|error| Error::in_document(&array.node.document.key, error))

@@ -12,7 +12,7 @@ use crate::fresh::LastCheck;
 use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, Document, Node};
 use crate::load::{ChunkedArray, Loader, Shards, Slice};
-use crate::metadata::write::{self, Content};
+use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{Decoding, DocumentName, Target};
 use crate::read::FileReaders;
 use crate::store::{Object, Prefix, StoreError};
@@ -33,7 +33,7 @@ pub(super) struct ShownArray {
     pub(super) foreign: Option<Target>,
     pub(super) form: FileForm,
     /// What the chunk files hold; the shown document describes this.
-    pub(super) content: Content,
+    pub(super) content: ChunkContent,
     /// Whether the encoded chunks may be zlib streams although the document says gzip.
     is_gzip_in_doubt: bool,
     /// How the keys of stored chunks are spelled, relative to `node.prefix`.
@@ -142,8 +142,8 @@ impl ShownArray {
                 ..stored
             }),
             content: match form {
-                FileForm::Decoded => Content::Decoded(shards),
-                FileForm::Encoded | FileForm::Stored => Content::Encoded(shards),
+                FileForm::Decoded => ChunkContent::Decoded(shards),
+                FileForm::Encoded | FileForm::Stored => ChunkContent::Encoded(shards),
             },
             is_gzip_in_doubt: form == FileForm::Encoded
                 && foreign == Some(Target::V3)

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use zarr_mount::error::FormatError;
 use zarr_mount::metadata::draft::Generation;
-use zarr_mount::metadata::render::{self, Shards, Shown};
-use zarr_mount::metadata::write::{self, Content, Source};
+use zarr_mount::metadata::render::{self, ArrayForm, Shards};
+use zarr_mount::metadata::write::{self, ChunkContent, StoredDocuments};
 use zarr_mount::metadata::{
     ArrayMetadata, NodeMetadata, Target, ZarrFormat, draft, pre_v1, v1, v2, v3,
 };
@@ -44,13 +44,13 @@ impl Parsed {
 
     /// Whether the `chunks` view has the array in its own version.
     pub(crate) fn is_shown_decoded(&self) -> bool {
-        let shown = Shown::Decoded(Shards::Expand);
+        let shown = ArrayForm::Decoded(Shards::Expand);
         render::array(self.text.as_bytes(), &self.array, shown).is_ok()
     }
 
     /// Whether the `keys` view has the array in that version, and the `chunks` view.
     pub(crate) fn is_written(&self, target: Target) -> (bool, bool) {
-        let source = Source {
+        let source = StoredDocuments {
             document: self.text.as_bytes(),
             attributes: None,
         };
@@ -62,8 +62,8 @@ impl Parsed {
             Err(_) => false,
         };
         (
-            is_written(Content::Encoded(Shards::Expand)),
-            is_written(Content::Decoded(Shards::Expand)),
+            is_written(ChunkContent::Encoded(Shards::Expand)),
+            is_written(ChunkContent::Decoded(Shards::Expand)),
         )
     }
 }

@@ -2,7 +2,7 @@
 
 /// How a view shows an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum ArrayForm {
     /// It shows the array as it is stored.
     Stored,
     /// It shows the unsharded array of the innermost chunks, encoded.

@@ -16,13 +16,18 @@ fn array_of(document: &str) -> ArrayMetadata {
     }
 }
 
-fn render_v3(document: &str, shown: Shown) -> Result<String, FormatError> {
+fn render_v3(document: &str, shown: ArrayForm) -> Result<String, FormatError> {
     array(document.as_bytes(), &array_of(document), shown).map(text)
 }
 
 fn render_v2(document: &str) -> Result<String, FormatError> {
     let parsed = v2_documents::parse_array(document.as_bytes()).unwrap();
-    array(document.as_bytes(), &parsed, Shown::Decoded(Shards::Expand)).map(text)
+    array(
+        document.as_bytes(),
+        &parsed,
+        ArrayForm::Decoded(Shards::Expand),
+    )
+    .map(text)
 }
 
 /// A v3 document with the given shape, chunk shape and codecs.
@@ -127,7 +132,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
     for (shape, outer, inner, stored, expanded) in cases {
         let document = v3_document(shape, outer, &stored);
         let expected = v3_document(shape, inner, &expanded);
-        let rendered = render_v3(&document, Shown::Expanded).unwrap();
+        let rendered = render_v3(&document, ArrayForm::Expanded).unwrap();
         assert_eq!(rendered, expected);
         // The chunk shape of the edited document is the inner chunk shape of the array.
         let (before, after) = (array_of(&document), array_of(&rendered));
@@ -136,11 +141,11 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
         let (before, after) = (before.decoding.unwrap(), after.decoding.unwrap());
         assert_eq!(after.fill_value, before.fill_value);
         // The edited document has no more shards to expand.
-        assert_eq!(render_v3(&rendered, Shown::Expanded).unwrap(), rendered);
+        assert_eq!(render_v3(&rendered, ArrayForm::Expanded).unwrap(), rendered);
 
-        let decoded = render_v3(&document, Shown::Decoded(Shards::Expand)).unwrap();
+        let decoded = render_v3(&document, ArrayForm::Decoded(Shards::Expand)).unwrap();
         assert_eq!(decoded, v3_document(shape, inner, &format!("[{LITTLE}]")));
-        let kept = render_v3(&document, Shown::Decoded(Shards::Keep)).unwrap();
+        let kept = render_v3(&document, ArrayForm::Decoded(Shards::Keep)).unwrap();
         assert_eq!(kept, v3_document(shape, outer, &format!("[{LITTLE}]")));
     }
 }
@@ -166,19 +171,19 @@ fn a_shard_whose_axes_differ_has_the_inner_shape_of_the_array() {
 #[test]
 fn documents_that_need_no_change_stay_byte_for_byte() {
     let plain = v3_document("[4]", "[2]", &format!("[{LITTLE}]"));
-    assert_eq!(render_v3(&plain, Shown::Expanded).unwrap(), plain);
+    assert_eq!(render_v3(&plain, ArrayForm::Expanded).unwrap(), plain);
     assert_eq!(
-        render_v3(&plain, Shown::Decoded(Shards::Expand)).unwrap(),
+        render_v3(&plain, ArrayForm::Decoded(Shards::Expand)).unwrap(),
         plain
     );
     let v2 = "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[2],\"dtype\":\"|u1\",\"fill_value\":0}";
     for (format, shown, document) in [
-        (ZarrFormat::V3, Shown::Stored, &plain[..]),
-        (ZarrFormat::V3, Shown::Expanded, &plain),
-        (ZarrFormat::V3, Shown::Decoded(Shards::Keep), &plain),
-        (ZarrFormat::V2, Shown::Stored, v2),
-        (ZarrFormat::V2, Shown::Expanded, v2),
-        (ZarrFormat::V2, Shown::Decoded(Shards::Expand), v2),
+        (ZarrFormat::V3, ArrayForm::Stored, &plain[..]),
+        (ZarrFormat::V3, ArrayForm::Expanded, &plain),
+        (ZarrFormat::V3, ArrayForm::Decoded(Shards::Keep), &plain),
+        (ZarrFormat::V2, ArrayForm::Stored, v2),
+        (ZarrFormat::V2, ArrayForm::Expanded, v2),
+        (ZarrFormat::V2, ArrayForm::Decoded(Shards::Expand), v2),
     ] {
         let parsed = match format {
             ZarrFormat::V3 => array_of(document),
@@ -224,7 +229,7 @@ fn decoded_documents_name_a_byte_order_where_there_is_one() {
                 .replace("\"int16\"", data_type)
                 .replace("7.0", fill)
         };
-        let rendered = render_v3(&document(stored), Shown::Decoded(Shards::Expand)).unwrap();
+        let rendered = render_v3(&document(stored), ArrayForm::Decoded(Shards::Expand)).unwrap();
         assert_eq!(rendered, document(&decoded), "{data_type}");
     }
 }
@@ -263,8 +268,8 @@ fn decoded_v2_documents_are_plain() {
 #[test]
 fn what_cannot_be_decoded_is_never_rendered_as_if_it_could() {
     let unknown = v3_document("[4]", "[2]", &format!("[{LITTLE}, \"nosuch\"]"));
-    assert!(render_v3(&unknown, Shown::Decoded(Shards::Keep)).is_err());
-    assert!(render_v3(&unknown, Shown::Expanded).is_err());
+    assert!(render_v3(&unknown, ArrayForm::Decoded(Shards::Keep)).is_err());
+    assert!(render_v3(&unknown, ArrayForm::Expanded).is_err());
     let v2 = r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","fill_value":0}"#;
     assert!(render_v2(v2).is_err());
 }
@@ -294,11 +299,11 @@ fn typestr(text: &str) -> DataType {
     DataType::parse_v2(&value).unwrap().0
 }
 
-const EXPANDED: Shown = Shown::Decoded(Shards::Expand);
-const KEPT: Shown = Shown::Decoded(Shards::Keep);
+const EXPANDED: ArrayForm = ArrayForm::Decoded(Shards::Expand);
+const KEPT: ArrayForm = ArrayForm::Decoded(Shards::Keep);
 
 /// The edited `document` of an array whose only codec is `bytes`.
-fn edited(document: &str, format: ZarrFormat, data_type: DataType, shown: Shown) -> String {
+fn edited(document: &str, format: ZarrFormat, data_type: DataType, shown: ArrayForm) -> String {
     let array = model(format, data_type, &format!("[{LITTLE}]"));
     text(super::array(document.as_bytes(), &array, shown).unwrap())
 }
@@ -324,7 +329,7 @@ fn v1_documents_name_no_compression() {
         let data_type = typestr(">f8");
         let found = edited(stored, ZarrFormat::V1, data_type.clone(), EXPANDED);
         assert_eq!(found, decoded);
-        let expanded = edited(stored, ZarrFormat::V1, data_type, Shown::Expanded);
+        let expanded = edited(stored, ZarrFormat::V1, data_type, ArrayForm::Expanded);
         assert_eq!(expanded, stored);
     }
 }
@@ -334,7 +339,10 @@ fn documents_before_v1_cannot_say_that_nothing_is_compressed() {
     let array = model(ZarrFormat::PreV1, typestr("<i4"), &format!("[{LITTLE}]"));
     let error = super::array(b"{}", &array, KEPT).unwrap_err().to_string();
     assert!(error.contains("`--as v2` or `--as v3`"), "{error}");
-    assert_eq!(super::array(b"{}", &array, Shown::Expanded).unwrap(), b"{}");
+    assert_eq!(
+        super::array(b"{}", &array, ArrayForm::Expanded).unwrap(),
+        b"{}"
+    );
 }
 
 #[test]
@@ -438,8 +446,8 @@ fn draft_documents_lose_codecs_and_shards() {
     ] {
         let array = model(ZarrFormat::Draft, typestr(">i2"), &format!("[{shards}]"));
         for (shown, expected) in [
-            (Shown::Stored, &stored),
-            (Shown::Expanded, &expanded),
+            (ArrayForm::Stored, &stored),
+            (ArrayForm::Expanded, &expanded),
             (EXPANDED, &decoded),
             (KEPT, &kept),
         ] {
@@ -503,7 +511,7 @@ fn filters_before_shards_move_into_them_where_they_may() {
     let array = model(ZarrFormat::V3, typestr("<i2"), &format!("[{shards}]"));
     let quantize = r#"{"name": "numcodecs.quantize", "configuration": {"digits": 1}}"#;
     let stored = document("[4]", &format!("{quantize}, {shards}, \"crc32c\""));
-    let found = super::array(stored.as_bytes(), &array, Shown::Expanded).unwrap();
+    let found = super::array(stored.as_bytes(), &array, ArrayForm::Expanded).unwrap();
     assert_eq!(
         text(found),
         document("[2]", &format!("{quantize}, {LITTLE}"))
@@ -513,7 +521,7 @@ fn filters_before_shards_move_into_them_where_they_may() {
 
     for name in ["numcodecs.delta", "numcodecs.packbits", "reshape"] {
         let stored = document("[4]", &format!("\"{name}\", {shards}"));
-        for shown in [Shown::Expanded, EXPANDED] {
+        for shown in [ArrayForm::Expanded, EXPANDED] {
             let error = super::array(stored.as_bytes(), &array, shown).unwrap_err();
             assert!(
                 error

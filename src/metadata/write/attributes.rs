@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::super::document::{Edits, JsonDocument, quoted};
 use super::super::{ArrayMetadata, ZarrFormat, splice};
-use super::source::Source;
+use super::source::StoredDocuments;
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
 
@@ -14,7 +14,7 @@ const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// The attributes of an array as the text of an object; `None` when there are none.
 pub(in crate::metadata) fn of_array(
     format: ZarrFormat,
-    source: &Source<'_>,
+    source: &StoredDocuments<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {
     match format {
         ZarrFormat::V3 => member(source.document, &[]),
@@ -81,7 +81,7 @@ fn object_text(
 /// When the attributes are not a JSON object.
 pub fn array_attributes_v2(
     array: &ArrayMetadata,
-    source: &Source<'_>,
+    source: &StoredDocuments<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let attributes = of_array(array.zarr_format, source)?;
     let names = array.dimension_names.iter().flatten().cloned();

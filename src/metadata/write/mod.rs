@@ -33,7 +33,7 @@ mod v3;
 pub use attributes::array_attributes_v2;
 pub(super) use attributes::of_array as attributes_text;
 pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
-pub use source::{Content, Source, Target, chunk_keys};
+pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};
 
 use super::ArrayMetadata;
 use crate::error::FormatError;
@@ -46,8 +46,8 @@ use crate::error::FormatError;
 /// error names.
 pub fn array(
     array: &ArrayMetadata,
-    source: &Source<'_>,
-    content: Content,
+    source: &StoredDocuments<'_>,
+    content: ChunkContent,
     target: Target,
 ) -> Result<Vec<u8>, FormatError> {
     match target {

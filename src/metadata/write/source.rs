@@ -6,17 +6,17 @@ use crate::grid::Dims;
 
 /// The content of the chunk files of a shown array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum ChunkContent {
     /// Chunks as they are stored: inner chunks, or whole shards.
     Encoded(Shards),
     /// Decoded chunks.
     Decoded(Shards),
 }
 
-impl Content {
+impl ChunkContent {
     pub(super) fn shards(self) -> Shards {
         match self {
-            Content::Encoded(shards) | Content::Decoded(shards) => shards,
+            ChunkContent::Encoded(shards) | ChunkContent::Decoded(shards) => shards,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Target {
 
 /// The stored documents of a node, for the parts that the model does not keep.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct StoredDocuments<'a> {
     /// The node's own document.
     pub document: &'a [u8],
     /// The document of its attributes (`.zattrs`, `attrs`, `__zattr__`), where the version has one
@@ -65,7 +65,7 @@ pub fn chunk_keys(stored: ChunkKeyEncoding, target: Target) -> ChunkKeyEncoding 
 }
 
 /// The chunk shape of an array with `content`.
-pub(super) fn chunk_shape(array: &ArrayMetadata, content: Content) -> Dims {
+pub(super) fn chunk_shape(array: &ArrayMetadata, content: ChunkContent) -> Dims {
     match content.shards() {
         Shards::Expand => array
             .inner_chunk_shape()

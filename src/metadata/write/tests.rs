@@ -8,8 +8,8 @@ use super::*;
 use crate::codec::BytesToBytes;
 use crate::dtype::{ByteOrder, DataType, FillValue};
 
-const EXPAND: Content = Content::Encoded(Shards::Expand);
-const DECODED: Content = Content::Decoded(Shards::Expand);
+const EXPAND: ChunkContent = ChunkContent::Encoded(Shards::Expand);
+const DECODED: ChunkContent = ChunkContent::Decoded(Shards::Expand);
 
 const LITTLE: &str = r#"{"name": "bytes", "configuration": {"endian": "little"}}"#;
 const BIG: &str = r#"{"name": "bytes", "configuration": {"endian": "big"}}"#;
@@ -59,17 +59,17 @@ fn with_objects(codec: &str, pipeline: &str) -> ArrayMetadata {
     array
 }
 
-const EMPTY: Source<'_> = Source {
+const EMPTY: StoredDocuments<'_> = StoredDocuments {
     document: b"{}",
     attributes: None,
 };
 
-fn written(array: &ArrayMetadata, content: Content, target: Target) -> Result<Value, String> {
+fn written(array: &ArrayMetadata, content: ChunkContent, target: Target) -> Result<Value, String> {
     let text = super::array(array, &EMPTY, content, target).map_err(|error| error.to_string())?;
     Ok(serde_json::from_slice(&text).unwrap())
 }
 
-fn spell(array: &ArrayMetadata, content: Content, target: Target) -> Value {
+fn spell(array: &ArrayMetadata, content: ChunkContent, target: Target) -> Value {
     written(array, content, target).unwrap()
 }
 
@@ -122,7 +122,7 @@ fn a_v2_document_has_all_its_members() {
 fn a_v3_document_has_all_its_members() {
     let array = with_type(r#"">i4""#, &format!("[{BIG}]"));
     let attributes = b"{\"a\": NaN, \"_ARRAY_DIMENSIONS\": [\"y\", \"x\"]}";
-    let source = Source {
+    let source = StoredDocuments {
         attributes: Some(attributes),
         ..EMPTY
     };
@@ -433,9 +433,9 @@ fn a_sharded_array_is_that_of_its_inner_chunks() {
     assert_eq!(found["order"], "F");
     assert_eq!(found["compressor"], json!({"id": "zstd"}));
     assert_eq!(spell(&array, DECODED, Target::V2)["chunks"], json!([2, 3]));
-    let kept = Content::Decoded(Shards::Keep);
+    let kept = ChunkContent::Decoded(Shards::Keep);
     assert_eq!(spell(&array, kept, Target::V2)["chunks"], json!([4, 6]));
-    let error = written(&array, Content::Encoded(Shards::Keep), Target::V2).unwrap_err();
+    let error = written(&array, ChunkContent::Encoded(Shards::Keep), Target::V2).unwrap_err();
     assert!(
         error.contains("`sharding_indexed` cannot be expressed in v2"),
         "{error}"
@@ -446,7 +446,7 @@ fn a_sharded_array_is_that_of_its_inner_chunks() {
     let mut draft = array.clone();
     draft.zarr_format = ZarrFormat::Draft;
     draft.decoding.as_mut().unwrap().pipeline = shards("", &format!("{LITTLE}, {gzip}"));
-    let kept = spell(&draft, Content::Encoded(Shards::Keep), Target::V3);
+    let kept = spell(&draft, ChunkContent::Encoded(Shards::Keep), Target::V3);
     assert_eq!(
         kept["codecs"][0]["configuration"]["codecs"][1]["name"],
         "gzip"
@@ -494,7 +494,7 @@ fn elements_of_any_length_keep_their_codec() {
     );
     let array = with_objects("vlen-array", &pipeline);
     for content in [EXPAND, DECODED] {
-        let source = Source {
+        let source = StoredDocuments {
             document: br#"{"fill_value": [1, 2]}"#,
             ..EMPTY
         };
@@ -565,7 +565,7 @@ fn what_cannot_be_expressed_is_named() {
     assert!(written(&sub_array, EXPAND, Target::V2).is_ok());
 
     let titled = with_type(r#"[["a","|u1"]]"#, r#"[{"name": "bytes"}]"#);
-    let source = Source {
+    let source = StoredDocuments {
         document: br#"{"dtype": [["r", [[["Title", "a"], "|u1"]]]]}"#,
         ..EMPTY
     };
@@ -607,7 +607,7 @@ fn what_cannot_be_expressed_is_named() {
 fn attributes_and_dimension_names_go_along() {
     let mut array = with_pipeline(&format!("[{LITTLE}]"));
     let attributes = |array: &ArrayMetadata, document: &str| {
-        let source = Source {
+        let source = StoredDocuments {
             document: document.as_bytes(),
             attributes: None,
         };
@@ -656,7 +656,7 @@ fn attributes_and_dimension_names_go_along() {
         r#"{"_ARRAY_DIMENSIONS": ["x"]}"#,
         r#"{"_ARRAY_DIMENSIONS": ["x", 1]}"#,
     ] {
-        let source = Source {
+        let source = StoredDocuments {
             attributes: Some(text.as_bytes()),
             ..EMPTY
         };
@@ -668,7 +668,7 @@ fn attributes_and_dimension_names_go_along() {
             serde_json::from_str::<Value>(text).unwrap()
         );
     }
-    let source = Source {
+    let source = StoredDocuments {
         attributes: Some(b"[1]"),
         ..EMPTY
     };

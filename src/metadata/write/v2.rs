@@ -4,23 +4,23 @@ use super::super::document::{JsonDocument, list_of};
 use super::super::render;
 use super::super::{ArrayMetadata, ZarrFormat};
 use super::members::document;
-use super::source::{Content, Source, Target, chunk_keys, chunk_shape};
+use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunk_shape};
 use super::v2_codecs::V2Codecs;
 use crate::dtype::{ByteOrder, DataType, Element, Variable};
 use crate::error::FormatError;
 
 pub(super) fn array(
     array: &ArrayMetadata,
-    source: &Source<'_>,
-    content: Content,
+    source: &StoredDocuments<'_>,
+    content: ChunkContent,
 ) -> Result<Vec<u8>, FormatError> {
     let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
     let data_type = render::stored_type(decoding);
     let rank = array.shape.len();
     let chain = match content {
-        Content::Encoded(shards) => V2Codecs::encoded(decoding, shards, rank)?,
-        Content::Decoded(_) if data_type.is_variable() => V2Codecs::of_items(decoding)?,
-        Content::Decoded(_) => V2Codecs::default(),
+        ChunkContent::Encoded(shards) => V2Codecs::encoded(decoding, shards, rank)?,
+        ChunkContent::Decoded(_) if data_type.is_variable() => V2Codecs::of_items(decoding)?,
+        ChunkContent::Decoded(_) => V2Codecs::default(),
     };
     let fill_value = match passed_through(array, &data_type, source)? {
         Some(text) => text,
@@ -67,7 +67,7 @@ fn is_object(data_type: &DataType) -> bool {
 fn passed_through(
     array: &ArrayMetadata,
     data_type: &DataType,
-    source: &Source<'_>,
+    source: &StoredDocuments<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {
     if !is_object(data_type) || array.zarr_format == ZarrFormat::V3 {
         return Ok(None);

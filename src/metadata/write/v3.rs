@@ -8,7 +8,7 @@ use super::super::document::{JsonDocument, list_of};
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
 use super::members::document;
-use super::source::{Content, Source, Target, chunk_keys, chunk_shape};
+use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunk_shape};
 use super::{attributes, chain};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
@@ -16,8 +16,8 @@ use crate::metadata::json::{self, Extension, Json, Members};
 
 pub(super) fn array(
     array: &ArrayMetadata,
-    source: &Source<'_>,
-    content: Content,
+    source: &StoredDocuments<'_>,
+    content: ChunkContent,
 ) -> Result<Vec<u8>, FormatError> {
     let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
     if array.zarr_format != ZarrFormat::V3 {
@@ -26,8 +26,8 @@ pub(super) fn array(
     let data_type = render::stored_type(decoding);
     check_field_orders(&data_type)?;
     let codecs = match content {
-        Content::Encoded(shards) => encoded(decoding, shards)?,
-        Content::Decoded(_) => decoded(decoding, &data_type)?,
+        ChunkContent::Encoded(shards) => encoded(decoding, shards)?,
+        ChunkContent::Decoded(_) => decoded(decoding, &data_type)?,
     };
     let fill_value = decoding.fill_value.spell_v3(&data_type)?;
     let attributes = attributes::of_array(array.zarr_format, source)?;
