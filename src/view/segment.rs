@@ -14,7 +14,7 @@ pub struct DirectoryPosition {
     pub(super) segment: usize,
     /// The position in the listing of the store, before a stored name.
     pub(super) cursor: Cursor,
-    /// The rank of that name among the stored chunks of the directory.
+    /// The rank of that name among the stored chunks of the directory, or a hash of the name.
     pub(super) rank: u64,
     /// How many entries of that name were yielded.
     pub(super) next: u64,

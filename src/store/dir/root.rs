@@ -28,6 +28,8 @@ const NAME_MAX_BYTES: usize = 255;
 
 /// How often a resolution that raced with a rename(2) is tried again.
 const RACE_RETRIES: usize = 32;
+/// How often a path is resolved again that seems to leave the store.
+const MOVE_RETRIES: usize = 4;
 
 /// The directory of the store.
 #[derive(Debug)]
@@ -254,10 +256,12 @@ impl Root {
             };
         let flags = flags | OFlags::CLOEXEC;
         let open = || openat2(&self.fd, name, flags, Mode::empty(), resolve);
-        // EAGAIN: something was renamed while the kernel resolved a `..` of a link.
-        for _ in 0..RACE_RETRIES {
+        // EAGAIN: something was renamed while the kernel resolved a `..` of a link. EXDEV: a link
+        // leaves the store, or a directory was moved out of it meanwhile.
+        for attempt in 0..RACE_RETRIES {
             match retry_on_intr(open) {
                 Err(Errno::AGAIN) => std::thread::yield_now(),
+                Err(Errno::XDEV) if attempt < MOVE_RETRIES => std::thread::yield_now(),
                 other => return other,
             }
         }

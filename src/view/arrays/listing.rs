@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::super::View;
+use super::super::fingerprint::hash;
 use super::super::folder::Folder;
 use super::super::name_stream::NameStream;
 use super::super::options::ViewKind;
@@ -29,8 +30,9 @@ pub(in crate::view) struct PlainNames {
     folder: Arc<Folder>,
     /// The names of the store, from before the one whose files are listed.
     names: NameStream,
-    /// How many files of that name were yielded.
+    /// How many files of that name were yielded, and a hash of the name.
     given: u64,
+    name: u64,
     after: Cursor,
     left: VecDeque<SegmentItem>,
     ahead: VecDeque<ExaminedName>,
@@ -95,6 +97,7 @@ impl Segment for PlainNames {
     fn position(&self) -> DirectoryPosition {
         DirectoryPosition {
             cursor: self.names.cursor.clone(),
+            rank: self.name,
             next: self.given,
             ..DirectoryPosition::START
         }
@@ -103,7 +106,7 @@ impl Segment for PlainNames {
     fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
         self.after = position.cursor.clone();
         self.names.seek(position.cursor);
-        self.given = position.next;
+        (self.given, self.name) = (position.next, position.rank);
         self.left.clear();
         self.ahead.clear();
         Ok(())
@@ -137,7 +140,12 @@ impl Segment for PlainNames {
                 return Ok(None);
             };
             self.after = examined.entry.cursor;
-            // After a seek, the files before the position are skipped.
+            // After a seek, the files before the position are skipped, unless the name was removed
+            // and this is the next one.
+            let name = hash(&examined.entry.name);
+            if name != self.name {
+                (self.given, self.name) = (0, name);
+            }
             let skipped = usize::try_from(self.given).unwrap_or(usize::MAX);
             self.left = examined.items?.into_iter().skip(skipped).collect();
             self.pass_name();
@@ -151,6 +159,7 @@ impl PlainNames {
             names: NameStream::new(folder.resolved.listed()?),
             folder: Arc::new(folder),
             given: 0,
+            name: 0,
             after: Cursor::START,
             left: VecDeque::new(),
             ahead: VecDeque::new(),

@@ -290,3 +290,42 @@ fn a_file_is_told_from_what_others_still_read() {
     assert_eq!(fifth.attributes.size, 3);
     assert_ne!(fifth.attributes.fingerprint, number);
 }
+
+#[test]
+fn a_listing_goes_on_with_all_files_of_the_next_array_when_one_was_removed() {
+    let parts = ["zarr.json", "a/zarr.json", "b/zarr.json", "c/zarr.json"];
+    let array = document("uint8", &[1], &[1]);
+    let texts = [group(), array.clone(), array.clone(), array];
+    let objects: Vec<(&str, &[u8])> = parts
+        .into_iter()
+        .zip(texts.iter().map(Vec::as_slice))
+        .collect();
+    let options = arrays(&[FileFormat::Npy, FileFormat::Raw]);
+    let fixture = Fixture::new(options, &objects);
+    let root = fixture.find("").unwrap().unwrap();
+    let mut directory = fixture.view.open_directory(root.id).unwrap().unwrap();
+    let mut names = |count: usize| -> Vec<String> {
+        let mut next = || directory.next_entry(Detail::Names).unwrap();
+        let names = std::iter::from_fn(|| next().map(|entry| entry.name));
+        let names = names
+            .take(count)
+            .map(|name| String::from_utf8(name).unwrap());
+        names.collect()
+    };
+    assert_eq!(names(4), ["a.npy", "a.raw", "a.json", "b.npy"]);
+    let position = directory.position();
+    for (is_removed, expected) in [
+        (false, ["b.raw", "b.json"].as_slice()),
+        (true, ["c.npy", "c.raw", "c.json"].as_slice()),
+    ] {
+        if is_removed {
+            let document = Key::parse(b"b/zarr.json").unwrap();
+            assert!(fixture.store.remove(&document));
+        }
+        directory.seek(position.clone()).unwrap();
+        let entry = || directory.next_entry(Detail::Names).unwrap();
+        let rest = std::iter::from_fn(entry).map(|entry| String::from_utf8(entry.name).unwrap());
+        let rest: Vec<String> = rest.take(expected.len()).collect();
+        assert_eq!(rest, expected);
+    }
+}
