@@ -10,12 +10,12 @@
 //! </VTKFile>
 //! ```
 //!
-//! | axes, slowest first | become |
+//! | axes, slowest first | what they become |
 //! |---|---|
-//! | the last 1 to 3 | z, y, x |
-//! | a last one of channels; parts of complex numbers | components of one `DataArray` |
-//! | a first one of channels, 4096 at most | a `DataArray` each |
-//! | a first one of length 1, where there are too many | nothing |
+//! | the last 1 to 3 axes | z, y, x |
+//! | a last axis of channels; the parts of complex numbers | components of one `DataArray` |
+//! | a first axis of channels, 4096 at most | a `DataArray` each |
+//! | a first axis of length 1, if there are more than these | nothing: it is left out |
 //!
 //! Truth values become 0 and 1. The format cannot hold units and attributes.
 //!

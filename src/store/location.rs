@@ -32,7 +32,7 @@ const ROOT_KEYS: [&[u8]; 6] = [
 /// A parsed STORE argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A directory. The path is as it was typed: relative to the current directory, perhaps.
+    /// A directory. The path is as it was typed, so it may be relative to the current directory.
     Directory(PathBuf),
     /// A zip file, whatever it is called.
     Zip(PathBuf),
@@ -140,7 +140,7 @@ fn holds_hierarchy(store: &dyn Store, prefix: &Prefix) -> Result<bool, StoreErro
 }
 
 impl fmt::Display for Location {
-    /// As it is written to the mount table: one line; bytes that are not UTF-8 are replaced.
+    /// The text for the mount table: one line, in which bytes that are not UTF-8 are replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Location::Directory(path) | Location::Zip(path) => {

@@ -85,7 +85,7 @@ impl Call {
         }
     }
 
-    /// Whether it is a request to a remote store: reading no bytes is none.
+    /// Whether it is a request to a remote store, which a read of no bytes is not.
     pub fn is_request(&self) -> bool {
         self.kind != CallKind::Read || self.ranges.iter().any(|range| !range.is_empty())
     }

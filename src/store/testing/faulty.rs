@@ -48,7 +48,7 @@ enum When {
     After(CallKind, usize),
     /// At each call that reads bytes of a chunk.
     ForChunk,
-    /// At no call any more.
+    /// At no further call.
     Never,
 }
 
