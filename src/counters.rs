@@ -18,7 +18,7 @@ impl Counter {
     }
 }
 
-/// What callers asked of the file system, and what they got.
+/// Counters of the requests of callers, and of the errors that they got.
 #[derive(Debug, Default)]
 #[expect(
     missing_docs,
@@ -44,7 +44,7 @@ pub struct RequestCounters {
     pub errors_other: Counter,
 }
 
-/// What was fetched from the store, decoded and kept in the cache.
+/// Counters of fetches from the store, decodes, and uses of the cache.
 #[derive(Debug, Default)]
 #[expect(
     missing_docs,

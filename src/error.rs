@@ -4,8 +4,8 @@
 //! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
-//! What cannot happen unless this program has a bug is [`Error::Internal`]: it knows the line of
-//! code that found it, fails one request, and is a panic in debug builds, so that tests fail too.
+//! A bug of this program is reported as [`Error::Internal`], which names the line of code that found
+//! it. It fails one request, and is a panic in debug builds, so that tests fail too.
 //!
 //! A message is in lower case and says what was found, what was expected and what to do. Text that
 //! comes from a store is [`Escaped`] in it.

@@ -1,4 +1,4 @@
-//! What a codec from bytes to bytes made of its input.
+//! The output of a codec from bytes to bytes.
 
 use crate::error::FormatError;
 

@@ -1,4 +1,4 @@
-//! What the bytes of one element mean: numbers, text, and the fields of a record.
+//! Reads the bytes of one element as a number, as text, or as the fields of a record.
 
 use super::element::{Element, Field};
 use crate::error::FormatError;
