@@ -82,9 +82,9 @@ impl Subject {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     found: HashMap<Subject, Option<Observed>>,
-    /// Whether one of them is younger than the grain of file times, so that it could change without
-    /// a new version.
-    is_young: bool,
+    /// Whether equal observations prove nothing: one of them is younger than the grain of file
+    /// times, so that it could change without a new version, or something was not observed.
+    is_unsettled: bool,
 }
 
 impl Observations {
@@ -107,21 +107,27 @@ impl Observations {
 
     /// Adds all of `others`.
     pub fn add_all(&mut self, others: &Observations) {
-        self.is_young |= others.is_young;
+        self.is_unsettled |= others.is_unsettled;
         let others = others.found.iter();
         self.found
             .extend(others.map(|(subject, found)| (subject.clone(), *found)));
     }
 
+    /// What was made also depends on something that is not among the observations, so that they
+    /// prove nothing.
+    pub fn add_unobserved(&mut self) {
+        self.is_unsettled = true;
+    }
+
     fn add_meta(&mut self, subject: Subject, meta: Option<&ObjectMeta>) {
         let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
-        self.is_young |= meta.is_some_and(young);
+        self.is_unsettled |= meta.is_some_and(young);
         self.found.insert(subject, meta.map(Observed::from));
     }
 
-    /// Whether all of them are old enough that a later change shows.
+    /// Whether a later change of what was made shows in them.
     pub fn are_settled(&self) -> bool {
-        !self.is_young
+        !self.is_unsettled
     }
 
     /// Whether the store still shows the same. `ask` is called once with all subjects, and returns

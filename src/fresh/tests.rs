@@ -123,6 +123,17 @@ fn what_is_younger_than_the_grain_of_the_clock_proves_nothing() {
 }
 
 #[test]
+fn what_depends_on_something_unobserved_is_trusted_for_the_time_to_live_only() {
+    let watched = watched(&["a"]);
+    let mut seen = watched.observe(&["a"]);
+    seen.add_unobserved();
+    let (zero, last) = (Freshness::Checked(Duration::ZERO), LastCheck::now());
+    assert!(watched.holds(Freshness::Checked(HOUR), &seen, &last));
+    assert!(!watched.holds(zero, &seen, &last));
+    assert_eq!(watched.recording.calls(), [], "asking would prove nothing");
+}
+
+#[test]
 fn a_directory_is_seen_by_its_version_or_only_by_its_mode() {
     let watched = watched(&["a/b"]);
     let (root, a) = (Prefix::root(), key("a/b").parent());

@@ -26,9 +26,7 @@ const LONG_BYTES: u64 = 1 << 20;
 pub(super) struct DocumentSearch<'h> {
     hierarchy: &'h Hierarchy,
     begun: LastCheck,
-    observations: Observations,
-    /// Whether the node depends on nothing else.
-    pub(super) is_complete: bool,
+    pub(super) observations: Observations,
 }
 
 impl Hierarchy {
@@ -54,7 +52,6 @@ impl<'h> DocumentSearch<'h> {
             hierarchy,
             begun: LastCheck::now(),
             observations: Observations::default(),
-            is_complete: true,
         }
     }
 
@@ -62,7 +59,6 @@ impl<'h> DocumentSearch<'h> {
     pub(super) fn into_cached(self, node: Node) -> CachedNode {
         CachedNode {
             observations: Arc::new(self.observations),
-            is_complete: self.is_complete,
             draft: None,
             checked: Arc::new(self.begun),
             memory_bytes: match &node {
@@ -140,7 +136,9 @@ impl<'h> DocumentSearch<'h> {
             let mut metadata = v2::parse_array(&text.bytes);
             if let Ok(array) = &mut metadata {
                 let is_certain = self.hierarchy.find_separator(prefix, array)?;
-                self.is_complete &= is_certain;
+                if !is_certain {
+                    self.observations.add_unobserved();
+                }
             }
             let attributes = prefix.key(b".zattrs")?;
             let document = text.into_document();
@@ -275,7 +273,7 @@ impl<'h> DocumentSearch<'h> {
         Ok(match draft::parse_entry(&text.bytes) {
             Ok(Some(stated)) => {
                 // The layout may change without a change of this document.
-                self.is_complete = false;
+                self.observations.add_unobserved();
                 let layout = self.hierarchy.draft_layout(prefix, stated)?;
                 Node::Group(GroupNode {
                     draft: Some(layout.into()),

@@ -105,8 +105,10 @@ impl Hierarchy {
             let found = match search.read(&node.array_document()?)? {
                 Some(text) => {
                     let mut metadata = draft::parse_array(&text.bytes, root.layout.generation());
-                    if let Ok(array) = &mut metadata {
-                        search.is_complete &= self.find_scalar_key(&prefix, array)?;
+                    if let Ok(array) = &mut metadata
+                        && !self.find_scalar_key(&prefix, array)?
+                    {
+                        search.observations.add_unobserved();
                     }
                     Node::array(&prefix, text.document, None, metadata)
                 }

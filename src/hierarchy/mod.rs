@@ -127,9 +127,7 @@ impl Hierarchy {
         if let Some(known) = known.filter(|known| known.draft.as_ref() == draft) {
             let ask = |subjects: &[&Subject]| self.observe(subjects);
             let (observations, checked) = (&known.observations, &known.checked);
-            if self.freshness.trusts(checked)
-                || known.is_complete && self.freshness.holds(observations, checked, ask)?
-            {
+            if self.freshness.holds(observations, checked, ask)? {
                 return Ok(known.node);
             }
         }

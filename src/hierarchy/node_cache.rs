@@ -81,8 +81,6 @@ pub(super) struct CachedNode {
     pub(super) node: Node,
     /// The keys that were looked at.
     pub(super) observations: Arc<Observations>,
-    /// Whether the node depends on nothing else.
-    pub(super) is_complete: bool,
     /// The draft's hierarchy that the node was looked up in; `None` outside of one.
     pub(super) draft: Option<Arc<DraftRoot>>,
     pub(super) checked: Arc<LastCheck>,

@@ -10,7 +10,7 @@ use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
-use crate::fresh::{LastCheck, Subject};
+use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
@@ -150,11 +150,8 @@ impl Arrays {
     /// Whether `inputs`, which were last checked at `checked`, are unchanged. They are not looked at
     /// again within a moment.
     pub(super) fn are_current(&self, inputs: &Inputs, checked: &LastCheck) -> bool {
-        let ask = |subjects: &[&Subject]| self.tree.loader.sources().observe(subjects);
         let freshness = self.tree.freshness_in_a_row();
-        // What cannot be examined counts as changed.
-        let holds = freshness.holds(&inputs.observations, checked, ask);
-        holds.unwrap_or(false)
+        inputs.hold(freshness, checked, self.tree.loader.sources())
     }
 
     /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes.

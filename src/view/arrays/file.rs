@@ -12,7 +12,7 @@ use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
-use crate::fresh::{LastCheck, Subject};
+use crate::fresh::LastCheck;
 use crate::load::Region;
 use crate::plain::{
     Elements, FileFormat, Layout, Omitted, PartContent, Selected, Selection, array_file,
@@ -187,12 +187,8 @@ impl Arrays {
     }
 
     fn is_current(&self, file: &PlainFile) -> bool {
-        let ask = |subjects: &[&Subject]| self.tree.loader.sources().observe(subjects);
-        let (inputs, freshness) = (&file.inputs.observations, self.tree.options.freshness);
-        // What cannot be examined counts as changed.
-        freshness
-            .holds(inputs, &file.last_check, ask)
-            .unwrap_or(false)
+        let (freshness, sources) = (self.tree.options.freshness, self.tree.loader.sources());
+        file.inputs.hold(freshness, &file.last_check, sources)
     }
 
     pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<FileParts>, Error> {

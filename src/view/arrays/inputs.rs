@@ -2,7 +2,7 @@
 //! is noticed without making the file again; and the users who may read all of it.
 
 use crate::error::Error;
-use crate::fresh::{Observations, Subject};
+use crate::fresh::{Freshness, LastCheck, Observations, Subject};
 use crate::load::Sources;
 use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, Readers};
 
@@ -65,6 +65,14 @@ impl Inputs {
         let access = sources.directory_access(prefix)?;
         self.observations.add_passage(prefix, access);
         Ok(access)
+    }
+
+    /// Whether they still hold by the rule of `freshness`, if they were last checked at `last`. What
+    /// cannot be examined counts as changed.
+    pub(super) fn hold(&self, freshness: Freshness, last: &LastCheck, sources: &Sources) -> bool {
+        let ask = |subjects: &[&Subject]| sources.observe(subjects);
+        let holds = freshness.holds(&self.observations, last, ask);
+        holds.unwrap_or(false)
     }
 
     /// Whether the store still shows the same. What cannot be examined counts as changed.
