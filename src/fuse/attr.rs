@@ -64,7 +64,16 @@ pub(super) fn unknown_attr(ino: u64, kind: VnodeKind) -> FileAttr {
     }
 }
 
-/// How long the kernel may cache [`unknown_attr`]: not at all, so that the next `stat` is a lookup.
+/// What the kernel is told of an inode.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reported {
+    pub(super) attr: FileAttr,
+    /// How long it may use them without asking.
+    pub(super) ttl: Duration,
+}
+
+/// How long the kernel may cache [`unknown_attr`], and attributes of what changes all the time: not
+/// at all, so that the next `stat` is a request.
 pub(super) const NOT_KEPT: Duration = Duration::ZERO;
 
 pub(super) fn file_type(kind: VnodeKind) -> FileType {

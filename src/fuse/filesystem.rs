@@ -70,7 +70,7 @@ impl Filesystem for ZarrFs {
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
         self.answer("lookup", move |core| match core.find(parent.0, &name) {
-            Ok(attr) => reply.entry(&core.options.ttl, &attr, GENERATION),
+            Ok(found) => reply.entry(&found.ttl, &found.attr, GENERATION),
             Err(errno) => reply.error(errno),
         });
     }
@@ -84,7 +84,7 @@ impl Filesystem for ZarrFs {
 
     fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
         self.answer("getattr", move |core| match core.stat(ino.0, fh) {
-            Ok(attr) => reply.attr(&core.options.ttl, &attr),
+            Ok(found) => reply.attr(&found.ttl, &found.attr),
             Err(errno) => reply.error(errno),
         });
     }

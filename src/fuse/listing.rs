@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 
 use super::Core;
-use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
+use super::attr::{GENERATION, NOT_KEPT, Reported, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
 use super::opened::OpenedDirectory;
 use crate::store::Detail;
@@ -94,8 +94,8 @@ impl Core {
         let ino = self
             .versions
             .number_to_report(self.view.refer(entry), attributes.fingerprint);
-        let attr = file_attr(ino, attributes);
-        let fit = fit(reply.add(attr.ino, next, name, &self.options.ttl, &attr, GENERATION));
+        let Reported { attr, ttl } = self.reported(ino, attributes);
+        let fit = fit(reply.add(attr.ino, next, name, &ttl, &attr, GENERATION));
         if fit == Fit::Full {
             self.forget_inode(ino, 1);
         }

@@ -38,13 +38,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
+use fuser::{BackingId, Errno, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::threads::{Class, as_class, confine};
 use crate::view::{View, VnodeAttributes, VnodeId};
 
-use attr::file_attr;
+use attr::{NOT_KEPT, Reported, file_attr};
 use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
@@ -144,7 +144,15 @@ impl Core {
         found.ok_or(Errno::ENOENT)
     }
 
-    fn find(&self, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
+    /// How long the kernel may use attributes without asking.
+    fn ttl(&self, attributes: &VnodeAttributes) -> Duration {
+        if attributes.is_momentary() {
+            return NOT_KEPT;
+        }
+        self.options.ttl
+    }
+
+    fn find(&self, parent: u64, name: &OsStr) -> Result<Reported, Errno> {
         self.view.requests().lookups.add(1);
         if name.len() > attr::NAME_BYTES {
             return Err(Errno::ENAMETOOLONG);
@@ -155,7 +163,14 @@ impl Core {
         let ino = self
             .versions
             .number_to_report(found.id, found.attributes.fingerprint);
-        Ok(file_attr(ino, &found.attributes))
+        Ok(self.reported(ino, &found.attributes))
+    }
+
+    fn reported(&self, ino: u64, attributes: &VnodeAttributes) -> Reported {
+        Reported {
+            attr: file_attr(ino, attributes),
+            ttl: self.ttl(attributes),
+        }
     }
 
     fn forget_inode(&self, ino: u64, times: u64) {
@@ -165,21 +180,21 @@ impl Core {
     }
 
     /// The attributes that an open file was opened with, else the current ones.
-    fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<FileAttr, Errno> {
+    fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<Reported, Errno> {
         self.view.requests().getattrs.add(1);
         let opened = handle.and_then(|handle| self.files.get(handle));
         if let Some(opened) = opened {
-            return Ok(file_attr(ino, &opened.attributes));
+            return Ok(self.reported(ino, &opened.attributes));
         }
         if let Some(pinned) = self.versions.pinned_attributes(ino) {
-            return Ok(file_attr(ino, &self.with_current_mode(ino, pinned)));
+            return Ok(self.reported(ino, &self.with_current_mode(ino, pinned)));
         }
         let current = self.present(self.view.attributes(self.vnode(ino)?))?;
         if !self.versions.may_report(ino, current.fingerprint) {
             // A new size under the old inode number would be combined with the old pages.
             return Err(Errno::ESTALE);
         }
-        Ok(file_attr(ino, &current))
+        Ok(self.reported(ino, &current))
     }
 
     /// The attributes of a version that is open, with its current mode: permissions can change
