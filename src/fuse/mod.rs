@@ -42,9 +42,9 @@ use fuser::{BackingId, Errno, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::threads::{Class, as_class, confine};
-use crate::view::{View, VnodeAttributes, VnodeId};
+use crate::view::{LookupResult, View, VnodeAttributes, VnodeId};
 
-use attr::{NOT_KEPT, Reported, file_attr};
+use attr::{Generations, NOT_KEPT, Reported, file_attr};
 use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
@@ -79,6 +79,7 @@ struct Core {
     passthrough: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     errors: ErrorLog,
+    generations: Generations,
     versions: InodeVersions<Arc<BackingId>>,
     /// An inode is locked while it is opened or released; few inodes share a lock.
     inode_locks: Vec<Mutex<()>>,
@@ -97,6 +98,7 @@ impl ZarrFs {
             passthrough: AtomicBool::new(options.passthrough),
             notifier: Arc::default(),
             errors: ErrorLog::new(),
+            generations: Generations::default(),
             versions: InodeVersions::new(),
             inode_locks: (0..STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
@@ -157,6 +159,11 @@ impl Core {
         if name.len() > attr::NAME_BYTES {
             return Err(Errno::ENAMETOOLONG);
         }
+        match name.as_bytes() {
+            b"." => return self.find_again(parent),
+            b".." => return self.find_parent(parent),
+            _ => {}
+        }
         let parent = self.vnode(parent)?;
         // Absence is never cached: another process may create the file at any time.
         let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
@@ -166,10 +173,34 @@ impl Core {
         Ok(self.reported(ino, &found.attributes))
     }
 
+    /// The inode of a file handle, which the kernel has forgotten. A handle is of one version, so
+    /// that another one is stale, and so is a file that is gone.
+    fn find_again(&self, ino: u64) -> Result<Reported, Errno> {
+        let vnode = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
+        let found = self
+            .view
+            .recall(vnode)
+            .map_err(|error| self.errno(&error))?;
+        let LookupResult { id, attributes } = found.ok_or(Errno::ESTALE)?;
+        if !self.versions.report_again(ino, id, attributes.fingerprint) {
+            self.view.forget(id, 1);
+            return Err(Errno::ESTALE);
+        }
+        Ok(self.reported(ino, &attributes))
+    }
+
+    /// The directory that the directory of a file handle is in.
+    fn find_parent(&self, ino: u64) -> Result<Reported, Errno> {
+        let child = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
+        let found = self.present(self.view.parent(child))?;
+        Ok(self.reported(found.id.0, &found.attributes))
+    }
+
     fn reported(&self, ino: u64, attributes: &VnodeAttributes) -> Reported {
         Reported {
             attr: file_attr(ino, attributes),
             ttl: self.ttl(attributes),
+            generation: self.generations.of(ino, attributes.fingerprint),
         }
     }
 

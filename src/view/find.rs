@@ -65,7 +65,7 @@ impl View {
         }
     }
 
-    fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
+    pub(super) fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
         let attributes = self.attributes_of(&vnode)?;
         Ok(attributes.map(|attributes| (vnode, attributes)))
     }

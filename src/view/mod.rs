@@ -13,6 +13,7 @@
 //!
 //! Each part uses those above it, and has its own state.
 
+mod again;
 mod array_documents;
 mod arrays;
 mod attributes;
