@@ -1,5 +1,5 @@
 //! Vnodes by their numbers alone, for file handles: those of NFS clients and of
-//! open_by_handle_at(2). The kernel may have forgotten the inode since the handle was made.
+//! `open_by_handle_at`. The kernel may have forgotten the inode since the handle was made.
 
 use super::find::FoundVnode;
 use super::options::ViewKind;

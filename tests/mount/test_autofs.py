@@ -14,6 +14,7 @@ import pytest
 import mounting
 import sample
 from mounting import BINARY, run, until
+from test_mount_helper import helper  # noqa: F401 (a fixture)
 from test_system import folder, on_path  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.root
@@ -54,13 +55,14 @@ MAPS = {"indirect": ("{folder}/auto", "z", "auto/z"), "direct": ("/-", "{folder}
 
 
 @pytest.mark.heavy
+@pytest.mark.parametrize("type_", ["zarr-mount", "fuse.zarr-mount"])
 @pytest.mark.parametrize("kind", MAPS)
-def test_autofs_mounts_and_expires(folder, store, on_path, kind):  # noqa: F811
+def test_autofs_mounts_and_expires(folder, store, on_path, kind, type_):  # noqa: F811
     if not shutil.which("automount") or not os.path.exists("/dev/autofs"):
         pytest.skip("needs autofs, the package and the kernel's")
     master, key, point = MAPS[kind]
     point = folder / point
-    options = "-fstype=fuse.zarr-mount,allow_other,view=chunks"
+    options = f"-fstype={type_},allow_other,view=chunks"
     auto = Automounter(folder, point, master.format(folder=folder),
                        f"{key.format(folder=folder)} {options} :{store}")
     try:
