@@ -22,7 +22,7 @@ const ROWS: [&[&str]; 16] = [
     &["store"],
     &["sync"],
     &["fresh"],
-    &["budget", "buffers", "counters", "threads"],
+    &["budget", "buffers", "counters", "recent_lines", "threads"],
     &["grid", "dtype"],
     &["codec"],
     &["metadata"],

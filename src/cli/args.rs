@@ -145,7 +145,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL", value_parser = log_level())]
     pub(crate) log_level: Option<LevelFilter>,
 
-    /// Append the log to this file; without it, a mount in the background logs nothing
+    /// Append the log to this file; without it, a mount in the background logs to the system's log
+    /// (/dev/log). The last lines are in MOUNTPOINT/.zarr-mount/log
     #[arg(long, value_name = "PATH")]
     pub(crate) log_file: Option<PathBuf>,
 
@@ -203,9 +204,11 @@ Examples:
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
+  mount -t zarr-mount /data/a.zarr /mnt/z      with a link to this program: /sbin/mount.zarr-mount
 
-A line of /etc/fstab:
-  /data/a.zarr  /mnt/z  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
+Lines of /etc/fstab, the second one mounted when it is first looked at, by systemd:
+  /data/a.zarr  /mnt/a  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
+  /data/b.zarr  /mnt/b  zarr-mount       allow_other,noauto,x-systemd.automount          0  0
 
 The mount options (-o) are those of mount(8), and
   allow_other, allow_root   let everyone, or root, look into the mount

@@ -30,6 +30,8 @@ pub use crate::view::{
 pub(crate) enum CliTask {
     /// `zarr-mount STORE MOUNTPOINT`
     Mount(Box<MountConfig>),
+    /// `mount -f`: check all that a mount needs, and mount nothing.
+    Check(Box<MountConfig>),
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
     /// `zarr-mount --info STORE [PATH]`
@@ -153,7 +155,12 @@ impl CliTask {
         let store = StoreArgument::resolve(store)?;
         let arrays = array_options(&args, &store, others_look)?;
         let view = view_options(&args, arrays);
-        Ok(CliTask::Mount(Box::new(MountConfig {
+        let task = if options.is_fake {
+            CliTask::Check
+        } else {
+            CliTask::Mount
+        };
+        Ok(task(Box::new(MountConfig {
             symlinks,
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
@@ -323,11 +330,13 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::Unknown;
     use super::*;
 
     fn task(words: &[&str]) -> Result<CliTask, CliError> {
         let words = ["zarr-mount"].iter().chain(words).map(OsString::from);
-        let (args, options) = Args::parse_from(&words.collect::<Vec<_>>())?;
+        let words: Vec<_> = words.collect();
+        let (args, options) = Args::parse_from(&words, Unknown::Refused)?;
         CliTask::new(args, options)
     }
 

@@ -9,9 +9,12 @@
 //! end of file        the daemon died without a message: status 1
 //! ```
 //!
-//! The daemon gives up the terminal of its parent (`setsid`), its descriptors (a process that reads
-//! a pipe to its end, as `$(zarr-mount …)` does, would wait for the unmount) and its working
-//! directory (which would keep that file system busy).
+//! The daemon gives up its descriptors (a process that reads a pipe to its end, as
+//! `$(zarr-mount …)` does, would wait for the unmount) and its working directory (which would keep
+//! that file system busy) at once, and the session of its parent (`setsid`), with its terminal, when
+//! the mount answers. Until then it stays in the process group of its parent. If that group is the
+//! automounter's, the kernel lets the daemon pass the trap of autofs at the mountpoint; a process of
+//! another group would trigger the trap again, and wait for itself.
 
 #![expect(unsafe_code, reason = "fork(2) and close_range(2) have no safe form")]
 
@@ -63,7 +66,7 @@ pub(crate) fn fork() -> io::Result<Forked> {
         })),
         None => {
             drop(reader);
-            leave_the_terminal(&null)?;
+            leave_files(&null)?;
             Ok(Forked::Daemon(StartupReport {
                 pipe: Some(File::from(writer)),
             }))
@@ -71,8 +74,7 @@ pub(crate) fn fork() -> io::Result<Forked> {
     }
 }
 
-fn leave_the_terminal(null: &File) -> io::Result<()> {
-    rustix::process::setsid()?;
+fn leave_files(null: &File) -> io::Result<()> {
     rustix::process::chdir("/")?;
     rustix::stdio::dup2_stdin(null)?;
     rustix::stdio::dup2_stdout(null)?;
@@ -173,11 +175,16 @@ impl StartupReport {
         StartupReport { pipe: None }
     }
 
-    /// Reports that the mount answers.
+    /// Leaves the session of the parent, and reports that the mount answers. From here on, this
+    /// process may wait for an automounter that waits for the parent, so it must not look at the
+    /// mountpoint in between.
     ///
     /// # Errors
     /// When the parent is gone: interrupted, it is not to leave a mount behind.
     pub(crate) fn ready(self) -> io::Result<()> {
+        if self.pipe.is_some() {
+            rustix::process::setsid()?;
+        }
         self.send(&[0])
     }
 
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_three_outcomes() {
-        assert_eq!(told(|report| report.ready().unwrap()), Ok(()));
+        assert_eq!(told(|report| report.send(&[0]).unwrap()), Ok(()));
         assert_eq!(told(|report| report.failed("no")), Err("no".to_owned()));
         let silent = told(drop).unwrap_err();
         assert!(silent.contains("ended before"), "{silent}");

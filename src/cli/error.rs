@@ -21,6 +21,15 @@ impl CliError {
         CliError::Failed(error.to_string())
     }
 
+    /// The exit status of a helper of mount(8), which passes it on as its own.
+    pub(crate) fn status_of_helper(&self) -> ExitCode {
+        match self {
+            CliError::Print(_) => ExitCode::SUCCESS,
+            CliError::Usage(_) => ExitCode::from(1),
+            CliError::Failed(_) => ExitCode::from(32),
+        }
+    }
+
     pub(crate) fn status(&self) -> ExitCode {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,

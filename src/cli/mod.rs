@@ -1,6 +1,7 @@
 //! The command: from flags to a checked configuration to a mount that answers.
 //!
-//! 1. `command_line`, `args`, `options` parse the command line as typed, `-o` included.
+//! 1. `command_line`, `args`, `options` parse the command line as typed, `-o` included, and
+//!    `mount_helper` that of a helper of mount(8).
 //! 2. `config` decides what it means, with absolute paths.
 //! 3. `daemon` moves to the background, before anything is opened.
 //! 4. `logging`, the file system itself, `mountpoint`, then
@@ -19,10 +20,12 @@ mod error;
 mod info;
 mod logging;
 mod memory_limit;
+mod mount_helper;
 mod mountpoint;
 mod options;
 mod output;
 mod passthrough;
+mod syslog;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -38,22 +41,31 @@ use self::daemon::{Forked, StartupReport};
 use self::error::CliError;
 use self::logging::StandardError;
 use self::mountpoint::Mountpoint;
+use self::options::{MountOptions, Unknown};
 use self::output::Output;
 use crate::fresh::Freshness;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
+use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
 use crate::store::{Location, Prefix, Sharing, Store, Symlinks, open_store_for};
-use crate::view::View;
+use crate::view::{OwnLog, View};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
-/// it did what was asked, 1 when it could not, 2 when it was not understood.
+/// it did what was asked, 1 when it could not, 2 when it was not understood. A helper of mount(8)
+/// gives 32 and 1 for these.
 ///
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command_line: Vec<_> = args.collect();
-    let Err(error) = execute(&command_line) else {
+    let is_helper = mount_helper::is_meant(&command_line);
+    let parsed = if is_helper {
+        mount_helper::parse(&command_line)
+    } else {
+        Args::parse_from(&command_line, Unknown::Refused)
+    };
+    let Err(error) = parsed.and_then(|(args, options)| execute(args, options)) else {
         return ExitCode::SUCCESS;
     };
     match &error {
@@ -61,13 +73,17 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         CliError::Print(text) => drop(text.print()),
         _ => output::print_error(&error),
     }
-    error.status()
+    if is_helper {
+        error.status_of_helper()
+    } else {
+        error.status()
+    }
 }
 
-fn execute(command_line: &[OsString]) -> Result<(), CliError> {
-    let (args, options) = Args::parse_from(command_line)?;
+fn execute(args: Args, options: MountOptions) -> Result<(), CliError> {
     match CliTask::new(args, options)? {
         CliTask::Mount(config) => mount(&config),
+        CliTask::Check(config) => check(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Info(config) => print_info(&config),
     }
@@ -75,7 +91,7 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 
 /// `--info`.
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
-    start_log(&config.log, StandardError::Terminal)?;
+    start_log(&config.log, StandardError::Terminal, Arc::default())?;
     let sharing = sharing(config.arrays.as_ref());
     let store = open(&config.store, config.symlinks, sharing)?;
     let path = config.path.as_deref().unwrap_or_default();
@@ -117,6 +133,16 @@ fn open(
     open_store_for(&location, symlinks, sharing).map_err(CliError::failed)
 }
 
+/// Checks all that a mount needs, and leaves everything as it is.
+fn check(config: &MountConfig) -> Result<(), CliError> {
+    daemon::check_descriptor_limit().map_err(CliError::Failed)?;
+    addresses::check().map_err(CliError::Failed)?;
+    let recent = Arc::default();
+    start_log(&config.log, StandardError::Terminal, Arc::clone(&recent))?;
+    build(config, recent)?;
+    Mountpoint::check(config)
+}
+
 fn mount(config: &MountConfig) -> Result<(), CliError> {
     daemon::check_descriptor_limit().map_err(CliError::Failed)?;
     addresses::check().map_err(CliError::Failed)?;
@@ -150,8 +176,12 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
     }
 }
 
-fn start_log(log: &LogConfig, stderr: StandardError) -> Result<(), CliError> {
-    logging::start(log, stderr).map_err(|error| {
+fn start_log(
+    log: &LogConfig,
+    stderr: StandardError,
+    recent: Arc<RecentLines>,
+) -> Result<(), CliError> {
+    logging::start(log, stderr, recent).map_err(|error| {
         let path = log.file.as_deref().unwrap_or("standard error".as_ref());
         CliError::Failed(format!("log file {}: {error}", path.display()))
     })
@@ -159,9 +189,10 @@ fn start_log(log: &LogConfig, stderr: StandardError) -> Result<(), CliError> {
 
 /// Does everything up to a mount that answers.
 fn start(config: &MountConfig, stderr: StandardError) -> Result<(Session, Mountpoint), CliError> {
-    start_log(&config.log, stderr)?;
+    let recent = Arc::default();
+    start_log(&config.log, stderr, Arc::clone(&recent))?;
     daemon::raise_descriptor_limit();
-    let filesystem = build(config)?;
+    let filesystem = build(config, recent)?;
     let notifier = filesystem.notifier();
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
@@ -181,12 +212,17 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
 
 /// Builds the file system of a store. Reads only the attributes and the metadata of its root: a
 /// STORE that contains nothing is an error.
-fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
+fn build(config: &MountConfig, recent: Arc<RecentLines>) -> Result<ZarrFs, CliError> {
     let sharing = sharing(Some(&config.view.arrays));
     let store = open(&config.store, config.symlinks, sharing)?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
     let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
+    let view = view.with_log(OwnLog {
+        lines: recent,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+    });
     log::info!(
         "threads that decode: {}, that answer: {}",
         view.loader().decoders(),

@@ -13,6 +13,7 @@
 //!
 //! Each part uses those above it, and has its own state.
 
+mod again;
 mod array_documents;
 mod arrays;
 mod attributes;
@@ -34,6 +35,7 @@ mod node_path;
 mod numbers;
 mod odometer;
 mod options;
+mod own_log;
 mod read_buffer;
 mod resolve;
 mod rights;
@@ -55,6 +57,7 @@ pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
 pub use options::{AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions};
+pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
 
@@ -77,6 +80,7 @@ pub struct View {
     documents: Arc<Documents>,
     arrays: Arc<Arrays>,
     requests: RequestCounters,
+    log: OwnLog,
 }
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
@@ -155,7 +159,14 @@ impl View {
             documents,
             arrays,
             requests: RequestCounters::default(),
+            log: OwnLog::default(),
         })
+    }
+
+    /// This view with the log of the daemon in `.zarr-mount/log`, which is empty otherwise.
+    #[must_use]
+    pub fn with_log(self, log: OwnLog) -> View {
+        View { log, ..self }
     }
 
     /// Whether the root has a metadata document, or any entry at all: a directory of stores is an
