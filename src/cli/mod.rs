@@ -23,6 +23,7 @@ mod mountpoint;
 mod options;
 mod output;
 mod passthrough;
+mod suggestion;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -65,8 +66,10 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn execute(command_line: &[OsString]) -> Result<(), CliError> {
-    let (args, options) = Args::parse_from(command_line)?;
-    match CliTask::new(args, options)? {
+    let task = Args::parse_from(command_line)
+        .and_then(|(args, options)| CliTask::new(args, options))
+        .map_err(|error| suggestion::add(error, command_line))?;
+    match task {
         CliTask::Mount(config) => mount(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Info(config) => print_info(&config),

@@ -49,6 +49,8 @@ pub struct ArrayOptions {
     /// pattern without a slash is matched against the name of an array, another one against its
     /// path.
     pub only: Vec<Pattern>,
+    /// Whether each array has a sidecar, which tells what its other files do not say.
+    pub sidecars: bool,
     /// The dimension that becomes the record dimension of NetCDF files.
     pub unlimited: Option<String>,
     /// The name of the root node: the name of the store.
@@ -83,6 +85,7 @@ impl Default for ArrayOptions {
         ArrayOptions {
             files: vec![FileFormat::Npy],
             only: Vec::new(),
+            sidecars: true,
             unlimited: None,
             root_name: "array".to_owned(),
             others_look: false,
@@ -122,6 +125,8 @@ pub struct ViewOptions {
     pub decode_threads: usize,
     /// The longest time that one request may take.
     pub timeout: Duration,
+    /// Whether what files of the arrays view leave out is logged.
+    pub logs_omissions: bool,
 }
 
 impl Default for ViewOptions {
@@ -141,6 +146,7 @@ impl Default for ViewOptions {
             readahead: None,
             decode_threads: crate::threads::cores(),
             timeout: crate::budget::PATIENCE,
+            logs_omissions: true,
         }
     }
 }

@@ -131,7 +131,9 @@ impl Arrays {
                         files.push((format.extension(), plain(path, kind)));
                     }
                 }
-                files.push((SIDECAR, plain(path, PlainKind::Sidecar)));
+                if self.tree.options.arrays.sidecars {
+                    files.push((SIDECAR, plain(path, PlainKind::Sidecar)));
+                }
             }
             ShownNode::Unusable(_) => files.push((NOTE, note(path))),
             ShownNode::Plain => {}
@@ -338,7 +340,10 @@ impl Arrays {
         let is = |other: &str| extension == other.as_bytes();
         format
             .map(FileExtension::Format)
-            .or_else(|| is(SIDECAR).then_some(FileExtension::Sidecar))
+            .or_else(|| {
+                let is_sidecar = self.tree.options.arrays.sidecars && is(SIDECAR);
+                is_sidecar.then_some(FileExtension::Sidecar)
+            })
             .or_else(|| is(NOTE).then_some(FileExtension::Note))
     }
 
