@@ -73,6 +73,9 @@ pub(super) fn report(
     report.visit(start, out)?;
     report.progress.clear();
     out.print(&report.table.take())?;
+    if let Some(view) = &report.arrays {
+        super::print_warnings(super::useless_patterns(view));
+    }
     if config.json {
         out.print(&Text::new().json(Value::Array(report.found)))?;
     }

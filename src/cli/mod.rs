@@ -9,6 +9,7 @@
 
 mod addresses;
 mod allocator;
+mod appearance;
 mod args;
 mod at;
 mod command_line;
@@ -27,9 +28,11 @@ mod suggestion;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+
+use std::time::{Duration, Instant};
 
 use self::args::Args;
 use self::config::{
@@ -86,15 +89,20 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     let out = &mut Output::standard();
     let printed = match &config.at {
         Some(indices) => {
-            let text = at::describe_element(store, &start, indices, config)?;
+            let text = at::describe_element(Arc::clone(&store), &start, indices, config)?;
             out.print(&text).map(|()| true)
         }
-        None => info::report(store, &start, config, out),
+        None => info::report(Arc::clone(&store), &start, config, out),
     };
     match printed {
         Ok(true) => Ok(()),
         Ok(false) => Err(CliError::Failed(format!(
-            "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?"
+            "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?{}",
+            if start.is_root() {
+                appearance::hint(&*store)
+            } else {
+                String::new()
+            }
         ))),
         // The reader closed the pipe, as in `zarr-mount --info … | head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -127,14 +135,26 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
         (StartupReport::to_nobody(), StandardError::Terminal)
     } else {
         match daemon::fork().map_err(CliError::failed)? {
-            Forked::Parent(verdict) => return verdict.wait().map_err(CliError::Failed),
+            Forked::Parent(verdict) => {
+                let warnings = verdict.wait().map_err(CliError::Failed)?;
+                print_warnings(warnings);
+                return Ok(());
+            }
             Forked::Daemon(report) => (report, StandardError::Null),
         }
     };
     allocator::limit_heaps();
     match start(config, stderr) {
-        Ok((session, mountpoint)) => {
-            let end = match report.ready() {
+        Ok(Started {
+            session,
+            mountpoint,
+            warnings,
+        }) => {
+            let ready = report.ready(&warnings);
+            if config.foreground {
+                print_warnings(warnings);
+            }
+            let end = match ready {
                 Ok(()) => session.wait(),
                 Err(_) => session.end(),
             };
@@ -160,18 +180,36 @@ fn start_log(log: &LogConfig, stderr: StandardError) -> Result<(), CliError> {
     })
 }
 
+fn print_warnings(warnings: impl IntoIterator<Item = String>) {
+    for warning in warnings {
+        output::print_error(&format_args!("warning: {warning}"));
+    }
+}
+
+/// A mount that answers.
+struct Started {
+    session: Session,
+    mountpoint: Mountpoint,
+    /// What the user is told beside that, in lines.
+    warnings: Vec<String>,
+}
+
 /// Does everything up to a mount that answers.
-fn start(config: &MountConfig, stderr: StandardError) -> Result<(Session, Mountpoint), CliError> {
+fn start(config: &MountConfig, stderr: StandardError) -> Result<Started, CliError> {
     start_log(&config.log, stderr)?;
     daemon::raise_descriptor_limit();
-    let filesystem = build(config)?;
+    let (filesystem, warnings) = build(config)?;
     let notifier = filesystem.notifier();
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
     let session = Session::mount(filesystem, notify, &mountpoint.path, &config.session)
         .map_err(CliError::failed)?;
-    Ok((session, mountpoint))
+    Ok(Started {
+        session,
+        mountpoint,
+        warnings,
+    })
 }
 
 /// The users whom the modes of the files are reported to.
@@ -182,24 +220,40 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
     }
 }
 
-/// Builds the file system of a store. Reads only the attributes and the metadata of its root: a
-/// STORE that contains nothing is an error.
-fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
+/// Builds the file system of a store, and says in lines what is odd about it. Only a bounded part
+/// of the store is looked at for that. A STORE that contains nothing is an error, unless it is a
+/// directory, which may fill later.
+fn build(config: &MountConfig) -> Result<(ZarrFs, Vec<String>), CliError> {
     let sharing = sharing(Some(&config.view.arrays));
     let store = open(&config.store, config.symlinks, sharing)?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
-    let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
+    let view = View::new(Arc::clone(&store), config.view.clone()).map_err(CliError::failed)?;
     log::info!(
         "threads that decode: {}, that answer: {}",
         view.loader().decoders(),
         config.session.n_threads
     );
-    if !view.finds_anything().map_err(CliError::failed)? {
+    let shown = config.store.as_os_str().display();
+    let is_directory = config.store.path().is_some_and(Path::is_dir);
+    if !is_directory && !view.finds_anything().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(
-            "STORE {}: nothing is in it; is this the directory that holds the hierarchy?",
-            config.store.as_os_str().display()
+            "STORE {shown}: nothing is in it; is this what holds the hierarchy?"
         )));
+    }
+    let mut warnings = Vec::new();
+    if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {
+        warnings.push(format!(
+            "STORE {shown}: no Zarr node is in it or directly below it; mounted all the same{}",
+            appearance::hint(&*store)
+        ));
+    }
+    warnings.extend(useless_patterns(&view));
+    for warning in &warnings {
+        // In the foreground, the log is where the warnings are printed.
+        if !config.foreground {
+            log::warn!("{warning}");
+        }
     }
     let is_immutable = config.view.freshness.is_immutable();
     let ttl = match config.view.freshness {
@@ -217,7 +271,17 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
         xattr: config.xattr,
         event_threads: config.session.n_threads,
     };
-    Ok(ZarrFs::new(Arc::new(view), options))
+    Ok((ZarrFs::new(Arc::new(view), options), warnings))
+}
+
+/// How long is looked for arrays that `--array` selects.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
+
+/// A line for each pattern of `--array` that surely selects no array.
+fn useless_patterns(view: &View) -> impl Iterator<Item = String> {
+    let patterns = view.patterns_without_array(Instant::now() + SEARCH_TIME);
+    let line = |pattern| format!("--array {pattern}: it selects no array of STORE");
+    patterns.into_iter().map(line)
 }
 
 /// How long the kernel may cache what never changes.

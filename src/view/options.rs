@@ -60,24 +60,19 @@ pub struct ArrayOptions {
     pub others_look: bool,
 }
 
-impl ArrayOptions {
-    /// Whether the array at `path` is shown. `name` is the last segment of the path.
-    pub(super) fn shows(&self, path: &[u8], name: &str) -> bool {
-        let options = glob::MatchOptions {
-            require_literal_separator: true,
-            ..glob::MatchOptions::new()
-        };
-        let path = String::from_utf8_lossy(path);
-        let matches = |pattern: &Pattern| {
-            let text = if pattern.as_str().contains('/') {
-                path.as_ref()
-            } else {
-                name
-            };
-            pattern.matches_with(text.trim_start_matches('/'), options)
-        };
-        self.only.is_empty() || self.only.iter().any(matches)
-    }
+/// Whether `pattern` selects the array at `path`, of which `name` is the last segment.
+pub(super) fn selects(pattern: &Pattern, path: &[u8], name: &str) -> bool {
+    let options = glob::MatchOptions {
+        require_literal_separator: true,
+        ..glob::MatchOptions::new()
+    };
+    let path = String::from_utf8_lossy(path);
+    let text = if pattern.as_str().contains('/') {
+        path.as_ref()
+    } else {
+        name
+    };
+    pattern.matches_with(text.trim_start_matches('/'), options)
 }
 
 impl Default for ArrayOptions {

@@ -12,8 +12,10 @@
 //! Where several files would have one name, a directory has it first, then the array with the
 //! longer name. The others get as many `~` behind the name as it takes to be unique.
 
+use glob::Pattern;
+
 use super::super::node_path::NodePath;
-use super::super::options::ViewKind;
+use super::super::options::{ViewKind, selects};
 use super::super::shown_node::{ShownArray, ShownNode};
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
@@ -80,19 +82,19 @@ impl Arrays {
 
     /// Whether `--array` selects the array at `path`.
     pub(super) fn is_chosen(&self, path: &Prefix) -> bool {
-        if self.tree.options.arrays.only.is_empty() {
-            return true;
-        }
+        let only = &self.tree.options.arrays.only;
+        only.is_empty() || only.iter().any(|pattern| self.selects(pattern, path))
+    }
+
+    /// Whether `pattern` selects the array at `path`.
+    pub(super) fn selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
         let name = self.name_of(path);
         let path = if path.is_root() {
             &name
         } else {
             path.as_bytes()
         };
-        self.tree
-            .options
-            .arrays
-            .shows(path, &String::from_utf8_lossy(&name))
+        selects(pattern, path, &String::from_utf8_lossy(&name))
     }
 
     /// The name of the node at `path`; for the root, the name of the store.
