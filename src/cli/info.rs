@@ -24,7 +24,7 @@ use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{Attributes, Target, ZarrFormat};
-use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
+use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
 use crate::view::{View, ViewKind, ViewOptions};
 use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
 use line::row;
@@ -112,7 +112,8 @@ impl InfoReport<'_> {
             if matches!(found.node, Node::Array(_)) {
                 continue;
             }
-            match self.children(&prefix, &found.place) {
+            let has_zips = matches!(found.node, Node::Implicit) && self.is_below_no_node(&prefix);
+            match self.children(&prefix, &found.place, has_zips) {
                 Ok(children) => pending.extend(children.into_iter().rev()),
                 Err(error) => self.write_error(&prefix, &error, out)?,
             }
@@ -127,8 +128,20 @@ impl InfoReport<'_> {
         self.write(prefix, facts, Vec::new(), out)
     }
 
-    /// The paths below `path` that may be nodes, each once and sorted.
-    fn children(&self, path: &Prefix, place: &TreePlace) -> Result<Vec<Prefix>, Error> {
+    /// Whether no node is above `path`. Zip stores are nodes only there.
+    fn is_below_no_node(&self, path: &Prefix) -> bool {
+        let is_none = |path| matches!(self.hierarchy.node(&path), Ok(Node::Implicit));
+        path.with_ancestors().all(is_none)
+    }
+
+    /// The paths below `path` that may be nodes, each once and sorted. Zip stores are among them
+    /// if it `has_zips`.
+    fn children(
+        &self,
+        path: &Prefix,
+        place: &TreePlace,
+        has_zips: bool,
+    ) -> Result<Vec<Prefix>, Error> {
         let mut children = Vec::new();
         let listed = match place {
             TreePlace::Store => path.clone(),
@@ -141,7 +154,10 @@ impl InfoReport<'_> {
         while let Some(entry) = listing.next_entry()? {
             let name = match place {
                 TreePlace::Draft(node) => node.child(&entry.name, entry.kind),
-                _ => (entry.kind == EntryKind::Prefix).then_some(entry.name.as_slice()),
+                _ => {
+                    let is_zip = || has_zips && is_named_as_zip(&entry.name);
+                    (entry.kind == EntryKind::Prefix || is_zip()).then_some(entry.name.as_slice())
+                }
             };
             if let Some(name) = name {
                 children.push(path.key(name)?.to_prefix());

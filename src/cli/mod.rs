@@ -48,8 +48,8 @@ use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
-use crate::store::{Location, Prefix, Sharing, Store, Symlinks, open_store_for};
-use crate::view::View;
+use crate::store::{Location, NestedZips, Prefix, Sharing, Store, Symlinks, open_store_for};
+use crate::view::{View, ViewKind};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
 /// it did what was asked, 1 when it could not, 2 when it was not understood.
@@ -83,7 +83,8 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     start_log(&config.log, StandardError::Terminal)?;
     let sharing = sharing(config.arrays.as_ref());
-    let store = open(&config.store, config.symlinks, sharing)?;
+    let zips = NestedZipFiles::Opened;
+    let store = open(&config.store, config.symlinks, sharing, zips)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
@@ -115,6 +116,7 @@ fn open(
     store: &StoreArgument,
     symlinks: Symlinks,
     sharing: Sharing,
+    zips: NestedZipFiles,
 ) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
     if let Location::Directory(path) = &location
@@ -125,7 +127,30 @@ fn open(
             root.display()
         )));
     }
-    open_store_for(&location, symlinks, sharing).map_err(CliError::failed)
+    let store = open_store_for(&location, symlinks, sharing).map_err(CliError::failed)?;
+    Ok(match (location, zips) {
+        (Location::Directory(_), NestedZipFiles::Opened) => Arc::new(NestedZips::new(store)),
+        _ => store,
+    })
+}
+
+/// Zip files in a directory of stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NestedZipFiles {
+    /// They are files.
+    Closed,
+    /// They have keys below them.
+    Opened,
+}
+
+impl NestedZipFiles {
+    fn in_views(views: &[ViewKind]) -> NestedZipFiles {
+        if views.iter().all(|view| *view == ViewKind::Keys) {
+            NestedZipFiles::Closed
+        } else {
+            NestedZipFiles::Opened
+        }
+    }
 }
 
 fn mount(config: &MountConfig) -> Result<(), CliError> {
@@ -225,7 +250,8 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
 /// directory, which may fill later.
 fn build(config: &MountConfig) -> Result<(ZarrFs, Vec<String>), CliError> {
     let sharing = sharing(Some(&config.view.arrays));
-    let store = open(&config.store, config.symlinks, sharing)?;
+    let zips = NestedZipFiles::in_views(&config.view.views);
+    let store = open(&config.store, config.symlinks, sharing, zips)?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
     let view = View::new(Arc::clone(&store), config.view.clone()).map_err(CliError::failed)?;

@@ -30,6 +30,7 @@ mod grid_listing;
 mod listing;
 mod name_stream;
 mod names;
+mod nested;
 mod node_path;
 mod numbers;
 mod odometer;
@@ -68,6 +69,7 @@ use crate::hierarchy::{Hierarchy, Node};
 use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{
     Capacity, Cursor, Detail, EntryKind, Prefix, Profile, Store, StoreError, address_limit,
+    is_named_as_zip,
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
@@ -205,11 +207,17 @@ impl View {
             let Some(entry) = listing.next_entry()? else {
                 return Ok(Some(false));
             };
+            let key = root.key(&entry.name)?;
+            if is_named_as_zip(&entry.name)
+                && store.stat(&key)?.is_some_and(|stat| stat.below.is_some())
+            {
+                return Ok(Some(true));
+            }
             if entry.kind != EntryKind::Prefix {
                 continue;
             }
             // What cannot be read may be a node.
-            let child = root.key(&entry.name)?.to_prefix();
+            let child = key.to_prefix();
             if self.is_node(&child).unwrap_or(true) {
                 return Ok(Some(true));
             }

@@ -399,6 +399,7 @@ impl Arrays {
         let folder = self.tree.folder(ViewKind::Arrays, path)?;
         match folder.resolved.draft() {
             Some(_) => self.tree.draft_child(&folder, name),
+            None if self.tree.is_closed_zip(&folder, name)? => Ok(None),
             None if folder.has_children() => Ok(Some(key.to_prefix())),
             None => Ok(None),
         }
