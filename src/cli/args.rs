@@ -37,8 +37,10 @@ pub(crate) struct Args {
 
     /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded), arrays
     /// (each whole, as files of the formats of --files)
-    #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = view_kind,
-          action = ArgAction::Set, num_args = 1, default_value = "keys")]
+    #[arg(long, value_name = "VIEW", value_delimiter = ',', action = ArgAction::Set, num_args = 1,
+          default_value = "keys",
+          value_parser = one_of(&[("keys", ViewKind::Keys), ("chunks", ViewKind::Chunks),
+                                  ("arrays", ViewKind::Arrays)]))]
     pub(crate) view: Vec<ViewKind>,
 
     /// Show every node in this Zarr version, whatever its own is: documents and chunk keys
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// without a slash; may be given several times
     #[arg(long, value_name = "GLOB", value_parser = pattern, action = ArgAction::Append)]
     pub(crate) array: Vec<Pattern>,
+
+    /// In the arrays view: files t.json with what the other files do not say [default: yes]
+    #[arg(long, value_name = "WHETHER", value_parser = one_of(&[("yes", true), ("no", false)]))]
+    pub(crate) sidecar: Option<bool>,
 
     /// In the arrays view: make this dimension the record dimension of NetCDF files
     #[arg(long, value_name = "DIMENSION")]
@@ -232,15 +238,6 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
         .map(|name| name.parse().unwrap_or(LevelFilter::Warn))
-}
-
-fn view_kind(name: &str) -> Result<ViewKind, String> {
-    match name {
-        "keys" => Ok(ViewKind::Keys),
-        "chunks" => Ok(ViewKind::Chunks),
-        "arrays" => Ok(ViewKind::Arrays),
-        _ => Err("expected keys, chunks or arrays".to_owned()),
-    }
 }
 
 fn file_format(name: &str) -> Result<FileFormat, String> {

@@ -11,6 +11,9 @@ pub(crate) enum CliError {
     /// The command line cannot be understood.
     #[error("{0}; see zarr-mount --help")]
     Usage(String),
+    /// It cannot be understood, and the message says what was probably meant.
+    #[error("{0}")]
+    Meant(String),
     /// It was understood, and could not be done.
     #[error("{0}")]
     Failed(String),
@@ -25,7 +28,7 @@ impl CliError {
     pub(crate) fn status_of_helper(&self) -> ExitCode {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
-            CliError::Usage(_) => ExitCode::from(1),
+            CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(1),
             CliError::Failed(_) => ExitCode::from(32),
         }
     }
@@ -34,7 +37,7 @@ impl CliError {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
             CliError::Failed(_) => ExitCode::FAILURE,
-            CliError::Usage(_) => ExitCode::from(2),
+            CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(2),
         }
     }
 }

@@ -83,6 +83,11 @@ impl View {
                 return self.tree.find_chunk(array, found);
             }
         }
+        if let Some(meta) = self.tree.zip_directory(folder, name)? {
+            let path = folder.resolved.path.key(name)?.to_prefix();
+            let attributes = self.tree.directory(&meta);
+            return Ok(Some((Vnode::Prefix { view, path }, attributes)));
+        }
         if let Some(child) = self.tree.draft_child(folder, name)? {
             return self.with_attributes(Vnode::Prefix { view, path: child });
         }

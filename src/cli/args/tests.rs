@@ -47,7 +47,12 @@ fn views() {
     assert_eq!(views(&["--view=keys,chunks"]), both);
     assert_eq!(views(&["-o", "view=keys\\,chunks"]), both);
     assert_eq!(views(&["--view", "arrays"]), [ViewKind::Arrays]);
-    assert!(refused(&["--view", "files"]).contains("expected keys, chunks or arrays"));
+    assert!(refused(&["--view", "files"]).contains("keys, chunks, arrays"));
+    let message = refused(&["--view", "keys,array"]);
+    assert!(
+        message.contains("a similar value exists: 'arrays'"),
+        "{message}"
+    );
 }
 
 #[test]
