@@ -58,8 +58,8 @@ pub(crate) struct Args {
     pub(crate) missing: AbsentChunks,
 
     /// In the arrays view: the formats of files, one or several: npy, raw, headers beside raw (nhdr,
-    /// mhd, envi), whole groups (nc, nc5, h5), tif, ome.tif, nii, vti, mrc, fits, jsonl [default:
-    /// npy]. With --info: say what they cannot hold
+    /// mhd, envi), whole groups (nc, nc4, nc5, h5, h5ad), tif, ome.tif, nii, vti, mrc, fits, jsonl
+    /// [default: npy]. With --info: say what they cannot hold
     #[arg(long, value_name = "FORMAT", value_delimiter = ',', value_parser = file_format,
           action = ArgAction::Set, num_args = 1)]
     pub(crate) files: Vec<FileFormat>,
@@ -72,6 +72,11 @@ pub(crate) struct Args {
     /// In the arrays view: make this dimension the record dimension of NetCDF files
     #[arg(long, value_name = "DIMENSION")]
     pub(crate) unlimited: Option<String>,
+
+    /// In the arrays view: read strings of any length, up to this size in all, for one file of a
+    /// group (nc, nc4, nc5, h5, h5ad) [default: 1MiB; for h5ad a tenth of --cache-size]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    pub(crate) strings: Option<u64>,
 
     /// Memory for decoded chunks, shard indices and buffers [default: a quarter of the memory
     /// that this process may use, at most 1GiB]

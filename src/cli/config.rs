@@ -240,6 +240,7 @@ fn array_options(
         ("--files", !args.files.is_empty()),
         ("--array", !args.array.is_empty()),
         ("--unlimited", args.unlimited.is_some()),
+        ("--strings", args.strings.is_some()),
     ];
     if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given)
         && !args.view.contains(&ViewKind::Arrays)
@@ -249,9 +250,13 @@ fn array_options(
         return Err(CliError::Usage(problem));
     }
     let asked = |format: FileFormat| args.files.contains(&format);
-    if asked(FileFormat::Nc) && asked(FileFormat::Nc5) {
-        let problem = "--files nc,nc5: both are called NAME.nc; ask for one of them";
-        return Err(CliError::Usage(problem.to_owned()));
+    let netcdf = [FileFormat::Nc, FileFormat::Nc4, FileFormat::Nc5];
+    let netcdf: Vec<_> = netcdf.into_iter().filter(|&format| asked(format)).collect();
+    if netcdf.len() > 1 {
+        let names: Vec<_> = netcdf.iter().map(|format| format.name()).collect();
+        let names = names.join(",");
+        let problem = format!("--files {names}: all are called NAME.nc; ask for one of them");
+        return Err(CliError::Usage(problem));
     }
     let points_to_raw = args.files.iter().any(|format| format.points_to_raw());
     let mut files: Vec<FileFormat> = FileFormat::ALL
@@ -265,6 +270,7 @@ fn array_options(
         files,
         only: args.array.clone(),
         unlimited: args.unlimited.clone(),
+        strings: args.strings,
         root_name: root_name(store),
         others_look,
     })

@@ -1,7 +1,10 @@
 //! Descriptions of arrays and groups, from which the formats build their files. They hold metadata
-//! and no elements.
+//! and no elements, except strings of any length, whose sizes are a part of the layout.
+
+use std::sync::Arc;
 
 use super::axes::{Axis, AxisKind};
+use super::strings::Strings;
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
 use crate::grid::{Dims, product};
@@ -17,8 +20,10 @@ pub struct Array {
     /// Length in each dimension, in elements.
     pub shape: Dims,
     /// The type of the decoded elements: little-endian, except that fields of records keep their
-    /// stored byte order. Never of variable length.
+    /// stored byte order. Of variable length only with `strings`.
     pub data_type: DataType,
+    /// The elements of an array of strings of any length, for formats whose sizes depend on them.
+    pub strings: Option<Arc<Strings>>,
     /// The value of every element of a chunk that the store lacks.
     pub fill_value: FillValue,
     /// The name of each dimension, if it has one; as long as `shape`.
@@ -73,6 +78,7 @@ impl Array {
             axes: vec![Axis::default(); shape.len()],
             shape,
             data_type,
+            strings: None,
             fill_value,
             attributes: Attributes::default(),
             fill_is_missing: false,

@@ -18,5 +18,7 @@ mod own;
 pub(in crate::plain) mod time;
 
 pub(in crate::plain) use attributes::{Attribute, CfValue};
-pub(in crate::plain) use dimensions::{Dimension, Dimensions, coordinates_first, is_coordinate};
+pub(in crate::plain) use dimensions::{
+    COMPLEX, Dimension, Dimensions, coordinates_first, is_coordinate, text_dimension,
+};
 pub(in crate::plain) use names::Names;

@@ -44,7 +44,7 @@ const BLOCK: u64 = 2880;
 const MOST_AXES: usize = 999;
 
 /// The encoding of numbers of one type.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct FitsEncoding {
     bits: i8,
     transform: Transform,

@@ -16,9 +16,11 @@ pub enum FileFormat {
     Mhd,
     /// ENVI header beside a `.raw` file.
     Envi,
-    /// A group as classic NetCDF: CDF-2 where everything fits, else CDF-5.
+    /// The arrays directly in a group as `NetCDF`: CDF-2 where everything fits, else `NetCDF`-4.
     Nc,
-    /// A group as CDF-5.
+    /// A group, and the groups in it, as `NetCDF`-4.
+    Nc4,
+    /// The arrays directly in a group as CDF-5.
     Nc5,
     /// `ImageJ`'s TIFF stack.
     Tif,
@@ -28,8 +30,10 @@ pub enum FileFormat {
     Nii,
     /// VTK's image data.
     Vti,
-    /// A group as HDF5, which is `NetCDF`-4 too.
+    /// A group, and the groups in it, as HDF5 in the conventions of h5py.
     H5,
+    /// A group that holds an `AnnData` object, as HDF5 in the conventions of `anndata`.
+    H5ad,
     /// Electron microscopy's MRC2014.
     Mrc,
     /// Astronomy's FITS.
@@ -49,15 +53,17 @@ pub enum Scope {
 
 impl FileFormat {
     /// All formats, in the order in which they are listed.
-    pub const ALL: [FileFormat; 15] = [
+    pub const ALL: [FileFormat; 17] = [
         FileFormat::Npy,
         FileFormat::Raw,
         FileFormat::Nhdr,
         FileFormat::Mhd,
         FileFormat::Envi,
         FileFormat::Nc,
+        FileFormat::Nc4,
         FileFormat::Nc5,
         FileFormat::H5,
+        FileFormat::H5ad,
         FileFormat::Tif,
         FileFormat::OmeTif,
         FileFormat::Nii,
@@ -71,6 +77,7 @@ impl FileFormat {
     pub fn name(self) -> &'static str {
         match self {
             FileFormat::Envi => "envi",
+            FileFormat::Nc4 => "nc4",
             FileFormat::Nc5 => "nc5",
             other => other.extension(),
         }
@@ -103,13 +110,15 @@ impl FileFormat {
             // The extension is never `hdr`: where `a.hdr` exists, GDAL reads any other `a.*` as
             // ENVI.
             FileFormat::Envi => ("raw.hdr", "ENVI"),
-            FileFormat::Nc => ("nc", "classic NetCDF"),
+            FileFormat::Nc => ("nc", "NetCDF"),
+            FileFormat::Nc4 => ("nc", "NetCDF-4"),
             FileFormat::Nc5 => ("nc", "CDF-5"),
             FileFormat::Tif => ("tif", "ImageJ TIFF"),
             FileFormat::OmeTif => ("ome.tif", "OME-TIFF"),
             FileFormat::Nii => ("nii", "NIfTI"),
             FileFormat::Vti => ("vti", "VTK image data"),
             FileFormat::H5 => ("h5", "HDF5"),
+            FileFormat::H5ad => ("h5ad", "AnnData HDF5"),
             FileFormat::Mrc => ("mrc", "MRC"),
             FileFormat::Fits => ("fits", "FITS"),
             FileFormat::Jsonl => ("jsonl", "JSON lines"),
@@ -119,9 +128,18 @@ impl FileFormat {
     /// Whether a file of this format holds one array or a whole group.
     pub fn scope(self) -> Scope {
         match self {
-            FileFormat::Nc | FileFormat::Nc5 | FileFormat::H5 => Scope::Group,
+            FileFormat::Nc
+            | FileFormat::Nc4
+            | FileFormat::Nc5
+            | FileFormat::H5
+            | FileFormat::H5ad => Scope::Group,
             _ => Scope::Array,
         }
+    }
+
+    /// Whether a file of this format holds the groups in a group, too.
+    pub fn holds_subgroups(self) -> bool {
+        matches!(self, FileFormat::Nc4 | FileFormat::H5 | FileFormat::H5ad)
     }
 
     /// Whether a file of this format tells the elements, their type and the shape, and nothing that

@@ -9,19 +9,28 @@
 //! The length of a file is unknown until all of it is decoded. The caller gathers the elements of
 //! an array from its chunks.
 
+use super::strings::{ElementKind, Strings};
 use crate::error::FormatError;
 use crate::metadata::base64;
 
 /// The name in error messages.
 const NAME: &str = "JSON lines";
 
-/// The type of the elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ElementKind {
-    /// Strings, in UTF-8.
-    Text,
-    /// Bytes.
-    Bytes,
+/// The lines of `strings`, of at most `limit` bytes.
+///
+/// # Errors
+///
+/// When the lines are longer.
+pub fn lines(strings: &Strings, limit: u64) -> Result<Vec<u8>, FormatError> {
+    let mut out = Vec::new();
+    for element in strings.iter() {
+        line(&mut out, element, strings.kind())?;
+        if out.len() as u64 > limit {
+            let what = "the size of the JSON lines file in bytes (see --cache-size)";
+            return Err(FormatError::too_large(what, "more", limit));
+        }
+    }
+    Ok(out)
 }
 
 /// Appends one element as a line.
@@ -29,7 +38,7 @@ pub enum ElementKind {
 /// # Errors
 ///
 /// When a string is not valid UTF-8; nothing is appended then.
-pub fn line(out: &mut Vec<u8>, element: &[u8], kind: ElementKind) -> Result<(), FormatError> {
+fn line(out: &mut Vec<u8>, element: &[u8], kind: ElementKind) -> Result<(), FormatError> {
     let text = match kind {
         ElementKind::Text => {
             let text = str::from_utf8(element).map_err(|error| {

@@ -34,6 +34,7 @@ mod packing;
 mod raw;
 mod selection;
 mod sidecar;
+mod strings;
 mod symbols;
 #[cfg(test)]
 mod testing;
@@ -50,9 +51,11 @@ pub use group_file::GroupFile;
 pub use layout::{AxisOrder, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
-pub use transform::Transform;
+pub use strings::{ELEMENT_BYTES, ElementKind, Strings, StringsLimit};
+pub use transform::{RecordText, TextField, Transform};
 
 use crate::error::FormatError;
+use hdf5::Convention;
 use too_large::file_too_large;
 
 /// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
@@ -74,9 +77,12 @@ pub fn array_file(format: FileFormat, array: &Array) -> Result<Layout, FormatErr
         FileFormat::Vti => vti::layout(array),
         FileFormat::Mrc => mrc::layout(array),
         FileFormat::Fits => fits::layout(array),
-        FileFormat::Jsonl | FileFormat::Nc | FileFormat::Nc5 | FileFormat::H5 => {
-            Err(format.refused("", array.name.as_str()))
-        }
+        FileFormat::Jsonl
+        | FileFormat::Nc
+        | FileFormat::Nc4
+        | FileFormat::Nc5
+        | FileFormat::H5
+        | FileFormat::H5ad => Err(format.refused("", array.name.as_str())),
     }
 }
 
@@ -92,9 +98,11 @@ pub fn group_file(
     options: &Options,
 ) -> Result<GroupFile, FormatError> {
     match format {
-        FileFormat::Nc => netcdf::file(group, netcdf::Cdf::Two, options),
-        FileFormat::Nc5 => netcdf::file(group, netcdf::Cdf::Five, options),
-        FileFormat::H5 => hdf5::file(group, options),
+        FileFormat::Nc => netcdf::file(group, options),
+        FileFormat::Nc5 => netcdf::classic_file(group, netcdf::Cdf::Five, options),
+        FileFormat::Nc4 => hdf5::file(group, Convention::NetCdf),
+        FileFormat::H5 => hdf5::file(group, Convention::H5py),
+        FileFormat::H5ad => hdf5::file(group, Convention::AnnData),
         _ => Err(format.refused("", group.name.as_str())),
     }
 }

@@ -9,15 +9,17 @@
 //! ```
 //!
 //! * **Version.** The file is CDF-2, which all readers support, if types and sizes fit. For 64-bit
-//!   integers and greater sizes it is CDF-5, which GDAL and scipy do not read. See [`choice`].
+//!   integers and greater sizes it would be CDF-5, which GDAL, scipy, R and Octave do not read, so
+//!   a group that does not fit CDF-2 is a file of `NetCDF`-4, see [`super::hdf5`]. It is CDF-5 only
+//!   if the user asks for that, or for a record dimension. See [`choice`].
 //! * **Offsets.** A variable of 4096 bytes or more begins at a multiple of 4096, and so does the
 //!   first variable after it: no page holds elements of a large array and anything else. Smaller
 //!   variables are packed at multiples of 8, so that a group of many stays small. See [`offsets`].
 //! * **Records.** There is a record dimension only if the user asks for one, if a variable has no
 //!   elements along its first axis, or if CDF-2 cannot hold several large variables otherwise. The
 //!   reason is that a coordinate spread over records shares each of its pages with large data.
-//! * **Text** has the type char and one more dimension; complex numbers are pairs along one more
-//!   dimension, `ri`.
+//! * **Text** has the type char and one more dimension, which is as long as the longest string;
+//!   complex numbers are pairs along one more dimension, `ri`.
 //!
 //! The byte order is big-endian throughout. Sources: "The `NetCDF` Classic Format Specification"
 //! and "The `NetCDF` 64-bit Data (CDF-5) Format Specification", in the `NetCDF` users' guide.
@@ -29,6 +31,7 @@ mod offsets;
 mod variable;
 
 use super::cf::{Dimensions, Names, attributes, coordinates_first};
+use super::hdf5::{self, Convention};
 use super::layout::{Elements, Slabs};
 use super::{FileFormat, Group, GroupFile, Layout, Omitted, Options};
 use crate::error::FormatError;
@@ -46,22 +49,50 @@ struct PlacedVariable<'a> {
     is_record: bool,
 }
 
-/// Lays out the arrays that are directly in `group` as a file: of version `least` if they fit, else
-/// CDF-5.
+/// The arrays of a group that a file can hold.
+struct Classic<'a> {
+    variables: Vec<NcVariable<'a>>,
+    choice: Choice<'a>,
+    omitted: Vec<Omitted>,
+}
+
+/// Lays out the arrays that are directly in `group` as a file: of CDF-2 if that can hold all that
+/// `NetCDF`-4 can, else of `NetCDF`-4; with a record dimension of CDF-2, else of CDF-5.
+///
+/// # Errors
+///
+/// As [`classic_file`].
+pub(super) fn file(group: &Group, options: &Options) -> Result<GroupFile, FormatError> {
+    if options.unlimited.is_none() {
+        let found = classic(group, Cdf::Two, options)?;
+        let is_lost = |omitted: &Omitted| {
+            let mut arrays = group.arrays.iter();
+            let array = arrays.find(|array| array.name == omitted.name);
+            array.is_some_and(|array| hdf5::can_hold(array, Convention::NetCdf))
+        };
+        if found.choice.cdf == Cdf::Five || found.omitted.iter().any(is_lost) {
+            return hdf5::file(group, Convention::NetCdf);
+        }
+    }
+    classic_file(group, Cdf::Two, options)
+}
+
+/// Lays out the arrays that are directly in `group` as a file of version `least` if they fit, else
+/// of CDF-5.
 ///
 /// # Errors
 ///
 /// When the header or the file would be too large, or when the file could hold none of the arrays.
-pub(super) fn file(group: &Group, least: Cdf, options: &Options) -> Result<GroupFile, FormatError> {
-    let mut omitted = Vec::new();
-    let mut variables = Vec::new();
-    for array in coordinates_first(group) {
-        match NcVariable::of(array) {
-            Ok(variable) => variables.push(variable),
-            Err(reason) => omitted.push(omission(&array.name, reason)),
-        }
-    }
-    let choice = choice::choose(&mut variables, least, options, &mut omitted)?;
+pub(super) fn classic_file(
+    group: &Group,
+    least: Cdf,
+    options: &Options,
+) -> Result<GroupFile, FormatError> {
+    let Classic {
+        variables,
+        choice,
+        mut omitted,
+    } = classic(group, least, options)?;
     let (dimensions, placed) = dimensions(variables, &choice, &mut omitted);
     if placed.is_empty() && !group.arrays.is_empty() {
         let reason = omitted.into_iter().next();
@@ -74,6 +105,28 @@ pub(super) fn file(group: &Group, least: Cdf, options: &Options) -> Result<Group
     omitted.sort_by(|a, b| a.name.cmp(&b.name));
     let layout = layout(group, &omitted, &choice, &dimensions, &placed)?;
     Ok(GroupFile { layout, omitted })
+}
+
+/// Chooses the version and the record dimension.
+fn classic<'a>(
+    group: &'a Group,
+    least: Cdf,
+    options: &Options,
+) -> Result<Classic<'a>, FormatError> {
+    let mut omitted = Vec::new();
+    let mut variables = Vec::new();
+    for array in coordinates_first(group) {
+        match NcVariable::of(array) {
+            Ok(variable) => variables.push(variable),
+            Err(reason) => omitted.push(omission(&array.name, reason)),
+        }
+    }
+    let choice = choice::choose(&mut variables, least, options, &mut omitted)?;
+    Ok(Classic {
+        variables,
+        choice,
+        omitted,
+    })
 }
 
 /// The dimensions of the file, and the variables with the indices of theirs. Variables that would
@@ -164,7 +217,11 @@ fn layout(
                 continue;
             }
             let variable = &placed.variable;
-            let mut elements = Elements::all(variable.array, variable.transform)?;
+            if let Some(text) = variable.text() {
+                builder.seek(*begin).bytes(text);
+                continue;
+            }
+            let mut elements = Elements::all(variable.array, variable.transform.clone())?;
             if is_record && slot.slab != whole.record_len {
                 elements.slabs = Some(Slabs {
                     len: slot.slab,

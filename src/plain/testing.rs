@@ -1,9 +1,11 @@
 //! Helpers for the tests of the formats: arrays of any type, and whole files.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
-use super::{Array, Axis, Elements, Layout};
-use crate::dtype::{DataType, FillValue};
+use super::{Array, Axis, ElementKind, Elements, Layout, Strings, StringsLimit};
+use crate::dtype::{DataType, Element, FillValue, Variable};
 use crate::error::FormatError;
 use crate::grid::indices_of;
 use crate::metadata::Attributes;
@@ -18,11 +20,32 @@ pub(super) fn array(name: &str, typestr: &str, shape: &[u64]) -> Array {
         shape: shape.into(),
         fill_value: FillValue::undefined(&data_type),
         data_type,
+        strings: None,
         dimension_names: vec![None; shape.len()],
         attributes: Attributes::default(),
         axes: vec![Axis::default(); shape.len()],
         fill_is_missing: false,
     }
+}
+
+/// An array of strings of any length, along a dimension of its own name; `id` is where it is in the
+/// list of all.
+pub(super) fn strings(id: usize, name: &str, all: &[&str]) -> Array {
+    let mut array = array(name, "\"|u1\"", &[all.len() as u64]);
+    array.id = id;
+    array.dimension_names = vec![Some(name.to_owned())];
+    let limit = StringsLimit {
+        what: "",
+        bytes: 1 << 24,
+    };
+    let n = all.len() as u64;
+    let mut strings = Strings::filled(n, b"", ElementKind::Text, limit).unwrap();
+    for (rank, text) in (0..).zip(all) {
+        strings.put(rank, text.as_bytes()).unwrap();
+    }
+    array.data_type.element = Element::Variable(Variable::Text);
+    array.strings = Some(Arc::new(strings));
+    array
 }
 
 /// Attributes from JSON.

@@ -1,11 +1,13 @@
 //! Transforms of elements between the decoded array and the file. Every transform keeps the number
 //! of bytes and works on whole elements.
 
+use std::sync::Arc;
+
 use crate::codec::swap;
 use crate::error::FormatError;
 
 /// A transform of the decoded (little-endian) bytes of elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Transform {
     /// The bytes stay as they are.
     None,
@@ -29,15 +31,60 @@ pub enum Transform {
         /// Code units of one element.
         units: usize,
     },
+    /// Does the same to the text in records.
+    RecordText(Arc<RecordText>),
+}
+
+/// The text in records.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RecordText {
+    /// Bytes of one record.
+    pub size: usize,
+    /// The fields that are text.
+    pub fields: Vec<TextField>,
+}
+
+/// A field of a record that is text, or a sub-array of texts.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct TextField {
+    /// Bytes of the record before it.
+    pub offset: usize,
+    /// Code units of one text, 1 or more.
+    pub units: usize,
+    /// The number of texts.
+    pub count: usize,
+    /// Whether the code units are big-endian, as fields keep their stored byte order.
+    pub is_big_endian: bool,
+}
+
+impl RecordText {
+    fn apply(&self, records: &mut [u8]) -> Result<(), FormatError> {
+        let mut utf8 = String::new();
+        for record in records.chunks_exact_mut(self.size.max(1)) {
+            for field in &self.fields {
+                let len = 4 * field.units;
+                let end = field.offset + len * field.count;
+                let texts = record.get_mut(field.offset..end).unwrap_or_default();
+                if field.is_big_endian {
+                    swap(4, texts);
+                }
+                for text in texts.chunks_exact_mut(len) {
+                    to_utf8(text, &mut utf8)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Transform {
     /// The number of bytes that are transformed together, 1 or more.
-    pub fn unit(self) -> usize {
-        match self {
+    pub fn unit(&self) -> usize {
+        match *self {
             Transform::None | Transform::Bool => 1,
             Transform::Swap { unit } | Transform::FlipSign { unit, .. } => unit.max(1),
             Transform::Utf8 { units } => units.saturating_mul(4).max(1),
+            Transform::RecordText(ref text) => text.size.max(1),
         }
     }
 
@@ -46,8 +93,8 @@ impl Transform {
     /// # Errors
     ///
     /// [`FormatError::Encoded`] when text is not Unicode.
-    pub fn apply(self, elements: &mut [u8]) -> Result<(), FormatError> {
-        match self {
+    pub fn apply(&self, elements: &mut [u8]) -> Result<(), FormatError> {
+        match *self {
             Transform::None => {}
             Transform::Swap { unit } => swap(unit, elements),
             Transform::FlipSign { unit, swap: swaps } => {
@@ -71,6 +118,7 @@ impl Transform {
                     to_utf8(text, &mut utf8)?;
                 }
             }
+            Transform::RecordText(ref text) => text.apply(elements)?,
         }
         Ok(())
     }
@@ -98,7 +146,7 @@ fn to_utf8(text: &mut [u8], utf8: &mut String) -> Result<(), FormatError> {
 mod tests {
     use super::*;
 
-    fn applied(transform: Transform, bytes: &[u8]) -> Vec<u8> {
+    fn applied(transform: &Transform, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         transform.apply(&mut bytes).unwrap();
         bytes
@@ -106,22 +154,42 @@ mod tests {
 
     #[test]
     fn numbers_are_swapped_and_flipped() {
-        let swapped = applied(Transform::Swap { unit: 2 }, &[1, 2, 3, 4]);
+        let swapped = applied(&Transform::Swap { unit: 2 }, &[1, 2, 3, 4]);
         assert_eq!(swapped, [2, 1, 4, 3]);
         let wide: Vec<u8> = (0..16).collect();
         for unit in [1, 2, 4, 8, 16] {
             let transform = Transform::Swap { unit };
-            let once = applied(transform, &wide);
+            let once = applied(&transform, &wide);
             assert_eq!(usize::from(once[0]), unit - 1);
-            assert_eq!(applied(transform, &once), wide, "an involution");
+            assert_eq!(applied(&transform, &once), wide, "an involution");
         }
         // 0 and 65535 of uint16 are -32768 and 32767 of big-endian int16.
         let flip = Transform::FlipSign {
             unit: 2,
             swap: true,
         };
-        assert_eq!(applied(flip, &[0, 0, 255, 255]), [0x80, 0, 0x7f, 0xff]);
-        assert_eq!(applied(Transform::Bool, &[0, 1, 2, 255]), [0, 1, 1, 1]);
+        assert_eq!(applied(&flip, &[0, 0, 255, 255]), [0x80, 0, 0x7f, 0xff]);
+        assert_eq!(applied(&Transform::Bool, &[0, 1, 2, 255]), [0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn text_in_records_becomes_utf8() {
+        let text = |offset, is_big_endian| TextField {
+            offset,
+            units: 2,
+            count: 1,
+            is_big_endian,
+        };
+        let transform = Transform::RecordText(Arc::new(RecordText {
+            size: 17,
+            fields: vec![text(0, false), text(9, true)],
+        }));
+        assert_eq!(transform.unit(), 17);
+        let record = b"\xe9\0\0\0\0\0\0\0\x07\0\0\0a\0\0\0b";
+        let expected = b"\xc3\xa9\0\0\0\0\0\0\x07ab\0\0\0\0\0\0";
+        assert_eq!(applied(&transform, &record.repeat(2)), expected.repeat(2));
+        let mut wrong = [0xff; 17];
+        assert!(transform.apply(&mut wrong).is_err());
     }
 
     #[test]
@@ -130,7 +198,7 @@ mod tests {
             .iter()
             .flat_map(|&c| u32::from(c).to_le_bytes())
             .collect();
-        let utf8 = applied(Transform::Utf8 { units: 4 }, &text);
+        let utf8 = applied(&Transform::Utf8 { units: 4 }, &text);
         assert_eq!(&utf8[..7], "aé\u{10ffff}".as_bytes());
         assert_eq!(&utf8[7..], [0; 9]);
         let mut surrogate = 0xd800_u32.to_le_bytes();

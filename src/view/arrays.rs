@@ -16,6 +16,7 @@ mod facts;
 mod file;
 mod groups;
 mod inputs;
+mod json_lines;
 mod listed;
 pub(super) mod listing;
 mod long_text;
@@ -24,7 +25,7 @@ mod reading;
 mod sidecar;
 mod snapshot;
 mod snapshots;
-mod text;
+mod strings;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

@@ -51,6 +51,9 @@ pub struct ArrayOptions {
     pub only: Vec<Pattern>,
     /// The dimension that becomes the record dimension of NetCDF files.
     pub unlimited: Option<String>,
+    /// The most bytes of strings of any length that are read for one file of a group; `None` lets
+    /// the format decide.
+    pub strings: Option<u64>,
     /// The name of the root node: the name of the store.
     pub root_name: String,
     /// Whether users other than the daemon's own may see the mount. Files then show nothing that
@@ -84,6 +87,7 @@ impl Default for ArrayOptions {
             files: vec![FileFormat::Npy],
             only: Vec::new(),
             unlimited: None,
+            strings: None,
             root_name: "array".to_owned(),
             others_look: false,
         }

@@ -62,6 +62,7 @@ pub(crate) fn shaped(
         name: "a".to_owned(),
         shape: shape.into(),
         data_type: decoding.data_type.clone(),
+        strings: None,
         fill_value: decoding.fill_value.clone(),
         dimension_names: vec![None; shape.len()],
         attributes: Attributes::default(),
@@ -132,7 +133,11 @@ fn word(format: FileFormat, layout: &Layout) -> String {
         u64::from_le_bytes(bytes)
     };
     match format {
-        FileFormat::Raw | FileFormat::H5 | FileFormat::Jsonl => "yes".to_owned(),
+        FileFormat::Raw
+        | FileFormat::Nc4
+        | FileFormat::H5
+        | FileFormat::H5ad
+        | FileFormat::Jsonl => "yes".to_owned(),
         FileFormat::Npy => between(&text, "'descr': ", ", 'fortran_order'").replace('\'', ""),
         FileFormat::Nhdr => {
             let is_complex = text.contains("kinds: complex");

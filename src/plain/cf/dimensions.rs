@@ -12,6 +12,14 @@ use std::collections::HashMap;
 use super::names::Names;
 use crate::plain::{Array, Group};
 
+/// The name of the dimension of the two parts of complex numbers.
+pub(in crate::plain) const COMPLEX: &str = "ri";
+
+/// The name of the dimension of text of `bytes` bytes.
+pub(in crate::plain) fn text_dimension(bytes: u64) -> String {
+    format!("string{bytes}")
+}
+
 /// A dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plain) struct Dimension {

@@ -28,11 +28,23 @@ pub(super) enum Pointee {
     Payload(usize),
 }
 
+/// Holes for the same address, at equal distances: the strings of one heap.
+#[derive(Debug, Clone, Copy)]
+struct Holes {
+    /// Where the first one is.
+    at: usize,
+    count: usize,
+    target: Pointee,
+}
+
+/// The distance of the addresses of two strings that follow each other.
+const STRING: usize = 16;
+
 /// Bytes with holes for addresses.
 #[derive(Debug, Default)]
 pub(super) struct FileBlock {
     bytes: Vec<u8>,
-    holes: Vec<(usize, Pointee)>,
+    holes: Vec<Holes>,
     has_checksum: bool,
 }
 
@@ -58,14 +70,27 @@ impl FileBlock {
 
     /// Appends a hole of eight bytes for an address.
     pub(super) fn push_address(&mut self, target: Pointee) -> &mut FileBlock {
-        self.holes.push((self.bytes.len(), target));
+        let at = self.bytes.len();
+        match self.holes.last_mut() {
+            Some(last) if last.target == target && at == last.at + last.count * STRING => {
+                last.count += 1;
+            }
+            _ => self.holes.push(Holes {
+                at,
+                count: 1,
+                target,
+            }),
+        }
         self.push_u64(UNDEFINED)
     }
 
     /// Appends the bytes of another block with its holes.
     pub(super) fn push_block(&mut self, other: &FileBlock) -> &mut FileBlock {
         let start = self.bytes.len();
-        let holes = other.holes.iter().map(|&(at, of)| (start + at, of));
+        let holes = other.holes.iter().map(|&holes| Holes {
+            at: start + holes.at,
+            ..holes
+        });
         self.holes.extend(holes);
         self.push(&other.bytes)
     }
@@ -85,9 +110,11 @@ impl FileBlock {
 
     /// The bytes with the addresses and the checksum filled in.
     fn filled(mut self, addresses: &HashMap<Pointee, u64>) -> Vec<u8> {
-        for (at, target) in std::mem::take(&mut self.holes) {
-            let address = addresses.get(&target).copied().unwrap_or(UNDEFINED);
-            self.overwrite(at, &address.to_le_bytes());
+        for holes in std::mem::take(&mut self.holes) {
+            let address = addresses.get(&holes.target).copied().unwrap_or(UNDEFINED);
+            for i in 0..holes.count {
+                self.overwrite(holes.at + i * STRING, &address.to_le_bytes());
+            }
         }
         if self.has_checksum {
             let (hashed, _) = self.bytes.split_at(self.bytes.len().saturating_sub(4));
@@ -109,7 +136,7 @@ pub(super) struct FileBlocks {
 /// The blocks and payloads of a file with their addresses.
 #[derive(Debug)]
 pub(super) struct PlacedBlocks {
-    /// The bytes of all blocks, from `start` on, with zeros between blocks.
+    /// The bytes of all blocks, with zeros before `start` and between blocks.
     pub(super) bytes: Vec<u8>,
     /// The payloads with their addresses, in ascending order.
     pub(super) payloads: Vec<(u64, Elements)>,
@@ -133,7 +160,7 @@ impl FileBlocks {
     /// When all blocks together would exceed the memory limit.
     pub(super) fn put(&mut self, number: usize, block: FileBlock) -> Result<(), FormatError> {
         // A block takes the memory of its bytes and of its list of holes.
-        let holes = block.holes.len() * size_of::<(usize, Pointee)>();
+        let holes = block.holes.len() * size_of::<Holes>();
         self.count((block.len() + holes) as u64 + ALIGNMENT)?;
         if let Some(reserved) = self.list.get_mut(number) {
             *reserved = block;
@@ -175,8 +202,9 @@ impl FileBlocks {
     /// How often each block and payload is referred to.
     pub(super) fn uses(&self) -> HashMap<Pointee, u32> {
         let mut uses = HashMap::new();
-        for (_, target) in self.list.iter().flat_map(|block| &block.holes) {
-            *uses.entry(*target).or_insert(0) += 1;
+        for holes in self.list.iter().flat_map(|block| &block.holes) {
+            let count = u32::try_from(holes.count).unwrap_or(u32::MAX);
+            *uses.entry(holes.target).or_insert(0) += count;
         }
         uses
     }
@@ -218,7 +246,8 @@ impl FileBlocks {
             return Err(file_too_large());
         }
 
-        let mut bytes = Vec::new();
+        // Blocks are at most `MOST_BYTES` long together.
+        let mut bytes = vec![0; usize::try_from(start).unwrap_or(usize::MAX)];
         for block in self.list {
             bytes.resize(bytes.len().next_multiple_of(8), 0);
             bytes.extend(block.filled(&addresses));
@@ -262,12 +291,34 @@ mod tests {
         blocks.add_payload(payload(3));
         let placed = blocks.place(48).unwrap();
         // 15 bytes, one of padding, and the second block at 48 + 16.
-        assert_eq!(placed.bytes[..3], *b"abc");
-        assert_eq!(placed.bytes[3..11], 64_u64.to_le_bytes());
-        let sum = lookup3(0, &[], &placed.bytes[..11]);
-        assert_eq!(placed.bytes[11..15], sum.to_le_bytes());
-        assert_eq!(placed.bytes[16..24], 4096_u64.to_le_bytes());
+        assert_eq!(placed.bytes[..48], [0; 48]);
+        let bytes = &placed.bytes[48..];
+        assert_eq!(bytes[..3], *b"abc");
+        assert_eq!(bytes[3..11], 64_u64.to_le_bytes());
+        let sum = lookup3(0, &[], &bytes[..11]);
+        assert_eq!(bytes[11..15], sum.to_le_bytes());
+        assert_eq!(bytes[16..24], 4096_u64.to_le_bytes());
         assert_eq!(placed.end, 4099);
+    }
+
+    #[test]
+    fn addresses_at_equal_distances_are_all_filled() {
+        let mut blocks = FileBlocks::default();
+        let mut block = FileBlock::default();
+        for target in [1, 1, 1, 2, 1] {
+            block.push_u64(7).push_address(Pointee::Block(target));
+        }
+        let mut outer = FileBlock::of(b"12345678");
+        outer.push_block(&block);
+        assert_eq!(outer.holes.len(), 3);
+        blocks.add(outer).unwrap();
+        blocks.add(FileBlock::of(b"x")).unwrap();
+        blocks.add(FileBlock::of(b"y")).unwrap();
+        assert_eq!(blocks.uses()[&Pointee::Block(1)], 4);
+        let bytes = blocks.place(0).unwrap().bytes;
+        let (words, _) = bytes.as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        assert_eq!(words[1..11], [7, 88, 7, 88, 7, 88, 7, 96, 7, 88]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! time(time)        CLASS = DIMENSION_SCALE, NAME = time, _Netcdf4Dimid = 0
 //! y, no variable    the same, of >f4 without data: NAME = "This is a netCDF dimension but …"
 //! air(time, y)      DIMENSION_LIST = [[reference to time], [reference to y]]
+//!                   _Netcdf4Coordinates = [0, 1], in files of `NetCDF`-4
 //! ```
 //!
 //! Sources: HDF5 Dimension Scale Specification; `NetCDF` File Format Specifications, appendix
@@ -34,13 +35,17 @@ impl Scale {
     pub(super) fn mark(&self, header: &mut ObjectHeader, name: &str) -> Result<(), FormatError> {
         attribute::add_c_string(header, "CLASS", "DIMENSION_SCALE")?;
         attribute::add_c_string(header, "NAME", name)?;
-        let most = i32::MAX.unsigned_abs();
-        let id = i32::try_from(self.id)
-            .map_err(|_| FormatError::too_large("the number of dimensions", self.id, most))?;
-        let value = FileBlock::of(&id.to_le_bytes());
-        let datatype = Datatype::Inline(datatype::integer(4, true, ByteOrder::Little)?);
         // The `NetCDF` library writes a scalar here and not a list.
-        header.attribute("_Netcdf4Dimid", &datatype, Some(&[]), &value)
+        let value = FileBlock::of(&self.number()?);
+        header.attribute("_Netcdf4Dimid", &number_type()?, Some(&[]), &value)
+    }
+
+    /// The number of the dimension, as it is in the file.
+    fn number(&self) -> Result<[u8; 4], FormatError> {
+        let most = i32::MAX.unsigned_abs();
+        let number = i32::try_from(self.id)
+            .map_err(|_| FormatError::too_large("the number of dimensions", self.id, most))?;
+        Ok(number.to_le_bytes())
     }
 
     /// The dataset for a dimension of length `len` without a coordinate variable.
@@ -55,6 +60,26 @@ impl Scale {
         self.mark(&mut header, &name)?;
         header.finish()
     }
+}
+
+fn number_type() -> Result<Datatype, FormatError> {
+    datatype::integer(4, true, ByteOrder::Little).map(Datatype::Inline)
+}
+
+/// Lists the numbers of the dimensions of a dataset. Without it the `NetCDF` library looks at every
+/// scale, and it knows no other way to the dimensions of a scale that has several, which is what a
+/// coordinate variable of text is.
+pub(super) fn number(
+    header: &mut ObjectHeader,
+    dimensions: &[usize],
+    scales: &[Scale],
+) -> Result<(), FormatError> {
+    let mut value = FileBlock::default();
+    for scale in dimensions.iter().filter_map(|&own| scales.get(own)) {
+        value.push(&scale.number()?);
+    }
+    let space = [dimensions.len() as u64];
+    header.attribute("_Netcdf4Coordinates", &number_type()?, Some(&space), &value)
 }
 
 /// Attaches `scales` to the dimensions of the dataset of `header`.

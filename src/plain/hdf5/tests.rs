@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::dtype::FillValue;
 use crate::plain::Array;
-use crate::plain::testing::{array, attributes, check_slices, counting, whole};
-use parser::{Object, objects, references};
+use crate::plain::testing::{array, attributes, check_slices, counting, strings, whole};
+use parser::{Object, objects, references, texts};
 
 /// An array with names of its dimensions; `id` is where it is in the list of all.
 fn named(id: usize, name: &str, typestr: &str, shape: &[u64], dimensions: &[&str]) -> Array {
@@ -25,8 +25,16 @@ fn of_arrays(arrays: Vec<Array>) -> Group {
     }
 }
 
-/// Writes the group, and reads all of it: the file, its objects, and what is left out.
-fn written(group: &Group) -> (Vec<u8>, BTreeMap<String, Object>, Vec<String>) {
+/// A file, its objects by their paths, and the names of what it omits.
+type Written = (Vec<u8>, BTreeMap<String, Object>, Vec<String>);
+
+/// Writes the group by the convention of h5py, and reads all of it.
+fn written(group: &Group) -> Written {
+    written_by(Convention::H5py, group)
+}
+
+/// Writes the group, and reads all of it.
+fn written_by(convention: Convention, group: &Group) -> Written {
     let mut arrays: Vec<&Array> = Vec::new();
     let mut pending = vec![group];
     while let Some(group) = pending.pop() {
@@ -36,14 +44,17 @@ fn written(group: &Group) -> (Vec<u8>, BTreeMap<String, Object>, Vec<String>) {
     arrays.sort_by_key(|array| array.id);
     let elements: Vec<Vec<u8>> = arrays
         .iter()
-        .map(|array| counting(array, u8::try_from(array.id).unwrap()))
+        .map(|array| match array.strings {
+            Some(_) => Vec::new(),
+            None => counting(array, u8::try_from(array.id).unwrap()),
+        })
         .collect();
     let elements: Vec<(&Array, &[u8])> = arrays
         .iter()
         .zip(&elements)
         .map(|(array, bytes)| (*array, bytes.as_slice()))
         .collect();
-    let file = file(group, &Options::default()).unwrap();
+    let file = file(group, convention).unwrap();
     check_slices(&file.layout, &elements);
     let bytes = whole(&file.layout, &elements);
     let omitted = file.omitted.iter().map(|omitted| omitted.name.clone());
@@ -133,7 +144,7 @@ fn what_hdf5_has_no_type_for_is_left_out_by_name() {
         "\"int4\"",
         "\"float8_e5m2\"",
         "\"<U20000\"",
-        r#"[["a", "<U2"]]"#,
+        r#"[["a", "<U20000"]]"#,
         r#"[["", "|V2"]]"#,
         r#"[["a", "|u1"], ["a", "|u1"]]"#,
     ]
@@ -339,7 +350,7 @@ fn a_group_of_thousands_and_one_beyond_four_gib() {
         })
         .collect();
     members.push(named(2000, "z", "\"|u1\"", &[5, 1 << 30], &[]));
-    let file = file(&of_arrays(members), &Options::default()).unwrap();
+    let file = file(&of_arrays(members), Convention::H5py).unwrap();
     assert!(file.layout.len() > 5 << 30);
     let last = file.layout.parts().last().unwrap();
     assert_eq!(last.offset % 4096, 0);
@@ -355,6 +366,165 @@ fn headers_are_bounded() {
         member.attributes = attributes(&format!(r#"{{"a": "{long}"}}"#));
         member
     });
-    let refused = file(&of_arrays(members.collect()), &Options::default());
+    let refused = file(&of_arrays(members.collect()), Convention::H5py);
     assert!(matches!(refused, Err(FormatError::TooLarge { .. })));
+}
+
+#[test]
+fn strings_of_any_length_are_in_heaps() {
+    let many: Vec<String> = (0..9000).map(|i| "x".repeat(i % 40)).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let long = "y".repeat(100_000);
+    for convention in [Convention::H5py, Convention::NetCdf, Convention::AnnData] {
+        let group = of_arrays(vec![
+            strings(0, "many", &many),
+            strings(1, "name", &["zoë", "", &long]),
+            strings(2, "none", &[]),
+            strings(3, "nul", &["a\0b"]),
+        ]);
+        let (file, found, omitted) = written_by(convention, &group);
+        assert_eq!(omitted, ["nul"]);
+        let name = &found["/name"];
+        let any = [
+            &[0x19, 1, 1, 0, 16, 0, 0, 0, 0x10, 0, 0, 0, 1][..],
+            &[0; 5],
+            &[8, 0],
+        ];
+        assert_eq!(name.datatype, any.concat());
+        assert_eq!(texts(&file, data(&file, name)), ["zoë", "", &long]);
+        assert_eq!(texts(&file, data(&file, &found["/many"])), many);
+        assert_eq!(found["/none"].data, Some((None, 0)));
+        let is_scale = name.attribute("CLASS").is_some();
+        assert_eq!(is_scale, convention != Convention::AnnData);
+    }
+}
+
+#[test]
+fn netcdf_has_types_and_dimensions_of_its_own() {
+    let group = of_arrays(vec![
+        named(0, "air", "\"<f4\"", &[2, 3], &["time", "x"]),
+        named(1, "time", "\"<i8\"", &[2], &["time"]),
+        named(2, "x", "\"<i8\"", &[], &[]),
+        named(3, "flag", "\"|b1\"", &[3], &["x"]),
+        named(4, "wave", "\"<c8\"", &[3], &["x"]),
+        named(5, "code", "\"|S5\"", &[3], &["code"]),
+        named(6, "half", "\"<f2\"", &[3], &["x"]),
+        named(7, "raw", "\"|V2\"", &[3], &["x"]),
+        named(8, "odd", "\"<M8[W]\"", &[3], &["x"]),
+        named(9, "rec", r#"[["a", "<i4"]]"#, &[3], &["x"]),
+    ]);
+    let (file, found, omitted) = written_by(Convention::NetCdf, &group);
+    assert_eq!(omitted, ["half", "raw", "odd"]);
+    let links = found[""].links.iter();
+    let links: Vec<&str> = links.map(|(name, _)| name.as_str()).collect();
+    // The array x is not along the dimension x.
+    let expected = [
+        "record",
+        "code",
+        "time",
+        "string5",
+        "x",
+        "ri",
+        "air",
+        "_nc4_non_coord_x",
+        "flag",
+        "wave",
+        "rec",
+    ];
+    assert_eq!(links, expected);
+    assert_eq!(found["/_nc4_non_coord_x"].attribute("zarr_name"), None);
+    let writer = found[""].attribute("_NCProperties").unwrap();
+    assert!(writer.starts_with(b"version=2,zarr-mount="));
+
+    let flag = &found["/flag"];
+    assert_eq!(flag.datatype[..2], [0x10, 0x08], "int8");
+    assert_eq!(flag.attribute("dtype"), Some(&b"bool"[..]));
+    assert!(data(&file, flag).iter().all(|&byte| byte < 2));
+    assert_eq!(found["/wave"].shape, Some(vec![3, 2]));
+    assert_eq!(found["/wave"].datatype[0], 0x11);
+    let code = &found["/code"];
+    assert_eq!(code.shape, Some(vec![3, 5]));
+    assert_eq!(code.datatype, [0x13, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(code.attribute("_Encoding"), Some(&b"utf-8"[..]));
+
+    let id = |path: &str| found[path].attribute("_Netcdf4Dimid").unwrap().to_vec();
+    let ids = |path: &str| {
+        found[path]
+            .attribute("_Netcdf4Coordinates")
+            .map(<[u8]>::to_vec)
+    };
+    assert_eq!(ids("/air"), Some([id("/time"), id("/x")].concat()));
+    // A scale of two dimensions, which has no list of scales.
+    assert_eq!(ids("/code"), Some([id("/code"), id("/string5")].concat()));
+    assert_eq!(code.attribute("DIMENSION_LIST"), None);
+    assert_eq!(code.attribute("CLASS"), Some(&b"DIMENSION_SCALE\0"[..]));
+    assert_eq!(ids("/time"), None);
+    let [time, x] = ["/time", "/x"].map(|path| found[path].address);
+    let list = found["/air"].attribute("DIMENSION_LIST").unwrap();
+    assert_eq!(references(&file, list), [time, x]);
+}
+
+#[test]
+fn anndata_has_its_own_names_and_attributes() {
+    let mut none = named(0, "none", "\"|b1\"", &[], &[]);
+    none.attributes = attributes(r#"{"encoding-type": "null"}"#);
+    let rec = named(1, "a:(b", r#"[["n", "<i4"], ["t", "|S3"]]"#, &[1], &["x"]);
+    let text = named(2, "text", r#"[["n", "<i4"], ["t", ">U3"]]"#, &[0], &["x"]);
+    let mut group = of_arrays(vec![none, rec, text]);
+    group.attributes = attributes(
+        r#"{"encoding-type": "anndata", "column-order": ["a", "zoë"], "empty": [], "ordered": true,
+            "n": 3, "shape": [5, 6], "huge": 18446744073709551615, "mixed": [1, 0.5],
+            "flags": [true, false], "tree": {"a": [true]}, "nothing": null, "a/b": 1}"#,
+    );
+    let inner = of_arrays(vec![strings(3, "index", &["g1", "g2"])]);
+    group.groups.push(Group {
+        name: "-var ".to_owned(),
+        ..inner
+    });
+    let (file, found, omitted) = written_by(Convention::AnnData, &group);
+    assert_eq!(omitted, [""; 0]);
+    let links = found[""].links.iter();
+    let links: Vec<&str> = links.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(links, ["none", "a:(b", "text", "-var "]);
+    assert_eq!(
+        texts(&file, data(&file, &found["/-var /index"])),
+        ["g1", "g2"]
+    );
+    assert_eq!(found["/none"].data, Some((None, 0)));
+    assert_eq!(found["/none"].shape, Some(vec![0]), "null");
+    // Text of a record is ASCII to the library, and counts in bytes.
+    let rest = &found["/text"].datatype[found["/text"].datatype.len() - 8..];
+    assert_eq!(rest, [0x13, 1, 0, 0, 12, 0, 0, 0]);
+
+    let root = &found[""];
+    for (name, all) in [
+        ("encoding-type", &["anndata"][..]),
+        ("column-order", &["a", "zoë"]),
+        ("tree", &[r#"{"a":[true]}"#]),
+    ] {
+        assert_eq!(texts(&file, root.attribute(name).unwrap()), all);
+    }
+    for (name, class, value) in [
+        ("empty", 0x11, &[][..]),
+        ("ordered", 0x38, &[1]),
+        ("n", 0x10, &3_i64.to_le_bytes()),
+        (
+            "shape",
+            0x10,
+            &[5_i64.to_le_bytes(), 6_i64.to_le_bytes()].concat(),
+        ),
+        ("huge", 0x10, &[255; 8]),
+        (
+            "mixed",
+            0x11,
+            &[1_f64.to_le_bytes(), 0.5_f64.to_le_bytes()].concat(),
+        ),
+        ("flags", 0x38, &[1, 0]),
+        ("a/b", 0x10, &1_i64.to_le_bytes()),
+    ] {
+        assert_eq!(root.attribute(name), Some(value), "{name}");
+        let (_, of, _) = root.attributes.iter().find(|(n, ..)| n == name).unwrap();
+        assert_eq!(of[0], class, "{name}");
+    }
+    assert_eq!(root.attribute("nothing"), None);
 }

@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 
 use super::block::{FileBlocks, Pointee};
-use super::datatype;
+use super::datatype::{self, is_readable};
 use super::header::{Datatype, ObjectHeader};
 use crate::dtype::Element;
 use crate::error::FormatError;
@@ -121,21 +121,4 @@ fn name_of(element: &Element) -> &'static str {
 /// Whether the `NetCDF` library needs a name for the type.
 fn has_name(element: &Element) -> bool {
     matches!(element, Element::Complex(_) | Element::Record(_))
-}
-
-/// Whether all readers understand the type. A file with a named type that a reader does not
-/// understand would be unreadable to it.
-fn is_readable(element: &Element) -> bool {
-    match element {
-        Element::Integer(_) | Element::Time(_) => true,
-        Element::Float(format) | Element::Complex(format) => format.bytes > 2,
-        Element::Record(fields) => fields
-            .iter()
-            .all(|field| field.name.is_empty() || is_readable(&field.element)),
-        Element::Bool
-        | Element::Bytes { .. }
-        | Element::Raw { .. }
-        | Element::Text { .. }
-        | Element::Variable(_) => false,
-    }
 }

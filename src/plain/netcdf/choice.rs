@@ -18,7 +18,7 @@ use super::cdf::Cdf;
 use super::variable::{DimKey, NcType, NcVariable};
 use crate::error::FormatError;
 use crate::plain::cf::is_coordinate;
-use crate::plain::{Omitted, Options};
+use crate::plain::{FileFormat, Omitted, Options};
 
 /// The most bytes of a variable in CDF-2, or of one record of it.
 const MOST_CDF2_BYTES: u64 = (1 << 32) - 4;
@@ -61,7 +61,9 @@ pub(super) fn choose<'a>(
             None => shared_by_large(variables)?,
             Some(_) => None,
         };
+        let splits = |variable: &NcVariable<'_>| variable.is_text_along(shared);
         match shared {
+            _ if variables.iter().any(splits) => choice.cdf = Cdf::Five,
             Some(_) if arrange(variables, shared)? => choice.record = shared,
             _ => choice.cdf = Cdf::Five,
         }
@@ -101,6 +103,10 @@ fn without_length<'a>(variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
 /// The reason why the variable cannot be in a file with that record dimension.
 fn misfit(variable: &NcVariable<'_>, record: Option<DimKey<'_>>) -> Option<FormatError> {
     let is_record = variable.is_along(record);
+    if variable.is_text_along(record) {
+        let what = "strings of any length along the record dimension";
+        return Some(FileFormat::Nc.refused("data type", what));
+    }
     let mut fixed = variable.keys().skip(usize::from(is_record));
     if fixed.any(|key| key.len == 0) {
         return Some(variable.refused_shape());

@@ -121,7 +121,9 @@ impl NcHeader {
             Element::Bool => say("dtype", "bool"),
             // The attributes of a byte string may name another encoding.
             Element::Bytes { .. } if variable.array.attributes.text("_Encoding").is_some() => {}
-            Element::Bytes { .. } | Element::Text { .. } => say("_Encoding", "utf-8"),
+            Element::Bytes { .. } | Element::Text { .. } | Element::Variable(_) => {
+                say("_Encoding", "utf-8");
+            }
             Element::Integer(_) if as_unsigned => say("_Unsigned", "true"),
             _ => {}
         }
@@ -132,7 +134,7 @@ impl NcHeader {
 
         self.push(&u32::from(code).to_be_bytes())?;
         // Readers compute the size from the shape. A size that exceeds the field is written as the
-        // greatest number,.
+        // greatest number.
         let bytes = padded(slab).unwrap_or(u64::MAX);
         match self.cdf {
             Cdf::Two => self.number(bytes.min(u32::MAX.into()))?,

@@ -7,7 +7,7 @@ mod reader;
 use super::*;
 use crate::dtype::FillValue;
 use crate::plain::Array;
-use crate::plain::testing::{array, attributes, check_slices, whole};
+use crate::plain::testing::{array, attributes, check_slices, strings, whole};
 use reader::File;
 
 /// An array whose dimensions have names (`""`: none).
@@ -45,7 +45,7 @@ fn made(
     options: &Options,
     elements: &[Vec<u8>],
 ) -> (Vec<u8>, File, GroupFile) {
-    let made = file(group, version, options).unwrap();
+    let made = classic_file(group, version, options).unwrap();
     let elements = elements.iter().map(Vec::as_slice);
     let arrays: Vec<(&Array, &[u8])> = group.arrays.iter().zip(elements).collect();
     let bytes = whole(&made.layout, &arrays);
@@ -149,7 +149,7 @@ fn a_group_without_arrays_is_a_header() {
     assert_eq!(header.header_len, bytes.len());
     assert_eq!(made.omitted, group.omitted);
     assert_eq!(header.attributes[0].name, "zarr_omitted");
-    let text = "sub/a: data type: `x` cannot be expressed in classic NetCDF";
+    let text = "sub/a: data type: `x` cannot be expressed in NetCDF";
     assert_eq!(header.attributes[0].bytes, text.as_bytes());
 }
 
@@ -157,10 +157,10 @@ fn a_group_without_arrays_is_a_header() {
 fn what_cannot_be_held_is_named() {
     let refused = |typestr: &str| {
         let whole = group(vec![array("a", typestr, &[2]), array("b", "\"<i2\"", &[2])]);
-        let file = file(&whole, Cdf::Two, &Options::default()).unwrap();
+        let file = classic_file(&whole, Cdf::Two, &Options::default()).unwrap();
         assert_eq!(file.omitted.len(), 1, "{typestr}");
         let alone = group(vec![array("a", typestr, &[2])]);
-        let error = super::file(&alone, Cdf::Five, &Options::default()).unwrap_err();
+        let error = super::classic_file(&alone, Cdf::Five, &Options::default()).unwrap_err();
         (file.omitted[0].reason.to_string(), error.to_string())
     };
     for typestr in [
@@ -176,7 +176,7 @@ fn what_cannot_be_held_is_named() {
         assert_eq!(alone, format!("a.{reason}"));
     }
     let text = group(vec![array("a", "\"<U16384\"", &[2])]);
-    assert!(file(&text, Cdf::Two, &Options::default()).is_ok());
+    assert!(classic_file(&text, Cdf::Two, &Options::default()).is_ok());
 }
 
 #[test]
@@ -267,4 +267,70 @@ fn text_and_pairs_have_one_more_dimension() {
     assert_eq!((header.shape(date), date.kind), (vec![], 10));
     assert_eq!(header.values(&bytes, date), [8, 7, 6, 5, 4, 3, 2, 1]);
     assert_eq!(date.attributes[0].bytes, b"hours since 1970-01-01");
+}
+
+/// The first bytes of a file of the format `nc`, and what it omits.
+fn magic(group: &Group, options: &Options) -> (Vec<u8>, Vec<String>) {
+    let made = file(group, options).unwrap();
+    let mut start = vec![0; 4];
+    made.layout.plan(0, 4).fill(&made.layout, &mut start);
+    let omitted = made.omitted.into_iter().map(|omitted| omitted.name);
+    (start, omitted.collect())
+}
+
+#[test]
+fn what_does_not_fit_cdf2_is_netcdf4() {
+    let int = || named("i", "\"<i4\"", &[2], &["x"]);
+    let classic = (b"CDF\x02".to_vec(), vec![]);
+    let hdf5 = (b"\x89HDF".to_vec(), vec![]);
+    let default = Options::default();
+    assert_eq!(magic(&group(vec![int()]), &default), classic);
+    for other in ["\"<i8\"", "\"<M8[ns]\"", r#"[["a", "<i4"]]"#] {
+        let whole = group(vec![int(), named("o", other, &[2], &["x"])]);
+        assert_eq!(magic(&whole, &default), hdf5, "{other}");
+    }
+    // Neither of them can hold float16.
+    let whole = group(vec![int(), named("o", "\"<f2\"", &[2], &["x"])]);
+    let (magic_bytes, omitted) = magic(&whole, &default);
+    assert_eq!((magic_bytes, omitted), (classic.0, vec!["o".to_owned()]));
+    let records = Options {
+        unlimited: Some("x".to_owned()),
+    };
+    let whole = group(vec![int(), named("o", "\"<i8\"", &[2], &["x"])]);
+    assert_eq!(magic(&whole, &records).0, b"CDF\x05");
+}
+
+#[test]
+fn strings_are_chars_as_wide_as_the_longest() {
+    let text = strings(0, "s", &["a", "", "zoë"]);
+    let (bytes, header, made) = made(
+        &group(vec![text]),
+        Cdf::Two,
+        &Options::default(),
+        &[Vec::new()],
+    );
+    assert!(made.omitted.is_empty());
+    let variable = header.variable("s");
+    assert_eq!(header.shape(variable), [3, 4]);
+    let values = header.values(&bytes, variable);
+    assert_eq!(values, [&b"a\0\0\0\0\0\0\0"[..], "zoë".as_bytes()].concat());
+    // Wider than any string alone, and all of it would be in memory.
+    let long = "x".repeat(50_000);
+    let mut many = vec![""; 100];
+    many.push(&long);
+    let wide = group(vec![strings(0, "s", &many)]);
+    assert_eq!(magic(&wide, &Options::default()).0, b"\x89HDF");
+    let classic = classic_file(&wide, Cdf::Five, &Options::default());
+    assert!(classic.is_err(), "the only array is omitted");
+    // Along the record dimension they would be spread over the file.
+    let records = Options {
+        unlimited: Some("s".to_owned()),
+    };
+    let other = named("o", "\"<i4\"", &[1], &["s"]);
+    let along = group(vec![strings(0, "s", &["a"]), other]);
+    let (start, omitted) = magic(&along, &records);
+    assert_eq!(
+        (start, omitted),
+        (b"CDF\x02".to_vec(), vec!["s".to_owned()])
+    );
 }

@@ -4,12 +4,15 @@ use super::cdf::{Cdf, MOST_DIMENSIONS};
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::grid::product;
-use crate::plain::cf::time;
+use crate::plain::cf::{COMPLEX, text_dimension, time};
 use crate::plain::number::Scalar;
-use crate::plain::{Array, FileFormat, Transform};
+use crate::plain::{Array, FileFormat, Strings, Transform};
 
 /// The widest text element in bytes; an element is transformed as a whole.
 const MOST_TEXT_BYTES: u64 = 64 << 10;
+/// The most bytes that strings of any length may take, all of them padded to the longest one. They
+/// are kept in memory.
+const MOST_STRINGS_BYTES: u64 = 4 << 20;
 
 /// The types of the format; the numbers are their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub(super) struct NcVariable<'a> {
     pub(super) array: &'a Array,
     pub(super) kind: NcType,
     pub(super) transform: Transform,
+    /// The size of one element in bytes.
+    item_size: u64,
     /// The additional last dimension, which each element of the array has.
     inner: Option<(String, u64)>,
 }
@@ -76,8 +81,12 @@ impl<'a> NcVariable<'a> {
     /// When no version of the format can hold the array.
     pub(super) fn of(array: &'a Array) -> Result<NcVariable<'a>, FormatError> {
         let element = &array.data_type.element;
-        let size = array.data_type.item_size;
+        let size = match &array.strings {
+            Some(strings) => width(strings)?,
+            None => array.data_type.item_size,
+        };
         let (kind, inner) = match element {
+            Element::Variable(_) if array.strings.is_some() => (NcType::Char, Some(text(size))),
             Element::Bytes { len: 1.. } => (NcType::Char, Some(text(size))),
             Element::Text { units: 1.. } if size <= MOST_TEXT_BYTES => {
                 (NcType::Char, Some(text(size)))
@@ -88,7 +97,7 @@ impl<'a> NcVariable<'a> {
             }
             _ => {
                 let (number, kind) = Scalar::spelled(array, FileFormat::Nc, type_of)?;
-                let parts = number.is_complex().then(|| ("ri".to_owned(), 2));
+                let parts = number.is_complex().then(|| (COMPLEX.to_owned(), 2));
                 (kind, parts)
             }
         };
@@ -104,9 +113,10 @@ impl<'a> NcVariable<'a> {
             array,
             kind,
             transform,
+            item_size: size,
             inner,
         };
-        array.n_bytes()?;
+        variable.slab(false)?;
         let long = |key: &DimKey<'_>| i64::try_from(key.len).is_err();
         if variable.keys().any(|key| long(&key)) || variable.keys().count() > MOST_DIMENSIONS {
             return Err(variable.refused_shape());
@@ -143,16 +153,33 @@ impl<'a> NcVariable<'a> {
         record.is_some() && self.first_key() == record
     }
 
+    /// Whether it has strings of any length along the record dimension `record`. Their bytes would
+    /// be spread over the records, which the layout of bytes in memory cannot do.
+    pub(super) fn is_text_along(&self, record: Option<DimKey<'_>>) -> bool {
+        let strings = self.array.strings.as_ref();
+        self.is_along(record) && strings.is_some_and(|strings| !strings.is_empty())
+    }
+
     /// Its size, or that of one of its records, in bytes without padding.
     pub(super) fn slab(&self, is_record: bool) -> Result<u64, FormatError> {
-        if !is_record {
-            return self.array.n_bytes();
-        }
-        let lengths = self.array.shape.get(1..).unwrap_or_default();
-        product(lengths)
-            .and_then(|count| count.checked_mul(self.array.data_type.item_size))
+        let lengths = self.array.shape.get(usize::from(is_record)..);
+        product(lengths.unwrap_or_default())
+            .and_then(|count| count.checked_mul(self.item_size))
             .filter(|&bytes| i64::try_from(bytes).is_ok())
             .ok_or_else(|| self.refused_shape())
+    }
+
+    /// The bytes of strings of any length, each padded with NUL; `None` for other elements.
+    pub(super) fn text(&self) -> Option<Vec<u8>> {
+        let strings = self.array.strings.as_ref()?;
+        let width = usize::try_from(self.item_size).ok()?;
+        let mut bytes = Vec::with_capacity(width * strings.len());
+        for string in strings.iter() {
+            let end = bytes.len() + width;
+            bytes.extend_from_slice(string);
+            bytes.resize(end, 0);
+        }
+        Some(bytes)
     }
 
     /// An error: the format cannot hold its shape.
@@ -178,6 +205,20 @@ fn type_of(number: Scalar) -> Option<NcType> {
     })
 }
 
+/// The length of the dimension of `strings`.
+fn width(strings: &Strings) -> Result<u64, FormatError> {
+    if strings.have_nul() {
+        // A reader would take it for the end of the string.
+        return Err(FormatError::encoded("NetCDF", "a string has a NUL in it"));
+    }
+    // No dimension may have the length 0.
+    let width = strings.longest().max(1);
+    let what = "the size of the strings, padded to the longest, in bytes";
+    let bytes = width.saturating_mul(strings.len() as u64);
+    FormatError::check_limit(what, bytes, MOST_STRINGS_BYTES)?;
+    Ok(width)
+}
+
 fn text(bytes: u64) -> (String, u64) {
-    (format!("string{bytes}"), bytes)
+    (text_dimension(bytes), bytes)
 }

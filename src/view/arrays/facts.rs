@@ -8,13 +8,12 @@ use super::Arrays;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::{Holding, Reservation};
-use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
-use crate::plain::{Array, Axis, FileFormat, Selected, Selection};
+use crate::plain::{Array, Axis, FileFormat, Selected, Selection, Strings};
 use crate::store::Prefix;
 
 /// Attributes with longer JSON are not kept in memory, unless the budget has room for them.
@@ -71,13 +70,14 @@ pub(in crate::view) struct ArrayFacts {
 impl ArrayFacts {
     /// The description of the array for `format`.
     ///
-    /// # Errors [`FormatError`] when the elements have no fixed size, or when `format` would have
-    /// to describe attributes that cannot be read.
+    /// # Errors [`FormatError`] when the elements have no fixed size and are no `strings`, or when
+    /// `format` would have to describe attributes that cannot be read.
     pub(super) fn array(
         &self,
         id: usize,
         name: &str,
         format: FileFormat,
+        strings: Option<Arc<Strings>>,
     ) -> Result<Array, FormatError> {
         if let Some(error) = self.attributes_error.as_ref().or(self.too_long.as_ref())
             && !format.tells_only_elements()
@@ -85,7 +85,7 @@ impl ArrayFacts {
             return Err(error.clone());
         }
         let data_type = self.array.chunked.layout().data_type();
-        if data_type.is_variable() {
+        if data_type.is_variable() && strings.is_none() {
             let name = data_type.name.as_str();
             return Err(FormatError::inexpressible(
                 "data type",
@@ -93,7 +93,10 @@ impl ArrayFacts {
                 format.title(),
             ));
         }
-        Ok(self.described(id, name))
+        Ok(Array {
+            strings,
+            ..self.described(id, name)
+        })
     }
 
     /// The elements of a selection, or all elements; `None` where the selection is outside of the
@@ -120,6 +123,7 @@ impl ArrayFacts {
             name: name.to_owned(),
             shape: metadata.shape.clone(),
             data_type: layout.data_type().clone(),
+            strings: None,
             fill_value: layout.fill_value().clone(),
             dimension_names: self.dimension_names.clone(),
             attributes: self.attributes.clone(),
@@ -375,10 +379,4 @@ fn dimension_names(node: &ArrayNode, attributes: &Attributes) -> Vec<Option<Stri
             (names.len() == rank && names.iter().all(Option::is_some)).then_some(names)
         })
         .unwrap_or_else(|| vec![None; rank])
-}
-
-/// Whether the elements are strings or bytes of variable length.
-pub(super) fn is_text(facts: &ArrayFacts) -> bool {
-    let kind = facts.array.chunked.layout().variable_length();
-    matches!(kind, Some(VariableLength::Text | VariableLength::Bytes))
 }

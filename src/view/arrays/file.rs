@@ -211,7 +211,7 @@ impl Arrays {
             return Ok(None);
         };
         if format == FileFormat::Jsonl {
-            return self.make_jsonl(path, &facts, selection);
+            return self.make_jsonl(&facts, selection);
         }
         let _working = self.working_memory(facts.model_memory())?;
         let refused = |error| Error::in_document(&facts.array.node.document.key, error);
@@ -222,7 +222,7 @@ impl Arrays {
             return Err(refused(error));
         }
         let whole = facts
-            .array(0, &String::from_utf8_lossy(&stem), format)
+            .array(0, &String::from_utf8_lossy(&stem), format, None)
             .map_err(refused)?;
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);

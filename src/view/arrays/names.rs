@@ -17,7 +17,7 @@ use super::super::options::ViewKind;
 use super::super::shown_node::{ShownArray, ShownNode};
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
-use super::facts::is_text;
+use super::strings;
 use crate::error::Error;
 use crate::hierarchy::Node;
 use crate::plain::{Array, FileFormat, SIGN, Scope, Selection, array_file};
@@ -236,7 +236,10 @@ impl Arrays {
             }
             Scope::Array if format == FileFormat::Jsonl => {
                 let facts = self.array_facts(path)?;
-                Ok(facts.is_some_and(|facts| is_text(&facts)) && !self.is_left_out(&name))
+                Ok(
+                    facts.is_some_and(|facts| strings::kind_of(&facts).is_some())
+                        && !self.is_left_out(&name),
+                )
             }
             Scope::Array => Ok(self.file_or_none(&name)?.is_some()),
         }

@@ -1,15 +1,19 @@
 //! Sidecars (`NAME.json`): what the other files of an array do not say, and why some formats have
 //! none.
 
+use std::sync::Arc;
+
 use super::super::rights::more_private;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
-use super::facts::{ArrayFacts, is_text};
+use super::facts::ArrayFacts;
 use super::file::{FileParts, is_refusal};
+use super::strings;
 use crate::error::{Error, FormatError};
 use crate::metadata::Attributes;
 use crate::plain::{
-    FileFormat, Group, Layout, MOST_INDENTED, Omitted, Scope, SidecarFacts, group_file, sidecar,
+    ElementKind, FileFormat, Group, Layout, MOST_INDENTED, Omitted, Scope, SidecarFacts, Strings,
+    group_file, sidecar,
 };
 use crate::store::Prefix;
 
@@ -126,12 +130,13 @@ impl Arrays {
         let mut outcomes = Vec::new();
         for &format in &self.tree.options.arrays.files {
             if format.scope() == Scope::Group {
-                outcomes.push((format, self.outcome_in_group(path, format, facts)?));
+                let outcome = self.outcome_in_group(path, format, facts)?;
+                outcomes.extend(outcome.map(|outcome| (format, outcome)));
                 continue;
             }
             let name = PlainName::new(path, PlainKind::Array(format, None));
             // Strings are not decoded to find out whether there is a file.
-            let is_held = if format == FileFormat::Jsonl && is_text(facts) {
+            let is_held = if format == FileFormat::Jsonl && strings::kind_of(facts).is_some() {
                 Ok(true)
             } else {
                 self.plain_file(&name).map(|file| file.is_some())
@@ -151,20 +156,26 @@ impl Arrays {
         Ok(outcomes)
     }
 
-    /// What becomes of an array in the file of its group.
+    /// What becomes of an array in the file of its group; `None` where its group has no such file.
     fn outcome_in_group(
         &self,
         path: &Prefix,
         format: FileFormat,
         facts: &ArrayFacts,
-    ) -> Result<FormatOutcome, Error> {
+    ) -> Result<Option<FormatOutcome>, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
-        if !self.may_include(&group, facts)? {
-            return Ok(FormatOutcome::LeftOut(more_private()));
+        if format == FileFormat::H5ad && !self.is_anndata(&group)? {
+            return Ok(None);
         }
+        if !self.may_include(&group, facts)? {
+            return Ok(Some(FormatOutcome::LeftOut(more_private())));
+        }
+        // Strings are not decoded to find out whether the file has room for them.
+        let is_text = strings::kind_of(facts) == Some(ElementKind::Text);
+        let no_strings = is_text.then(|| Arc::new(Strings::none()));
         // The array alone: conflicts with other arrays in the group are reported for the group.
         let file = facts
-            .array(0, &self.text_name_of(path), format)
+            .array(0, &self.text_name_of(path), format, no_strings)
             .and_then(|array| {
                 let alone = Group {
                     arrays: vec![array],
@@ -177,11 +188,11 @@ impl Arrays {
             Err(error) => Some(error),
         };
         if let Some(reason) = reason {
-            return Ok(FormatOutcome::LeftOut(reason));
+            return Ok(Some(FormatOutcome::LeftOut(reason)));
         }
         let name = PlainName::new(&group, PlainKind::Group(format));
-        self.text_name(&group, format, name)
-            .map(FormatOutcome::File)
+        let name = self.text_name(&group, format, name)?;
+        Ok(Some(FormatOutcome::File(name)))
     }
 
     /// The name of a file of the node at `path`, as text for messages.

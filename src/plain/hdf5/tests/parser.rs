@@ -167,10 +167,31 @@ fn attribute(file: &[u8], body: &[u8]) -> (String, Vec<u8>, Vec<u8>) {
 
 /// The addresses that the value of a `DIMENSION_LIST` refers to.
 pub(super) fn references(file: &[u8], value: &[u8]) -> Vec<u64> {
+    let lists = heap_objects(file, value).into_iter();
+    lists
+        .map(|(count, object)| {
+            assert_eq!((count, object.len()), (1, 8));
+            u64_at(&object, 0)
+        })
+        .collect()
+}
+
+/// The strings that a value of variable-length strings refers to.
+pub(super) fn texts(file: &[u8], value: &[u8]) -> Vec<String> {
+    let strings = heap_objects(file, value).into_iter();
+    strings
+        .map(|(count, object)| {
+            assert_eq!(count as usize, object.len());
+            String::from_utf8(object).unwrap()
+        })
+        .collect()
+}
+
+/// The number of items, and the bytes, of each list in a value.
+fn heap_objects(file: &[u8], value: &[u8]) -> Vec<(u32, Vec<u8>)> {
     let lists = value.chunks_exact(16);
     lists
         .map(|list| {
-            assert_eq!(u32_at(list, 0), 1);
             let heap = &file[usize::try_from(u64_at(list, 4)).unwrap()..];
             assert_eq!(heap[..8], *b"GCOL\x01\0\0\0");
             let size = usize::try_from(u64_at(heap, 8)).unwrap();
@@ -182,8 +203,7 @@ pub(super) fn references(file: &[u8], value: &[u8]) -> Vec<u64> {
                 assert_ne!(index, 0, "free space before the object");
                 let len = usize::try_from(u64_at(heap, at + 8)).unwrap();
                 if index == u32_at(list, 12) {
-                    assert_eq!(len, 8);
-                    return u64_at(heap, at + 16);
+                    return (u32_at(list, 0), heap[at + 16..at + 16 + len].to_vec());
                 }
                 at += 16 + len.next_multiple_of(8);
             }

@@ -16,7 +16,7 @@ fn outline(made: &GroupFile) -> (u8, Option<String>, Vec<String>, u64) {
 }
 
 fn of(arrays: Vec<Array>) -> (u8, Option<String>, Vec<String>, u64) {
-    let made = file(&group(arrays), Cdf::Two, &Options::default()).unwrap();
+    let made = classic_file(&group(arrays), Cdf::Two, &Options::default()).unwrap();
     assert_eq!(made.omitted, []);
     outline(&made)
 }
@@ -86,7 +86,7 @@ fn a_dimension_is_unlimited_on_request() {
         time(),
     ];
     let group = group(arrays);
-    let made = file(&group, Cdf::Two, &unlimited("t")).unwrap();
+    let made = classic_file(&group, Cdf::Two, &unlimited("t")).unwrap();
     let (version, record, names, len) = outline(&made);
     assert_eq!((version, record.as_deref()), (2, Some("t")));
     assert_eq!(names, ["t", "a", "b", "c"]);
@@ -104,7 +104,7 @@ fn a_dimension_is_unlimited_on_request() {
     assert_eq!(dimensions, [("t", 0), ("y", 3), ("t_4", 4), ("t_5", 5)]);
     // A group that does not know it, or has it nowhere in front, has none.
     for name in ["z", "x"] {
-        let made = file(&group, Cdf::Two, &unlimited(name)).unwrap();
+        let made = classic_file(&group, Cdf::Two, &unlimited(name)).unwrap();
         assert_eq!(outline(&made).1, None);
     }
 }
@@ -114,7 +114,7 @@ fn dimensions_are_limited() {
     let many: Vec<Array> = (0..1030)
         .map(|i| named(&format!("v{i:04}"), "\"|u1\"", &[1 + i], &[""]))
         .collect();
-    let made = file(&group(many), Cdf::Two, &Options::default()).unwrap();
+    let made = classic_file(&group(many), Cdf::Two, &Options::default()).unwrap();
     let left: Vec<&str> = made.omitted.iter().map(|left| left.name.as_str()).collect();
     assert_eq!(left, ["v1024", "v1025", "v1026", "v1027", "v1028", "v1029"]);
     let reason = made.omitted[0].reason.to_string();
@@ -127,7 +127,7 @@ fn dimensions_are_limited() {
 #[test]
 fn what_no_header_or_file_holds_is_refused() {
     let large = |arrays| {
-        let error = file(&group(arrays), Cdf::Two, &Options::default());
+        let error = classic_file(&group(arrays), Cdf::Two, &Options::default());
         matches!(error, Err(FormatError::TooLarge { .. }))
     };
     let half = |name| named(name, "\"<f8\"", &[1 << 59], &["x"]);
@@ -148,6 +148,6 @@ fn what_no_header_or_file_holds_is_refused() {
     let none = named("none", "\"<f8\"", &[0, 1 << 40, 1 << 40], &["", "", ""]);
     let mut whole = group(vec![none, time()]);
     whole.arrays[0].attributes = attributes("{}");
-    let made = file(&whole, Cdf::Five, &Options::default()).unwrap();
+    let made = classic_file(&whole, Cdf::Five, &Options::default()).unwrap();
     assert_eq!(made.omitted.len(), 1);
 }

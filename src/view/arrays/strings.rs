@@ -1,0 +1,116 @@
+//! The strings of an array, gathered from its chunks. Their lengths decide the size of a file, so
+//! they are read when the file is first asked for, and again after a chunk changed.
+
+use super::super::odometer::Odometer;
+use super::Arrays;
+use super::audience::Audience;
+use super::facts::ArrayFacts;
+use super::groups::more_than;
+use crate::codec::VariableLength;
+use crate::error::{Error, FormatError};
+use crate::fresh::Observations;
+use crate::grid::{ChunkGrid, Dims, product, rank_of};
+use crate::load::ChunkedArray;
+use crate::plain::{ElementKind, Selected, Strings, StringsLimit, jsonl};
+
+/// The most chunks of one array: each is examined when the file is asked for again.
+const MOST_CHUNKS: u64 = 1 << 16;
+
+/// The type of the elements; `None` where they are no strings or bytes of any length.
+pub(super) fn kind_of(facts: &ArrayFacts) -> Option<ElementKind> {
+    match facts.array.chunked.layout().variable_length() {
+        Some(VariableLength::Text) => Some(ElementKind::Text),
+        Some(VariableLength::Bytes) => Some(ElementKind::Bytes),
+        _ => None,
+    }
+}
+
+impl Arrays {
+    /// The strings of a selection of an array, within `limit`. The chunks must be
+    /// readable to `audience`, and are added to `observed`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Metadata`] when there are more bytes or chunks than the limits; errors of the chunks.
+    pub(super) fn strings_of(
+        &self,
+        facts: &ArrayFacts,
+        selected: &Selected,
+        kind: ElementKind,
+        limit: StringsLimit,
+        audience: Audience,
+        observed: &mut Observations,
+    ) -> Result<Strings, Error> {
+        let chunked = &facts.array.chunked;
+        let refused = |error| Error::in_document(&facts.array.node.document.key, error);
+        let n = product(&selected.shape).unwrap_or(u64::MAX);
+        let fill = chunked.layout().fill_value().bytes();
+        let strings = Strings::filled(n, fill, kind, limit);
+        let mut strings = strings.map_err(refused)?;
+        let deadline = self.tree.loader.deadline();
+        for indices in chunks_of(chunked.layout().shown_grid(), selected).map_err(refused)? {
+            deadline.check(|| facts.array.path.to_string())?;
+            let key = chunked.stored_key(&indices)?;
+            let object = self.tree.loader.open_stored(chunked, &indices, None)?;
+            observed.add_object(&key, object.as_ref().map(|object| object.meta()));
+            let Some(object) = object else { continue };
+            audience.check_object(&key, object.meta())?;
+            audience.check_search(self.tree.loader.sources(), &key.parent())?;
+            let located = self.tree.loader.locate(chunked, &object, &indices)?;
+            if located.is_some() {
+                let block = self.tree.loader.decoded(chunked, &object, &indices)?;
+                add_chunk(&mut strings, chunked, selected, &indices, &block)
+                    .map_err(|error| Error::in_document(&key, error))?;
+            }
+        }
+        Ok(strings)
+    }
+}
+
+/// Adds the elements of the chunk `indices` that are selected.
+fn add_chunk(
+    strings: &mut Strings,
+    chunked: &ChunkedArray,
+    selected: &Selected,
+    indices: &[u64],
+    bytes: &[u8],
+) -> Result<(), FormatError> {
+    let chunk_shape = chunked.layout().shown_grid().chunk_shape();
+    let first = indices.iter().zip(chunk_shape);
+    let first = first.map(|(&index, &chunk)| index.checked_mul(chunk));
+    let places = first.collect::<Option<Dims>>();
+    let places = places.and_then(|first| Odometer::new(first, chunk_shape.into()));
+    let mut elements = jsonl::elements(bytes)?;
+    for place in places.into_iter().flatten() {
+        let Some(element) = elements.next() else {
+            let problem = "fewer elements than the chunk has";
+            return Err(FormatError::encoded("vlen", problem));
+        };
+        let place = place.iter().zip(&selected.start);
+        let place: Option<Dims> = place
+            .map(|(place, &start)| place.checked_sub(start))
+            .collect();
+        // Elements outside of the array, or outside of the selection, are skipped.
+        if let Some(rank) = place.and_then(|place| rank_of(&place, &selected.shape)) {
+            strings.put(rank, element?)?;
+        }
+    }
+    Ok(())
+}
+
+/// The chunks that a selection touches, in C order.
+fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatError> {
+    let (mut first, mut counts) = (Dims::new(), Dims::new());
+    let axes = selected.start.iter().zip(&selected.shape);
+    for ((&start, &length), &chunk) in axes.zip(grid.chunk_shape()) {
+        let begin = start / chunk;
+        first.push(begin);
+        counts.push(match length {
+            0 => 0,
+            length => (start + length).div_ceil(chunk).saturating_sub(begin),
+        });
+    }
+    let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total <= MOST_CHUNKS);
+    let what = "the number of chunks of strings";
+    chunks.ok_or_else(|| more_than(what, MOST_CHUNKS))
+}
