@@ -17,14 +17,27 @@ need_packages() {
     for pair in "$@"; do
         command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
     done
-    [ ${#missing[@]} = 0 ] && return
-    command -v apt-get >/dev/null || fail "please install: ${missing[*]}"
-    say "installing ${missing[*]}"
+    install_packages ${missing[@]+"${missing[@]}"}
+}
+
+# need_libraries PACKAGE...: the same for packages that bring no program to look for.
+need_libraries() {
+    local package missing=()
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    install_packages ${missing[@]+"${missing[@]}"}
+}
+
+install_packages() {
+    [ $# = 0 ] && return
+    command -v apt-get >/dev/null || fail "please install: $*"
+    say "installing $*"
     export DEBIAN_FRONTEND=noninteractive
     # The lists may be absent (a fresh image) or old; a repository that fails must not end it all.
     as_root apt-get update -q </dev/null >/dev/null 2>&1 || true
-    as_root apt-get install -y -q --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
-        fail "could not install ${missing[*]}: as root, apt-get install ${missing[*]}"
+    as_root apt-get install -y -q --no-install-recommends "$@" </dev/null >/dev/null ||
+        fail "could not install $*: as root, apt-get install $*"
 }
 
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
@@ -33,12 +46,13 @@ need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
 need_test_packages() {
     need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace
 }
-# The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, ImageJ (Java, and a display that
-# nobody sees), compilers; an automounter, an NFS server and its client.
+# The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
+# that nobody sees), compilers; an automounter, an NFS server and its client.
 need_heavy_packages() {
     need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
-        cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth \
+        cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core \
         automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils
+    need_libraries octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
 }
 # fsspec's FUSE, one of the peers of scripts/bench, loads libfuse 2, which has no program to look for.
 need_bench_packages() {

@@ -10,9 +10,9 @@ from readers import Refused
 class Readers:
     """One process for all questions: starting the libraries costs more than most reads."""
 
-    def __init__(self, environment="arrays"):
+    def __init__(self, environment="arrays", worker="array_worker.py"):
         python = mounting.CHECKOUT / f".venv-{environment}" / "bin" / "python"
-        worker = mounting.CHECKOUT / "tests" / "mount" / "array_worker.py"
+        worker = mounting.CHECKOUT / "tests" / "mount" / worker
         self.process = subprocess.Popen([python, "-W", "ignore", worker], text=True, bufsize=1,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -24,7 +24,7 @@ class Readers:
         self.process.communicate()
 
     def ask(self, reader, path, **arguments):
-        """What `array_worker.answer` says of a file; raises `Refused`."""
+        """What the worker says of a file; raises `Refused`."""
         self.process.stdin.write(json.dumps({"reader": reader, "path": str(path), **arguments}) + "\n")
         ready, _, _ = select.select([self.process.stdout], [], [], 5 * mounting.PATIENCE)
         assert ready, f"{reader} gives no answer: {path}"
