@@ -154,7 +154,10 @@ mod tests {
     use super::*;
     use crate::store::MemoryStore;
 
-    fn found(objects: &[(&str, &[u8])]) -> Option<String> {
+    /// Keys and their bytes.
+    type Objects<'a> = &'a [(&'a str, &'a [u8])];
+
+    fn found(objects: Objects<'_>) -> Option<String> {
         let store = MemoryStore::new();
         for (key, bytes) in objects {
             store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn directories_of_other_formats_are_told() {
-        let cases: [(&[(&str, &[u8])], &str); 9] = [
+        let cases: [(Objects<'_>, &str); 9] = [
             (&[("attributes.json", br#"{"n5": "2.5.0"}"#)], "N5"),
             (
                 &[("a/attributes.json", br#"{"n5": "2.5.0"}"#)],
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn other_directories_look_like_nothing() {
-        let cases: [&[(&str, &[u8])]; 3] = [
+        let cases: [Objects<'_>; 3] = [
             &[],
             &[("notes.json", b"{}")],
             &[("refs/a", b""), ("PK", b"PK")],

@@ -152,12 +152,11 @@ impl InfoReport<'_> {
             return Ok(children);
         };
         while let Some(entry) = listing.next_entry()? {
-            let name = match place {
-                TreePlace::Draft(node) => node.child(&entry.name, entry.kind),
-                _ => {
-                    let is_zip = || has_zips && is_named_as_zip(&entry.name);
-                    (entry.kind == EntryKind::Prefix || is_zip()).then_some(entry.name.as_slice())
-                }
+            let name = if let TreePlace::Draft(node) = place {
+                node.child(&entry.name, entry.kind)
+            } else {
+                let is_zip = || has_zips && is_named_as_zip(&entry.name);
+                (entry.kind == EntryKind::Prefix || is_zip()).then_some(entry.name.as_slice())
             };
             if let Some(name) = name {
                 children.push(path.key(name)?.to_prefix());
