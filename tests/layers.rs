@@ -59,7 +59,7 @@ const OUTSIDE: [(&str, &str); 31] = [
     ("libdeflate_sys", "codec"),
     ("liblzma", "codec"),
     ("log", "store budget threads hierarchy load view fuse cli"),
-    ("lru", "fresh hierarchy load view fuse"),
+    ("lru", "store fresh hierarchy load view fuse"),
     ("lz4_sys", "codec"),
     ("pco", "codec"),
     ("rawzip", "store"),
