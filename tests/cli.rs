@@ -63,7 +63,7 @@ fn a_wrong_command_line_is_status_2() {
         ),
         (
             &["demo:", "m", "--view", "arrays", "--files", "nc,nc5"],
-            "both are called",
+            "all are called",
         ),
         (&["demo:", "m", "--cache-size", "x"], "64M, 1GiB"),
         (&["demo:", "m", "--timeout", "0"], "1 to 86400"),
@@ -138,7 +138,7 @@ fn a_hierarchy_is_described_in_columns() {
     let expected = "\
 /       v2 group
 a       v3 array  int16    (time: 12)          chunks (2)  (bytes)      24 B decoded
-g/text  v3 array  string   (time: 3)           chunks (2)  (vlen-utf8)                    no npy, nc5, h5: data type: `string` cannot be expressed
+g/text  v3 array  string   (time: 3)           chunks (2)  (vlen-utf8)                    no npy: data type: `string` cannot be expressed
 long    v3 array  float64  (time: 4000000000)  chunks (2)  (bytes)      29.8 GiB decoded
 old     v2 array  |u1      (x: 3)              chunks (3)  ()           3 B decoded
 ";
