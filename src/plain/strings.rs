@@ -76,17 +76,6 @@ impl Strings {
         Ok(strings)
     }
 
-    /// No strings, for the description of an array whose strings are not read.
-    pub fn none() -> Strings {
-        Strings {
-            kind: ElementKind::Text,
-            bytes: Vec::new(),
-            places: Vec::new(),
-            limit: StringsLimit { what: "", bytes: 0 },
-            most: 0,
-        }
-    }
-
     /// Sets the element of `rank`; there is none of a greater rank than the last.
     ///
     /// # Errors

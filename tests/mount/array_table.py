@@ -9,7 +9,7 @@ TYPES |= {
     "datetime": np.dtype("<M8[s]"), "timedelta": np.dtype("<m8[ms]"), "bytes": np.dtype("S5"), "text": np.dtype("<U3"),
     "opaque": np.dtype("V6"), "record": np.dtype([("a", "<i4"), ("b", ">f8"), ("c", "S3")]),
 }
-STRINGS = "string"  # of any length: no NumPy type, jsonl alone
+STRINGS = "string"  # of any length: no NumPy type, jsonl and files of groups alone
 INTEGERS = [name for name in TYPES if "int" in name]
 REALS = [*INTEGERS, "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]

@@ -1,8 +1,6 @@
 //! Sidecars (`NAME.json`): what the other files of an array do not say, and why some formats have
 //! none.
 
-use std::sync::Arc;
-
 use super::super::rights::more_private;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
@@ -10,6 +8,7 @@ use super::facts::ArrayFacts;
 use super::file::{FileParts, is_refusal};
 use super::strings;
 use crate::error::{Error, FormatError};
+use crate::fresh::Observations;
 use crate::metadata::Attributes;
 use crate::plain::{
     ElementKind, FileFormat, Group, Layout, MOST_INDENTED, Omitted, Scope, SidecarFacts, Strings,
@@ -41,7 +40,8 @@ impl Arrays {
         };
         let mut array = facts.described(0, &self.text_name_of(path));
         let (mut files, mut left_out) = (Vec::new(), Vec::new());
-        for (format, outcome) in self.outcomes_of(path, &facts)? {
+        let mut observed = Observations::default();
+        for (format, outcome) in self.outcomes_of(path, &facts, &mut observed)? {
             let format = format.name().to_owned();
             match outcome {
                 FormatOutcome::File(name) => files.push((format, name)),
@@ -78,7 +78,9 @@ impl Arrays {
             files: &files,
             left_out: &left_out,
         });
-        Ok(Some(facts.parts(Layout::of_bytes(text))))
+        let mut parts = facts.parts(Layout::of_bytes(text));
+        parts.inputs.observations.add_all(&observed);
+        Ok(Some(parts))
     }
 
     /// What becomes of the array at `path` in each format that is asked for; `None` where there is
@@ -90,7 +92,9 @@ impl Arrays {
         path: &Prefix,
     ) -> Result<Option<Vec<(FileFormat, FormatOutcome)>>, Error> {
         match self.array_facts(path)? {
-            Some(facts) => self.outcomes_of(path, &facts).map(Some),
+            Some(facts) => self
+                .outcomes_of(path, &facts, &mut Observations::default())
+                .map(Some),
             None => Ok(None),
         }
     }
@@ -126,11 +130,12 @@ impl Arrays {
         &self,
         path: &Prefix,
         facts: &ArrayFacts,
+        observed: &mut Observations,
     ) -> Result<Vec<(FileFormat, FormatOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for &format in &self.tree.options.arrays.files {
             if format.scope() == Scope::Group {
-                let outcome = self.outcome_in_group(path, format, facts)?;
+                let outcome = self.outcome_in_group(path, format, facts, observed)?;
                 outcomes.extend(outcome.map(|outcome| (format, outcome)));
                 continue;
             }
@@ -162,6 +167,7 @@ impl Arrays {
         path: &Prefix,
         format: FileFormat,
         facts: &ArrayFacts,
+        observed: &mut Observations,
     ) -> Result<Option<FormatOutcome>, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
         if format == FileFormat::H5ad && !self.is_anndata(&group)? {
@@ -170,12 +176,14 @@ impl Arrays {
         if !self.may_include(&group, facts)? {
             return Ok(Some(FormatOutcome::LeftOut(more_private())));
         }
-        // Strings are not decoded to find out whether the file has room for them.
-        let is_text = strings::kind_of(facts) == Some(ElementKind::Text);
-        let no_strings = is_text.then(|| Arc::new(Strings::none()));
+        if strings::kind_of(facts) == Some(ElementKind::Text) {
+            return self
+                .outcome_of_strings(path, &group, format, observed)
+                .map(Some);
+        }
         // The array alone: conflicts with other arrays in the group are reported for the group.
         let file = facts
-            .array(0, &self.text_name_of(path), format, no_strings)
+            .array(0, &self.text_name_of(path), format, None)
             .and_then(|array| {
                 let alone = Group {
                     arrays: vec![array],
@@ -193,6 +201,37 @@ impl Arrays {
         let name = PlainName::new(&group, PlainKind::Group(format));
         let name = self.text_name(&group, format, name)?;
         Ok(Some(FormatOutcome::File(name)))
+    }
+
+    /// What becomes of strings of any length in the file of their group. The file itself is asked,
+    /// because the other strings in it decide whether there is room for these. What it was made
+    /// from is added to `observed`.
+    fn outcome_of_strings(
+        &self,
+        path: &Prefix,
+        group: &Prefix,
+        format: FileFormat,
+        observed: &mut Observations,
+    ) -> Result<FormatOutcome, Error> {
+        let name = PlainName::new(group, PlainKind::Group(format));
+        let file = match self.plain_file(&name) {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                let reason = FormatError::document("strings", "the group has no such file");
+                return Ok(FormatOutcome::LeftOut(reason));
+            }
+            Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
+                return Ok(FormatOutcome::LeftOut(error));
+            }
+            Err(error) => return Err(error),
+        };
+        observed.add_all(&file.inputs.observations);
+        let own = self.text_name_of(path);
+        let omitted = file.omitted.iter().find(|omitted| omitted.name == own);
+        if let Some(omitted) = omitted {
+            return Ok(FormatOutcome::LeftOut(omitted.reason.clone()));
+        }
+        self.text_name(group, format, name).map(FormatOutcome::File)
     }
 
     /// The name of a file of the node at `path`, as text for messages.
