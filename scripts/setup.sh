@@ -42,13 +42,16 @@ install_packages() {
 
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
-# GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can.
-need_test_packages() { need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin; }
+# GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can; strace shows the order of system calls.
+need_test_packages() {
+    need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace
+}
 # The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
-# that nobody sees), compilers.
+# that nobody sees), compilers; an automounter, an NFS server and its client.
 need_heavy_packages() {
     need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
-        cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core
+        cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core \
+        automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils
     need_libraries octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
 }
 # fsspec's FUSE, one of the peers of scripts/bench, loads libfuse 2, which has no program to look for.

@@ -11,7 +11,7 @@
 //! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
 //! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
-//! | [`budget`], [`buffers`], [`counters`], [`threads`] | the memory budget; buffers; counters; the thread pool | anything else |
+//! | [`budget`], [`buffers`], [`counters`], [`recent_lines`], [`threads`] | the memory budget; buffers; counters; the last lines of the log; the thread pool | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |
@@ -111,9 +111,11 @@
 //!   store is asked for that again ([`fresh`]).
 //! * A *vnode* is a path of the view. The vnode numbers of an array are computed: they are a
 //!   contiguous range, which has the directories of partial indices first and then the chunks, so
-//!   that ten million files take no memory. Other paths are interned until the kernel forgets them.
+//!   that ten million files take no memory. Other paths are interned until the kernel forgets them,
+//!   and for a while after that, for file handles.
 //! * An *inode number* stands for one version of a vnode. The first version has the number of the
-//!   vnode. A later version gets a fresh number while the kernel still holds the old one. `open`
+//!   vnode. A later version gets a fresh number while the old one is remembered. A file handle has
+//!   the number and the *generation*, which is a hash of the version. `open`
 //!   compares the version that the kernel knows with the one in the store. If they are the same,
 //!   the kernel keeps its pages; otherwise the answer is `ESTALE`, and the kernel looks the name up
 //!   again. A bounded table remembers what the kernel knows. Where an entry was dropped, the pages
@@ -165,6 +167,7 @@ pub mod load;
 pub mod metadata;
 pub mod plain;
 pub mod read;
+pub mod recent_lines;
 pub mod store;
 pub mod sync;
 pub mod threads;

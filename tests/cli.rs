@@ -41,20 +41,29 @@ fn help_and_version() {
 
 #[test]
 fn a_wrong_command_line_is_status_2() {
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 15] = [
         (&[], "STORE and MOUNTPOINT missing"),
         (&["demo:"], "MOUNTPOINT missing"),
         (&["--frobnicate"], "--frobnicate"),
         (&["demo:", "m", "-o", "ro,frobnicate"], "`frobnicate`"),
-        (&["demo:", "m", "--view", "files"], "keys, chunks or arrays"),
+        (&["demo:", "m", "--view", "files"], "keys, chunks, arrays"),
+        (
+            &["demo:", "m", "--view", "array"],
+            "a similar value exists: 'arrays'",
+        ),
         (&["demo:", "m", "--files", "npy"], "add --view arrays"),
+        (&["demo:", "m", "--sidecar", "no"], "add --view arrays"),
+        (
+            &["mount", "demo:", "m"],
+            "did you mean `zarr-mount demo: m`?",
+        ),
         (
             &["demo:", "m", "--view", "arrays", "--files", "doc"],
             "npy, raw",
         ),
         (
             &["demo:", "m", "--view", "arrays", "--files", "nc,nc5"],
-            "both are called",
+            "all are called",
         ),
         (&["demo:", "m", "--cache-size", "x"], "64M, 1GiB"),
         (&["demo:", "m", "--timeout", "0"], "1 to 86400"),
@@ -64,6 +73,91 @@ fn a_wrong_command_line_is_status_2() {
     for (words, part) in cases {
         zarr_mount(words).fails(2, part);
     }
+}
+
+#[test]
+fn subcommands_of_other_programs_are_explained() {
+    let place = Place::without_fuse();
+    let (store, m) = (place.store(), place.path("m"));
+    let (store, m) = (store.to_str().unwrap(), m.to_str().unwrap());
+    let cases: [(&[&str], String); 6] = [
+        (&["info", store], format!("zarr-mount --info {store}")),
+        (&["ls", store, "a"], format!("zarr-mount --info {store} a")),
+        (&["umount", m], format!("zarr-mount --unmount {m}")),
+        (&["unmount", m], format!("zarr-mount --unmount {m}")),
+        (&["mount", store, m], format!("zarr-mount {store} {m}")),
+        (&["help"], "zarr-mount --help".to_owned()),
+    ];
+    for (words, meant) in cases {
+        let meant = format!("did you mean `{meant}`?");
+        zarr_mount(words).fails(2, &meant);
+    }
+}
+
+#[test]
+fn a_store_may_be_called_like_a_subcommand() {
+    let Some(place) = Place::new() else { return };
+    for name in ["info", "mount"] {
+        fs::rename(place.path("store"), place.path(name)).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args([name, "m"]).current_dir(&place.root);
+        run(command).succeeds();
+        assert!(place.path("m/.zgroup").exists());
+        place.unmount("m").succeeds();
+        fs::rename(place.path(name), place.path("store")).unwrap();
+    }
+}
+
+#[test]
+fn a_hierarchy_is_described_in_columns() {
+    let place = Place::without_fuse();
+    let array = r#"{"zarr_format":3,"node_type":"array","shape":[SHAPE],"data_type":"TYPE",
+        "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"fill_value":FILL,
+        "chunk_key_encoding":{"name":"default"},"codecs":[CODEC],"dimension_names":["time"]}"#;
+    let bytes = r#"{"name":"bytes","configuration":{"endian":"little"}}"#;
+    let large = "4000000000".to_owned();
+    for (path, shape, data_type, fill, codec) in [
+        ("a", "12".to_owned(), "int16", "0", bytes),
+        ("long", large, "float64", "0", bytes),
+        ("g/text", "3".to_owned(), "string", "\"\"", r#""vlen-utf8""#),
+    ] {
+        fs::create_dir_all(place.path(&format!("store/{path}"))).unwrap();
+        let text = array.replace("SHAPE", &shape).replace("TYPE", data_type);
+        let text = text.replace("FILL", fill).replace("CODEC", codec);
+        fs::write(place.path(&format!("store/{path}/zarr.json")), text).unwrap();
+    }
+    let v2 = r#"{"zarr_format":2,"shape":[3],"chunks":[3],"dtype":"|u1","compressor":null,
+        "fill_value":0,"order":"C","filters":null}"#;
+    fs::create_dir(place.path("store/old")).unwrap();
+    fs::write(place.path("store/old/.zarray"), v2).unwrap();
+    let names = r#"{"_ARRAY_DIMENSIONS":["x"]}"#;
+    fs::write(place.path("store/old/.zattrs"), names).unwrap();
+    let store = place.store();
+    let info = zarr_mount(["--info", "--files", "h5,nc5,npy", store.to_str().unwrap()]);
+    info.succeeds();
+    let expected = "\
+/       v2 group
+a       v3 array  int16    (time: 12)          chunks (2)  (bytes)      24 B decoded
+g/text  v3 array  string   (time: 3)           chunks (2)  (vlen-utf8)                    no npy: data type: `string` cannot be expressed
+long    v3 array  float64  (time: 4000000000)  chunks (2)  (bytes)      29.8 GiB decoded
+old     v2 array  |u1      (x: 3)              chunks (3)  ()           3 B decoded
+";
+    assert_eq!(info.stdout, expected);
+    let info = zarr_mount([
+        "--info",
+        "--files",
+        "npy",
+        "--cache-size",
+        "0",
+        store.to_str().unwrap(),
+        "a",
+    ]);
+    assert!(
+        info.stdout
+            .contains("read whole with --cache-size 1MiB or more"),
+        "{}",
+        info.stdout
+    );
 }
 
 #[test]

@@ -37,8 +37,10 @@ pub(crate) struct Args {
 
     /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded), arrays
     /// (each whole, as files of the formats of --files)
-    #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = view_kind,
-          action = ArgAction::Set, num_args = 1, default_value = "keys")]
+    #[arg(long, value_name = "VIEW", value_delimiter = ',', action = ArgAction::Set, num_args = 1,
+          default_value = "keys",
+          value_parser = one_of(&[("keys", ViewKind::Keys), ("chunks", ViewKind::Chunks),
+                                  ("arrays", ViewKind::Arrays)]))]
     pub(crate) view: Vec<ViewKind>,
 
     /// Show every node in this Zarr version, whatever its own is: documents and chunk keys
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// without a slash; may be given several times
     #[arg(long, value_name = "GLOB", value_parser = pattern, action = ArgAction::Append)]
     pub(crate) array: Vec<Pattern>,
+
+    /// In the arrays view: files t.json with what the other files do not say [default: yes]
+    #[arg(long, value_name = "WHETHER", value_parser = one_of(&[("yes", true), ("no", false)]))]
+    pub(crate) sidecar: Option<bool>,
 
     /// In the arrays view: make this dimension the record dimension of NetCDF files
     #[arg(long, value_name = "DIMENSION")]
@@ -145,7 +151,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL", value_parser = log_level())]
     pub(crate) log_level: Option<LevelFilter>,
 
-    /// Append the log to this file; without it, a mount in the background logs nothing
+    /// Append the log to this file; without it, a mount in the background logs to the system's log
+    /// (/dev/log). The last lines are in MOUNTPOINT/.zarr-mount/log
     #[arg(long, value_name = "PATH")]
     pub(crate) log_file: Option<PathBuf>,
 
@@ -203,9 +210,11 @@ Examples:
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
+  mount -t zarr-mount /data/a.zarr /mnt/z      with a link to this program: /sbin/mount.zarr-mount
 
-A line of /etc/fstab:
-  /data/a.zarr  /mnt/z  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
+Lines of /etc/fstab, the second one mounted when it is first looked at, by systemd:
+  /data/a.zarr  /mnt/a  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
+  /data/b.zarr  /mnt/b  zarr-mount       allow_other,noauto,x-systemd.automount          0  0
 
 The mount options (-o) are those of mount(8), and
   allow_other, allow_root   let everyone, or root, look into the mount
@@ -229,15 +238,6 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
         .map(|name| name.parse().unwrap_or(LevelFilter::Warn))
-}
-
-fn view_kind(name: &str) -> Result<ViewKind, String> {
-    match name {
-        "keys" => Ok(ViewKind::Keys),
-        "chunks" => Ok(ViewKind::Chunks),
-        "arrays" => Ok(ViewKind::Arrays),
-        _ => Err("expected keys, chunks or arrays".to_owned()),
-    }
 }
 
 fn file_format(name: &str) -> Result<FileFormat, String> {

@@ -30,6 +30,8 @@ pub use crate::view::{
 pub(crate) enum CliTask {
     /// `zarr-mount STORE MOUNTPOINT`
     Mount(Box<MountConfig>),
+    /// `mount -f`: check all that a mount needs, and mount nothing.
+    Check(Box<MountConfig>),
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
     /// `zarr-mount --info STORE [PATH]`
@@ -83,6 +85,8 @@ pub struct InfoConfig {
     pub sizes: bool,
     /// Whether to print JSON.
     pub json: bool,
+    /// The memory budget that a mount would have: arrays that need more are pointed out.
+    pub cache_budget_bytes: u64,
     /// The time that a request to the store may take.
     pub timeout: Duration,
     /// What to log, to standard error unless a file is named.
@@ -131,6 +135,7 @@ impl CliTask {
         if args.info {
             let store = StoreArgument::resolve(store)?;
             let arrays = array_options(&args, &store, others_look)?;
+            let cache_budget_bytes = cache_budget_bytes(&args);
             return Ok(CliTask::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
@@ -140,6 +145,7 @@ impl CliTask {
                 shown_as: args.shown_as,
                 sizes: args.sizes,
                 json: args.json,
+                cache_budget_bytes,
                 timeout: args.timeout,
                 log,
             })));
@@ -153,7 +159,12 @@ impl CliTask {
         let store = StoreArgument::resolve(store)?;
         let arrays = array_options(&args, &store, others_look)?;
         let view = view_options(&args, arrays);
-        Ok(CliTask::Mount(Box::new(MountConfig {
+        let task = if options.is_fake {
+            CliTask::Check
+        } else {
+            CliTask::Mount
+        };
+        Ok(task(Box::new(MountConfig {
             symlinks,
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
@@ -220,14 +231,18 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         } else {
             Freshness::Checked(args.ttl)
         },
-        cache_budget_bytes: addresses::cache_bytes(
-            args.cache_size.unwrap_or_else(default_cache_bytes),
-        ),
+        cache_budget_bytes: cache_budget_bytes(args),
         max_chunk_bytes: args.max_chunk,
         readahead: args.readahead.0,
         decode_threads: args.threads.unwrap_or_else(cores),
         timeout: args.timeout,
+        logs_omissions: true,
     }
+}
+
+/// The memory budget of a mount.
+fn cache_budget_bytes(args: &Args) -> u64 {
+    addresses::cache_bytes(args.cache_size.unwrap_or_else(default_cache_bytes))
 }
 
 /// The options of the arrays view.
@@ -239,6 +254,7 @@ fn array_options(
     let given = [
         ("--files", !args.files.is_empty()),
         ("--array", !args.array.is_empty()),
+        ("--sidecar", args.sidecar.is_some()),
         ("--unlimited", args.unlimited.is_some()),
         ("--strings", args.strings.is_some()),
     ];
@@ -269,6 +285,7 @@ fn array_options(
     Ok(ArrayOptions {
         files,
         only: args.array.clone(),
+        sidecars: args.sidecar.unwrap_or(true),
         unlimited: args.unlimited.clone(),
         strings: args.strings,
         root_name: root_name(store),
@@ -323,11 +340,13 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::Unknown;
     use super::*;
 
     fn task(words: &[&str]) -> Result<CliTask, CliError> {
         let words = ["zarr-mount"].iter().chain(words).map(OsString::from);
-        let (args, options) = Args::parse_from(&words.collect::<Vec<_>>())?;
+        let words: Vec<_> = words.collect();
+        let (args, options) = Args::parse_from(&words, Unknown::Refused)?;
         CliTask::new(args, options)
     }
 

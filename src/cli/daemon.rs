@@ -4,14 +4,17 @@
 //! a pipe for one of three things and ends with it:
 //!
 //! ```text
-//! 0                  the mount answers: status 0
+//! 0, then lines      the mount answers: status 0; each line is a warning for our standard error
 //! 1, then a line     it failed: the line goes to our standard error, status 1
 //! end of file        the daemon died without a message: status 1
 //! ```
 //!
-//! The daemon gives up the terminal of its parent (`setsid`), its descriptors (a process that reads
-//! a pipe to its end, as `$(zarr-mount …)` does, would wait for the unmount) and its working
-//! directory (which would keep that file system busy).
+//! The daemon gives up its descriptors (a process that reads a pipe to its end, as
+//! `$(zarr-mount …)` does, would wait for the unmount) and its working directory (which would keep
+//! that file system busy) at once, and the session of its parent (`setsid`), with its terminal, when
+//! the mount answers. Until then it stays in the process group of its parent. If that group is the
+//! automounter's, the kernel lets the daemon pass the trap of autofs at the mountpoint; a process of
+//! another group would trigger the trap again, and wait for itself.
 
 #![expect(unsafe_code, reason = "fork(2) and close_range(2) have no safe form")]
 
@@ -63,7 +66,7 @@ pub(crate) fn fork() -> io::Result<Forked> {
         })),
         None => {
             drop(reader);
-            leave_the_terminal(&null)?;
+            leave_files(&null)?;
             Ok(Forked::Daemon(StartupReport {
                 pipe: Some(File::from(writer)),
             }))
@@ -71,8 +74,7 @@ pub(crate) fn fork() -> io::Result<Forked> {
     }
 }
 
-fn leave_the_terminal(null: &File) -> io::Result<()> {
-    rustix::process::setsid()?;
+fn leave_files(null: &File) -> io::Result<()> {
     rustix::process::chdir("/")?;
     rustix::stdio::dup2_stdin(null)?;
     rustix::stdio::dup2_stdout(null)?;
@@ -135,15 +137,18 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 impl StartupResult {
-    /// Waits until the mount answers.
+    /// Waits until the mount answers, and returns its warnings.
     ///
     /// # Errors
     /// The message of the daemon, or how it died.
-    pub(crate) fn wait(mut self) -> Result<(), String> {
+    pub(crate) fn wait(mut self) -> Result<Vec<String>, String> {
         let mut message = Vec::new();
         let read = self.pipe.read_to_end(&mut message);
         match (read, message.split_first()) {
-            (Ok(_), Some((0, _))) => Ok(()),
+            (Ok(_), Some((0, lines))) => {
+                let lines = String::from_utf8_lossy(lines);
+                Ok(lines.lines().map(str::to_owned).collect())
+            }
             (Ok(_), Some((_, line))) => {
                 // So that the daemon has ended too when this process ends.
                 self.end_of_daemon();
@@ -173,12 +178,17 @@ impl StartupReport {
         StartupReport { pipe: None }
     }
 
-    /// Reports that the mount answers.
+    /// Leaves the session of the parent, and reports that the mount answers, with warnings of one
+    /// line each. From here on, this process may wait for an automounter that waits for the parent,
+    /// so it must not look at the mountpoint in between.
     ///
     /// # Errors
     /// When the parent is gone: interrupted, it is not to leave a mount behind.
-    pub(crate) fn ready(self) -> io::Result<()> {
-        self.send(&[0])
+    pub(crate) fn ready(self, warnings: &[String]) -> io::Result<()> {
+        if self.pipe.is_some() {
+            rustix::process::setsid()?;
+        }
+        self.send(&success(warnings))
     }
 
     /// Reports what went wrong.
@@ -195,11 +205,16 @@ impl StartupReport {
     }
 }
 
+/// The report that the mount answers, with warnings of one line each.
+fn success(warnings: &[String]) -> Vec<u8> {
+    [&[0], warnings.join("\n").as_bytes()].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(tell: impl FnOnce(StartupReport)) -> Result<(), String> {
+    fn told(tell: impl FnOnce(StartupReport)) -> Result<Vec<String>, String> {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         tell(StartupReport {
             pipe: Some(File::from(writer)),
@@ -213,7 +228,13 @@ mod tests {
 
     #[test]
     fn the_three_outcomes() {
-        assert_eq!(told(|report| report.ready().unwrap()), Ok(()));
+        assert_eq!(
+            told(|report| report.send(&success(&[])).unwrap()),
+            Ok(Vec::new())
+        );
+        let warnings = ["one".to_owned(), "two".to_owned()];
+        let found = told(|report| report.send(&success(&warnings)).unwrap());
+        assert_eq!(found.unwrap(), warnings);
         assert_eq!(told(|report| report.failed("no")), Err("no".to_owned()));
         let silent = told(drop).unwrap_err();
         assert!(silent.contains("ended before"), "{silent}");

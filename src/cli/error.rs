@@ -11,6 +11,9 @@ pub(crate) enum CliError {
     /// The command line cannot be understood.
     #[error("{0}; see zarr-mount --help")]
     Usage(String),
+    /// It cannot be understood, and the message says what was probably meant.
+    #[error("{0}")]
+    Meant(String),
     /// It was understood, and could not be done.
     #[error("{0}")]
     Failed(String),
@@ -21,11 +24,20 @@ impl CliError {
         CliError::Failed(error.to_string())
     }
 
+    /// The exit status of a helper of mount(8), which passes it on as its own.
+    pub(crate) fn status_of_helper(&self) -> ExitCode {
+        match self {
+            CliError::Print(_) => ExitCode::SUCCESS,
+            CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(1),
+            CliError::Failed(_) => ExitCode::from(32),
+        }
+    }
+
     pub(crate) fn status(&self) -> ExitCode {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
             CliError::Failed(_) => ExitCode::FAILURE,
-            CliError::Usage(_) => ExitCode::from(2),
+            CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(2),
         }
     }
 }

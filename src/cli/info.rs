@@ -5,7 +5,9 @@
 
 mod facts;
 mod line;
+mod omissions;
 mod progress;
+mod table;
 
 use std::io;
 use std::sync::Arc;
@@ -20,13 +22,15 @@ use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
-use crate::metadata::Target;
 use crate::metadata::write::{self, ChunkContent};
-use crate::store::{Cursor, Detail, EntryKind, Prefix, Store};
+use crate::metadata::{Attributes, Target, ZarrFormat};
+use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
 use crate::view::{View, ViewKind, ViewOptions};
-use facts::{FileFacts, facts_of_array, facts_of_group, insert_files};
-use line::line;
+use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
+use line::row;
+use omissions::SaidOmissions;
 use progress::ProgressLine;
+use table::Table;
 
 /// Memory budget for documents; no chunks are loaded.
 const BUDGET_BYTES: u64 = 64 << 20;
@@ -49,6 +53,8 @@ pub(super) fn report(
             freshness: Freshness::Immutable,
             cache_budget_bytes: BUDGET_BYTES,
             timeout: config.timeout,
+            // The lines of the nodes say it.
+            logs_omissions: false,
             ..ViewOptions::default()
         };
         View::new(Arc::clone(&store), options).map_err(io::Error::other)
@@ -59,11 +65,17 @@ pub(super) fn report(
         store,
         config,
         progress: ProgressLine::new(),
+        table: Table::default(),
+        said: SaidOmissions::default(),
         found: Vec::new(),
         any: false,
     };
     report.visit(start, out)?;
     report.progress.clear();
+    out.print(&report.table.take())?;
+    if let Some(view) = &report.arrays {
+        super::print_warnings(super::useless_patterns(view));
+    }
     if config.json {
         out.print(&Text::new().json(Value::Array(report.found)))?;
     }
@@ -77,6 +89,8 @@ struct InfoReport<'c> {
     hierarchy: Hierarchy,
     config: &'c InfoConfig,
     progress: ProgressLine,
+    table: Table,
+    said: SaidOmissions,
     found: Vec<Value>,
     any: bool,
 }
@@ -98,7 +112,8 @@ impl InfoReport<'_> {
             if matches!(found.node, Node::Array(_)) {
                 continue;
             }
-            match self.children(&prefix, &found.place) {
+            let has_zips = matches!(found.node, Node::Implicit) && self.is_below_no_node(&prefix);
+            match self.children(&prefix, &found.place, has_zips) {
                 Ok(children) => pending.extend(children.into_iter().rev()),
                 Err(error) => self.write_error(&prefix, &error, out)?,
             }
@@ -110,11 +125,23 @@ impl InfoReport<'_> {
     fn write_error(&mut self, prefix: &Prefix, error: &Error, out: &mut Output) -> io::Result<()> {
         let facts = json!({ "node_type": "unknown", "error": error.to_string() });
         self.any = true;
-        self.write(prefix, facts, out)
+        self.write(prefix, facts, Vec::new(), out)
     }
 
-    /// The paths below `path` that may be nodes, each once and sorted.
-    fn children(&self, path: &Prefix, place: &TreePlace) -> Result<Vec<Prefix>, Error> {
+    /// Whether no node is above `path`. Zip stores are nodes only there.
+    fn is_below_no_node(&self, path: &Prefix) -> bool {
+        let is_none = |path| matches!(self.hierarchy.node(&path), Ok(Node::Implicit));
+        path.with_ancestors().all(is_none)
+    }
+
+    /// The paths below `path` that may be nodes, each once and sorted. Zip stores are among them
+    /// if it `has_zips`.
+    fn children(
+        &self,
+        path: &Prefix,
+        place: &TreePlace,
+        has_zips: bool,
+    ) -> Result<Vec<Prefix>, Error> {
         let mut children = Vec::new();
         let listed = match place {
             TreePlace::Store => path.clone(),
@@ -125,9 +152,11 @@ impl InfoReport<'_> {
             return Ok(children);
         };
         while let Some(entry) = listing.next_entry()? {
-            let name = match place {
-                TreePlace::Draft(node) => node.child(&entry.name, entry.kind),
-                _ => (entry.kind == EntryKind::Prefix).then_some(entry.name.as_slice()),
+            let name = if let TreePlace::Draft(node) = place {
+                node.child(&entry.name, entry.kind)
+            } else {
+                let is_zip = || has_zips && is_named_as_zip(&entry.name);
+                (entry.kind == EntryKind::Prefix || is_zip()).then_some(entry.name.as_slice())
             };
             if let Some(name) = name {
                 children.push(path.key(name)?.to_prefix());
@@ -147,7 +176,7 @@ impl InfoReport<'_> {
                 "document": broken.document.key.to_text(),
                 "error": broken.error.to_string(),
             }),
-            Node::Array(array) => facts_of_array(array),
+            Node::Array(array) => facts_of_array(array, &self.dimension_names(array)),
         };
         self.any = true;
         if let (Node::Array(array), Some(target)) = (node, self.config.shown_as)
@@ -156,8 +185,10 @@ impl InfoReport<'_> {
             let inexpressible = self.inexpressible(array, target);
             facts["inexpressible"] = inexpressible.map_err(io::Error::other)?;
         }
+        let mut remarks = Vec::new();
         match self.files(prefix, node) {
-            Some(Ok(files)) => insert_files(&mut facts, files),
+            Some(Ok(files)) if self.config.json => insert_files(&mut facts, &files),
+            Some(Ok(files)) => remarks = self.remarks(prefix, &facts, &files)?,
             Some(Err(error)) => facts["error"] = error.to_string().into(),
             None => {}
         }
@@ -166,7 +197,39 @@ impl InfoReport<'_> {
             facts["stored_objects"] = objects.into();
             facts["stored_bytes"] = bytes.into();
         }
-        self.write(prefix, facts, out)
+        self.write(prefix, facts, remarks, out)
+    }
+
+    /// What people are told about the files of a node.
+    fn remarks(
+        &mut self,
+        prefix: &Prefix,
+        facts: &Value,
+        files: &[FileFacts],
+    ) -> io::Result<Vec<String>> {
+        let cache_bytes = facts["whole_array_cache_bytes"].as_u64();
+        let beyond = cache_bytes.filter(|&bytes| bytes > self.config.cache_budget_bytes);
+        let mut remarks: Vec<String> = beyond
+            .map(|bytes| bytes.div_ceil(1 << 20))
+            .map(|mebibytes| format!("read whole with --cache-size {mebibytes}MiB or more"))
+            .into_iter()
+            .collect();
+        if let Some(view) = &self.arrays {
+            remarks.extend(self.said.sentences(prefix, files, view)?);
+        }
+        Ok(remarks)
+    }
+
+    /// The names of the dimensions of an array, which versions before v3 have among the attributes.
+    fn dimension_names(&self, array: &ArrayNode) -> DimensionNames {
+        let metadata = &array.metadata;
+        if metadata.dimension_names.is_some() || metadata.zarr_format == ZarrFormat::V3 {
+            return metadata.dimension_names.clone();
+        }
+        // Where the attributes cannot be read, the array is described without them.
+        let documents = self.hierarchy.documents(array).ok().flatten()?;
+        let text = Attributes::text_of_array(metadata.zarr_format, &documents.source());
+        write::dimension_names(metadata, text.ok()?.as_deref()).ok()?
     }
 
     /// The files of a node in the formats that were asked for, if any were.
@@ -185,14 +248,23 @@ impl InfoReport<'_> {
         }
     }
 
-    fn write(&mut self, prefix: &Prefix, mut facts: Value, out: &mut Output) -> io::Result<()> {
+    fn write(
+        &mut self,
+        prefix: &Prefix,
+        mut facts: Value,
+        remarks: Vec<String>,
+        out: &mut Output,
+    ) -> io::Result<()> {
         if self.config.json {
             facts["path"] = prefix.to_text().into();
             self.found.push(facts);
             return Ok(());
         }
         self.progress.clear();
-        out.print(&Text::new().line(line(prefix, &facts)))
+        match self.table.push(row(prefix, &facts, remarks)) {
+            Some(text) => out.print(&text),
+            None => Ok(()),
+        }
     }
 
     /// Why `target` cannot express an array, by view.

@@ -1,4 +1,5 @@
-//! The log: written to a file if one is named, else to standard error in the foreground.
+//! The log: written to a file if one is named, else to standard error in the foreground, and to the
+//! log of the system in the background. Its last lines are kept for `.zarr-mount/log`.
 //!
 //! Every record is one line without control characters ([`Escaped`]), because it may contain text
 //! from a store that is not trusted.
@@ -7,12 +8,15 @@ use std::fs::{File, FileType};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use env_logger::{Builder, Target};
 use log::LevelFilter;
 
 use super::config::LogConfig;
+use super::syslog::Syslog;
 use crate::escape::Escaped;
+use crate::recent_lines::RecentLines;
 
 /// Where standard error of this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,29 +27,37 @@ pub(crate) enum StandardError {
     Null,
 }
 
-/// Starts the log. Where there is neither a file nor a terminal, nothing is logged, at no cost.
-/// Must be called once in a process, before its first thread.
+/// Starts the log, whose last lines go to `recent` too. Must be called once in a process, before its
+/// first thread.
 ///
 /// # Errors
 /// When the file cannot be opened, or is no file.
-pub(crate) fn start(config: &LogConfig, stderr: StandardError) -> io::Result<()> {
+pub(crate) fn start(
+    config: &LogConfig,
+    stderr: StandardError,
+    recent: Arc<RecentLines>,
+) -> io::Result<()> {
+    let mut syslog = None;
     let target = match (&config.file, stderr) {
         // Each record is one write, so that several daemons can share the file.
         (Some(path), _) => Target::Pipe(Box::new(open(path)?)),
         (None, StandardError::Terminal) => Target::Stderr,
-        (None, StandardError::Null) => return Ok(()),
+        (None, StandardError::Null) => {
+            syslog = Some(Syslog::of_system()?);
+            Target::Pipe(Box::new(io::sink()))
+        }
     };
     let mut builder = Builder::new();
     builder.target(target);
-    builder.format(|line, record| {
-        writeln!(
-            line,
-            "[{} {:<5} {}] {}",
-            line.timestamp_millis(),
-            record.level(),
-            record.target(),
-            Escaped(record.args())
-        )
+    builder.format(move |out, record| {
+        let (level, module) = (record.level(), record.target());
+        let text = Escaped(record.args()).to_string();
+        let line = format!("[{} {level:<5} {module}] {text}", out.timestamp_millis());
+        recent.push(&line);
+        if let Some(syslog) = &syslog {
+            syslog.send(level, &text);
+        }
+        writeln!(out, "{line}")
     });
     builder.filter_level(config.level);
     // fuser logs every request at level debug.

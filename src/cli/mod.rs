@@ -1,6 +1,7 @@
 //! The command: from flags to a checked configuration to a mount that answers.
 //!
-//! 1. `command_line`, `args`, `options` parse the command line as typed, `-o` included.
+//! 1. `command_line`, `args`, `options` parse the command line as typed, `-o` included, and
+//!    `mount_helper` that of a helper of mount(8).
 //! 2. `config` decides what it means, with absolute paths.
 //! 3. `daemon` moves to the background, before anything is opened.
 //! 4. `logging`, the file system itself, `mountpoint`, then
@@ -9,6 +10,7 @@
 
 mod addresses;
 mod allocator;
+mod appearance;
 mod args;
 mod at;
 mod command_line;
@@ -19,16 +21,21 @@ mod error;
 mod info;
 mod logging;
 mod memory_limit;
+mod mount_helper;
 mod mountpoint;
 mod options;
 mod output;
 mod passthrough;
+mod suggestion;
+mod syslog;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+
+use std::time::{Duration, Instant};
 
 use self::args::Args;
 use self::config::{
@@ -38,22 +45,26 @@ use self::daemon::{Forked, StartupReport};
 use self::error::CliError;
 use self::logging::StandardError;
 use self::mountpoint::Mountpoint;
+use self::options::Unknown;
 use self::output::Output;
 use crate::fresh::Freshness;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
+use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
-use crate::store::{Location, Prefix, Sharing, Store, Symlinks, open_store_for};
-use crate::view::View;
+use crate::store::{Location, NestedZips, Prefix, Sharing, Store, Symlinks, open_store_for};
+use crate::view::{OwnLog, View, ViewKind};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
-/// it did what was asked, 1 when it could not, 2 when it was not understood.
+/// it did what was asked, 1 when it could not, 2 when it was not understood. A helper of mount(8)
+/// gives 32 and 1 for these.
 ///
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command_line: Vec<_> = args.collect();
-    let Err(error) = execute(&command_line) else {
+    let is_helper = mount_helper::is_meant(&command_line);
+    let Err(error) = execute(&command_line, is_helper) else {
         return ExitCode::SUCCESS;
     };
     match &error {
@@ -61,13 +72,25 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         CliError::Print(text) => drop(text.print()),
         _ => output::print_error(&error),
     }
-    error.status()
+    if is_helper {
+        error.status_of_helper()
+    } else {
+        error.status()
+    }
 }
 
-fn execute(command_line: &[OsString]) -> Result<(), CliError> {
-    let (args, options) = Args::parse_from(command_line)?;
-    match CliTask::new(args, options)? {
+fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
+    let parsed = if is_helper {
+        mount_helper::parse(command_line)
+    } else {
+        Args::parse_from(command_line, Unknown::Refused)
+    };
+    let task = parsed
+        .and_then(|(args, options)| CliTask::new(args, options))
+        .map_err(|error| suggestion::add(error, command_line))?;
+    match task {
         CliTask::Mount(config) => mount(&config),
+        CliTask::Check(config) => check(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Info(config) => print_info(&config),
     }
@@ -75,23 +98,29 @@ fn execute(command_line: &[OsString]) -> Result<(), CliError> {
 
 /// `--info`.
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
-    start_log(&config.log, StandardError::Terminal)?;
+    start_log(&config.log, StandardError::Terminal, Arc::default())?;
     let sharing = sharing(config.arrays.as_ref());
-    let store = open(&config.store, config.symlinks, sharing)?;
+    let zips = NestedZipFiles::Opened;
+    let store = open(&config.store, config.symlinks, sharing, zips)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
     let printed = match &config.at {
         Some(indices) => {
-            let text = at::describe_element(store, &start, indices, config)?;
+            let text = at::describe_element(Arc::clone(&store), &start, indices, config)?;
             out.print(&text).map(|()| true)
         }
-        None => info::report(store, &start, config, out),
+        None => info::report(Arc::clone(&store), &start, config, out),
     };
     match printed {
         Ok(true) => Ok(()),
         Ok(false) => Err(CliError::Failed(format!(
-            "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?"
+            "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?{}",
+            if start.is_root() {
+                appearance::hint(&*store)
+            } else {
+                String::new()
+            }
         ))),
         // The reader closed the pipe, as in `zarr-mount --info … | head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -104,6 +133,7 @@ fn open(
     store: &StoreArgument,
     symlinks: Symlinks,
     sharing: Sharing,
+    zips: NestedZipFiles,
 ) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
     if let Location::Directory(path) = &location
@@ -114,7 +144,41 @@ fn open(
             root.display()
         )));
     }
-    open_store_for(&location, symlinks, sharing).map_err(CliError::failed)
+    let store = open_store_for(&location, symlinks, sharing).map_err(CliError::failed)?;
+    Ok(match (location, zips) {
+        (Location::Directory(_), NestedZipFiles::Opened) => Arc::new(NestedZips::new(store)),
+        _ => store,
+    })
+}
+
+/// Zip files in a directory of stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NestedZipFiles {
+    /// They are files.
+    Closed,
+    /// They have keys below them.
+    Opened,
+}
+
+impl NestedZipFiles {
+    fn in_views(views: &[ViewKind]) -> NestedZipFiles {
+        if views.iter().all(|view| *view == ViewKind::Keys) {
+            NestedZipFiles::Closed
+        } else {
+            NestedZipFiles::Opened
+        }
+    }
+}
+
+/// Checks all that a mount needs, and leaves everything as it is.
+fn check(config: &MountConfig) -> Result<(), CliError> {
+    daemon::check_descriptor_limit().map_err(CliError::Failed)?;
+    addresses::check().map_err(CliError::Failed)?;
+    let recent = Arc::default();
+    start_log(&config.log, StandardError::Terminal, Arc::clone(&recent))?;
+    let (_, warnings) = build(config, recent)?;
+    print_warnings(warnings);
+    Mountpoint::check(config)
 }
 
 fn mount(config: &MountConfig) -> Result<(), CliError> {
@@ -124,14 +188,26 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
         (StartupReport::to_nobody(), StandardError::Terminal)
     } else {
         match daemon::fork().map_err(CliError::failed)? {
-            Forked::Parent(verdict) => return verdict.wait().map_err(CliError::Failed),
+            Forked::Parent(verdict) => {
+                let warnings = verdict.wait().map_err(CliError::Failed)?;
+                print_warnings(warnings);
+                return Ok(());
+            }
             Forked::Daemon(report) => (report, StandardError::Null),
         }
     };
     allocator::limit_heaps();
     match start(config, stderr) {
-        Ok((session, mountpoint)) => {
-            let end = match report.ready() {
+        Ok(Started {
+            session,
+            mountpoint,
+            warnings,
+        }) => {
+            let ready = report.ready(&warnings);
+            if config.foreground {
+                print_warnings(warnings);
+            }
+            let end = match ready {
                 Ok(()) => session.wait(),
                 Err(_) => session.end(),
             };
@@ -150,25 +226,48 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
     }
 }
 
-fn start_log(log: &LogConfig, stderr: StandardError) -> Result<(), CliError> {
-    logging::start(log, stderr).map_err(|error| {
+fn start_log(
+    log: &LogConfig,
+    stderr: StandardError,
+    recent: Arc<RecentLines>,
+) -> Result<(), CliError> {
+    logging::start(log, stderr, recent).map_err(|error| {
         let path = log.file.as_deref().unwrap_or("standard error".as_ref());
         CliError::Failed(format!("log file {}: {error}", path.display()))
     })
 }
 
+fn print_warnings(warnings: impl IntoIterator<Item = String>) {
+    for warning in warnings {
+        output::print_error(&format_args!("warning: {warning}"));
+    }
+}
+
+/// A mount that answers.
+struct Started {
+    session: Session,
+    mountpoint: Mountpoint,
+    /// What the user is told beside that, in lines.
+    warnings: Vec<String>,
+}
+
 /// Does everything up to a mount that answers.
-fn start(config: &MountConfig, stderr: StandardError) -> Result<(Session, Mountpoint), CliError> {
-    start_log(&config.log, stderr)?;
+fn start(config: &MountConfig, stderr: StandardError) -> Result<Started, CliError> {
+    let recent = Arc::default();
+    start_log(&config.log, stderr, Arc::clone(&recent))?;
     daemon::raise_descriptor_limit();
-    let filesystem = build(config)?;
+    let (filesystem, warnings) = build(config, recent)?;
     let notifier = filesystem.notifier();
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
     let session = Session::mount(filesystem, notify, &mountpoint.path, &config.session)
         .map_err(CliError::failed)?;
-    Ok((session, mountpoint))
+    Ok(Started {
+        session,
+        mountpoint,
+        warnings,
+    })
 }
 
 /// The users whom the modes of the files are reported to.
@@ -179,24 +278,49 @@ fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
     }
 }
 
-/// Builds the file system of a store. Reads only the attributes and the metadata of its root: a
-/// STORE that contains nothing is an error.
-fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
+/// Builds the file system of a store, and says in lines what is odd about it. Only a bounded part
+/// of the store is looked at for that. A STORE that contains nothing is an error, unless it is a
+/// directory, which may fill later.
+fn build(
+    config: &MountConfig,
+    recent: Arc<RecentLines>,
+) -> Result<(ZarrFs, Vec<String>), CliError> {
     let sharing = sharing(Some(&config.view.arrays));
-    let store = open(&config.store, config.symlinks, sharing)?;
+    let zips = NestedZipFiles::in_views(&config.view.views);
+    let store = open(&config.store, config.symlinks, sharing, zips)?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
-    let view = View::new(store, config.view.clone()).map_err(CliError::failed)?;
+    let view = View::new(Arc::clone(&store), config.view.clone()).map_err(CliError::failed)?;
+    let view = view.with_log(OwnLog {
+        lines: recent,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+    });
     log::info!(
         "threads that decode: {}, that answer: {}",
         view.loader().decoders(),
         config.session.n_threads
     );
-    if !view.finds_anything().map_err(CliError::failed)? {
+    let shown = config.store.as_os_str().display();
+    let is_directory = config.store.path().is_some_and(Path::is_dir);
+    if !is_directory && !view.finds_anything().map_err(CliError::failed)? {
         return Err(CliError::Failed(format!(
-            "STORE {}: nothing is in it; is this the directory that holds the hierarchy?",
-            config.store.as_os_str().display()
+            "STORE {shown}: nothing is in it; is this what holds the hierarchy?"
         )));
+    }
+    let mut warnings = Vec::new();
+    if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {
+        warnings.push(format!(
+            "STORE {shown}: no Zarr node is in it or directly below it; mounted all the same{}",
+            appearance::hint(&*store)
+        ));
+    }
+    warnings.extend(useless_patterns(&view));
+    for warning in &warnings {
+        // In the foreground, the log is where the warnings are printed.
+        if !config.foreground {
+            log::warn!("{warning}");
+        }
     }
     let is_immutable = config.view.freshness.is_immutable();
     let ttl = match config.view.freshness {
@@ -214,7 +338,17 @@ fn build(config: &MountConfig) -> Result<ZarrFs, CliError> {
         xattr: config.xattr,
         event_threads: config.session.n_threads,
     };
-    Ok(ZarrFs::new(Arc::new(view), options))
+    Ok((ZarrFs::new(Arc::new(view), options), warnings))
+}
+
+/// How long is looked for arrays that `--array` selects.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
+
+/// A line for each pattern of `--array` that surely selects no array.
+fn useless_patterns(view: &View) -> impl Iterator<Item = String> {
+    let patterns = view.patterns_without_array(Instant::now() + SEARCH_TIME);
+    let line = |pattern| format!("--array {pattern}: it selects no array of STORE");
+    patterns.into_iter().map(line)
 }
 
 /// How long the kernel may cache what never changes.

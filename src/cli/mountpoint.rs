@@ -30,44 +30,58 @@ impl Mountpoint {
     pub(crate) fn prepare(config: &MountConfig) -> Result<Self, CliError> {
         let path = resolve(&config.mountpoint)?;
         make_way(&path)?;
-        if let Some(store) = config.store.path() {
-            check_apart(&path, store)?;
+        let is_created = !is_there(&path, config)?;
+        if is_created {
+            fs::create_dir(&path).map_err(|error| io_error(&path, &error))?;
         }
-        let is_created = match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => false,
-            Ok(_) => {
-                return failed(format!(
-                    "MOUNTPOINT {} is not a directory; name a directory, or one that is to be \
-                     created",
-                    path.display()
-                ));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir(&path).map_err(|error| io_error(&path, &error))?;
-                true
-            }
-            Err(error) => return Err(io_error(&path, &error)),
-        };
-        let mountpoint = Mountpoint { path, is_created };
-        if !is_created && !config.nonempty {
-            mountpoint.check_empty()?;
-        }
-        Ok(mountpoint)
+        Ok(Mountpoint { path, is_created })
     }
 
-    fn check_empty(&self) -> Result<(), CliError> {
-        let entries = fs::read_dir(&self.path);
-        match entries
-            .map_err(|error| io_error(&self.path, &error))?
-            .next()
-        {
-            None => Ok(()),
-            Some(_) => failed(format!(
-                "MOUNTPOINT {} is not empty; its files would be hidden: use an empty directory, \
-                 or -o nonempty",
-                self.path.display()
-            )),
+    /// Checks the mountpoint of `config` as [`Mountpoint::prepare`] does, and changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be mounted at.
+    pub(crate) fn check(config: &MountConfig) -> Result<(), CliError> {
+        let path = resolve(&config.mountpoint)?;
+        // A mount would remove the dead one, which hides the directory from us.
+        if !has_dead_mount(&path)? {
+            is_there(&path, config)?;
         }
+        Ok(())
+    }
+}
+
+/// Whether the directory `path` exists. It is an error if it cannot be mounted at.
+fn is_there(path: &Path, config: &MountConfig) -> Result<bool, CliError> {
+    if let Some(store) = config.store.path() {
+        check_apart(path, store)?;
+    }
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            return failed(format!(
+                "MOUNTPOINT {} is not a directory; name a directory, or one that is to be created",
+                path.display()
+            ));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(io_error(path, &error)),
+    }
+    if !config.nonempty {
+        check_empty(path)?;
+    }
+    Ok(true)
+}
+
+fn check_empty(path: &Path) -> Result<(), CliError> {
+    let mut entries = fs::read_dir(path).map_err(|error| io_error(path, &error))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => failed(format!(
+            "MOUNTPOINT {} is not empty; its files would be hidden: use an empty directory, or -o \
+             nonempty",
+            path.display()
+        )),
     }
 }
 
@@ -154,35 +168,36 @@ fn resolve(path: &Path) -> Result<PathBuf, CliError> {
 /// the path before, and the user who killed the daemon wants them gone.
 fn make_way(path: &Path) -> Result<(), CliError> {
     let shown = path.display();
-    loop {
-        let table = MountTable::read().map_err(|error| io_error(path, &error))?;
-        let Some(entry) = table.at(path) else {
-            return Ok(());
-        };
-        match (entry.is_ours(), is_dead(path)) {
-            (true, true) => {
-                log::warn!("removing the dead mount at {shown}");
-                if let Err(error) = unmount(path, Unmount::Detach) {
-                    return failed(format!(
-                        "the dead mount at {shown} cannot be removed: {error}; try umount -l as \
-                         root"
-                    ));
-                }
-            }
-            (true, false) => {
-                return failed(format!(
-                    "{} is already mounted at {shown}; zarr-mount --unmount it first",
-                    entry.source.to_string_lossy()
-                ));
-            }
-            (false, true) => {
-                return failed(format!(
-                    "a dead mount of type {} is at {shown}; fusermount3 -u it first",
-                    entry.file_system_type.to_string_lossy()
-                ));
-            }
-            (false, false) => return Ok(()),
+    while has_dead_mount(path)? {
+        log::warn!("removing the dead mount at {shown}");
+        if let Err(error) = unmount(path, Unmount::Detach) {
+            return failed(format!(
+                "the dead mount at {shown} cannot be removed: {error}; try umount -l as root"
+            ));
         }
+    }
+    Ok(())
+}
+
+/// Whether a dead mount of zarr-mount is at the path. A live one there is an error, and so is a
+/// dead one of another program.
+fn has_dead_mount(path: &Path) -> Result<bool, CliError> {
+    let shown = path.display();
+    let table = MountTable::read().map_err(|error| io_error(path, &error))?;
+    let Some(entry) = table.at(path) else {
+        return Ok(false);
+    };
+    match (entry.is_ours(), is_dead(path)) {
+        (true, true) => Ok(true),
+        (true, false) => failed(format!(
+            "{} is already mounted at {shown}; zarr-mount --unmount it first",
+            entry.source.to_string_lossy()
+        )),
+        (false, true) => failed(format!(
+            "a dead mount of type {} is at {shown}; fusermount3 -u it first",
+            entry.file_system_type.to_string_lossy()
+        )),
+        (false, false) => Ok(false),
     }
 }
 

@@ -23,8 +23,19 @@ pub(crate) struct MountOptions {
     pub(crate) xattr: bool,
     /// The source that the mount table is to show.
     pub(crate) fsname: Option<OsString>,
+    /// Check everything, and mount nothing.
+    pub(crate) is_fake: bool,
     /// Our long options, as they would be typed: `--ttl=5`.
     pub(crate) flags: Vec<OsString>,
+}
+
+/// What becomes of a mount option that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// It is an error.
+    Refused,
+    /// It is left out, as `mount -s` asks for.
+    Ignored,
 }
 
 /// Ignored options: defaults, those for mount(8) itself, and those that only matter for writing.
@@ -53,6 +64,8 @@ const IGNORED: &[&str] = &[
     "nomand",
     "iversion",
     "noiversion",
+    "symfollow",
+    "nosymfollow",
     "silent",
     "loud",
     "auto",
@@ -71,17 +84,17 @@ const IGNORED: &[&str] = &[
 
 impl MountOptions {
     /// Parses the values of every `-o`, in their order; a later one overrides.
-    pub(crate) fn parse(values: &[OsString]) -> Result<Self, CliError> {
+    pub(crate) fn parse(values: &[OsString], unknown: Unknown) -> Result<Self, CliError> {
         let mut options = MountOptions::default();
         for value in values {
             for option in split(value) {
-                options.add(&option)?;
+                options.add(&option, unknown)?;
             }
         }
         Ok(options)
     }
 
-    fn add(&mut self, option: &[u8]) -> Result<(), CliError> {
+    fn add(&mut self, option: &[u8], unknown: Unknown) -> Result<(), CliError> {
         let (name, value) = match option.iter().position(|byte| *byte == b'=') {
             Some(at) => (&option[..at], Some(OsStr::from_bytes(&option[at + 1..]))),
             None => (option, None),
@@ -114,6 +127,7 @@ impl MountOptions {
             "" if value.is_none() => {}
             known if IGNORED.contains(&known) => return Ok(()),
             known if known.starts_with("x-") || known.starts_with("X-") => return Ok(()),
+            _ if unknown == Unknown::Ignored => return Ok(()),
             _ => {
                 let shown = String::from_utf8_lossy(option);
                 return usage(format!("unknown mount option `{name}` (-o {shown})"));
@@ -126,14 +140,17 @@ impl MountOptions {
     }
 }
 
-/// Splits at commas. A backslash is removed, and makes the byte after it literal.
+/// Splits at commas, but not between double quotes, which are removed, as mount(8) has it. A
+/// backslash is removed too, and makes the byte after it literal.
 fn split(text: &OsStr) -> Vec<Vec<u8>> {
     let mut options = vec![];
     let mut option = Vec::new();
+    let mut is_quoted = false;
     let mut bytes = text.as_bytes().iter().copied();
     while let Some(byte) = bytes.next() {
         match byte {
-            b',' => options.push(std::mem::take(&mut option)),
+            b'"' => is_quoted = !is_quoted,
+            b',' if !is_quoted => options.push(std::mem::take(&mut option)),
             b'\\' => option.push(bytes.next().unwrap_or(byte)),
             _ => option.push(byte),
         }
@@ -149,7 +166,10 @@ mod tests {
     use super::*;
 
     fn parse(values: &[&str]) -> Result<MountOptions, CliError> {
-        MountOptions::parse(&values.iter().map(OsString::from).collect::<Vec<_>>())
+        MountOptions::parse(
+            &values.iter().map(OsString::from).collect::<Vec<_>>(),
+            Unknown::Refused,
+        )
     }
 
     #[test]
@@ -177,6 +197,7 @@ mod tests {
             nonempty: true,
             xattr: true,
             fsname: Some(OsString::from("a,b\\c")),
+            is_fake: false,
             flags: Vec::new(),
         };
         assert_eq!(options, expected);
@@ -211,12 +232,26 @@ mod tests {
     }
 
     #[test]
+    fn unknown_ones_are_ignored_on_request() {
+        let value = OsString::from("kernel_cache=1,xattr,remount");
+        let options = MountOptions::parse(&[value], Unknown::Ignored).unwrap();
+        assert!(options.xattr && options.flags.is_empty());
+    }
+
+    #[test]
+    fn a_comma_between_quotes_separates_nothing() {
+        let options = parse(&["view=\"keys,chunks\",fsname=a\\\"b"]).unwrap();
+        assert_eq!(options.flags, ["--view=keys,chunks"]);
+        assert_eq!(options.fsname.unwrap(), "a\"b");
+    }
+
+    #[test]
     fn names_need_not_be_text() {
         let value = OsString::from_vec(b"fsname=\xff".to_vec());
-        let options = MountOptions::parse(&[value]).unwrap();
+        let options = MountOptions::parse(&[value], Unknown::Refused).unwrap();
         assert_eq!(options.fsname.unwrap().as_bytes(), b"\xff");
         let value = OsString::from_vec(b"\xff".to_vec());
-        assert!(MountOptions::parse(&[value]).is_err());
+        assert!(MountOptions::parse(&[value], Unknown::Refused).is_err());
     }
 
     #[test]

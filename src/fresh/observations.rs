@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::time::SystemTime;
 
-use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind, Store, StoreError, Version};
+use crate::store::{Access, Key, ObjectMeta, Prefix, Stat, Store, StoreError, Version};
 
 /// What was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -65,15 +65,11 @@ impl Subject {
     }
 
     /// What `found` says of it; `None` where there is nothing of its kind.
-    fn observed(&self, found: Option<(StatKind, ObjectMeta)>) -> Option<Observed> {
-        let kind = match self {
-            Subject::Object(_) => StatKind::Object,
-            Subject::Directory(_) | Subject::Passage(_) => StatKind::Prefix,
-        };
-        let (_, meta) = found.filter(|(found, _)| *found == kind)?;
+    fn observed(&self, found: &Stat) -> Option<Observed> {
         Some(match self {
-            Subject::Object(_) | Subject::Directory(_) => Observed::from(&meta),
-            Subject::Passage(_) => Observed::passage(meta.access()),
+            Subject::Object(_) => Observed::from(&found.object_meta()?),
+            Subject::Directory(_) => Observed::from(&found.prefix_meta()?),
+            Subject::Passage(_) => Observed::passage(found.prefix_meta()?.access()),
         })
     }
 }
@@ -175,13 +171,10 @@ pub fn look(store: &dyn Store, subjects: &[&Subject]) -> Vec<Result<Option<Obser
     let mut found = store.stat_many(&keys).into_iter();
     let now = subjects.iter().map(|subject| {
         let found = match subject.key() {
-            None => Some((StatKind::Prefix, store.stat_root()?)),
-            Some(key) => {
-                let stat = found.next().unwrap_or_else(|| store.stat(&key))?;
-                stat.map(|stat| (stat.kind, stat.meta))
-            }
+            None => Some(Stat::of_prefix(store.stat_root()?)),
+            Some(key) => found.next().unwrap_or_else(|| store.stat(&key))?,
         };
-        Ok(subject.observed(found))
+        Ok(found.and_then(|found| subject.observed(&found)))
     });
     now.collect()
 }

@@ -1,5 +1,6 @@
 //! Attributes of a vnode, as the kernel expects them.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileType, Generation, INodeNo};
@@ -11,9 +12,6 @@ pub(super) const BLOCK_BYTES: u32 = 4096;
 
 /// The longest name, as reported by `statfs`.
 pub(super) const NAME_BYTES: usize = 255;
-
-/// Inode numbers are not reused while the daemon runs, so they need no generation.
-pub(super) const GENERATION: Generation = Generation(0);
 
 /// The unit of `st_blocks`, whatever the block size of the file system is.
 const SECTOR_BYTES: u64 = 512;
@@ -64,7 +62,37 @@ pub(super) fn unknown_attr(ino: u64, kind: VnodeKind) -> FileAttr {
     }
 }
 
-/// How long the kernel may cache [`unknown_attr`]: not at all, so that the next `stat` is a lookup.
+/// What the kernel is told of an inode.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reported {
+    pub(super) attr: FileAttr,
+    /// How long it may use them without asking.
+    pub(super) ttl: Duration,
+    pub(super) generation: Generation,
+}
+
+/// The generations of inodes. A file handle has the number and the generation of an inode. The
+/// generation tells handles of two versions apart where the number does not, which is where this
+/// daemon has forgotten the first, or where another daemon served the mount before.
+#[derive(Debug, Default)]
+pub(super) struct Generations(RandomState);
+
+impl Generations {
+    /// The generation of inode `ino`, which stands for the version `fingerprint`.
+    pub(super) fn of(&self, ino: u64, fingerprint: u64) -> Generation {
+        // The kernel requires 0 of the root, and takes 32 bits of others.
+        let is_root = INodeNo(ino) == INodeNo::ROOT;
+        let bits = if is_root {
+            0
+        } else {
+            self.0.hash_one(fingerprint)
+        };
+        Generation(bits & u64::from(u32::MAX))
+    }
+}
+
+/// How long the kernel may cache [`unknown_attr`], and attributes of what changes all the time: not
+/// at all, so that the next `stat` is a request.
 pub(super) const NOT_KEPT: Duration = Duration::ZERO;
 
 pub(super) fn file_type(kind: VnodeKind) -> FileType {
@@ -94,6 +122,16 @@ mod tests {
             gid: 6,
             fingerprint: 7,
         }
+    }
+
+    #[test]
+    fn generations_differ_by_version_and_daemon() {
+        let (one, other) = (Generations::default(), Generations::default());
+        assert_eq!(one.of(9, 7), one.of(10, 7));
+        assert_ne!(one.of(9, 7), one.of(9, 8));
+        assert_ne!(one.of(9, 7), other.of(9, 7));
+        assert_eq!(one.of(1, 0), Generation(0));
+        assert!(u32::try_from(one.of(9, 7).0).is_ok());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use fuser::{
 };
 
 use super::ZarrFs;
-use super::attr::{BLOCK_BYTES, GENERATION, NAME_BYTES};
+use super::attr::{BLOCK_BYTES, NAME_BYTES};
 use super::xattr;
 use crate::threads::confine;
 
@@ -27,13 +27,15 @@ const MAX_BACKGROUND: u16 = 512;
 
 /// Capabilities that are asked of the kernel, if it has them. Not among these are opens without a
 /// request (they would break close-to-open consistency) and cached symbolic links (there are none).
-const CAPABILITIES: [InitFlags; 5] = [
+const CAPABILITIES: [InitFlags; 6] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
     // Pages are dropped only on request: otherwise a new mtime would drop valid ones.
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
     InitFlags::FUSE_ASYNC_DIO,
+    // Names `.` and `..` are looked up for file handles, which NFS servers give out.
+    InitFlags::FUSE_EXPORT_SUPPORT,
 ];
 
 /// How long requests in flight may take when the mount ends.
@@ -70,7 +72,7 @@ impl Filesystem for ZarrFs {
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
         self.answer("lookup", move |core| match core.find(parent.0, &name) {
-            Ok(attr) => reply.entry(&core.options.ttl, &attr, GENERATION),
+            Ok(found) => reply.entry(&found.ttl, &found.attr, found.generation),
             Err(errno) => reply.error(errno),
         });
     }
@@ -84,7 +86,7 @@ impl Filesystem for ZarrFs {
 
     fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
         self.answer("getattr", move |core| match core.stat(ino.0, fh) {
-            Ok(attr) => reply.attr(&core.options.ttl, &attr),
+            Ok(found) => reply.attr(&found.ttl, &found.attr),
             Err(errno) => reply.error(errno),
         });
     }

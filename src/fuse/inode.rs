@@ -1,9 +1,9 @@
 //! Inode numbers: one for each version of a vnode, and what the kernel may cache under each.
 //!
-//! The kernel caches pages and attributes by inode number. A number therefore stands for one
-//! version of the bytes. The first version that is reported has the vnode's own number. A later
-//! one, while the kernel may still cache pages of the first, has a fresh number from a counter that
-//! the view's numbers never reach. [`InodeVersions`] compares fingerprints; it does no I/O and
+//! The kernel caches pages and attributes by inode number, and gives out file handles that have it. A
+//! number therefore stands for one version of the bytes. The first version that is reported has the
+//! vnode's own number. A later one, while the first is remembered, has a fresh number from a counter
+//! that the view's numbers never reach. [`InodeVersions`] compares fingerprints; it does no I/O and
 //! knows no FUSE.
 //!
 //! What the kernel caches is remembered in bounded tables. Where an entry was evicted from a table,
@@ -26,9 +26,8 @@ const FIRST_FRESH: u64 = 1 << 62;
 /// remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
-/// The fingerprint of a number that was reported with more than one version. Of concurrent replies
-/// the kernel takes the attributes of the first to arrive, and which one that is, is unknown here.
-const SEVERAL: u64 = 0;
+/// How many fresh numbers are remembered that the kernel has forgotten.
+const REMEMBERED_FRESH: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
 /// The versions that inode numbers stand for. `B` is a shared backing file of passthrough.
 #[derive(Debug)]
@@ -45,13 +44,15 @@ struct InodeTable<B> {
     pinned: HashMap<u64, PinnedInode<B>>,
     /// Fingerprints of closed files whose pages the kernel may cache.
     opened: LruCache<u64, u64>,
-    /// Fingerprints that were reported to the kernel of inodes that were never opened, or
-    /// [`SEVERAL`].
+    /// Fingerprints that were reported to the kernel of inodes that were never opened.
     looked_up: LruCache<u64, u64>,
     /// The newest fresh number of each vnode that has one.
     newest: HashMap<VnodeId, u64>,
     /// Every fresh number that the kernel refers to.
     fresh: HashMap<u64, FreshInode>,
+    /// Fresh numbers that the kernel has forgotten, with their fingerprints: file handles may have
+    /// them.
+    forgotten: LruCache<u64, (VnodeId, u64)>,
     /// Whether `opened` ever evicted an inode whose pages the kernel may cache.
     forgot_opened: bool,
 }
@@ -115,6 +116,7 @@ impl<B: Clone> InodeVersions<B> {
                 looked_up: LruCache::new(count),
                 newest: HashMap::new(),
                 fresh: HashMap::new(),
+                forgotten: LruCache::new(REMEMBERED_FRESH),
                 forgot_opened: false,
             }),
             gave_fresh: AtomicBool::new(false),
@@ -128,14 +130,14 @@ impl<B: Clone> InodeVersions<B> {
         }
         let mut table = self.lock();
         let shown = table.newest_number(vnode);
-        let ino = match table.known(shown) {
-            Some(known) if known == fingerprint => shown,
+        let ino = match table.reported(shown) {
+            Some(reported) if reported == fingerprint => shown,
             Some(_) => {
                 self.gave_fresh.store(true, Ordering::Release);
                 table.fresh(vnode, fingerprint)
             }
             None => {
-                table.remember_reported(shown, fingerprint);
+                table.looked_up.put(shown, fingerprint);
                 shown
             }
         };
@@ -183,10 +185,50 @@ impl<B: Clone> InodeVersions<B> {
             if table.newest.get(&vnode) == Some(&ino) {
                 table.newest.remove(&vnode);
             }
+            if let Some(fingerprint) = table.reported(ino) {
+                table.forgotten.put(ino, (vnode, fingerprint));
+            }
             table.opened.pop(&ino);
             table.looked_up.pop(&ino);
         }
         Some(vnode)
+    }
+
+    /// The vnode that `ino` is a version of, also if the kernel has forgotten the number.
+    pub(super) fn recall(&self, ino: u64) -> Option<VnodeId> {
+        let known = self.vnode(ino);
+        known.or_else(|| self.lock().forgotten.get(&ino).map(|(vnode, _)| *vnode))
+    }
+
+    /// Whether `ino`, a number of `vnode` from a file handle, may be reported for this version, in a
+    /// reply that counts as a lookup.
+    pub(super) fn report_again(&self, ino: u64, vnode: VnodeId, fingerprint: u64) -> bool {
+        if fingerprint == 0 {
+            return ino == vnode.0;
+        }
+        let mut table = self.lock();
+        if let Some((_, version)) = table.forgotten.peek(&ino).copied() {
+            if version != fingerprint {
+                return false;
+            }
+            table.forgotten.pop(&ino);
+            table.newest.entry(vnode).or_insert(ino);
+            let references = 0;
+            table.fresh.insert(ino, FreshInode { vnode, references });
+            self.gave_fresh.store(true, Ordering::Release);
+        }
+        match table.reported(ino) {
+            Some(reported) if reported != fingerprint => return false,
+            Some(_) => {}
+            // The generation of the handle tells whether it is of another version.
+            None => {
+                table.looked_up.put(ino, fingerprint);
+            }
+        }
+        if let Some(fresh) = table.fresh.get_mut(&ino) {
+            fresh.references += 1;
+        }
+        true
     }
 
     /// The attributes that the open handles of `ino` were opened with.
@@ -198,11 +240,11 @@ impl<B: Clone> InodeVersions<B> {
     /// they were.
     pub(super) fn may_report(&self, ino: u64, fingerprint: u64) -> bool {
         let mut table = self.lock();
-        if let Some(known) = table.known(ino) {
-            return known == fingerprint;
+        if let Some(reported) = table.reported(ino) {
+            return reported == fingerprint;
         }
         if fingerprint != 0 {
-            table.remember_reported(ino, fingerprint);
+            table.looked_up.put(ino, fingerprint);
         }
         true
     }
@@ -277,25 +319,22 @@ impl<B> InodeTable<B> {
         }
     }
 
+    /// The version that the kernel was told of under `ino`.
+    fn reported(&mut self, ino: u64) -> Option<u64> {
+        let known = self.known(ino);
+        known.or_else(|| self.looked_up.get(&ino).copied())
+    }
+
     fn compare(&mut self, ino: u64, fingerprint: u64) -> Comparison {
         match self.known(ino) {
             Some(known) if known == fingerprint => Comparison::Same,
             Some(_) => Comparison::Changed,
-            None if self.forgot_opened => Comparison::FirstOpen(StaleCache::PagesAndAttributes),
-            None if self.looked_up.get(&ino) == Some(&fingerprint) => {
-                Comparison::FirstOpen(StaleCache::Nothing)
-            }
-            None => Comparison::FirstOpen(StaleCache::Attributes),
-        }
-    }
-
-    fn remember_reported(&mut self, ino: u64, fingerprint: u64) {
-        match self.looked_up.get_mut(&ino) {
-            Some(told) if *told == fingerprint => {}
-            Some(told) => *told = SEVERAL,
-            None => {
-                self.looked_up.put(ino, fingerprint);
-            }
+            None => match self.looked_up.get(&ino) {
+                Some(reported) if *reported != fingerprint => Comparison::Changed,
+                _ if self.forgot_opened => Comparison::FirstOpen(StaleCache::PagesAndAttributes),
+                Some(_) => Comparison::FirstOpen(StaleCache::Nothing),
+                None => Comparison::FirstOpen(StaleCache::Attributes),
+            },
         }
     }
 

@@ -4,14 +4,20 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{
+    Errno, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyDirectory,
+    ReplyDirectoryPlus,
+};
 
 use super::Core;
-use super::attr::{GENERATION, NOT_KEPT, file_attr, file_type, unknown_attr};
+use super::attr::{NOT_KEPT, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
 use super::opened::OpenedDirectory;
 use crate::store::Detail;
 use crate::view::{DirectoryEntry, VnodeKind};
+
+/// The generation of what the kernel keeps no inode of.
+const UNKNOWN: Generation = Generation(0);
 
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {
@@ -64,8 +70,8 @@ impl Core {
         let opened = self.stream(handle)?;
         let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = stream.read(offset, Detail::Attributes, |item, next| match item {
-            StreamItem::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, GENERATION)),
-            StreamItem::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, GENERATION)),
+            StreamItem::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, UNKNOWN)),
+            StreamItem::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, UNKNOWN)),
             StreamItem::Entry(entry) => self.add_with_attributes(entry, next, reply),
         });
         listed.map_err(|error| self.errno(&error))
@@ -89,13 +95,14 @@ impl Core {
             // `d_ino` of the entry, and readdir(3) omits such entries. With an unused number that
             // is not cached, the next stat(2) looks the name up, and gets the error.
             let attr = unknown_attr(self.versions.placeholder(), entry.kind);
-            return fit(reply.add(attr.ino, next, name, &NOT_KEPT, &attr, GENERATION));
+            return fit(reply.add(attr.ino, next, name, &NOT_KEPT, &attr, UNKNOWN));
         };
         let ino = self
             .versions
             .number_to_report(self.view.refer(entry), attributes.fingerprint);
-        let attr = file_attr(ino, attributes);
-        let fit = fit(reply.add(attr.ino, next, name, &self.options.ttl, &attr, GENERATION));
+        let found = self.reported(ino, attributes);
+        let (attr, ttl) = (&found.attr, &found.ttl);
+        let fit = fit(reply.add(attr.ino, next, name, ttl, attr, found.generation));
         if fit == Fit::Full {
             self.forget_inode(ino, 1);
         }

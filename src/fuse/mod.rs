@@ -38,13 +38,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use fuser::{BackingId, Errno, FileAttr, FileHandle, Notifier};
+use fuser::{BackingId, Errno, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::threads::{Class, as_class, confine};
-use crate::view::{View, VnodeAttributes, VnodeId};
+use crate::view::{LookupResult, View, VnodeAttributes, VnodeId};
 
-use attr::file_attr;
+use attr::{Generations, NOT_KEPT, Reported, file_attr};
 use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
@@ -79,6 +79,7 @@ struct Core {
     passthrough: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     errors: ErrorLog,
+    generations: Generations,
     versions: InodeVersions<Arc<BackingId>>,
     /// An inode is locked while it is opened or released; few inodes share a lock.
     inode_locks: Vec<Mutex<()>>,
@@ -97,6 +98,7 @@ impl ZarrFs {
             passthrough: AtomicBool::new(options.passthrough),
             notifier: Arc::default(),
             errors: ErrorLog::new(),
+            generations: Generations::default(),
             versions: InodeVersions::new(),
             inode_locks: (0..STRIPES).map(|_| Mutex::default()).collect(),
             files: Handles::new(),
@@ -144,10 +146,23 @@ impl Core {
         found.ok_or(Errno::ENOENT)
     }
 
-    fn find(&self, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
+    /// How long the kernel may use attributes without asking.
+    fn ttl(&self, attributes: &VnodeAttributes) -> Duration {
+        if attributes.is_momentary() {
+            return NOT_KEPT;
+        }
+        self.options.ttl
+    }
+
+    fn find(&self, parent: u64, name: &OsStr) -> Result<Reported, Errno> {
         self.view.requests().lookups.add(1);
         if name.len() > attr::NAME_BYTES {
             return Err(Errno::ENAMETOOLONG);
+        }
+        match name.as_bytes() {
+            b"." => return self.find_again(parent),
+            b".." => return self.find_parent(parent),
+            _ => {}
         }
         let parent = self.vnode(parent)?;
         // Absence is never cached: another process may create the file at any time.
@@ -155,7 +170,38 @@ impl Core {
         let ino = self
             .versions
             .number_to_report(found.id, found.attributes.fingerprint);
-        Ok(file_attr(ino, &found.attributes))
+        Ok(self.reported(ino, &found.attributes))
+    }
+
+    /// The inode of a file handle, which the kernel has forgotten. A handle is of one version, so
+    /// that another one is stale, and so is a file that is gone.
+    fn find_again(&self, ino: u64) -> Result<Reported, Errno> {
+        let vnode = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
+        let found = self
+            .view
+            .recall(vnode)
+            .map_err(|error| self.errno(&error))?;
+        let LookupResult { id, attributes } = found.ok_or(Errno::ESTALE)?;
+        if !self.versions.report_again(ino, id, attributes.fingerprint) {
+            self.view.forget(id, 1);
+            return Err(Errno::ESTALE);
+        }
+        Ok(self.reported(ino, &attributes))
+    }
+
+    /// The directory that the directory of a file handle is in.
+    fn find_parent(&self, ino: u64) -> Result<Reported, Errno> {
+        let child = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
+        let found = self.present(self.view.parent(child))?;
+        Ok(self.reported(found.id.0, &found.attributes))
+    }
+
+    fn reported(&self, ino: u64, attributes: &VnodeAttributes) -> Reported {
+        Reported {
+            attr: file_attr(ino, attributes),
+            ttl: self.ttl(attributes),
+            generation: self.generations.of(ino, attributes.fingerprint),
+        }
     }
 
     fn forget_inode(&self, ino: u64, times: u64) {
@@ -165,21 +211,21 @@ impl Core {
     }
 
     /// The attributes that an open file was opened with, else the current ones.
-    fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<FileAttr, Errno> {
+    fn stat(&self, ino: u64, handle: Option<FileHandle>) -> Result<Reported, Errno> {
         self.view.requests().getattrs.add(1);
         let opened = handle.and_then(|handle| self.files.get(handle));
         if let Some(opened) = opened {
-            return Ok(file_attr(ino, &opened.attributes));
+            return Ok(self.reported(ino, &opened.attributes));
         }
         if let Some(pinned) = self.versions.pinned_attributes(ino) {
-            return Ok(file_attr(ino, &self.with_current_mode(ino, pinned)));
+            return Ok(self.reported(ino, &self.with_current_mode(ino, pinned)));
         }
         let current = self.present(self.view.attributes(self.vnode(ino)?))?;
         if !self.versions.may_report(ino, current.fingerprint) {
             // A new size under the old inode number would be combined with the old pages.
             return Err(Errno::ESTALE);
         }
-        Ok(file_attr(ino, &current))
+        Ok(self.reported(ino, &current))
     }
 
     /// The attributes of a version that is open, with its current mode: permissions can change

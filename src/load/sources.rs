@@ -368,8 +368,7 @@ fn object_meta(key: &Key, stat: Option<Stat>) -> Result<Option<ObjectMeta>, Stor
 
 /// The attributes of the prefix that `stat` is of; `None` when it is of an object.
 fn prefix_meta(stat: Option<Stat>) -> Option<ObjectMeta> {
-    let stat = stat.filter(|stat| stat.kind == StatKind::Prefix);
-    stat.map(|stat| stat.meta)
+    stat.and_then(|stat| stat.prefix_meta())
 }
 
 fn is_out_of_descriptors(error: &StoreError) -> bool {

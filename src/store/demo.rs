@@ -5,7 +5,8 @@
 //! air/zarr.json                v3 group
 //! air/temperature/zarr.json    v3, sharded: 8 x 48 x 96, shards 4 x 24 x 48, chunks 2 x 12 x 24
 //! air/temperature/c/T/Y/X      shards; one is missing, others miss chunks
-//! air/{time,lat,lon}/…         v3, uncompressed coordinates
+//! air/{time,lat,lon}/…         v3, uncompressed coordinates; time is int64, as xarray writes it
+//! air/{part_of_day,daylight}/… v3, strings of any length and truth values, along time
 //! legacy/.zgroup               v2 group
 //! legacy/elevation/.zarray     v2, big-endian, zlib: 50 x 100 in chunks of 20 x 40
 //! legacy/elevation/Y.X         chunks; those at sea are missing
@@ -13,19 +14,22 @@
 //!
 //! The values come from parabolas and integers: no rounding differs between machines.
 
+mod coordinates;
+
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::{Key, MemoryStore};
+use coordinates::coordinates;
 
 const ROOT: &str = r#"{
   "zarr_format": 3,
   "node_type": "group",
   "attributes": {
     "title": "demonstration store of zarr-mount",
-    "air": "a Zarr v3 group: `temperature` is sharded (8 chunks in a shard), some chunks are missing",
+    "air": "a Zarr v3 group: `temperature` is sharded (8 chunks in a shard), some chunks are missing; its coordinates are numbers, strings and truth values",
     "legacy": "a Zarr v2 group: `elevation` is big-endian and compressed by zlib"
   }
 }
@@ -68,6 +72,7 @@ const TEMPERATURE: &str = r#"{
   "attributes": {
     "standard_name": "air_temperature",
     "units": "K",
+    "coordinates": "part_of_day",
     "_FillValue": "AAAAAAAA+H8="
   }
 }
@@ -107,9 +112,9 @@ pub(super) fn demo_store() -> MemoryStore {
     insert(&store, "zarr.json", ROOT);
     insert(&store, "air/zarr.json", AIR);
     insert_temperature(&store);
-    insert_coordinate(&store, "time", 8, "hours since 2026-01-01", |i| 6.0 * i);
-    insert_coordinate(&store, "lat", 48, "degrees_north", |i| 70.5 - i);
-    insert_coordinate(&store, "lon", 96, "degrees_east", |i| i - 24.0);
+    for coordinate in coordinates() {
+        coordinate.insert(&store);
+    }
     insert(&store, "legacy/.zgroup", "{\"zarr_format\": 2}\n");
     insert(&store, "legacy/.zattrs", "{\"title\": \"an island\"}\n");
     insert_elevation(&store);
@@ -187,35 +192,6 @@ fn temperature([t, y, x]: [u16; 3]) -> f32 {
 /// A parabola through 0, 1 and 0 at 0, 1/2 and 1.
 fn arch(position: f32) -> f32 {
     4.0 * position * (1.0 - position)
-}
-
-/// A one-dimensional float64 array in one uncompressed chunk: `value` of each index.
-fn insert_coordinate(
-    store: &MemoryStore,
-    name: &str,
-    len: u16,
-    units: &str,
-    value: impl Fn(f64) -> f64,
-) {
-    let document = format!(
-        r#"{{
-  "zarr_format": 3,
-  "node_type": "array",
-  "shape": [{len}],
-  "data_type": "float64",
-  "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [{len}]}}}},
-  "chunk_key_encoding": {{"name": "default", "configuration": {{"separator": "/"}}}},
-  "fill_value": 0.0,
-  "codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}],
-  "dimension_names": ["{name}"],
-  "attributes": {{"units": "{units}"}}
-}}
-"#
-    );
-    insert(store, &format!("air/{name}/zarr.json"), document);
-    let values = (0..len).map(|index| value(f64::from(index)));
-    let bytes: Vec<u8> = values.flat_map(f64::to_le_bytes).collect();
-    insert(store, &format!("air/{name}/c/0"), bytes);
 }
 
 /// Chunks of 20 x 40; those at the edges hang over, filled with sea.

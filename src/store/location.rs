@@ -99,7 +99,7 @@ pub fn open_store_for(
 
 fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
     let store = ZipStore::shared(path, sharing)?;
-    let root = hierarchy_root(&store)?;
+    let root = find_hierarchy(&store)?.unwrap_or_else(Prefix::root);
     if !root.is_root() {
         let shown = one_line(&path.to_string_lossy());
         log::info!("{shown}: the hierarchy is in its directory {root}");
@@ -107,12 +107,12 @@ fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
     Ok(store.below(root))
 }
 
-/// The prefix of the hierarchy: the root or, where the root holds none, the only directory that
-/// does.
-fn hierarchy_root(store: &dyn Store) -> Result<Prefix, StoreError> {
+/// The prefix of the hierarchy in a zip file: the root, also where several directories in it hold
+/// one; or the only directory that does. `None` where there is no hierarchy.
+pub(super) fn find_hierarchy(store: &dyn Store) -> Result<Option<Prefix>, StoreError> {
     let root = Prefix::root();
     if holds_hierarchy(store, &root)? {
-        return Ok(root);
+        return Ok(Some(root));
     }
     let mut found = None;
     let mut listing = store.list(&root, Cursor::START, Detail::Names)?;
@@ -124,10 +124,10 @@ fn hierarchy_root(store: &dyn Store) -> Result<Prefix, StoreError> {
         }
         let prefix = root.key(&entry.name)?.to_prefix();
         if holds_hierarchy(store, &prefix)? && found.replace(prefix).is_some() {
-            return Ok(root);
+            return Ok(Some(root));
         }
     }
-    Ok(found.unwrap_or(root))
+    Ok(found)
 }
 
 fn holds_hierarchy(store: &dyn Store, prefix: &Prefix) -> Result<bool, StoreError> {

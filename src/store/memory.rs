@@ -184,16 +184,10 @@ impl Store for MemoryStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let contents = self.read();
         if let Some(object) = contents.objects.get(key.as_bytes()) {
-            return Ok(Some(Stat {
-                kind: StatKind::Object,
-                meta: object.meta,
-            }));
+            return Ok(Some(Stat::new(StatKind::Object, object.meta)));
         }
         let found = contents.has_prefix(&key.to_prefix());
-        Ok(found.then(|| Stat {
-            kind: StatKind::Prefix,
-            meta: contents.prefix_meta(),
-        }))
+        Ok(found.then(|| Stat::new(StatKind::Prefix, contents.prefix_meta())))
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {

@@ -23,6 +23,7 @@ mod limits;
 mod location;
 mod memory;
 mod meta;
+mod nested;
 mod profile;
 #[cfg(any(test, debug_assertions))]
 pub mod testing;
@@ -43,6 +44,7 @@ pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, open_store, open_store_for};
 pub use memory::MemoryStore;
 pub use meta::{FileIdentity, GRAIN, ObjectMeta, Times, Version};
+pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 pub use zip::ZipStore;
 
@@ -191,6 +193,35 @@ pub struct Stat {
     pub kind: StatKind,
     /// Its attributes.
     pub meta: ObjectMeta,
+    /// The attributes of the prefix of the same name, where an object has keys below it too: as a
+    /// zip file that is looked into.
+    pub below: Option<ObjectMeta>,
+}
+
+impl Stat {
+    /// Of a key that is an object or a prefix, and not both.
+    fn new(kind: StatKind, meta: ObjectMeta) -> Stat {
+        let below = None;
+        Stat { kind, meta, below }
+    }
+
+    /// Of a prefix.
+    pub fn of_prefix(meta: ObjectMeta) -> Stat {
+        Stat::new(StatKind::Prefix, meta)
+    }
+
+    /// The attributes of the prefix; `None` where there is none.
+    pub fn prefix_meta(&self) -> Option<ObjectMeta> {
+        match self.kind {
+            StatKind::Object => self.below,
+            StatKind::Prefix => Some(self.meta),
+        }
+    }
+
+    /// The attributes of the object; `None` where there is none.
+    pub fn object_meta(&self) -> Option<ObjectMeta> {
+        (self.kind == StatKind::Object).then_some(self.meta)
+    }
 }
 
 /// The two things that a key can name.

@@ -11,6 +11,7 @@
 //! listing (`listing`) remembers nothing.
 
 mod audience;
+mod chosen;
 mod context;
 mod facts;
 mod file;

@@ -23,6 +23,7 @@ impl View {
                 statistics::SIZE,
                 0,
             ))),
+            Vnode::Log => Ok(Some(self.log.attributes(&self.tree.root_meta()))),
             Vnode::Prefix { view, path } => {
                 let meta = self.tree.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.tree.directory(&meta)))

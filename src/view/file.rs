@@ -61,8 +61,8 @@ pub(super) enum FileContent {
     Generated(Vec<u8>),
     /// A long generated text, shared by all handles of the file.
     Kept(Arc<Block>),
-    /// Counters, as they were when the file was opened.
-    Statistics(Vec<u8>),
+    /// Text of the daemon about itself, as it was when the file was opened.
+    Momentary(Vec<u8>),
 }
 
 impl View {
@@ -115,7 +115,18 @@ impl View {
             Vnode::Statistics => {
                 let attributes = self.attributes_of(vnode)?;
                 let text = self.statistics();
-                Ok(attributes.map(|found| self.opened(found, FileContent::Statistics(text))))
+                Ok(attributes.map(|found| self.opened(found, FileContent::Momentary(text))))
+            }
+            Vnode::Log => {
+                let attributes = self.attributes_of(vnode)?;
+                let text = self.log.lines.text();
+                Ok(attributes.map(|found| {
+                    let attributes = VnodeAttributes {
+                        size: text.len() as u64,
+                        ..found
+                    };
+                    self.opened(attributes, FileContent::Momentary(text))
+                }))
             }
             Vnode::Chunk(place) => {
                 let array = self.tree.array_of(place)?;
@@ -225,7 +236,7 @@ impl OpenFile {
 
     /// Whether each open shows other bytes, so that the kernel must not cache them.
     pub fn is_uncached(&self) -> bool {
-        matches!(self.content, FileContent::Statistics(_))
+        matches!(self.content, FileContent::Momentary(_))
     }
 
     /// Whether pages that the kernel holds of this version may be kept. For a whole array, all of
@@ -280,7 +291,7 @@ impl OpenFile {
             return reply(Ok(part(&block, range)));
         }
         match &self.content {
-            FileContent::Generated(text) | FileContent::Statistics(text) => {
+            FileContent::Generated(text) | FileContent::Momentary(text) => {
                 reply(Ok(part(text, range)));
             }
             FileContent::Kept(text) => reply(Ok(part(text, range))),

@@ -13,8 +13,9 @@ use crate::store::{Prefix, StatKind};
 
 /// The hidden directory of the daemon, at the root of a mount.
 pub(super) const CONTROL: &[u8] = b".zarr-mount";
-/// The file in it.
+/// The files in it.
 pub(super) const STATISTICS: &[u8] = b"stats.json";
+pub(super) const LOG: &[u8] = b"log";
 
 pub(super) type FoundVnode = (Vnode, VnodeAttributes);
 
@@ -34,6 +35,7 @@ impl View {
                 }
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
+            Vnode::Control if name == LOG => self.with_attributes(Vnode::Log),
             Vnode::Prefix { view, path } => {
                 if self.tree.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
@@ -63,7 +65,7 @@ impl View {
         }
     }
 
-    fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
+    pub(super) fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
         let attributes = self.attributes_of(&vnode)?;
         Ok(attributes.map(|attributes| (vnode, attributes)))
     }
@@ -80,6 +82,11 @@ impl View {
             if found != ChunkName::Other {
                 return self.tree.find_chunk(array, found);
             }
+        }
+        if let Some(meta) = self.tree.zip_directory(folder, name)? {
+            let path = folder.resolved.path.key(name)?.to_prefix();
+            let attributes = self.tree.directory(&meta);
+            return Ok(Some((Vnode::Prefix { view, path }, attributes)));
         }
         if let Some(child) = self.tree.draft_child(folder, name)? {
             return self.with_attributes(Vnode::Prefix { view, path: child });

@@ -278,7 +278,16 @@ impl Tree {
         if folder.resolved.draft().is_some() {
             return self.listed_child(folder, entry);
         }
-        if entry.kind != EntryKind::Prefix || self.is_hidden_by_control(path, &entry.name) {
+        let is_prefix = match entry.kind {
+            EntryKind::Prefix => true,
+            // A file that cannot be examined does not end the listing; looking it up gives the
+            // error.
+            EntryKind::Object => self
+                .zip_directory(folder, &entry.name)
+                .is_ok_and(|found| found.is_some()),
+            EntryKind::Unreadable => false,
+        };
+        if !is_prefix || self.is_hidden_by_control(path, &entry.name) {
             return Ok(None);
         }
         Ok(Some((

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::View;
 use super::arrays::listing::PlainNames;
 use super::chunk_listing::StoredChunks;
-use super::find::STATISTICS;
+use super::find::{LOG, STATISTICS};
 use super::folder::Folder;
 use super::grid_listing::GridChunks;
 use super::name_stream::NameStream;
@@ -91,7 +91,8 @@ impl View {
                 vec![fixed(views.collect())]
             }
             Vnode::Control => {
-                vec![fixed(vec![(STATISTICS.to_vec(), Vnode::Statistics)])]
+                let statistics = (STATISTICS.to_vec(), Vnode::Statistics);
+                vec![fixed(vec![(LOG.to_vec(), Vnode::Log), statistics])]
             }
             Vnode::Prefix { view, path } => {
                 if *view == ViewKind::Arrays {

@@ -13,6 +13,7 @@
 //!
 //! Each part uses those above it, and has its own state.
 
+mod again;
 mod array_documents;
 mod arrays;
 mod attributes;
@@ -30,10 +31,12 @@ mod grid_listing;
 mod listing;
 mod name_stream;
 mod names;
+mod nested;
 mod node_path;
 mod numbers;
 mod odometer;
 mod options;
+mod own_log;
 mod read_buffer;
 mod resolve;
 mod rights;
@@ -50,11 +53,15 @@ mod vnode;
 mod xattr;
 
 use std::sync::Arc;
+use std::time::Instant;
+
+use glob::Pattern;
 
 pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
 pub use options::{AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions};
+pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
 
@@ -63,12 +70,18 @@ use crate::counters::{LoadCounters, RequestCounters};
 use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node};
 use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
-use crate::store::{Capacity, Cursor, Detail, Prefix, Profile, Store, StoreError, address_limit};
+use crate::store::{
+    Capacity, Cursor, Detail, EntryKind, Prefix, Profile, Store, StoreError, address_limit,
+    is_named_as_zip,
+};
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
 use documents::Documents;
 use tree::Tree;
 use vnode::Vnode;
+
+/// The document of data that is not Zarr, and is a node only so that it is refused by name.
+const N5_ATTRIBUTES: &[u8] = b"attributes.json";
 
 /// A store as files. Each method finds out what a vnode is, and leaves it to one of the parts.
 #[derive(Debug)]
@@ -77,6 +90,7 @@ pub struct View {
     documents: Arc<Documents>,
     arrays: Arc<Arrays>,
     requests: RequestCounters,
+    log: OwnLog,
 }
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
@@ -155,7 +169,14 @@ impl View {
             documents,
             arrays,
             requests: RequestCounters::default(),
+            log: OwnLog::default(),
         })
+    }
+
+    /// This view with the log of the daemon in `.zarr-mount/log`, which is empty otherwise.
+    #[must_use]
+    pub fn with_log(self, log: OwnLog) -> View {
+        View { log, ..self }
     }
 
     /// Whether the root has a metadata document, or any entry at all: a directory of stores is an
@@ -173,6 +194,64 @@ impl View {
             Some(mut listing) => Ok(listing.next_entry()?.is_some()),
             None => Ok(false),
         }
+    }
+
+    /// Whether a node is at the root or directly below it; `None` where too many names are there
+    /// to tell. Data of N5 are no nodes.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    pub fn finds_nodes(&self) -> Result<Option<bool>, Error> {
+        /// The most names that are listed, and the most of them that are looked at.
+        const MOST_NAMES: usize = 10_000;
+        const MOST_PREFIXES: usize = 100;
+        let root = Prefix::root();
+        if self.is_node(&root)? {
+            return Ok(Some(true));
+        }
+        let store = self.tree.loader.sources().store();
+        let Some(mut listing) = store.list(&root, Cursor::START, Detail::Names)? else {
+            return Ok(Some(false));
+        };
+        let mut n_prefixes = 0;
+        for _ in 0..MOST_NAMES {
+            let Some(entry) = listing.next_entry()? else {
+                return Ok(Some(false));
+            };
+            let key = root.key(&entry.name)?;
+            if is_named_as_zip(&entry.name)
+                && store.stat(&key)?.is_some_and(|stat| stat.below.is_some())
+            {
+                return Ok(Some(true));
+            }
+            if entry.kind != EntryKind::Prefix {
+                continue;
+            }
+            // What cannot be read may be a node.
+            let child = key.to_prefix();
+            if self.is_node(&child).unwrap_or(true) {
+                return Ok(Some(true));
+            }
+            n_prefixes += 1;
+            if n_prefixes == MOST_PREFIXES {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_node(&self, path: &Prefix) -> Result<bool, Error> {
+        Ok(match self.tree.hierarchy.node(path)? {
+            Node::Implicit => false,
+            Node::Broken(broken) => broken.document.key.name() != N5_ATTRIBUTES,
+            Node::Array(_) | Node::Group(_) => true,
+        })
+    }
+
+    /// The patterns of [`ArrayOptions::only`] that surely select no array. Looks at a bounded part
+    /// of the store, and until `deadline`.
+    pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
+        self.arrays.patterns_without_array(deadline)
     }
 
     /// The vnode called `name` in `parent`, with a reference that the caller gives back with

@@ -6,7 +6,7 @@
 //!                     level, then chunks in C order
 //!  2^61 .. 2^62       all other vnodes are interned: the number is a hash of the vnode, so that
 //!                     a listing computes it and keeps nothing; an entry lives while the kernel
-//!                     knows it
+//!                     knows it, and for a while after that, for handles of NFS clients
 //!  2^62 .. 2^63       inode numbers of later versions (see `fuse`)
 //! ```
 //!
@@ -14,8 +14,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
+use lru::LruCache;
 use smallvec::SmallVec;
 
 use super::options::ViewKind;
@@ -32,6 +34,9 @@ const LONGEST_RANGE: u64 = 1 << 55;
 /// last range are interned.
 const MOST_RANGES: usize = 64;
 
+/// How many vnodes are remembered that the kernel has forgotten.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
+
 #[derive(Debug, Default)]
 pub(super) struct VnodeNumbers {
     hasher: RandomState,
@@ -39,8 +44,33 @@ pub(super) struct VnodeNumbers {
     ranges: RwLock<NumberRanges>,
 }
 
-/// Vnodes by their numbers, with the kernel's reference counts.
-type Interned = HashMap<u64, (Vnode, u64)>;
+/// Vnodes by their numbers.
+#[derive(Debug)]
+struct Interned {
+    /// Those that the kernel knows, with its reference counts.
+    held: HashMap<u64, (Vnode, u64)>,
+    /// Those that it has forgotten.
+    forgotten: LruCache<u64, Vnode>,
+}
+
+impl Default for Interned {
+    fn default() -> Self {
+        Interned {
+            held: HashMap::new(),
+            forgotten: LruCache::new(REMEMBERED),
+        }
+    }
+}
+
+impl Interned {
+    /// The vnode that `number` stands for.
+    fn holder(&self, number: u64) -> Option<&Vnode> {
+        match self.held.get(&number) {
+            Some((vnode, _)) => Some(vnode),
+            None => self.forgotten.peek(&number),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct NumberRanges {
@@ -147,7 +177,7 @@ impl VnodeNumbers {
     fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
         let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
         // Where another vnode with the same hash holds the number, the next free one is taken.
-        while interned.get(&number).is_some_and(|(held, _)| held != vnode) {
+        while interned.holder(number).is_some_and(|held| held != vnode) {
             number = FIRST_INTERNED | ((number + 1) & (FIRST_INTERNED - 1));
         }
         VnodeId(number)
@@ -163,26 +193,46 @@ impl VnodeNumbers {
         }
         let mut interned = self.lock();
         let id = self.interned_number(vnode, &interned);
-        let (_, references) = interned.entry(id.0).or_insert_with(|| (vnode.clone(), 0));
+        let Interned { held, forgotten } = &mut *interned;
+        let (_, references) = held.entry(id.0).or_insert_with(|| {
+            let remembered = forgotten.pop(&id.0);
+            (remembered.unwrap_or_else(|| vnode.clone()), 0)
+        });
         *references += 1;
         id
+    }
+
+    /// The vnode of `id`, also if the kernel has forgotten it, with one more reference, as
+    /// [`VnodeNumbers::refer`]. `None` when it is unknown.
+    pub(super) fn recall(&self, id: VnodeId) -> Option<Vnode> {
+        let vnode = if id.0 < FIRST_INTERNED {
+            self.vnode(id)?
+        } else {
+            self.lock().holder(id.0)?.clone()
+        };
+        // It may have been forgotten in between for good, but then its number is the same.
+        (self.refer(&vnode) == id).then_some(vnode)
     }
 
     /// Gives back `times` references.
     pub(super) fn forget(&self, id: VnodeId, times: u64) {
         let mut interned = self.lock();
-        if let Some((_, references)) = interned.get_mut(&id.0) {
-            *references = references.saturating_sub(times);
-            if *references == 0 {
-                interned.remove(&id.0);
-            }
+        let Some((_, references)) = interned.held.get_mut(&id.0) else {
+            return;
+        };
+        *references = references.saturating_sub(times);
+        if *references == 0
+            && let Some((vnode, _)) = interned.held.remove(&id.0)
+        {
+            interned.forgotten.put(id.0, vnode);
         }
     }
 
     /// The vnode of `id`; `None` when it is unknown, or forgotten.
     pub(super) fn vnode(&self, id: VnodeId) -> Option<Vnode> {
         if id.0 >= FIRST_INTERNED {
-            return self.lock().get(&id.0).map(|(vnode, _)| vnode.clone());
+            let interned = self.lock();
+            return interned.held.get(&id.0).map(|(vnode, _)| vnode.clone());
         }
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (base, range) = ranges.by_base.range(..=id.0).next_back()?;
@@ -191,7 +241,7 @@ impl VnodeNumbers {
 
     /// The number of interned vnodes.
     pub(super) fn n_interned(&self) -> usize {
-        self.lock().len()
+        self.lock().held.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Interned> {
@@ -351,6 +401,32 @@ mod tests {
         assert_eq!(numbers.vnode(listed), Some(vnode.clone()));
         numbers.forget(listed, 1);
         assert_eq!(numbers.vnode(listed), None);
+    }
+
+    #[test]
+    fn what_the_kernel_forgot_is_found_again_for_a_while() {
+        let numbers = VnodeNumbers::default();
+        let object = |n: usize| Vnode::Object {
+            view: ViewKind::Keys,
+            key: Key::parse(format!("k{n}").as_bytes()).unwrap(),
+        };
+        let first = numbers.refer(&object(0));
+        numbers.forget(first, 1);
+        assert_eq!(numbers.recall(first), Some(object(0)));
+        assert_eq!(numbers.vnode(first), Some(object(0)), "referred to again");
+        assert_eq!(numbers.recall(first), Some(object(0)));
+        numbers.forget(first, 2);
+        assert_eq!(numbers.n_interned(), 0);
+        for n in 1..=REMEMBERED.get() {
+            numbers.forget(numbers.refer(&object(n)), 1);
+        }
+        assert_eq!(numbers.recall(first), None, "too long ago");
+        let listed = numbers.of(&object(REMEMBERED.get() + 1));
+        assert_eq!(numbers.recall(listed), None, "never referred to");
+
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
+        let id = numbers.of(&chunk(&[1, 2], 7));
+        assert_eq!(numbers.recall(id), Some(chunk(&[1, 2], 7)));
     }
 
     #[test]

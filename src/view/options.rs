@@ -49,6 +49,8 @@ pub struct ArrayOptions {
     /// pattern without a slash is matched against the name of an array, another one against its
     /// path.
     pub only: Vec<Pattern>,
+    /// Whether each array has a sidecar, which tells what its other files do not say.
+    pub sidecars: bool,
     /// The dimension that becomes the record dimension of NetCDF files.
     pub unlimited: Option<String>,
     /// The most bytes of strings of any length that are read for one file of a group; `None` lets
@@ -61,24 +63,19 @@ pub struct ArrayOptions {
     pub others_look: bool,
 }
 
-impl ArrayOptions {
-    /// Whether the array at `path` is shown. `name` is the last segment of the path.
-    pub(super) fn shows(&self, path: &[u8], name: &str) -> bool {
-        let options = glob::MatchOptions {
-            require_literal_separator: true,
-            ..glob::MatchOptions::new()
-        };
-        let path = String::from_utf8_lossy(path);
-        let matches = |pattern: &Pattern| {
-            let text = if pattern.as_str().contains('/') {
-                path.as_ref()
-            } else {
-                name
-            };
-            pattern.matches_with(text.trim_start_matches('/'), options)
-        };
-        self.only.is_empty() || self.only.iter().any(matches)
-    }
+/// Whether `pattern` selects the array at `path`, of which `name` is the last segment.
+pub(super) fn selects(pattern: &Pattern, path: &[u8], name: &str) -> bool {
+    let options = glob::MatchOptions {
+        require_literal_separator: true,
+        ..glob::MatchOptions::new()
+    };
+    let path = String::from_utf8_lossy(path);
+    let text = if pattern.as_str().contains('/') {
+        path.as_ref()
+    } else {
+        name
+    };
+    pattern.matches_with(text.trim_start_matches('/'), options)
 }
 
 impl Default for ArrayOptions {
@@ -86,6 +83,7 @@ impl Default for ArrayOptions {
         ArrayOptions {
             files: vec![FileFormat::Npy],
             only: Vec::new(),
+            sidecars: true,
             unlimited: None,
             strings: None,
             root_name: "array".to_owned(),
@@ -126,6 +124,8 @@ pub struct ViewOptions {
     pub decode_threads: usize,
     /// The longest time that one request may take.
     pub timeout: Duration,
+    /// Whether what files of the arrays view leave out is logged.
+    pub logs_omissions: bool,
 }
 
 impl Default for ViewOptions {
@@ -145,6 +145,7 @@ impl Default for ViewOptions {
             readahead: None,
             decode_threads: crate::threads::cores(),
             timeout: crate::budget::PATIENCE,
+            logs_omissions: true,
         }
     }
 }

@@ -96,6 +96,15 @@ impl StoredNames {
             log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
             return Ok(None);
         }
+        // A file that cannot be examined does not end the listing.
+        if let Ok(Some(meta)) = view.tree.zip_directory(folder, &entry.name) {
+            let (view_kind, path) = (self.view, self.names.prefix.key(&entry.name)?.to_prefix());
+            let vnode = Vnode::Prefix {
+                view: view_kind,
+                path,
+            };
+            return Ok(Some((entry.name, vnode, Some(view.tree.directory(&meta)))));
+        }
         let is_prefix = entry.kind == EntryKind::Prefix;
         let (name, vnode) = match view.tree.role_of(folder, &entry.name)? {
             NameRole::Hidden => return Ok(None),

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
+mod again;
 mod arrays;
 mod versions;
 

@@ -79,4 +79,16 @@ impl Tree {
             log::warn!("{}", message());
         }
     }
+
+    /// As [`Tree::warn_once`], for what a file does not hold: whoever asks for the outcomes of all
+    /// files says so without the log.
+    pub(in crate::view) fn warn_of_omission<T: std::hash::Hash>(
+        &self,
+        subject: &T,
+        message: impl FnOnce() -> String,
+    ) {
+        if self.options.logs_omissions {
+            self.warn_once(subject, message);
+        }
+    }
 }

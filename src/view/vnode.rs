@@ -28,6 +28,8 @@ pub(super) enum Vnode {
     Control,
     /// `stats.json`.
     Statistics,
+    /// `log`.
+    Log,
     /// A group, an array, or a directory that is neither. `path` is a prefix of the store, or the
     /// path of a node where nodes are shown in another version.
     Prefix { view: ViewKind, path: Prefix },
@@ -122,7 +124,15 @@ pub struct VnodeAttributes {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// A fingerprint of the bytes: every version of a file has another one. Directories have no
-    /// versions, and 0.
+    /// A fingerprint of the bytes: every version of a file has another one. Directories and files
+    /// of the daemon itself have no versions, and 0.
     pub fingerprint: u64,
+}
+
+impl VnodeAttributes {
+    /// Whether each open shows other bytes, so that the kernel must not cache them, nor their
+    /// number.
+    pub fn is_momentary(&self) -> bool {
+        self.kind == VnodeKind::File && self.fingerprint == 0
+    }
 }

@@ -44,6 +44,12 @@ def test_npy_is_what_is_shown_by_default(mount, store):
     assert (np.load(made.path / "g/h/deep.npy") == VALUES).all()
 
 
+def test_sidecars_can_be_left_out(mount, store):
+    made = arrays(mount, store, "--sidecar", "no")
+    assert names(made.path) == [f"{a}.npy" for a in ("g/h/deep", "g/inner", "plain", "t")]
+    assert not (made.path / "t.json").exists()
+
+
 def test_a_group_is_a_file_in_its_own_directory(mount, store):
     made = arrays(mount, store, "--files", "nc,h5")
     found = [n for n in names(made.path) if not n.endswith(".json")]

@@ -166,9 +166,41 @@ def test_refuses_a_missing_store(tmp_path, point):
     refused(tmp_path / "nothing.zarr", point, names="nothing.zarr")
 
 
-def test_refuses_a_folder_without_zarr(tmp_path, point):
-    (tmp_path / "empty").mkdir()
-    refused(tmp_path / "empty", point, names="empty")
+@pytest.mark.parametrize("name, content, hint", [
+    (None, b"", "mounted all the same"),
+    ("attributes.json", b'{"n5": "2.5.0"}', "it looks like N5"),
+    ("set/attributes.json", b'{"dimensions":[1],"blockSize":[1],"dataType":"uint8"}', "of which set is N5"),
+    ("data.h5", b"\x89HDF\r\n\x1a\n" + bytes(8), "HDF5"),
+    ("refs.json", b'{"version":1,"refs":{".zgroup":"{}"}}', "kerchunk"),
+])
+def test_a_folder_without_zarr_is_mounted_with_a_warning(mount, tmp_path, name, content, hint):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    if name:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    made = mount(folder)
+    assert made.said.startswith("zarr-mount: warning: STORE ") and made.said.count("\n") == 1
+    assert "no Zarr node" in made.said and hint in made.said
+    # It may fill later.
+    (folder / "late.zarr").mkdir()
+    (folder / "late.zarr" / "zarr.json").write_text('{"zarr_format":3,"node_type":"group"}')
+    assert "late.zarr" in os.listdir(made.path)
+
+
+def test_a_folder_of_stores_is_mounted_in_silence(mount, tmp_path):
+    (tmp_path / "stores" / "a.zarr").mkdir(parents=True)
+    (tmp_path / "stores" / "a.zarr" / "zarr.json").write_text('{"zarr_format":3,"node_type":"group"}')
+    assert mount(tmp_path / "stores").said == ""
+
+
+def test_patterns_that_select_nothing_are_named(mount):
+    patterns = ["--array", "temperature", "--array", "legacy/*", "--array", "tempreature", "--array", "air"]
+    made = mount("demo:", "--view", "arrays", *patterns)
+    expected = [f"zarr-mount: warning: --array {p}: it selects no array of STORE" for p in ("tempreature", "air")]
+    assert made.said.splitlines() == expected
+    done = run(BINARY, "--info", "--files", "npy", "--array", "x/y", "demo:")
+    assert done.returncode == 0 and "--array x/y: it selects no array" in done.stderr
 
 
 def test_refuses_a_broken_zip_file_by_name(tmp_path, point):

@@ -103,8 +103,10 @@ fn numbers_of_axes_are_those_of_the_table() {
 fn types_of_whole_array_files() {
     let mut differences = Vec::new();
     let mut columns: BTreeSet<FileFormat> = FileFormat::ALL.into_iter().collect();
-    // It holds what `nc` does, always as CDF-5.
-    columns.remove(&FileFormat::Nc5);
+    // They hold what `nc` and `h5` do, but for records in CDF-5.
+    for other in [FileFormat::Nc4, FileFormat::Nc5, FileFormat::H5ad] {
+        columns.remove(&other);
+    }
     for row in table(TYPES) {
         let named = row.keys().filter(|name| *name != "data type");
         let named: BTreeSet<FileFormat> = named
@@ -114,8 +116,14 @@ fn types_of_whole_array_files() {
         for name in quoted(&row["data type"]) {
             let parsed = with_type(&name);
             assert!(parsed.is_decoded(), "{name}");
-            let [nc, nc5] = [FileFormat::Nc, FileFormat::Nc5].map(|it| found(it, &parsed));
-            assert_eq!(nc5.starts_with("CDF-5"), nc != "no", "{name}: {nc5}");
+            let [nc, nc4, nc5] = [FileFormat::Nc, FileFormat::Nc4, FileFormat::Nc5]
+                .map(|format| found(format, &parsed));
+            assert_eq!(nc4 == "yes", nc != "no", "{name}: {nc4}");
+            let is_record = name.starts_with('[');
+            let is_held = nc != "no" && !is_record;
+            assert_eq!(nc5.starts_with("CDF-5"), is_held, "{name}: {nc5}");
+            let [h5, h5ad] = [FileFormat::H5, FileFormat::H5ad].map(|it| found(it, &parsed));
+            assert_eq!(h5, h5ad, "{name}");
             for &format in &columns {
                 let cell = row[&format!("`{}`", format.name())].replace('`', "");
                 let found = found(format, &parsed);
@@ -161,7 +169,7 @@ fn formats_without_elements_are_those_said() {
     let (anywhere, first) = (quoted(anywhere), quoted(first));
     let parsed = with_type("int16");
     for format in FileFormat::ALL {
-        if format == FileFormat::Jsonl || format == FileFormat::Nc5 {
+        if format == FileFormat::Jsonl {
             continue;
         }
         let is_held = |shape: &[u64]| shaped(format, &parsed, shape).is_ok();

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use zarr_mount::error::FormatError;
 use zarr_mount::metadata::Attributes;
 use zarr_mount::plain::{
-    Array, Axis, FileFormat, Group, Layout, Options, PartContent, Scope, array_file, group_file,
+    Array, Axis, ElementKind, FileFormat, Group, Layout, Options, PartContent, Scope, Strings,
+    StringsLimit, array_file, group_file,
 };
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store};
 use zarr_mount::view::{ArrayOptions, FormatOutcome, View, ViewKind, ViewOptions};
@@ -52,17 +53,26 @@ pub(crate) fn shaped(
     shape: &[u64],
 ) -> Result<Layout, FormatError> {
     let decoding = parsed.array.decoding.as_ref().unwrap();
-    if decoding.data_type.is_variable() {
-        // No format but JSON lines is ever asked.
+    // The view reads strings for files of groups only.
+    let strings = is_strings(parsed) && format.scope() == Scope::Group;
+    if decoding.data_type.is_variable() && !strings {
         let name = decoding.data_type.name.as_str();
         return Err(FormatError::inexpressible("data type", name, "any"));
     }
+    let words = || {
+        let n = shape.iter().product();
+        let limit = StringsLimit {
+            what: "",
+            bytes: 1 << 20,
+        };
+        Strings::filled(n, b"ab", ElementKind::Text, limit).map(Arc::new)
+    };
     let array = Array {
         id: 0,
         name: "a".to_owned(),
         shape: shape.into(),
         data_type: decoding.data_type.clone(),
-        strings: None,
+        strings: strings.then(words).transpose()?,
         fill_value: decoding.fill_value.clone(),
         dimension_names: vec![None; shape.len()],
         attributes: Attributes::default(),
@@ -82,6 +92,12 @@ pub(crate) fn shaped(
         Some(omitted) => Err(omitted.reason),
         None => Ok(file.layout),
     }
+}
+
+/// Whether the elements are strings of any length, and no bytes.
+fn is_strings(parsed: &Parsed) -> bool {
+    let decoding = parsed.array.decoding.as_ref().unwrap();
+    decoding.data_type.name.as_str() == "string"
 }
 
 /// Whether the view has a file of JSON lines of it.
@@ -191,11 +207,14 @@ fn tiff(head: &[u8]) -> String {
     values.join("/")
 }
 
-/// `CDF-2 short`: the last variable of the header ends with type, size and place.
+/// `NetCDF-4`, or `CDF-2 short`: the last variable of the header ends with type, size and place.
 fn netcdf(layout: &Layout) -> String {
     let PartContent::Bytes(header) = &layout.parts()[0].content else {
         panic!("no header");
     };
+    if header.starts_with(b"\x89HDF") {
+        return "NetCDF-4".to_owned();
+    }
     let version = header[3];
     let from_end = match version {
         2 => 16,

@@ -1,12 +1,13 @@
 use clap::CommandFactory;
 
 use super::super::error::CliError;
-use super::super::options::MountOptions;
+use super::super::options::{MountOptions, Unknown};
 use super::*;
 
 fn parse(words: &[&str]) -> Result<(Args, MountOptions), CliError> {
     let words = ["zarr-mount"].iter().chain(words);
-    Args::parse_from(&words.map(OsString::from).collect::<Vec<_>>())
+    let words: Vec<_> = words.map(OsString::from).collect();
+    Args::parse_from(&words, Unknown::Refused)
 }
 
 fn parsed(words: &[&str]) -> Args {
@@ -46,7 +47,12 @@ fn views() {
     assert_eq!(views(&["--view=keys,chunks"]), both);
     assert_eq!(views(&["-o", "view=keys\\,chunks"]), both);
     assert_eq!(views(&["--view", "arrays"]), [ViewKind::Arrays]);
-    assert!(refused(&["--view", "files"]).contains("expected keys, chunks or arrays"));
+    assert!(refused(&["--view", "files"]).contains("keys, chunks, arrays"));
+    let message = refused(&["--view", "keys,array"]);
+    assert!(
+        message.contains("a similar value exists: 'arrays'"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -2,11 +2,15 @@
 
 use serde_json::{Value, json};
 
+use crate::error::FormatError;
 use crate::grid::product;
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
 use crate::view::{FileFormat, FormatOutcome, GroupOutcome, cache_for};
+
+/// The names of dimensions, `None` where one has none; `None` where nothing names them.
+pub(super) type DimensionNames = Option<Vec<Option<String>>>;
 
 /// The number of a Zarr version, or its name if it has no number of its own.
 fn version(format: ZarrFormat) -> Value {
@@ -23,7 +27,7 @@ pub(super) fn facts_of_group(format: ZarrFormat) -> Value {
     json!({ "node_type": "group", "zarr_format": version(format) })
 }
 
-pub(super) fn facts_of_array(array: &ArrayNode) -> Value {
+pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames) -> Value {
     let metadata = &array.metadata;
     let mut facts = json!({
         "node_type": "array",
@@ -32,7 +36,7 @@ pub(super) fn facts_of_array(array: &ArrayNode) -> Value {
         "data_type": metadata.data_type,
         "chunk_shape": metadata.chunk_shape.as_slice(),
         "codecs": metadata.codecs,
-        "dimension_names": metadata.dimension_names,
+        "dimension_names": dimension_names,
     });
     match ChunkLayout::new(metadata, Shards::Expand) {
         Ok(layout) => {
@@ -62,59 +66,66 @@ pub(super) fn facts_of_array(array: &ArrayNode) -> Value {
 
 /// The file of a node in one of the formats that were asked for.
 pub(super) struct FileFacts {
-    format: FileFormat,
+    pub(super) format: FileFormat,
+    /// The name of the file; `None` where there is none.
     file: Option<String>,
-    /// Why there is no file, or what it does not hold.
-    left_out: Option<String>,
+    /// Why there is no file, or what it does not hold by name, and why.
+    pub(super) omissions: Vec<(Option<String>, String)>,
 }
 
 impl FileFacts {
     pub(super) fn of_array((format, outcome): (FileFormat, FormatOutcome)) -> FileFacts {
-        let (file, left_out) = match outcome {
-            FormatOutcome::File(file) => (Some(file), None),
-            FormatOutcome::LeftOut(error) => (None, Some(error.to_string())),
-        };
-        FileFacts {
-            format,
-            file,
-            left_out,
+        match outcome {
+            FormatOutcome::File(file) => FileFacts {
+                format,
+                file: Some(file),
+                omissions: Vec::new(),
+            },
+            FormatOutcome::LeftOut(error) => FileFacts::absent(format, &error),
         }
     }
 
     pub(super) fn of_group((format, outcome): (FileFormat, GroupOutcome)) -> FileFacts {
-        let (file, left_out) = match outcome {
-            Ok((file, omitted)) => {
-                let reasons = omitted.iter().map(|o| format!("{}: {}", o.name, o.reason));
-                let reasons: Vec<String> = reasons.collect();
-                (
-                    Some(file),
-                    (!reasons.is_empty()).then(|| reasons.join("; ")),
-                )
-            }
-            Err(error) => (None, Some(error.to_string())),
-        };
+        match outcome {
+            Ok((file, omitted)) => FileFacts {
+                format,
+                file: Some(file),
+                omissions: omitted
+                    .into_iter()
+                    .map(|omitted| (Some(omitted.name), omitted.reason.to_string()))
+                    .collect(),
+            },
+            Err(error) => FileFacts::absent(format, &error),
+        }
+    }
+
+    fn absent(format: FileFormat, error: &FormatError) -> FileFacts {
         FileFacts {
             format,
-            file,
-            left_out,
+            file: None,
+            omissions: vec![(None, error.to_string())],
         }
     }
 }
 
 /// Adds the files of a node in all formats that were asked for.
-pub(super) fn insert_files(facts: &mut Value, files: Vec<FileFacts>) {
+pub(super) fn insert_files(facts: &mut Value, files: &[FileFacts]) {
     (facts["files"], facts["left_out"]) = (json!({}), json!({}));
     for FileFacts {
         format,
         file,
-        left_out,
+        omissions,
     } in files
     {
         if let Some(file) = file {
-            facts["files"][format.name()] = file.into();
+            facts["files"][format.name()] = file.as_str().into();
         }
-        if let Some(reason) = left_out {
-            facts["left_out"][format.name()] = reason.into();
+        let reasons = omissions.iter().map(|(part, reason)| match part {
+            Some(part) => format!("{part}: {reason}"),
+            None => reason.clone(),
+        });
+        if !omissions.is_empty() {
+            facts["left_out"][format.name()] = reasons.collect::<Vec<_>>().join("; ").into();
         }
     }
 }

@@ -2,71 +2,85 @@
 
 use serde_json::Value;
 
+use super::table::Row;
 use crate::store::Prefix;
 
-/// The line about the node at `prefix`.
-pub(super) fn line(prefix: &Prefix, facts: &Value) -> String {
+/// The line about the node at `prefix`, with `about_files` at its end.
+pub(super) fn row(prefix: &Prefix, facts: &Value, about_files: Vec<String>) -> Row {
     let text = |name: &str| facts[name].as_str().unwrap_or_default();
-    let list = |name: &str| {
-        let items = facts[name].as_array().into_iter().flatten();
-        let items: Vec<String> = items.map(Value::to_string).collect();
-        format!("({})", items.join(", "))
-    };
-    let mut words = vec![prefix.to_string()];
+    let mut cells = vec![prefix.to_string()];
     match &facts["zarr_format"] {
         Value::Null => {}
-        Value::String(name) => words.push(format!("{name} {}", text("node_type"))),
-        number => words.push(format!("v{number} {}", text("node_type"))),
+        Value::String(name) => cells.push(format!("{name} {}", text("node_type"))),
+        number => cells.push(format!("v{number} {}", text("node_type"))),
     }
     if facts["shape"].is_array() {
-        words.push(format!("{} {}", text("data_type"), list("shape")));
-        let is_sharded = facts["shard_shape"].is_array();
-        let shards = is_sharded.then(|| format!(" in shards {}", list("shard_shape")));
-        let shards = shards.unwrap_or_default();
-        words.push(format!("chunks {}{shards}", list("chunk_shape")));
-        words.push(list("codecs").replace('"', ""));
+        cells.extend(cells_of_array(facts));
     }
-    if let Some(bytes) = facts["decoded_bytes"].as_u64() {
-        words.push(format!("{} decoded", human(bytes)));
-    }
+    let mut remarks = Vec::new();
     if let Some(bytes) = facts["stored_bytes"].as_u64() {
         let objects = match facts["stored_objects"].as_u64().unwrap_or(0) {
             1 => "1 object".to_owned(),
             n => format!("{n} objects"),
         };
-        words.push(format!("{} stored in {objects}", human(bytes)));
+        remarks.push(format!("{} stored in {objects}", human(bytes)));
     }
     // An array that cannot be decoded cannot be shown in other ways either: one message suffices.
-    if !facts["error"].is_null() {
-        words.push(format!("cannot be decoded: {}", text("error")));
-        return words.join("  ");
+    if facts["error"].is_null() {
+        remarks.extend(about_files);
+        remarks.extend(inexpressible(facts));
+    } else {
+        remarks.push(format!("cannot be decoded: {}", text("error")));
     }
-    if let Some(left_out) = facts["left_out"].as_object() {
-        if let Some(bytes) = facts["whole_array_cache_bytes"].as_u64() {
-            let mebibytes = bytes.div_ceil(1 << 20);
-            words.push(format!(
-                "read whole with --cache-size {mebibytes}MiB or more"
-            ));
-        }
-        for (format, reason) in left_out {
-            let has_file = facts["files"][format].is_string();
-            let no = if has_file { "not in" } else { "no" };
-            words.push(format!(
-                "{no} {format}: {}",
-                reason.as_str().unwrap_or_default()
-            ));
-        }
-    }
+    Row { cells, remarks }
+}
+
+/// Type, shape, chunks, codecs and size.
+fn cells_of_array(facts: &Value) -> [String; 5] {
+    let list = |name: &str| {
+        let items = facts[name].as_array().into_iter().flatten();
+        let items: Vec<String> = items.map(Value::to_string).collect();
+        format!("({})", items.join(", "))
+    };
+    let is_sharded = facts["shard_shape"].is_array();
+    let shards = is_sharded.then(|| format!(" in shards {}", list("shard_shape")));
+    let decoded = facts["decoded_bytes"].as_u64();
+    let decoded = decoded.map(|bytes| format!("{} decoded", human(bytes)));
+    [
+        facts["data_type"].as_str().unwrap_or_default().to_owned(),
+        shape(facts),
+        format!(
+            "chunks {}{}",
+            list("chunk_shape"),
+            shards.unwrap_or_default()
+        ),
+        list("codecs").replace('"', ""),
+        decoded.unwrap_or_default(),
+    ]
+}
+
+/// The length of each dimension, after its name where it has one.
+fn shape(facts: &Value) -> String {
+    let lengths = facts["shape"].as_array().into_iter().flatten();
+    let lengths = lengths.enumerate().map(|(axis, length)| {
+        let name = facts["dimension_names"][axis].as_str();
+        name.map_or_else(|| length.to_string(), |name| format!("{name}: {length}"))
+    });
+    format!("({})", lengths.collect::<Vec<_>>().join(", "))
+}
+
+/// Why another Zarr version cannot express an array.
+fn inexpressible(facts: &Value) -> Vec<String> {
     let reason = |view: &str| facts["inexpressible"][view].as_str();
     match (reason("keys"), reason("chunks")) {
-        (Some(keys), Some(chunks)) if keys == chunks => words.push(keys.to_owned()),
+        (Some(keys), Some(chunks)) if keys == chunks => vec![keys.to_owned()],
         (keys, chunks) => {
-            for (view, reason) in [("keys", keys), ("chunks", chunks)] {
-                words.extend(reason.map(|reason| format!("not in the {view} view: {reason}")));
-            }
+            let reasons = [("keys", keys), ("chunks", chunks)].into_iter();
+            let told = reasons.filter_map(|(view, reason)| Some((view, reason?)));
+            told.map(|(view, reason)| format!("not in the {view} view: {reason}"))
+                .collect()
         }
     }
-    words.join("  ")
 }
 
 /// A size in binary units with one digit after the point.

@@ -66,26 +66,29 @@ fn directories_have_no_versions() {
 }
 
 #[test]
-fn a_file_never_opened_keeps_its_number_through_changes() {
+fn a_file_never_opened_has_a_number_for_each_version_too() {
     let versions = versions();
-    for fingerprint in [A, B, C] {
-        assert_eq!(versions.number_to_report(VNODE, fingerprint), VNODE.0);
-    }
+    let mut numbers = [A, B, C].map(|version| versions.number_to_report(VNODE, version));
+    assert_eq!(numbers[0], VNODE.0);
+    assert_eq!(versions.newest_number(VNODE), numbers[2]);
+    numbers.sort_unstable();
+    assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]));
+    assert!(!versions.may_report(VNODE.0, B), "a handle may have it");
 }
 
 #[test]
-fn the_first_open_drops_attributes_of_other_versions() {
+fn the_first_open_drops_attributes_that_are_not_known() {
     let versions = versions();
     versions.number_to_report(VnodeId(2), A);
     versions.number_to_report(VnodeId(2), A);
     assert_eq!(open(&versions, 2, A), KEEP);
     versions.number_to_report(VnodeId(3), A);
-    assert_eq!(open(&versions, 3, B), DROP_ATTRIBUTES, "the kernel knows A");
+    assert_eq!(
+        open(&versions, 3, B),
+        Comparison::Changed,
+        "it stands for A"
+    );
     assert_eq!(open(&versions, 4, A), DROP_ATTRIBUTES, "told too long ago");
-    // Two lookups at once: which reply the kernel took, nobody knows.
-    versions.number_to_report(VnodeId(5), A);
-    versions.number_to_report(VnodeId(5), B);
-    assert_eq!(open(&versions, 5, B), DROP_ATTRIBUTES);
 }
 
 #[test]
@@ -136,11 +139,27 @@ fn a_changed_file_gets_a_fresh_number() {
 }
 
 #[test]
-fn a_fresh_number_never_opened_adopts_the_next_version() {
+fn a_number_of_a_handle_is_reported_for_its_version_only() {
     let versions = versions();
-    open_and_close(&versions, VNODE.0, A);
+    assert!(versions.report_again(VNODE.0, VNODE, A), "not remembered");
+    assert!(versions.report_again(VNODE.0, VNODE, A));
+    assert!(!versions.report_again(VNODE.0, VNODE, B));
     let second = versions.number_to_report(VNODE, B);
-    assert_eq!(versions.number_to_report(VNODE, C), second);
+    assert!(versions.report_again(second, VNODE, B), "not forgotten");
+    versions.forget(second, 1);
+    assert_eq!(versions.vnode(second), Some(VNODE), "one lookup is left");
+    versions.forget(second, 1);
+    assert_eq!(versions.vnode(second), None);
+
+    assert_eq!(versions.recall(second), Some(VNODE));
+    assert!(!versions.report_again(second, VNODE, C));
+    assert!(versions.report_again(second, VNODE, B));
+    assert_eq!(versions.vnode(second), Some(VNODE));
+    assert_eq!(versions.number_to_report(VNODE, B), second);
+    assert_eq!(versions.forget(second, 2), Some(VNODE));
+    assert!(versions.lock().fresh.is_empty());
+    assert!(versions.report_again(7, VnodeId(7), 0), "a directory");
+    assert_eq!(versions.recall(versions.placeholder()), None);
 }
 
 #[test]

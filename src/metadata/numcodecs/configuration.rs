@@ -29,7 +29,15 @@ pub(in crate::metadata) fn blosc(
 ) -> Result<String, FormatError> {
     let is_possible = (1..=255).contains(&item_size);
     let type_size = if is_possible { item_size } else { 1 };
-    let names = ["noshuffle", "shuffle", "bitshuffle"].map(|name| (name, name));
+    let names = [
+        ("noshuffle", "noshuffle"),
+        ("shuffle", "shuffle"),
+        ("bitshuffle", "bitshuffle"),
+        // GDAL writes these words.
+        ("NONE", "noshuffle"),
+        ("BYTE", "shuffle"),
+        ("BIT", "bitshuffle"),
+    ];
     let shuffle = config.read_some("shuffle", |value| {
         match (Json::of(value)?.integer(), type_size) {
             (Some(0), _) => Ok("noshuffle"),

@@ -108,6 +108,10 @@ fn blosc_is_spelled_as_in_v3() {
         ("<i4", r#""shuffle":-1"#, "shuffle", 4),
         ("|u1", r#""shuffle":-1"#, "bitshuffle", 1),
         ("|S300", r#""cname":"lz4""#, "shuffle", 1),
+        // The words of GDAL.
+        ("<i4", r#""shuffle":"NONE""#, "noshuffle", 4),
+        ("<i4", r#""shuffle":"BYTE""#, "shuffle", 4),
+        ("<i4", r#""shuffle":"BIT""#, "bitshuffle", 4),
     ] {
         let codecs = format!(r#"[{{"id":"blosc",{config}}}]"#);
         let found = pipeline(dtype, &codecs, MemoryOrder::C).unwrap();

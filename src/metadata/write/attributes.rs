@@ -106,7 +106,11 @@ pub fn array_attributes_v2(
 }
 
 /// The names of the dimensions of an array: those of its document, or those in `_ARRAY_DIMENSIONS`.
-pub(super) fn dimension_names(
+///
+/// # Errors
+///
+/// When the attributes are not a JSON object.
+pub fn dimension_names(
     array: &ArrayMetadata,
     attributes: Option<&[u8]>,
 ) -> Result<Option<Vec<Option<String>>>, FormatError> {

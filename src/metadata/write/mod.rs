@@ -30,8 +30,8 @@ mod v2_config;
 mod v2_filters;
 mod v3;
 
-pub use attributes::array_attributes_v2;
 pub(super) use attributes::of_array as attributes_text;
+pub use attributes::{array_attributes_v2, dimension_names};
 pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
 pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};
 

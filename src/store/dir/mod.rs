@@ -138,7 +138,7 @@ fn find(root: &Root, key: &Key, flags: OFlags) -> Result<Option<(OwnedFd, Stat)>
     let stat = fstat(&resolved.fd).map_err(|errno| refusal(key, errno))?;
     let kind = kind_of(&stat).map_err(|found| StoreError::not_an_object(key, found))?;
     let meta = root.meta(&resolved, &path, &stat);
-    Ok(Some((resolved.fd, Stat { kind, meta })))
+    Ok(Some((resolved.fd, Stat::new(kind, meta))))
 }
 
 /// The entry at `key` of the directory `root`.

@@ -24,6 +24,22 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 /// What messages about a local header begin with.
 const LOCAL_HEADER: &str = "local header: ";
 
+/// The attributes `file` of a zip file, as those of a directory.
+pub(super) fn prefix_meta(file: &ObjectMeta) -> ObjectMeta {
+    let readable = file.mode & 0o444;
+    ObjectMeta {
+        version: Version {
+            size: 0,
+            mtime: file.version.mtime,
+            inode: 0,
+            tag: file.version.fingerprint(),
+        },
+        // A class that may read the file may search its prefixes.
+        mode: readable | (readable >> 2),
+        ..*file
+    }
+}
+
 /// The zip file of one version, and what is in it.
 #[derive(Debug)]
 pub(super) struct Archive {
@@ -74,19 +90,7 @@ impl Archive {
 
     /// Attributes of the zip file, as those of a directory.
     pub(super) fn prefix_meta(&self) -> ObjectMeta {
-        let file = self.file().meta;
-        let readable = file.mode & 0o444;
-        ObjectMeta {
-            version: Version {
-                size: 0,
-                mtime: file.version.mtime,
-                inode: 0,
-                tag: file.version.fingerprint(),
-            },
-            // A class that may read the file may search its prefixes.
-            mode: readable | (readable >> 2),
-            ..file
-        }
+        prefix_meta(&self.file().meta)
     }
 
     /// Attributes of entry number `at`. Its change time is that of the zip file, so that entries of

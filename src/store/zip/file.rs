@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rawzip::{ErrorKind, RECOMMENDED_BUFFER_SIZE, ReaderAt, ZipLocator};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
@@ -12,17 +13,27 @@ use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::store::dir::attributes::{kind_of, object_meta};
 use crate::store::dir::rights::restrict_entry_by_list;
-use crate::store::{ObjectMeta, Sharing, StatKind, StoreError};
+use crate::store::{Key, ObjectMeta, Sharing, StatKind, Store, StoreError, Version};
 
-/// The zip file, by its name in an open directory: neither a mount over the path nor a change of
-/// the current directory makes it another file.
+/// The zip file, by a name that stays valid.
 #[derive(Debug)]
 pub(super) struct ZipPath {
-    directory: OwnedFd,
-    name: OsString,
+    place: ZipPlace,
     /// The path, for messages.
     pub(super) shown: String,
-    sharing: Sharing,
+}
+
+#[derive(Debug)]
+enum ZipPlace {
+    /// A name in an open directory: neither a mount over the path nor a change of the current
+    /// directory makes it another file.
+    Directory {
+        directory: OwnedFd,
+        name: OsString,
+        sharing: Sharing,
+    },
+    /// A key of a store of files, which finds it safely.
+    Store { store: Arc<dyn Store>, key: Key },
 }
 
 /// One version of the zip file, held open.
@@ -31,6 +42,8 @@ pub(super) struct ZipFile {
     fd: OwnedFd,
     /// Attributes of this version.
     pub(super) meta: ObjectMeta,
+    /// The version as the descriptor has it. A store may report another one.
+    opened: Version,
 }
 
 impl ZipPath {
@@ -46,42 +59,80 @@ impl ZipPath {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = retry_on_intr(|| openat(CWD, parent, flags, Mode::empty()))
             .map_err(|errno| refusal(&shown, errno))?;
-        Ok(ZipPath {
+        let place = ZipPlace::Directory {
             directory,
             name: name.to_owned(),
-            shown,
             sharing,
-        })
+        };
+        Ok(ZipPath { place, shown })
+    }
+
+    /// The zip file at `key` of `store`, whose objects must be files.
+    pub(super) fn within(store: &Arc<dyn Store>, key: &Key) -> ZipPath {
+        ZipPath {
+            place: ZipPlace::Store {
+                store: Arc::clone(store),
+                key: key.clone(),
+            },
+            shown: key.to_string(),
+        }
     }
 
     /// Attributes of the current version.
     pub(super) fn stat(&self) -> Result<ObjectMeta, StoreError> {
-        let stat = statat(&self.directory, &self.name, AtFlags::empty())
-            .map_err(|errno| refusal(&self.shown, errno))?;
-        self.regular(&stat)
+        match &self.place {
+            ZipPlace::Directory {
+                directory, name, ..
+            } => {
+                let stat = statat(directory, name, AtFlags::empty())
+                    .map_err(|errno| refusal(&self.shown, errno))?;
+                self.regular(&stat)
+            }
+            ZipPlace::Store { store, key } => match store.stat(key)? {
+                Some(stat) => stat
+                    .object_meta()
+                    .ok_or_else(|| StoreError::not_an_object(key, "a directory")),
+                None => Err(refusal(&self.shown, Errno::NOENT)),
+            },
+        }
     }
 
     /// Opens the current version.
     pub(super) fn open(&self) -> Result<ZipFile, StoreError> {
-        // O_NONBLOCK: opening must not wait for a FIFO that replaced the file.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let refused = |errno| refusal(&self.shown, errno);
-        let open = || openat(&self.directory, &self.name, flags, Mode::empty());
-        let fd = retry_on_intr(open).map_err(refused)?;
-        let stat = fstat(&fd).map_err(refused)?;
-        let meta = self.regular(&stat)?;
-        Ok(ZipFile { fd, meta })
+        match &self.place {
+            ZipPlace::Directory {
+                directory, name, ..
+            } => {
+                // O_NONBLOCK: opening must not wait for a FIFO that replaced the file.
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let open = || openat(directory, name, flags, Mode::empty());
+                let fd = retry_on_intr(open).map_err(refused)?;
+                let stat = fstat(&fd).map_err(refused)?;
+                ZipFile::new(fd, self.regular(&stat)?).map_err(refused)
+            }
+            ZipPlace::Store { store, key } => {
+                let object = store.open(key)?.ok_or_else(|| refused(Errno::NOENT))?;
+                let file = object.as_file().map(|file| file.try_clone_to_owned());
+                let file = file.ok_or_else(|| StoreError::not_an_object(key, "not a file"))?;
+                let fd = file.map_err(|error| StoreError::io(key, &error))?;
+                ZipFile::new(fd, *object.meta()).map_err(refused)
+            }
+        }
     }
 
     fn regular(&self, stat: &rustix::fs::Stat) -> Result<ObjectMeta, StoreError> {
         match kind_of(stat) {
             Ok(StatKind::Object) => {
                 let meta = object_meta(stat);
-                Ok(match self.sharing {
-                    Sharing::Nobody => meta,
-                    Sharing::Others => {
-                        restrict_entry_by_list(self.directory.as_fd(), self.name.as_bytes(), meta)
-                    }
+                Ok(match &self.place {
+                    ZipPlace::Directory {
+                        directory,
+                        name,
+                        sharing: Sharing::Others,
+                    } => restrict_entry_by_list(directory.as_fd(), name.as_bytes(), meta),
+                    // A store has restricted it already.
+                    ZipPlace::Directory { .. } | ZipPlace::Store { .. } => meta,
                 })
             }
             Ok(StatKind::Prefix) => Err(StoreError::not_an_object(&self.shown, "a directory")),
@@ -91,11 +142,16 @@ impl ZipPath {
 }
 
 impl ZipFile {
+    fn new(fd: OwnedFd, meta: ObjectMeta) -> Result<ZipFile, Errno> {
+        let opened = object_meta(&fstat(&fd)?).version;
+        Ok(ZipFile { fd, meta, opened })
+    }
+
     /// Whether the open file still has the version that was opened. Unlinking does not change that,
     /// so that a replaced file stays readable.
     pub(super) fn is_unchanged(&self) -> io::Result<bool> {
         match fstat(&self.fd) {
-            Ok(stat) => Ok(object_meta(&stat).version == self.meta.version),
+            Ok(stat) => Ok(object_meta(&stat).version == self.opened),
             // NFS: the file was deleted on the server.
             Err(Errno::STALE) => Ok(false),
             Err(errno) => Err(errno.into()),

@@ -64,6 +64,12 @@ impl Index {
         self.entries.get(at)
     }
 
+    /// The memory that it takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let entries = self.entries.len() * size_of::<IndexEntry>();
+        (self.names.len() + entries) as u64
+    }
+
     /// The key of `entry`.
     pub(super) fn name(&self, entry: &IndexEntry) -> &[u8] {
         name(&self.names, entry)

@@ -63,6 +63,8 @@ pub struct ZipStore {
     place: ZipPath,
     /// The prefix in the zip file that is the root of the store.
     root: Prefix,
+    /// What messages put before keys: the key of the zip file in another store.
+    outer: Prefix,
     profile: Profile,
     current: RwLock<Option<CurrentArchive>>,
 }
@@ -105,9 +107,22 @@ impl ZipStore {
     /// # Errors
     /// As [`ZipStore::open`].
     pub fn shared(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
+        ZipStore::at(ZipPath::new(path, sharing)?, Prefix::root())
+    }
+
+    /// Opens the zip file at `key` of `store`, which must be a directory.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`].
+    pub(super) fn within(store: &Arc<dyn Store>, key: &Key) -> Result<ZipStore, StoreError> {
+        ZipStore::at(ZipPath::within(store, key), key.to_prefix())
+    }
+
+    fn at(place: ZipPath, outer: Prefix) -> Result<ZipStore, StoreError> {
         let store = ZipStore {
-            place: ZipPath::new(path, sharing)?,
+            place,
             root: Prefix::root(),
+            outer,
             profile: Profile::local(),
             current: RwLock::new(None),
         };
@@ -128,6 +143,29 @@ impl ZipStore {
     pub fn is_zip(path: &Path) -> Result<bool, StoreError> {
         let file = ZipPath::new(path, Sharing::Nobody)?.open()?;
         file::looks_like_zip(file).map_err(|error| StoreError::io(path.display(), &error))
+    }
+
+    /// As [`ZipStore::is_zip`], of the file at `key` of `store`.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`], when it cannot be read.
+    pub(super) fn is_zip_in(store: &Arc<dyn Store>, key: &Key) -> Result<bool, StoreError> {
+        let file = ZipPath::within(store, key).open()?;
+        file::looks_like_zip(file).map_err(|error| StoreError::io(key, &error))
+    }
+
+    /// Attributes of the root prefix of a zip file with the attributes `file`.
+    pub(super) fn prefix_meta_of(file: &ObjectMeta) -> ObjectMeta {
+        archive::prefix_meta(file)
+    }
+
+    /// Memory of the central directory.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let archive = current
+            .as_ref()
+            .and_then(|current| current.archive.as_ref().ok());
+        archive.map_or(0, |archive| archive.index.memory_bytes())
     }
 
     /// The current version of the zip file.
@@ -210,7 +248,7 @@ impl Store for ZipStore {
             KeyMatch::Prefix => (StatKind::Prefix, Some(archive.prefix_meta())),
             KeyMatch::Nothing => return Ok(None),
         };
-        Ok(meta.map(|meta| Stat { kind, meta }))
+        Ok(meta.map(|meta| Stat::new(kind, meta)))
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
@@ -221,7 +259,8 @@ impl Store for ZipStore {
         let archive = self.archive()?;
         match self.find(&archive.index, key) {
             KeyMatch::Entry(at) => {
-                let object = ZipObject::open(&archive, at, key)?;
+                let shown = self.outer.key(key.as_bytes())?;
+                let object = ZipObject::open(&archive, at, &shown)?;
                 Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>))
             }
             KeyMatch::Prefix => Err(StoreError::not_an_object(key, "a prefix")),

@@ -127,7 +127,7 @@ impl Arrays {
     fn say_omitted(&self, path: &Prefix, format: FileFormat, omitted: &[Omitted]) {
         for Omitted { name, reason } in omitted {
             let title = format.title();
-            self.tree.warn_once(&(path, format, name), || {
+            self.tree.warn_of_omission(&(path, format, name), || {
                 format!("{path}: {name} is not in the {title} file: {reason}")
             });
         }

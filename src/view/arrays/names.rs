@@ -12,8 +12,10 @@
 //! Where several files would have one name, a directory has it first, then the array with the
 //! longer name. The others get as many `~` behind the name as it takes to be unique.
 
+use glob::Pattern;
+
 use super::super::node_path::NodePath;
-use super::super::options::ViewKind;
+use super::super::options::{ViewKind, selects};
 use super::super::shown_node::{ShownArray, ShownNode};
 use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
@@ -80,19 +82,19 @@ impl Arrays {
 
     /// Whether `--array` selects the array at `path`.
     pub(super) fn is_chosen(&self, path: &Prefix) -> bool {
-        if self.tree.options.arrays.only.is_empty() {
-            return true;
-        }
+        let only = &self.tree.options.arrays.only;
+        only.is_empty() || only.iter().any(|pattern| self.selects(pattern, path))
+    }
+
+    /// Whether `pattern` selects the array at `path`.
+    pub(super) fn selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
         let name = self.name_of(path);
         let path = if path.is_root() {
             &name
         } else {
             path.as_bytes()
         };
-        self.tree
-            .options
-            .arrays
-            .shows(path, &String::from_utf8_lossy(&name))
+        selects(pattern, path, &String::from_utf8_lossy(&name))
     }
 
     /// The name of the node at `path`; for the root, the name of the store.
@@ -131,7 +133,9 @@ impl Arrays {
                         files.push((format.extension(), plain(path, kind)));
                     }
                 }
-                files.push((SIDECAR, plain(path, PlainKind::Sidecar)));
+                if self.tree.options.arrays.sidecars {
+                    files.push((SIDECAR, plain(path, PlainKind::Sidecar)));
+                }
             }
             ShownNode::Unusable(_) => files.push((NOTE, note(path))),
             ShownNode::Plain => {}
@@ -341,7 +345,10 @@ impl Arrays {
         let is = |other: &str| extension == other.as_bytes();
         format
             .map(FileExtension::Format)
-            .or_else(|| is(SIDECAR).then_some(FileExtension::Sidecar))
+            .or_else(|| {
+                let is_sidecar = self.tree.options.arrays.sidecars && is(SIDECAR);
+                is_sidecar.then_some(FileExtension::Sidecar)
+            })
             .or_else(|| is(NOTE).then_some(FileExtension::Note))
     }
 
@@ -395,6 +402,7 @@ impl Arrays {
         let folder = self.tree.folder(ViewKind::Arrays, path)?;
         match folder.resolved.draft() {
             Some(_) => self.tree.draft_child(&folder, name),
+            None if self.tree.is_closed_zip(&folder, name)? => Ok(None),
             None if folder.has_children() => Ok(Some(key.to_prefix())),
             None => Ok(None),
         }

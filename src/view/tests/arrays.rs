@@ -292,6 +292,24 @@ fn a_file_is_told_from_what_others_still_read() {
 }
 
 #[test]
+fn sidecars_can_be_left_out() {
+    let array = document("uint8", &[1], &[1]);
+    let objects: [(&str, &[u8]); 4] = [
+        ("zarr.json", &group()),
+        ("t/zarr.json", &array),
+        // A directory may be called as a sidecar would be.
+        ("u/zarr.json", &array),
+        ("u.json/zarr.json", &group()),
+    ];
+    let mut options = arrays(&[FileFormat::Npy]);
+    options.arrays.sidecars = false;
+    let fixture = Fixture::new(options, &objects);
+    assert_eq!(fixture.list(""), ["t.npy", "u.json", "u.npy"]);
+    assert!(fixture.find("t.json").unwrap().is_none());
+    assert!(fixture.find("u.json~").unwrap().is_none());
+}
+
+#[test]
 fn a_listing_goes_on_with_all_files_of_the_next_array_when_one_was_removed() {
     let parts = ["zarr.json", "a/zarr.json", "b/zarr.json", "c/zarr.json"];
     let array = document("uint8", &[1], &[1]);

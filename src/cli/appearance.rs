@@ -1,0 +1,207 @@
+//! What a directory in which no Zarr node is found looks like.
+//!
+//! A bounded number of names is looked at, in the directory itself and then in those of its
+//! directories that are among them; and the first bytes of a few files.
+
+use crate::metadata::n5;
+use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, Store};
+
+/// The most names of one directory that are looked at.
+const MOST_NAMES: usize = 256;
+/// The most directories in the directory that are looked at.
+const MOST_DIRECTORIES: usize = 16;
+/// The most files of one directory of which the first bytes are read.
+const MOST_FILES: usize = 16;
+/// Enough for the members that tell what a document of JSON is.
+const HEAD_BYTES: u64 = 4096;
+/// The longest `attributes.json` that is read.
+const MOST_ATTRIBUTES_BYTES: u64 = 64 << 10;
+
+/// The names in a directory.
+#[derive(Default)]
+struct Names {
+    files: Vec<Vec<u8>>,
+    directories: Vec<Vec<u8>>,
+}
+
+/// The end of a sentence about a directory in which no Zarr node was found: what it looks like, if
+/// that is known.
+pub(super) fn hint(store: &dyn Store) -> String {
+    appearance(store).map_or_else(String::new, |found| format!("; it looks like {found}"))
+}
+
+/// What the root of `store` looks like, as the end of a sentence that begins with "it looks like";
+/// `None` where it looks like nothing known. What cannot be read looks like nothing.
+fn appearance(store: &dyn Store) -> Option<String> {
+    let root = Prefix::root();
+    let names = Names::of(store, &root);
+    if let Some(found) = of_directory(store, &root, &names) {
+        return Some(found.to_owned());
+    }
+    let directories = names.directories.iter().take(MOST_DIRECTORIES);
+    let children = directories.filter_map(|name| Some(root.key(name).ok()?.to_prefix()));
+    for child in children {
+        if let Some(found) = of_directory(store, &child, &Names::of(store, &child)) {
+            return Some(format!(
+                "a directory that holds others, of which {child} is {found}"
+            ));
+        }
+    }
+    None
+}
+
+fn of_directory(store: &dyn Store, prefix: &Prefix, names: &Names) -> Option<&'static str> {
+    if is_n5(store, prefix) {
+        return Some("N5, which is another format: convert it to Zarr");
+    }
+    let has = |wanted: &str| {
+        names
+            .directories
+            .iter()
+            .any(|name| name == wanted.as_bytes())
+    };
+    let has_repository = names.files.iter().any(|name| name == b"repo");
+    if has("snapshots") && has("manifests") && (has("refs") || has_repository) {
+        return Some("an Icechunk repository: read it with the Python package icechunk");
+    }
+    if names.files.iter().any(|name| is_reference_table(name)) {
+        return Some(REFERENCES);
+    }
+    let files = names.files.iter().take(MOST_FILES);
+    let mut heads = files.filter_map(|name| {
+        let head = head(store, &prefix.key(name).ok()?, HEAD_BYTES)?;
+        of_file(name, &head)
+    });
+    heads.next()
+}
+
+const REFERENCES: &str =
+    "references to chunks in other files (kerchunk, VirtualiZarr): read them with fsspec";
+
+/// Whether a file of this name belongs to references in Parquet.
+fn is_reference_table(name: &[u8]) -> bool {
+    name.starts_with(b"refs.") && (name.ends_with(b".parq") || name.ends_with(b".parquet"))
+}
+
+/// What a file is that begins with `head`.
+fn of_file(name: &[u8], head: &[u8]) -> Option<&'static str> {
+    let is_references = || {
+        let text = String::from_utf8_lossy(head);
+        name.ends_with(b".json")
+            && (text.contains("\"refs\"")
+                || [".zgroup", ".zarray", "zarr.json", ".zattrs"]
+                    .iter()
+                    .any(|key| text.contains(&format!("{key}\""))))
+    };
+    Some(match head {
+        [0x89, b'H', b'D', b'F', b'\r', b'\n', 0x1a, b'\n', ..] => {
+            "HDF5 or NetCDF-4 files: convert them to Zarr, or open them with h5py"
+        }
+        [b'C', b'D', b'F', 1 | 2 | 5, ..] => "NetCDF files: convert them to Zarr",
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
+            "zip files: name the one that holds a Zarr hierarchy as STORE, or, for a directory of \
+             several, mount with --view chunks or --view arrays"
+        }
+        _ if is_references() => REFERENCES,
+        _ => return None,
+    })
+}
+
+fn is_n5(store: &dyn Store, prefix: &Prefix) -> bool {
+    let attributes = || {
+        let key = prefix.key(b"attributes.json").ok()?;
+        let object = store.open(&key).ok()??;
+        let size = object.meta().size();
+        (size <= MOST_ATTRIBUTES_BYTES)
+            .then(|| head(store, &key, size))
+            .flatten()
+    };
+    attributes().is_some_and(|text| n5::is_attributes(&text))
+}
+
+/// The first bytes of the object at `key`, up to `most`.
+fn head(store: &dyn Store, key: &Key, most: u64) -> Option<Vec<u8>> {
+    let object = store.open(key).ok()??;
+    let len = usize::try_from(object.meta().size().min(most)).ok()?;
+    let mut head = vec![0; len];
+    object.read_at(0, &mut head).ok()?;
+    Some(head)
+}
+
+impl Names {
+    fn of(store: &dyn Store, prefix: &Prefix) -> Names {
+        let mut names = Names::default();
+        let listing = store.list(prefix, Cursor::START, Detail::Names);
+        let Ok(Some(mut listing)) = listing else {
+            return names;
+        };
+        for _ in 0..MOST_NAMES {
+            let Ok(Some(entry)) = listing.next_entry() else {
+                break;
+            };
+            match entry.kind {
+                EntryKind::Object => names.files.push(entry.name),
+                EntryKind::Prefix => names.directories.push(entry.name),
+                EntryKind::Unreadable => {}
+            }
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    /// Keys and their bytes.
+    type Objects<'a> = &'a [(&'a str, &'a [u8])];
+
+    fn found(objects: Objects<'_>) -> Option<String> {
+        let store = MemoryStore::new();
+        for (key, bytes) in objects {
+            store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
+        }
+        appearance(&store)
+    }
+
+    #[test]
+    fn directories_of_other_formats_are_told() {
+        let cases: [(Objects<'_>, &str); 9] = [
+            (&[("attributes.json", br#"{"n5": "2.5.0"}"#)], "N5"),
+            (
+                &[("a/attributes.json", br#"{"n5": "2.5.0"}"#)],
+                "others, of which a is N5",
+            ),
+            (
+                &[("refs/b", b""), ("snapshots/a", b""), ("manifests/a", b"")],
+                "Icechunk",
+            ),
+            (
+                &[("repo", b""), ("snapshots/a", b""), ("manifests/a", b"")],
+                "Icechunk",
+            ),
+            (&[("a.h5", b"\x89HDF\r\n\x1a\n.....")], "HDF5"),
+            (&[("t/a.nc", b"CDF\x01....")], "t is NetCDF files"),
+            (&[("a.zip", b"PK\x03\x04....")], "zip files"),
+            (&[("r.json", br#"{"version": 1, "refs": {}}"#)], "kerchunk"),
+            (&[("a.parq/refs.0.parq", b"")], "kerchunk"),
+        ];
+        for (objects, expected) in cases {
+            let found = found(objects).unwrap_or_default();
+            assert!(found.contains(expected), "{objects:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn other_directories_look_like_nothing() {
+        let cases: [Objects<'_>; 3] = [
+            &[],
+            &[("notes.json", b"{}")],
+            &[("refs/a", b""), ("PK", b"PK")],
+        ];
+        for objects in cases {
+            assert_eq!(found(objects), None);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What the files of a node leave out, for people: each omission once.
+//!
+//! One array may be left out of several formats for the same reason, and of the files of all groups
+//! above it. Its own line says so, with all formats in one sentence; the line of a group says only
+//! what no line of an array does.
+
+use std::collections::HashSet;
+use std::io;
+
+use super::facts::FileFacts;
+use crate::error::Error;
+use crate::store::Prefix;
+use crate::view::{FileFormat, FormatOutcome, View};
+
+/// What was said already: a format, and the path of a node that its file leaves out.
+#[derive(Debug, Default)]
+pub(super) struct SaidOmissions(HashSet<(FileFormat, Vec<u8>)>);
+
+/// What formats leave out, and why.
+struct Reason {
+    formats: Vec<&'static str>,
+    /// What is left out: the format has no file, or the file has no part of this name.
+    what: Option<String>,
+    text: String,
+}
+
+impl SaidOmissions {
+    /// One sentence for each reason why `files` of the node at `prefix` leave something out.
+    ///
+    /// # Errors
+    /// [`io::Error`] when an array that is left out cannot be examined.
+    pub(super) fn sentences(
+        &mut self,
+        prefix: &Prefix,
+        files: &[FileFacts],
+        view: &View,
+    ) -> io::Result<Vec<String>> {
+        let mut reasons: Vec<Reason> = Vec::new();
+        for FileFacts {
+            format, omissions, ..
+        } in files
+        {
+            for (part, text) in omissions {
+                let is_new = match part {
+                    Some(part) => self.is_new(prefix, *format, part, view)?,
+                    None => true,
+                };
+                if is_new {
+                    add(&mut reasons, *format, part.as_deref(), text);
+                }
+            }
+        }
+        let sentences = reasons.iter().map(
+            |Reason {
+                 formats,
+                 what,
+                 text,
+             }| {
+                let formats = formats.join(", ");
+                match what {
+                    None => format!("no {formats}: {text}"),
+                    Some(part) => format!("not in {formats}: {part}: {text}"),
+                }
+            },
+        );
+        Ok(sentences.collect())
+    }
+
+    /// Whether no other line says that the file of the group at `prefix` leaves out `part`.
+    fn is_new(
+        &mut self,
+        prefix: &Prefix,
+        format: FileFormat,
+        part: &str,
+        view: &View,
+    ) -> io::Result<bool> {
+        let Ok(path) = prefix.key(part.as_bytes()) else {
+            return Ok(true);
+        };
+        let path = path.to_prefix();
+        if is_said_of_array(&path, format, view).map_err(io::Error::other)? {
+            return Ok(false);
+        }
+        Ok(self.0.insert((format, path.as_bytes().to_vec())))
+    }
+}
+
+/// Whether the line of the array at `path` says that it is in no file of `format`.
+fn is_said_of_array(path: &Prefix, format: FileFormat, view: &View) -> Result<bool, Error> {
+    let outcomes = match view.outcomes(path) {
+        Ok(outcomes) => outcomes.unwrap_or_default(),
+        // The line of the node has the error.
+        Err(Error::Metadata { .. }) => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let mut outcomes = outcomes.into_iter();
+    Ok(outcomes
+        .any(|(found, outcome)| found == format && matches!(outcome, FormatOutcome::LeftOut(_))))
+}
+
+/// Adds a reason, or the format to an equal one.
+fn add(reasons: &mut Vec<Reason>, format: FileFormat, what: Option<&str>, text: &str) {
+    // The formats are named in front.
+    let of_format = format!(" in {}", format.title());
+    let text = text.strip_suffix(&of_format).unwrap_or(text);
+    let mut known = reasons.iter_mut();
+    match known.find(|reason| reason.what.as_deref() == what && reason.text == text) {
+        Some(reason) => reason.formats.push(format.name()),
+        None => reasons.push(Reason {
+            formats: vec![format.name()],
+            what: what.map(str::to_owned),
+            text: text.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_share_a_reason() {
+        let mut reasons = Vec::new();
+        let text = |format: &str| format!("data type: `string` cannot be expressed in {format}");
+        add(&mut reasons, FileFormat::H5, None, &text("HDF5"));
+        add(&mut reasons, FileFormat::Npy, None, &text("npy"));
+        add(&mut reasons, FileFormat::Npy, Some("t"), &text("npy"));
+        add(&mut reasons, FileFormat::Tif, None, "shape");
+        let told: Vec<_> = reasons
+            .iter()
+            .map(|reason| (reason.formats.join(" "), reason.text.as_str()))
+            .collect();
+        let cannot = "data type: `string` cannot be expressed";
+        assert_eq!(
+            told,
+            [
+                ("h5 npy".to_owned(), cannot),
+                ("npy".to_owned(), cannot),
+                ("tif".to_owned(), "shape"),
+            ]
+        );
+    }
+}

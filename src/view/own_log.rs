@@ -1,0 +1,34 @@
+//! `.zarr-mount/log`: the last lines of the log of the daemon.
+
+use std::sync::Arc;
+
+use super::vnode::{VnodeAttributes, VnodeKind};
+use crate::recent_lines::RecentLines;
+use crate::store::ObjectMeta;
+
+/// The log of the daemon, with the user whose it is.
+#[derive(Debug, Default)]
+pub struct OwnLog {
+    /// Its last lines.
+    pub lines: Arc<RecentLines>,
+    /// The user of the daemon.
+    pub uid: u32,
+    /// The group of the daemon.
+    pub gid: u32,
+}
+
+impl OwnLog {
+    /// The attributes of the file, in a store whose root is `root`. Owner and mode are not those of
+    /// the options: the log names keys that other users may not list.
+    pub(super) fn attributes(&self, root: &ObjectMeta) -> VnodeAttributes {
+        VnodeAttributes {
+            kind: VnodeKind::File,
+            size: self.lines.n_bytes(),
+            times: root.times,
+            mode: 0o400,
+            uid: self.uid,
+            gid: self.gid,
+            fingerprint: 0,
+        }
+    }
+}
