@@ -31,7 +31,8 @@ for (n in which(found$otype == "H5I_DATASET")) {
     name <- sub("^/+", "", paste(found$group[n], found$name[n], sep = "/"))
     attributes <- suppressWarnings(h5readAttributes(path, name))
     if (any(grepl("^This is a netCDF dimension but not", attributes[["NAME"]]))) next
-    values <- suppressWarnings(h5read(path, name, bit64conversion = "double"))
+    values <- tryCatch(suppressWarnings(h5read(path, name, bit64conversion = "double")), error = function(e) NULL)
+    if (is.null(values)) next
     if (is.factor(values)) values <- as.logical(as.character(values))
     if (is.raw(values)) values <- as.integer(values)
     if (is.list(values)) next

@@ -137,8 +137,7 @@ def gdal(question):
         variables[name] = {"values": [None if value != value else value for value in values.ravel().tolist()]}
         if is_netcdf:
             said = shown["metadata"][""]
-            own = name.rpartition("/")[2]
-            variables[name]["attributes"] = {key.partition("#")[2]: value for key, value in said.items() if key.startswith(f"{own}#")}
+            variables[name]["attributes"] = {key.partition("#")[2]: value for key, value in said.items() if key.lstrip("/").startswith(f"{name}#")}
             if "NETCDF_DIM_time_VALUES" in said:
                 variables["time"] = {"values": [float(number) for number in said["NETCDF_DIM_time_VALUES"].strip("{}").split(",")],
                                      "attributes": {key.partition("#")[2]: value for key, value in said.items() if key.startswith("time#")}}
@@ -202,4 +201,6 @@ PROGRAMS = {
     "xarray: h5netcdf": Program(python("xarray", engine="h5netcdf"), heavy=False),
     "xarray: scipy": Program(python("xarray", engine="scipy"), heavy=False),
     "SciPy": Program(python("scipy"), heavy=False),
+    "anndata": Program(python_of_store("anndata"), heavy=False),
+    "scanpy": Program(python_of_store("scanpy")),
 }

@@ -17,8 +17,11 @@ GRIDS = ["plain-v3", "wide-v2", "wide-v3", "wide-sharded"]
 TREES = ["tree-v2", "tree-v3"]
 COLUMNS = {
     "`nc` of CDF-2": [("nc", store, f"{store}.nc") for store in ("narrow-v2", "narrow-v3")],
+    "other `nc`, `nc4`": [*(("nc", store, f"{store}.nc") for store in GRIDS), *(("nc4", store, f"{store}.nc") for store in [*GRIDS, *TREES])],
     "`nc5`": [("nc5", store, f"{store}.nc") for store in GRIDS],
     "`h5`": [("h5", store, f"{store}.h5") for store in [*GRIDS, *TREES]],
+    "`h5ad`": [("h5ad", store, f"{file}.h5ad") for store, file in [
+        *((store, store) for store in ("cells-v2", "cells-v3", "sparse-v2", "sparse-v3")), ("study-v3", "mod/rna/rna"), ("study-v3", "table/table")]],
 }
 # What is added by convention, to what the store has.
 CONVENTIONS = {"_Encoding", "_Unsigned", "dtype", "zarr_omitted", "_NCProperties"}
@@ -87,14 +90,19 @@ def mounted(module_mount, stores):
 def expected(stores, ask):
     """What the library that wrote a file's part of the store says is in it."""
     def expected(format, store, file):
-        if format != "h5ad":
-            told = json.loads((stores / f"{store}.json").read_text())
-            if format != "h5" and format != "nc4":  # the arrays directly in the group
-                told["variables"] = {name: variable for name, variable in told["variables"].items() if "/" not in name}
-            return told
-        return ask("zarr", stores / store / file.removesuffix(".h5ad") if "/" in file or file == "table.h5ad" else stores / store)
+        if format == "h5ad":
+            return ask("zarr", group_of(stores / store, file))
+        told = json.loads((stores / f"{store}.json").read_text())
+        if format not in ("h5", "nc4"):  # the arrays directly in the group
+            told["variables"] = {name: variable for name, variable in told["variables"].items() if "/" not in name}
+        return told
 
     return expected
+
+
+def group_of(store, file):
+    """The group of a store that a file of its mount holds: that of the file's directory."""
+    return str((store / file).parent)
 
 
 @pytest.mark.parametrize("program, column, cell", cells())
@@ -102,10 +110,9 @@ def test_cell(program, column, cell, mounted, stores, expected, ask, tmp_path):
     opened, wrong = 0, {}
     for format, store, file in COLUMNS[column]:
         library_says = expected(format, store, file)
-        group = stores / store / file.removesuffix(".h5ad") if store.startswith("study") else stores / store
         path = mounted(format, store) / file
         assert path.is_file()
-        question = programs.Question(str(path), list(library_says["variables"]), tmp_path, str(group), ask)
+        question = programs.Question(str(path), list(library_says["variables"]), tmp_path, group_of(stores / store, file), ask)
         try:
             program_says = programs.PROGRAMS[program].says(question)
         except (programs.Failed, Refused) as error:
@@ -145,7 +152,7 @@ def differences(found, expected, program):
             yield what or kind, f"{name}: {message}"
     for name in set(found["variables"]) - set(expected["variables"]):
         yield "names", f"{name} is not in the store"
-    if "attributes" in found:
+    if "attributes" in found and "attributes" in expected:
         for message in of_attributes(found["attributes"], expected["attributes"], program.tolerance):
             yield "attributes", message
 
@@ -154,7 +161,7 @@ def kind_of(name, variable):
     """What the README calls it."""
     dtype, dimensions = variable["dtype"], variable.get("dimensions", [])
     if "dimensions" not in variable:
-        return "strings" if dtype[0] in "SO<|" else "numbers"
+        return {"S": "strings", "O": "strings", "<": "strings", "|": "strings", "[": "records", "c": "complex numbers"}.get(dtype[0], "numbers")
     if dtype.startswith("StringDType"):
         return "strings"
     if variable["kind"] == "text":
@@ -262,3 +269,12 @@ def listed(value, like=None):
     if isinstance(value, str) and like is not None and not isinstance(like, str):
         value = value.strip("{}").split(",")
     return value if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("store, file", [
+    ("cells-v2", "cells-v2"), ("sparse-v3", "sparse-v3"),
+    pytest.param("study-v3", "table/table", marks=pytest.mark.xfail(strict=True, reason="a file without `raw` has a null one, which anndata opens")),
+])
+def test_anndata_leaves_a_matrix_in_the_file(mounted, stores, ask, store, file):
+    """`backed` reads X where it is asked for."""
+    assert ask("anndata", mounted("h5ad", store) / f"{file}.h5ad", store=group_of(stores / store, file), backed="r")["same"]
