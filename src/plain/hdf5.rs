@@ -33,6 +33,7 @@ mod datatype;
 mod dimension;
 mod header;
 mod heap;
+mod spelling;
 mod tree;
 mod types;
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::datatype::{self, MOST_RANK, Spelling};
+use super::datatype::{self, MOST_RANK};
 use super::dimension::MOST_LENGTH;
+use super::spelling::{self, Spelling};
 use super::{Convention, anndata};
 use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
@@ -107,7 +108,7 @@ fn spelling(array: &Array, convention: Convention) -> Result<Spelling, FormatErr
         }
         (reason, _) => reason,
     };
-    datatype::of_array(&data_type.element, convention).map_err(refused)
+    spelling::of_array(&data_type.element, convention).map_err(refused)
 }
 
 /// The fill value as it is in the file. `None` if it is all zeros, which is the default of HDF5; if

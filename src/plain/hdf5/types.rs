@@ -15,8 +15,9 @@
 use std::collections::HashMap;
 
 use super::block::{FileBlocks, Pointee};
-use super::datatype::{self, is_readable};
+use super::datatype;
 use super::header::{Datatype, ObjectHeader};
+use super::spelling::is_readable;
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::Names;

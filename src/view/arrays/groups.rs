@@ -1,5 +1,7 @@
 //! Files of whole groups: the arrays in a group, and in some formats the groups in it too.
 
+mod text;
+
 use std::sync::Arc;
 
 use super::super::folder::Folder;
@@ -14,13 +16,9 @@ use super::names::PathKind;
 use super::strings;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
-use crate::grid::product;
 use crate::hierarchy::Node;
 use crate::metadata::attributes::MEMORY_PER_BYTE;
-use crate::plain::{
-    ELEMENT_BYTES, ElementKind, FileFormat, Group, Omitted, Options, Selected, Strings,
-    StringsLimit, group_file,
-};
+use crate::plain::{ElementKind, FileFormat, Group, Omitted, Options, group_file};
 use crate::store::{Access, ObjectMeta, Prefix};
 
 /// The most nodes and directories that are walked for one file.
@@ -31,13 +29,6 @@ const NODE_BYTES: u64 = 8 << 10;
 const FREE_BYTES: u64 = 16 << 20;
 /// The budget is asked for this part of itself at a time.
 const ROOM_PARTS: u64 = 16;
-/// The most bytes of strings that are read for one file, if the user does not say.
-const MOST_STRINGS: u64 = 1 << 20;
-/// For an `AnnData` object, whose observations and variables have names, this part of the cache.
-const ANNDATA_PARTS: u64 = 10;
-/// Memory for each string and for each of its bytes, while a file is made.
-const STRING_MEMORY: u64 = 88;
-const STRING_COPIES: u64 = 3;
 /// The most levels of groups.
 const MOST_DEPTH: usize = 64;
 
@@ -165,15 +156,6 @@ impl Arrays {
     /// The most memory that one walk may take.
     fn most_gathered(&self) -> u64 {
         FREE_BYTES + self.tree.loader.cache().budget().limit() / 2
-    }
-
-    /// The most bytes of strings that are read for one file of `format`.
-    fn most_strings(&self, format: FileFormat) -> u64 {
-        let budget = self.tree.loader.cache().budget().limit();
-        self.tree.options.arrays.strings.unwrap_or(match format {
-            FileFormat::H5ad => budget / ANNDATA_PARTS,
-            _ => MOST_STRINGS,
-        })
     }
 
     /// Whether the group at `path` holds an `AnnData` object.
@@ -412,64 +394,6 @@ impl Gathering<'_> {
             }
             Err(error) if is_refusal(&error) => Ok(Some(error)),
             Err(error) => Err(Error::in_document(&facts.array.node.document.key, error)),
-        }
-    }
-
-    /// The strings of an array, or the reason to leave it out.
-    fn strings(&mut self, facts: &ArrayFacts) -> Result<Result<Strings, FormatError>, Error> {
-        let shape = &facts.array.node.metadata.shape;
-        let n = product(shape).unwrap_or(u64::MAX);
-        // Found before any memory is asked for.
-        let least = n.saturating_mul(ELEMENT_BYTES);
-        if let Err(reason) = self.check_strings(least, n) {
-            return Ok(Err(reason));
-        }
-        self.account_for(n.saturating_mul(STRING_MEMORY))?;
-        let bits = self.inputs.readers.bits_for(self.meta.access());
-        let audience = self.arrays.audience(&self.meta, bits);
-        let whole = Selected::whole(shape);
-        let limit = StringsLimit {
-            bytes: self.strings_left,
-            ..self.strings_limit()
-        };
-        let observed = &mut self.inputs.observations;
-        let kind = ElementKind::Text;
-        let read = (self.arrays).strings_of(facts, &whole, kind, limit, audience, observed);
-        let strings = match read {
-            Ok(strings) => strings,
-            Err(Error::Metadata { error, .. } | Error::Chunk { error, .. }) => {
-                return Ok(Err(error));
-            }
-            Err(Error::TooLarge { .. }) => {
-                let problem = "a chunk of strings is larger than --max-chunk or the cache";
-                return Ok(Err(FormatError::document("elements", problem)));
-            }
-            Err(error) => return Err(error),
-        };
-        self.account_for(strings.n_bytes().saturating_mul(STRING_COPIES))?;
-        self.strings_left = self.strings_left.saturating_sub(strings.n_bytes());
-        Ok(Ok(strings))
-    }
-
-    /// Checks that strings of `bytes` bytes, `n` of them, may be read.
-    fn check_strings(&self, bytes: u64, n: u64) -> Result<(), FormatError> {
-        if bytes > self.strings_left {
-            return Err(self.strings_limit().exceeded());
-        }
-        let most = self.arrays.most_gathered();
-        let memory = n.saturating_mul(STRING_MEMORY);
-        if self.memory.saturating_add(memory) > most {
-            let what = "the memory of the strings in one file (see --cache-size)";
-            return Err(more_than(what, most));
-        }
-        Ok(())
-    }
-
-    /// What the strings of one file may take.
-    fn strings_limit(&self) -> StringsLimit {
-        StringsLimit {
-            what: "the size of the strings in one file in bytes (see --strings)",
-            bytes: self.arrays.most_strings(self.format),
         }
     }
 }
