@@ -5,7 +5,6 @@ use super::super::odometer::Odometer;
 use super::Arrays;
 use super::audience::Audience;
 use super::facts::ArrayFacts;
-use super::groups::more_than;
 use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
 use crate::fresh::Observations;
@@ -112,5 +111,5 @@ fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatEr
     }
     let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total <= MOST_CHUNKS);
     let what = "the number of chunks of strings";
-    chunks.ok_or_else(|| more_than(what, MOST_CHUNKS))
+    chunks.ok_or_else(|| FormatError::too_large(what, "more", MOST_CHUNKS))
 }
