@@ -11,7 +11,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::Observations;
 use crate::metadata::Attributes;
 use crate::plain::{
-    ElementKind, FileFormat, Group, Layout, MOST_INDENTED, Omitted, Scope, SidecarFacts, Strings,
+    ElementKind, FileFormat, Group, Layout, MOST_INDENTED, Omitted, Scope, SidecarFacts,
     group_file, sidecar,
 };
 use crate::store::Prefix;
