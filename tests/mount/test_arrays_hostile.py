@@ -158,7 +158,6 @@ def test_an_array_with_attributes_of_100_megabytes(mount, tmp_path, readers, for
     assert made.peak_bytes() < 600 << 20
 
 
-@pytest.mark.xfail(strict=True, reason="the log says so, and zarr_omitted does not")
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_group_with_attributes_of_100_megabytes(mount, tmp_path, readers, format, zarr_format):

@@ -139,9 +139,10 @@ def wrong_file(array, path, format):
 def wrong_group(store, top, path):
     """Files of groups hold the elements of an array in one run, and so can be searched for them."""
     data = read(path, option_cases.dice_of(str(path)))
-    order, directly = {".h5": ("<", False), ".nc": (">", True)}.get(path.suffix, (None, False))
-    if order is None:
+    directly = {".h5": False, ".nc": True}.get(path.suffix)
+    if directly is None:
         return None
+    order = "<" if data.startswith(b"\x89HDF") else ">"
     group = path.parent.relative_to(top).as_posix().removeprefix(".")
     for array in store.arrays:
         parent, _, _ = array.path.rpartition("/")

@@ -272,8 +272,7 @@ def listed(value, like=None):
 
 
 @pytest.mark.parametrize("store, file", [
-    ("cells-v2", "cells-v2"), ("sparse-v3", "sparse-v3"),
-    pytest.param("study-v3", "table/table", marks=pytest.mark.xfail(strict=True, reason="a file without `raw` has a null one, which anndata opens")),
+    ("cells-v2", "cells-v2"), ("sparse-v3", "sparse-v3"), ("study-v3", "table/table"),
 ])
 def test_anndata_leaves_a_matrix_in_the_file(mounted, stores, ask, store, file):
     """`backed` reads X where it is asked for."""

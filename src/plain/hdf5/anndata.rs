@@ -23,7 +23,7 @@ use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 use crate::metadata::{Attributes, JsonTree};
 use crate::plain::cf::attributes::exact;
-use crate::plain::{Array, FileFormat};
+use crate::plain::{Array, FileFormat, Group};
 
 /// The attribute that says what an element is.
 const ENCODING: &str = "encoding-type";
@@ -31,6 +31,12 @@ const ENCODING: &str = "encoding-type";
 /// Whether `array` stands for nothing at all, which HDF5 has a dataspace for and Zarr has not.
 pub(super) fn is_null(array: &Array) -> bool {
     array.attributes.text(ENCODING) == Some("null")
+}
+
+/// Whether `array` in `group` stands for the lack of raw data, of which the library writes nothing in
+/// HDF5, and does not open a file for parts of it (`backed`) that says so.
+pub(super) fn is_no_raw(group: &Group, array: &Array) -> bool {
+    array.name == "raw" && is_null(array) && group.attributes.text(ENCODING) == Some("anndata")
 }
 
 /// The items of a value, in one type.

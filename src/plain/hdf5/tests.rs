@@ -470,7 +470,9 @@ fn anndata_has_its_own_names_and_attributes() {
     none.attributes = attributes(r#"{"encoding-type": "null"}"#);
     let rec = named(1, "a:(b", r#"[["n", "<i4"], ["t", "|S3"]]"#, &[1], &["x"]);
     let text = named(2, "text", r#"[["n", "<i4"], ["t", ">U3"]]"#, &[0], &["x"]);
-    let mut group = of_arrays(vec![none, rec, text]);
+    let mut raw = none.clone();
+    (raw.id, raw.name) = (4, "raw".to_owned());
+    let mut group = of_arrays(vec![none, rec, text, raw]);
     group.attributes = attributes(
         r#"{"encoding-type": "anndata", "column-order": ["a", "zoë"], "empty": [], "ordered": true,
             "n": 3, "shape": [5, 6], "huge": 18446744073709551615, "mixed": [1, 0.5],

@@ -161,6 +161,9 @@ impl ObjectTree {
     fn arrays<'a>(&mut self, group: &'a Group, path: &str) -> Vec<ArrayObject<'a>> {
         let mut members = Vec::new();
         for array in cf::coordinates_first(group) {
+            if self.convention == Convention::AnnData && anndata::is_no_raw(group, array) {
+                continue;
+            }
             match Dataset::of(array, self.convention) {
                 Ok(dataset) => members.push(ArrayObject {
                     array,

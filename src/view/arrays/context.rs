@@ -9,7 +9,7 @@ use super::Arrays;
 use super::inputs::Inputs;
 use super::lock;
 use crate::budget::Holding;
-use crate::error::Error;
+use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
@@ -26,6 +26,8 @@ const MOST_ANCESTORS: usize = 8;
 #[derive(Debug)]
 pub(in crate::view) struct GroupFacts {
     pub(super) attributes: Attributes,
+    /// Why some or all attributes are left out.
+    pub(super) left_out: Option<FormatError>,
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
     checked: LastCheck,
@@ -167,15 +169,21 @@ impl Arrays {
                 format!("{path}: attributes of {bytes} bytes: long ones are left out of the files of groups (see --cache-size)")
             });
         }
+        let mut left_out = is_long.then(|| {
+            let what = "the size of the attributes in bytes (see --cache-size)";
+            FormatError::too_large(what, bytes, self.most_tree_bytes())
+        });
         let attributes = read.attributes.unwrap_or_else(|error| {
             self.tree.warn_once(&(path, "attributes"), || {
                 format!("{path}: attributes: {error}; they are left out")
             });
+            left_out = Some(error);
             Attributes::default()
         });
         let is_kept = (is_long || bytes <= KEPT_GROUP_BYTES) && own.observations.are_settled();
         let facts = Arc::new(GroupFacts {
             attributes,
+            left_out,
             inputs: own,
             checked: begun,
         });

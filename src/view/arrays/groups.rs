@@ -16,7 +16,6 @@ use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
 use crate::grid::product;
 use crate::hierarchy::Node;
-use crate::metadata::Attributes;
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{
     ELEMENT_BYTES, ElementKind, FileFormat, Group, Omitted, Options, Selected, Strings,
@@ -133,13 +132,22 @@ impl Arrays {
         }
     }
 
-    /// The documents and names of a group itself, without those of its children, and its
-    /// attributes.
-    fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Attributes), Error> {
+    /// The documents and names of a group itself, without those of its children, and the group with
+    /// its attributes.
+    fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Group), Error> {
         let facts = self.group_facts(&folder.resolved.path)?;
         let mut own = facts.inputs.clone();
         own.add_names(self.tree.loader.sources(), &folder.resolved.listed()?)?;
-        Ok((own, facts.attributes.clone()))
+        let left_out = facts.left_out.clone().map(|reason| Omitted {
+            name: ":attributes".to_owned(),
+            reason,
+        });
+        let group = Group {
+            attributes: facts.attributes.clone(),
+            omitted: left_out.into_iter().collect(),
+            ..Group::default()
+        };
+        Ok((own, group))
     }
 
     /// Whether the file of the group at `path` may include an array with these `facts`: all readers
@@ -204,10 +212,10 @@ impl Gathering<'_> {
         let folder = arrays.tree.folder(ViewKind::Arrays, path)?;
         let mut group = Group::default();
         if folder.has_children() {
-            let (own, attributes) = arrays.own_inputs(&folder)?;
+            let own;
+            (own, group) = arrays.own_inputs(&folder)?;
             self.shown = self.shown.with_mode(own.readers.bits_for(self.shown));
             self.inputs.add_all(&own);
-            group.attributes = attributes;
             self.children(&folder, 0, &mut group)?;
         } else {
             // A file of a single array leaves nothing out.
@@ -223,14 +231,10 @@ impl Gathering<'_> {
     /// Gathers the group at `path`, at some depth below the root; or the reason to leave it out.
     fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
         let folder = self.arrays.tree.folder(ViewKind::Arrays, path)?;
-        let (own, attributes) = self.arrays.own_inputs(&folder)?;
+        let (own, mut group) = self.arrays.own_inputs(&folder)?;
         if !self.may_hold(&own) {
             return Ok(Err(more_private()));
         }
-        let mut group = Group {
-            attributes,
-            ..Group::default()
-        };
         self.children(&folder, depth, &mut group)?;
         Ok(Ok(group))
     }
