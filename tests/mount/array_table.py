@@ -50,7 +50,7 @@ CDF2 = {"bool": "i1", "int8": "i1", "uint8": "i1", "int16": "<i2", "uint16": "<i
         "float32": "<f4", "float64": "<f8", "complex64": "<f4", "complex128": "<f8", "bytes": "S1", "text": "S1"}
 
 # One file an array; the others hold a group.
-GROUPS = ["nc", "nc4", "nc5", "h5", "h5ad"]
+GROUPS = ["nc", "nc4", "nc5", "h5"]
 PER_ARRAY = [format for format in READ_AS if format not in GROUPS]
 EXTENSION = {format: format for format in [*READ_AS, *GROUPS]} | {"envi": "raw.hdr", "nc4": "nc", "nc5": "nc"}
 

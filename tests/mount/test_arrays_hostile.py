@@ -62,7 +62,7 @@ NULS = {"a NUL within": ["a\0b", "c", "d", "e"], "a NUL at the end": ["a\0", "c"
 
 
 def check(made, readers, format, name, bad):
-    """The file has what is sound; what is bad is named in it, and in the log."""
+    """The file has what is sound; what is bad is named in it, in the JSON beside it if there is one, and in the log."""
     path = made.path / f"{name}.{'h5' if format == 'h5' else 'nc'}"
     size = path.stat().st_size
     told = readers.ask(FORMATS[format], path)
@@ -72,6 +72,8 @@ def check(made, readers, format, name, bad):
     assert names.get("values", names.get("decoded")) == GOOD
     assert told["attributes"]["title"] == "sound"
     assert bad in told["attributes"]["zarr_omitted"]
+    if (made.path / f"{bad}.json").exists():
+        assert format in array_view.left_out(made.path, bad)
     assert path.stat().st_size == size < 1 << 22 and len(path.read_bytes()) == size
     assert bad in made.log_text() and made.alive()
 
