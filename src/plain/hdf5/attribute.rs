@@ -1,5 +1,5 @@
 //! Attributes of objects, in the types that the `NetCDF` library writes: text is one string of its
-//! length, numbers are a list, and an empty value is a null dataspace.
+//! length, numbers are a list, and an empty list is a null dataspace.
 
 use super::block::FileBlock;
 use super::datatype;
@@ -80,10 +80,11 @@ pub(super) fn add(
     let ieee = |size| datatype::ieee(size, ByteOrder::Little).map(Datatype::Inline);
     let (datatype, size, bytes): (_, u64, Vec<u8>) = match value {
         CfValue::Text(text) => {
-            let datatype = Datatype::Inline(datatype::text((text.len() as u64).max(1))?);
-            let space = (!text.is_empty()).then_some(&[][..]);
+            // No string has the size 0, so that an empty one is a NUL.
+            let text = if text.is_empty() { "\0" } else { text };
+            let datatype = Datatype::Inline(datatype::text(text.len() as u64)?);
             let value = FileBlock::of(text.as_bytes());
-            return header.attribute(name, &datatype, space, &value);
+            return header.attribute(name, &datatype, Some(&[]), &value);
         }
         CfValue::Own(elements) => {
             let own = own.ok_or_else(|| FileFormat::H5.refused("attribute", name))?;

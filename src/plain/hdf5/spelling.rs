@@ -82,7 +82,9 @@ fn of_netcdf(element: &Element) -> Result<Spelling, FormatError> {
         Element::Time(format) if time::units(format).is_none() => {
             return Err(unknown("times of a unit that CF has no name for"));
         }
-        Element::Float(format) if format.bytes == 2 => return Err(unknown("float16")),
+        Element::Float(format) | Element::Complex(format) if format.bytes < 4 => {
+            return Err(unknown("float16"));
+        }
         Element::Raw { .. } => return Err(unknown("raw bytes")),
         Element::Record(_) if !is_readable(element) => {
             return Err(unknown("a record with such a field"));

@@ -290,7 +290,7 @@ fn attributes_have_types_and_an_order() {
         ("f", 0x11, &0.5_f64.to_le_bytes()),
         ("list", 0x10, &[1, 0, 0, 0, 2, 0, 0, 0]),
         ("none", 0x10, &[]),
-        ("empty", 0x13, &[]),
+        ("empty", 0x13, &[0]),
         ("tree", 0x13, br#"{"a":[true]}"#),
         ("_FillValue", 0x10, &[0xfe, 0xff]),
     ] {
