@@ -420,8 +420,8 @@ fn netcdf_has_types_and_dimensions_of_its_own() {
     // The array x is not along the dimension x.
     let expected = [
         "record",
-        "code",
         "time",
+        "code",
         "string5",
         "x",
         "ri",
