@@ -321,6 +321,10 @@ mod tests {
                 errno: None,
             },
             StoreError::Unsupported(key()),
+            StoreError::Damaged {
+                key: key(),
+                problem: key(),
+            },
         ];
         let kinds: Vec<usize> = errors
             .iter()
@@ -333,9 +337,10 @@ mod tests {
                 StoreError::Loop { .. } => 5,
                 StoreError::Io { .. } => 6,
                 StoreError::Unsupported(_) => 7,
+                StoreError::Damaged { .. } => 8,
             })
             .collect();
-        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7], "one of each");
+        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7, 8], "one of each");
         errors
     }
 

@@ -32,7 +32,7 @@ use omissions::SaidOmissions;
 use progress::ProgressLine;
 use table::Table;
 
-/// Memory budget for documents; no chunks are loaded.
+/// Memory budget for documents.
 const BUDGET_BYTES: u64 = 64 << 20;
 
 /// Writes the nodes at and below `start` to `out`. Returns whether there were any.
@@ -51,7 +51,8 @@ pub(super) fn report(
             views: vec![ViewKind::Arrays],
             arrays,
             freshness: Freshness::Immutable,
-            cache_budget_bytes: BUDGET_BYTES,
+            // Strings of files of groups are read as a mount would read them.
+            cache_budget_bytes: config.cache_budget_bytes,
             timeout: config.timeout,
             // The lines of the nodes say it.
             logs_omissions: false,

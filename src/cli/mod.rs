@@ -87,7 +87,13 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
     };
     let task = parsed
         .and_then(|(args, options)| CliTask::new(args, options))
-        .map_err(|error| suggestion::add(error, command_line))?;
+        .map_err(|error| {
+            if is_helper {
+                error
+            } else {
+                suggestion::add(error, command_line)
+            }
+        })?;
     match task {
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),

@@ -80,6 +80,10 @@ pub(crate) fn parse(command_line: &[OsString]) -> Result<(Args, MountOptions), C
         Unknown::Refused
     };
     let (args, options) = Args::parse_from(&helper.as_typed(), unknown)?;
+    if args.foreground {
+        let problem = "mount(8) waits for its helper, so that it cannot stay in the foreground";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
     let is_fake = helper.fake;
     Ok((args, MountOptions { is_fake, ..options }))
 }

@@ -84,9 +84,10 @@ fn of_store(error: &StoreError) -> ErrorKind {
             ..
         } => ErrorKind::Denied,
         // Any other errno is about the file system of the store, and not about what is shown of it.
-        StoreError::NotAnObject { .. } | StoreError::Short { .. } | StoreError::Io { .. } => {
-            ErrorKind::Io
-        }
+        StoreError::NotAnObject { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Short { .. }
+        | StoreError::Io { .. } => ErrorKind::Io,
         StoreError::Changed { .. } => ErrorKind::Stale,
         StoreError::Loop { .. } => ErrorKind::Loop,
         StoreError::Unsupported(_) => ErrorKind::Unsupported,

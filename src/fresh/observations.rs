@@ -81,6 +81,8 @@ pub struct Observations {
     /// Whether equal observations prove nothing: one of them is younger than the grain of file
     /// times, so that it could change without a new version, or something was not observed.
     is_unsettled: bool,
+    /// Whether a subject was found in two versions, so that what was made may mix them.
+    is_torn: bool,
 }
 
 impl Observations {
@@ -98,15 +100,16 @@ impl Observations {
     /// Adds a directory of which only owner and mode matter.
     pub fn add_passage(&mut self, prefix: &Prefix, access: Option<Access>) {
         let subject = Subject::Passage(prefix.clone());
-        self.found.insert(subject, access.map(Observed::passage));
+        self.insert(subject, access.map(Observed::passage));
     }
 
     /// Adds all of `others`.
     pub fn add_all(&mut self, others: &Observations) {
         self.is_unsettled |= others.is_unsettled;
-        let others = others.found.iter();
-        self.found
-            .extend(others.map(|(subject, found)| (subject.clone(), *found)));
+        self.is_torn |= others.is_torn;
+        for (subject, found) in &others.found {
+            self.insert(subject.clone(), *found);
+        }
     }
 
     /// What was made also depends on something that is not among the observations, so that they
@@ -118,16 +121,21 @@ impl Observations {
     fn add_meta(&mut self, subject: Subject, meta: Option<&ObjectMeta>) {
         let young = |meta: &ObjectMeta| meta.settles_in(SystemTime::now()).is_some();
         self.is_unsettled |= meta.is_some_and(young);
-        self.found.insert(subject, meta.map(Observed::from));
+        self.insert(subject, meta.map(Observed::from));
+    }
+
+    fn insert(&mut self, subject: Subject, found: Option<Observed>) {
+        let first = *self.found.entry(subject).or_insert(found);
+        self.is_torn |= first != found;
     }
 
     /// Whether a later change of what was made shows in them.
     pub fn are_settled(&self) -> bool {
-        !self.is_unsettled
+        !self.is_unsettled && !self.is_torn
     }
 
-    /// Whether the store still shows the same. `ask` is called once with all subjects, and returns
-    /// what is found there now, in order.
+    /// Whether the store still shows the same; never where something was found in two versions.
+    /// `ask` is called once with all subjects, and returns what is found there now, in order.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -135,6 +143,9 @@ impl Observations {
         &self,
         ask: impl FnOnce(&[&Subject]) -> Result<Vec<Option<Observed>>, StoreError>,
     ) -> Result<bool, StoreError> {
+        if self.is_torn {
+            return Ok(false);
+        }
         let (subjects, found): (Vec<&Subject>, Vec<&Option<Observed>>) = self.found.iter().unzip();
         Ok(ask(&subjects)?.iter().eq(found))
     }

@@ -42,6 +42,9 @@ use header::NcHeader;
 use offsets::{VariableOffsets, VariableSize};
 use variable::{DimKey, NcType, NcVariable};
 
+/// The most bytes of all strings of any length in one file, which are kept in memory.
+const MOST_TEXT_BYTES: u64 = 4 << 20;
+
 /// A variable with the indices of its dimensions in the file.
 struct PlacedVariable<'a> {
     variable: NcVariable<'a>,
@@ -115,8 +118,16 @@ fn classic<'a>(
 ) -> Result<Classic<'a>, FormatError> {
     let mut omitted = Vec::new();
     let mut variables = Vec::new();
+    let mut text_bytes = 0_u64;
     for array in coordinates_first(group) {
-        match NcVariable::of(array) {
+        let variable = NcVariable::of(array).and_then(|variable| {
+            let bytes = text_bytes + variable.text_bytes();
+            let what = "the size of the strings, each padded to the longest of its array, in bytes";
+            FormatError::check_limit(what, bytes, MOST_TEXT_BYTES)?;
+            text_bytes = bytes;
+            Ok(variable)
+        });
+        match variable {
             Ok(variable) => variables.push(variable),
             Err(reason) => omitted.push(omission(&array.name, reason)),
         }

@@ -345,6 +345,14 @@ pub enum StoreError {
         /// The errno, where there is one.
         errno: Option<i32>,
     },
+    /// The bytes that hold the object, such as a zip file, are damaged.
+    #[error("{}: {}", Escaped(.key), Escaped(.problem))]
+    Damaged {
+        /// The key asked for.
+        key: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// STORE names something that this build cannot open.
     #[error("{}", Escaped(.0))]
     Unsupported(String),
@@ -369,6 +377,14 @@ impl StoreError {
         }
     }
 
+    /// What holds `key` is damaged.
+    pub(crate) fn damaged(key: impl fmt::Display, problem: impl Into<String>) -> Self {
+        StoreError::Damaged {
+            key: key.to_string(),
+            problem: problem.into(),
+        }
+    }
+
     /// The version at `key` is gone.
     pub(crate) fn changed(key: impl fmt::Display) -> Self {
         let key = key.to_string();
@@ -390,6 +406,7 @@ impl StoreError {
             | StoreError::Short { key, .. }
             | StoreError::Loop { key }
             | StoreError::Io { key, .. }
+            | StoreError::Damaged { key, .. }
             | StoreError::InvalidKey(key)
             | StoreError::Unsupported(key) => key,
         }

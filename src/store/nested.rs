@@ -155,7 +155,7 @@ impl NestedZips {
             // A file that may not be read stays a file.
             Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => Contents::Other,
             // The file is damaged, not the system in trouble.
-            Err(error @ StoreError::Io { errno: None, .. }) => {
+            Err(error @ StoreError::Damaged { .. }) => {
                 log::warn!("{error}");
                 Contents::Damaged(error)
             }

@@ -219,9 +219,9 @@ impl View {
                 return Ok(Some(false));
             };
             let key = root.key(&entry.name)?;
-            if is_named_as_zip(&entry.name)
-                && store.stat(&key)?.is_some_and(|stat| stat.below.is_some())
-            {
+            // One that cannot be read is none, and its own file says why.
+            let zip = || store.stat(&key).ok().flatten();
+            if is_named_as_zip(&entry.name) && zip().is_some_and(|stat| stat.below.is_some()) {
                 return Ok(Some(true));
             }
             if entry.kind != EntryKind::Prefix {

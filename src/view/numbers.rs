@@ -210,8 +210,13 @@ impl VnodeNumbers {
         } else {
             self.lock().holder(id.0)?.clone()
         };
-        // It may have been forgotten in between for good, but then its number is the same.
-        (self.refer(&vnode) == id).then_some(vnode)
+        let found = self.refer(&vnode);
+        if found != id {
+            // It was forgotten for good in between, and has another number now.
+            self.forget(found, 1);
+            return None;
+        }
+        Some(vnode)
     }
 
     /// Gives back `times` references.

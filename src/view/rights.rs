@@ -104,12 +104,15 @@ pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
     }
 }
 
-/// Whether the store refuses an object permanently, so that what is made of several objects is made
-/// without it. Other errors may pass.
+/// Whether the store refuses an object permanently, or has it in a damaged form, so that what is made
+/// of several objects is made without it. Other errors may pass.
 pub(super) fn is_refused(error: &StoreError) -> bool {
     matches!(
         error,
-        StoreError::Denied { .. } | StoreError::NotAnObject { .. } | StoreError::Loop { .. }
+        StoreError::Denied { .. }
+            | StoreError::NotAnObject { .. }
+            | StoreError::Loop { .. }
+            | StoreError::Damaged { .. }
     )
 }
 

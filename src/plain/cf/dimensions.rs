@@ -42,14 +42,21 @@ pub(in crate::plain) struct Dimensions {
 impl Dimensions {
     /// No dimensions yet. Where `arrays` has a coordinate variable, the dimension of its length
     /// bears its name without a suffix.
+    /// No dimension gets the name of an array without dimensions: xarray does not open such a file.
     pub(in crate::plain) fn new<'a>(arrays: impl Iterator<Item = &'a Array>) -> Dimensions {
-        let coordinates = arrays.filter(|array| is_coordinate(array));
+        let arrays: Vec<&Array> = arrays.collect();
+        let mut names = Names::default();
+        for scalar in arrays.iter().filter(|array| array.rank() == 0) {
+            names.take(&scalar.name);
+        }
+        let coordinates = arrays.into_iter().filter(|array| is_coordinate(array));
         let keeps = coordinates.filter_map(|array| {
             let len = array.shape.first()?;
             Some((array.name.clone(), *len))
         });
         Dimensions {
             keeps: keeps.collect(),
+            names,
             ..Dimensions::default()
         }
     }
@@ -136,5 +143,9 @@ mod tests {
         assert_eq!(name(Some("-a"), 1), "_a");
         assert_eq!(name(Some("(a"), 1), "_a_2");
         assert_eq!(dimensions.list().len(), 8);
+        let scalar = array("ri", "\"<f8\"", &[]);
+        let mut dimensions = Dimensions::new(std::iter::once(&scalar));
+        let index = dimensions.take(Some("ri"), 2);
+        assert_eq!(dimensions.list()[index].name, "ri_2");
     }
 }

@@ -15,6 +15,8 @@
 //!
 //! Source: "On-disk format", in the documentation of `anndata`.
 
+use std::collections::HashSet;
+
 use super::block::{FileBlock, FileBlocks};
 use super::datatype;
 use super::header::{Datatype, ObjectHeader};
@@ -22,8 +24,8 @@ use super::heap::Heap;
 use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 use crate::metadata::{Attributes, JsonTree};
-use crate::plain::cf::attributes::exact;
-use crate::plain::{Array, FileFormat, Group};
+use crate::plain::cf::attributes::{OMITTED, exact};
+use crate::plain::{Array, FileFormat, Group, Omitted};
 
 /// The attribute that says what an element is.
 const ENCODING: &str = "encoding-type";
@@ -39,6 +41,39 @@ pub(super) fn is_no_raw(group: &Group, array: &Array) -> bool {
     array.name == "raw" && is_null(array) && group.attributes.text(ENCODING) == Some("anndata")
 }
 
+/// Checks that `group`, whose members in the file are `members` and of which `omitted` is left out,
+/// is one that the library can open: an element of several parts, such as a sparse matrix, has all
+/// of them, and a table all of its columns.
+///
+/// # Errors
+///
+/// The reason why a part is not in the file.
+pub(super) fn check_parts(
+    group: &Group,
+    members: &HashSet<&str>,
+    omitted: Option<&Omitted>,
+) -> Result<(), FormatError> {
+    let encoding = group.attributes.text(ENCODING);
+    // These have members that are known by name only to the user.
+    if matches!(encoding, None | Some("anndata" | "dict")) {
+        return Ok(());
+    }
+    if let Some(omitted) = omitted {
+        return Err(omitted.reason.clone());
+    }
+    if encoding == Some("dataframe") {
+        let index = group.attributes.get("_index").into_iter();
+        let columns = group.attributes.get("column-order");
+        let columns = columns.and_then(JsonTree::as_list).unwrap_or_default();
+        for column in index.chain(columns).filter_map(JsonTree::as_text) {
+            if !members.contains(column) {
+                return Err(FormatError::document(column, "this column is not shown"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The items of a value, in one type.
 enum Items {
     /// Elements of `datatype`, one after the other.
@@ -47,39 +82,42 @@ enum Items {
     Texts(Vec<String>),
 }
 
-/// Adds `attributes`. For each that cannot be added it calls `omit` with the name and the reason.
+/// `error` of the object or the attribute at `place`, because of which there is no file.
+pub(super) fn at(place: &str, error: &FormatError) -> FormatError {
+    FormatError::document(place.trim_end_matches('/'), error.to_string())
+}
+
+/// Adds `attributes`.
 ///
 /// # Errors
 ///
-/// When the headers of the file become too large.
+/// When one of them cannot be added, as the library does not open a file without it, or when the
+/// headers of the file become too large.
 pub(super) fn add_all(
     header: &mut ObjectHeader,
     attributes: &Attributes,
     heap: &mut Heap,
     blocks: &mut FileBlocks,
-    mut omit: impl FnMut(&str, FormatError),
 ) -> Result<(), FormatError> {
-    for (name, json) in attributes
-        .iter()
-        .filter(|(_, json)| **json != JsonTree::Null)
-    {
-        if name.is_empty() || name.contains('\0') {
-            omit(name, FileFormat::H5ad.refused("attribute", name));
-        } else if let Err(reason) = add(header, name, json, heap, blocks)? {
-            omit(name, reason);
+    for (name, json) in attributes.iter() {
+        if *json == JsonTree::Null || name == OMITTED {
+            continue;
         }
+        if name.is_empty() || name.contains('\0') {
+            return Err(FileFormat::H5ad.refused("attribute", name));
+        }
+        add(header, name, json, heap, blocks).map_err(|error| at(name, &error))?;
     }
     Ok(())
 }
 
-/// Adds one attribute, or returns the reason why it cannot be added.
 fn add(
     header: &mut ObjectHeader,
     name: &str,
     json: &JsonTree,
     heap: &mut Heap,
     blocks: &mut FileBlocks,
-) -> Result<Result<(), FormatError>, FormatError> {
+) -> Result<(), FormatError> {
     let items = match json {
         JsonTree::List(list) => items_of(list)?,
         one => items_of(std::slice::from_ref(one))?,
@@ -101,7 +139,7 @@ fn add(
         }
     };
     let shape = length.as_slice();
-    Ok(header.attribute(name, &Datatype::Inline(datatype), Some(shape), &value))
+    header.attribute(name, &Datatype::Inline(datatype), Some(shape), &value)
 }
 
 /// The items of a list, if they are of one type; no items are floats.

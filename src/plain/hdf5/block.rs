@@ -16,7 +16,7 @@ pub(super) const UNDEFINED: u64 = u64::MAX;
 const ALIGNMENT: u64 = 8;
 /// Payloads of this size or more begin at a multiple of it, and so does the first payload.
 const PAGE: u64 = 4096;
-/// The most memory of all blocks together, in bytes.
+/// The most memory of all blocks together but those of strings, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The block or payload that an address points to.
@@ -168,6 +168,13 @@ impl FileBlocks {
         Ok(())
     }
 
+    /// Stores a block of the strings of an array, which the caller keeps within its own limit.
+    pub(super) fn put_strings(&mut self, number: usize, block: FileBlock) {
+        if let Some(reserved) = self.list.get_mut(number) {
+            *reserved = block;
+        }
+    }
+
     /// Counts `bytes` of memory that a future block takes elsewhere.
     ///
     /// # Errors
@@ -224,6 +231,7 @@ impl FileBlocks {
             end += block.len() as u64;
         }
 
+        let end_of_blocks = end;
         let (large, small): (Vec<_>, Vec<_>) = self
             .payloads
             .into_iter()
@@ -246,8 +254,9 @@ impl FileBlocks {
             return Err(file_too_large());
         }
 
-        // Blocks are at most `MOST_BYTES` long together.
-        let mut bytes = vec![0; usize::try_from(start).unwrap_or(usize::MAX)];
+        let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(to_usize(end_of_blocks));
+        bytes.resize(to_usize(start), 0);
         for block in self.list {
             bytes.resize(bytes.len().next_multiple_of(8), 0);
             bytes.extend(block.filled(&addresses));

@@ -91,7 +91,7 @@ fn spelling(array: &Array, convention: Convention) -> Result<Spelling, FormatErr
     if let Some(strings) = &array.strings {
         if strings.have_nul() {
             // A reader would take it for the end of the string.
-            return Err(FormatError::encoded("HDF5", "a string has a NUL in it"));
+            return Err(convention.format().refused("strings", "a NUL"));
         }
         return Ok(Spelling {
             datatype: datatype::any_text()?,

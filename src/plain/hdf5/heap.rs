@@ -23,6 +23,8 @@ const ALIGNMENT: usize = 8;
 /// Collects references and strings, and writes them in heaps.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
+    /// Whether it has the strings of arrays only, which do not count as headers of the file.
+    is_of_arrays: bool,
     /// The block of the current heap.
     block: usize,
     n_objects: u32,
@@ -31,6 +33,14 @@ pub(super) struct Heap {
 }
 
 impl Heap {
+    /// A heap for the strings of arrays.
+    pub(super) fn of_arrays() -> Heap {
+        Heap {
+            is_of_arrays: true,
+            ..Heap::default()
+        }
+    }
+
     /// Appends to `value` a list with one reference to the block `object`.
     ///
     /// # Errors
@@ -117,6 +127,10 @@ impl Heap {
             block.push(&vec![0; free - PREFIX]);
         } else {
             block.push(&vec![0; free]);
+        }
+        if self.is_of_arrays {
+            blocks.put_strings(self.block, block);
+            return Ok(());
         }
         blocks.put(self.block, block)
     }

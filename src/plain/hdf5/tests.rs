@@ -404,7 +404,7 @@ fn netcdf_has_types_and_dimensions_of_its_own() {
     let group = of_arrays(vec![
         named(0, "air", "\"<f4\"", &[2, 3], &["time", "x"]),
         named(1, "time", "\"<i8\"", &[2], &["time"]),
-        named(2, "x", "\"<i8\"", &[], &[]),
+        named(2, "x", "\"<i8\"", &[2], &["time"]),
         named(3, "flag", "\"|b1\"", &[3], &["x"]),
         named(4, "wave", "\"<c8\"", &[3], &["x"]),
         named(5, "code", "\"|S5\"", &[3], &["code"]),

@@ -64,6 +64,7 @@ pub(super) fn of(
     }
     tree.finish_group(header, root, &links)?;
     tree.heap.finish(&mut tree.blocks)?;
+    tree.strings.finish(&mut tree.blocks)?;
     tree.types.finish(&mut tree.blocks)?;
     Ok((tree.blocks, root, tree.omitted))
 }
@@ -72,7 +73,10 @@ pub(super) fn of(
 struct ObjectTree {
     convention: Convention,
     blocks: FileBlocks,
+    /// References and the text of attributes.
     heap: Heap,
+    /// The strings of arrays.
+    strings: Heap,
     types: CommittedTypes,
     n_dimensions: i64,
     omitted: Vec<Omitted>,
@@ -103,6 +107,7 @@ impl ObjectTree {
             convention,
             blocks: FileBlocks::default(),
             heap: Heap::default(),
+            strings: Heap::of_arrays(),
             types: CommittedTypes::default(),
             n_dimensions: 0,
             omitted: Vec::new(),
@@ -116,6 +121,7 @@ impl ObjectTree {
         path: &str,
         pending: &mut VecDeque<GroupObject<'a>>,
     ) -> Result<(Names, Links), FormatError> {
+        let n_omitted = self.omitted.len();
         for omitted in &group.omitted {
             self.omit(format!("{path}{}", omitted.name), omitted.reason.clone());
         }
@@ -143,6 +149,14 @@ impl ObjectTree {
                 name,
                 block,
             });
+        }
+
+        if self.convention == Convention::AnnData {
+            let arrays = members.iter().map(|member| member.array.name.as_str());
+            let groups = group.groups.iter().map(|child| child.name.as_str());
+            let held = arrays.chain(groups).collect();
+            anndata::check_parts(group, &held, self.omitted.get(n_omitted))
+                .map_err(|error| anndata::at(path, &error))?;
         }
 
         let mut links = Links::new();
@@ -185,6 +199,10 @@ impl ObjectTree {
             && !cf::is_coordinate(array)
         {
             return names.take(&format!("{NO_COORDINATE}{}", array.name));
+        }
+        if self.convention == Convention::NetCdf && array.name.starts_with(NO_COORDINATE) {
+            // Readers would take the rest for the name.
+            return names.take(&format!("_{}", array.name));
         }
         self.own_name(names, &array.name)
     }
@@ -267,7 +285,8 @@ impl ObjectTree {
         };
         if self.convention == Convention::AnnData {
             let (heap, blocks) = (&mut self.heap, &mut self.blocks);
-            anndata::add_all(&mut header, &array.attributes, heap, blocks, omit)?;
+            anndata::add_all(&mut header, &array.attributes, heap, blocks)
+                .map_err(|error| anndata::at(&format!("{path}{}", array.name), &error))?;
         } else {
             let own = Own {
                 element,
@@ -291,11 +310,13 @@ impl ObjectTree {
             Content::Strings(strings) if !strings.is_empty() => {
                 let mut block = FileBlock::default();
                 for string in strings.iter() {
-                    self.heap
+                    self.strings
                         .push_string(&mut block, string, &mut self.blocks)?;
                 }
                 let len = block.len() as u64;
-                (Some(Pointee::Block(self.blocks.add(block)?)), len)
+                let number = self.blocks.reserve();
+                self.blocks.put_strings(number, block);
+                (Some(Pointee::Block(number)), len)
             }
             Content::Elements(_) | Content::Strings(_) | Content::Null => (None, 0),
         })
@@ -340,7 +361,8 @@ impl ObjectTree {
         };
         if self.convention == Convention::AnnData {
             let (heap, blocks) = (&mut self.heap, &mut self.blocks);
-            anndata::add_all(&mut header, &group.attributes, heap, blocks, omit)?;
+            anndata::add_all(&mut header, &group.attributes, heap, blocks)
+                .map_err(|error| anndata::at(path, &error))?;
         } else {
             let mut attributes = cf::attributes::of_group(group, &[]);
             if name != group.name {

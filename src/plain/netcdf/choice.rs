@@ -8,8 +8,8 @@
 //! ```
 //!
 //! So if one variable is too large, it is put last. Several large variables are possible if they
-//! share their first dimension, which then becomes the record dimension. Otherwise the file is
-//! CDF-5, as it is for 64-bit integers. Only the record dimension can have the length 0.
+//! share their first dimension, which then becomes the record dimension. Otherwise CDF-2 cannot hold
+//! them, as it cannot hold 64-bit integers. Only the record dimension can have the length 0.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

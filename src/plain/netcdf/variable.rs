@@ -10,9 +10,6 @@ use crate::plain::{Array, FileFormat, Strings, Transform};
 
 /// The widest text element in bytes; an element is transformed as a whole.
 const MOST_TEXT_BYTES: u64 = 64 << 10;
-/// The most bytes that strings of any length may take, all of them padded to the longest one. They
-/// are kept in memory.
-const MOST_STRINGS_BYTES: u64 = 4 << 20;
 
 /// The types of the format; the numbers are their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +166,14 @@ impl<'a> NcVariable<'a> {
             .ok_or_else(|| self.refused_shape())
     }
 
+    /// The number of bytes of strings of any length, which are kept in memory; 0 for other elements.
+    pub(super) fn text_bytes(&self) -> u64 {
+        let strings = self.array.strings.as_ref();
+        strings.map_or(0, |strings| {
+            self.item_size.saturating_mul(strings.len() as u64)
+        })
+    }
+
     /// The bytes of strings of any length, each padded with NUL; `None` for other elements.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
         let strings = self.array.strings.as_ref()?;
@@ -209,14 +214,10 @@ fn type_of(number: Scalar) -> Option<NcType> {
 fn width(strings: &Strings) -> Result<u64, FormatError> {
     if strings.have_nul() {
         // A reader would take it for the end of the string.
-        return Err(FormatError::encoded("NetCDF", "a string has a NUL in it"));
+        return Err(FileFormat::Nc.refused("strings", "a NUL"));
     }
     // No dimension may have the length 0.
-    let width = strings.longest().max(1);
-    let what = "the size of the strings, padded to the longest, in bytes";
-    let bytes = width.saturating_mul(strings.len() as u64);
-    FormatError::check_limit(what, bytes, MOST_STRINGS_BYTES)?;
-    Ok(width)
+    Ok(strings.longest().max(1))
 }
 
 fn text(bytes: u64) -> (String, u64) {

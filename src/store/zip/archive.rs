@@ -66,18 +66,18 @@ impl Archive {
         let unreadable = |error| refusal(shown, "central directory: ", &error);
         while let Some(record) = records.next_entry().map_err(unreadable)? {
             let pushed = builder.push(&record);
-            pushed.map_err(|problem| StoreError::problem(shown, problem))?;
+            pushed.map_err(|problem| StoreError::damaged(shown, problem))?;
             count += 1;
         }
         // Files without zip64 count modulo 65536.
         let expected = zip.entries_hint();
         if count & 0xffff != expected & 0xffff {
             let problem = format!("{count} entries in the central directory, {expected} expected");
-            return Err(StoreError::problem(shown, problem));
+            return Err(StoreError::damaged(shown, problem));
         }
         let (index, renamed) = builder
             .finish()
-            .map_err(|problem| StoreError::problem(shown, problem))?;
+            .map_err(|problem| StoreError::damaged(shown, problem))?;
         if let Some(sentence) = renamed {
             log::warn!("{shown}: {sentence}");
         }
@@ -130,7 +130,7 @@ impl Archive {
 
     /// Where the bytes of `entry` are. Checks all that can be checked without reading them.
     pub(super) fn extent(&self, entry: &IndexEntry, key: &Key) -> Result<Extent, StoreError> {
-        let coding = coding(entry).map_err(|problem| StoreError::problem(key, problem))?;
+        let coding = coding(entry).map_err(|problem| StoreError::damaged(key, problem))?;
         let size = entry.wayfinder.uncompressed_size_hint();
         let stored = entry.wayfinder.compressed_size_hint();
         let problem = match coding {
@@ -146,7 +146,7 @@ impl Archive {
             Coding::Stored | Coding::Deflated => None,
         };
         if let Some(problem) = problem {
-            return Err(StoreError::problem(key, problem));
+            return Err(StoreError::damaged(key, problem));
         }
         let found = self
             .zip
@@ -156,7 +156,7 @@ impl Archive {
         let (start, end) = found.compressed_data_range();
         if end > self.zip.directory_offset() {
             let problem = format!("bytes {start}..{end} are not before the central directory");
-            return Err(StoreError::problem(key, problem));
+            return Err(StoreError::damaged(key, problem));
         }
         Ok(Extent {
             bytes: start..end,
@@ -192,7 +192,7 @@ impl Archive {
         if same_name && method == entry.method {
             return Ok(());
         }
-        Err(StoreError::problem(
+        Err(StoreError::damaged(
             key,
             "the local header is that of another entry",
         ))
@@ -233,9 +233,13 @@ fn refusal(key: impl fmt::Display, part: &str, error: &rawzip::Error) -> StoreEr
         }
         _ => error.to_string(),
     };
+    let message = format!("{part}{message}");
+    if errno.is_none() {
+        return StoreError::damaged(key, message);
+    }
     StoreError::Io {
         key: key.to_string(),
-        message: format!("{part}{message}"),
+        message,
         errno,
     }
 }

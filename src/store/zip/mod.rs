@@ -196,7 +196,7 @@ impl ZipStore {
                 continue;
             }
             // An error of the system may be temporary, and is not remembered.
-            if archive.is_ok() || matches!(archive, Err(StoreError::Io { errno: None, .. })) {
+            if archive.is_ok() || matches!(archive, Err(StoreError::Damaged { .. })) {
                 *current = Some(CurrentArchive {
                     version,
                     access,

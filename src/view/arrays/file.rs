@@ -25,6 +25,9 @@ pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// Memory for each array in a file: its node, its layout, and its selection.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
 
+/// How often a file with strings is made again when they change meanwhile.
+const MOST_TRIES: usize = 3;
+
 /// The number of copies of an array's model that a format makes, as texts and trees.
 const MODEL_COPIES: u64 = 4;
 
@@ -64,6 +67,8 @@ pub(super) struct FileParts {
     pub(super) meta: ObjectMeta,
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Inputs,
+    /// Whether elements are in the bytes of the layout: strings, which several chunks hold.
+    pub(super) has_strings: bool,
 }
 
 impl ElementSource {
@@ -166,7 +171,7 @@ impl Arrays {
             _reservation: reservation,
         });
         // A few large ones are kept too, where the cache can spare the memory.
-        if !is_small && memory <= self.tree.loader.cache().budget().limit() / 8 {
+        if !is_small && memory <= self.tree.loader.cache().budget().limit() / 2 {
             let replaced = lock(&self.idle.files).put(name.clone(), Arc::clone(&file));
             drop(replaced);
         }
@@ -191,7 +196,28 @@ impl Arrays {
         file.inputs.hold(freshness, &file.last_check, sources)
     }
 
+    /// Makes the file called `name`. The strings in it are of one moment: all that they were read
+    /// from is looked at again afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when the store changes again and again meanwhile.
     pub(super) fn make_plain(&self, name: &PlainName) -> Result<Option<FileParts>, Error> {
+        for _ in 0..MOST_TRIES {
+            let parts = self.make_once(name)?;
+            let is_whole = |parts: &FileParts| {
+                !parts.has_strings || parts.inputs.are_unchanged(self.tree.loader.sources())
+            };
+            match parts {
+                Some(parts) if !is_whole(&parts) => {
+                    self.forget_facts(parts.inputs.observations.prefixes());
+                }
+                parts => return Ok(parts),
+            }
+        }
+        Err(Error::Stale)
+    }
+
+    fn make_once(&self, name: &PlainName) -> Result<Option<FileParts>, Error> {
         match &name.kind {
             PlainKind::Array(format, selection) => {
                 self.make_array_file(&name.path, *format, selection.as_ref())
@@ -304,6 +330,7 @@ impl ArrayFacts {
             meta,
             omitted: Vec::new(),
             inputs: self.inputs.clone(),
+            has_strings: false,
         }
     }
 }

@@ -41,6 +41,7 @@ struct Gathering<'v> {
     n_arrays: usize,
     /// The bytes of strings that may still be read.
     strings_left: u64,
+    has_strings: bool,
     inputs: Inputs,
     /// The attributes of the file.
     meta: ObjectMeta,
@@ -73,6 +74,7 @@ impl Arrays {
             sources: Vec::new(),
             n_arrays: 0,
             strings_left: self.most_strings(format),
+            has_strings: false,
             inputs: Inputs::default(),
             meta,
             shown: meta.access(),
@@ -111,6 +113,7 @@ impl Arrays {
             meta,
             omitted: file.omitted,
             inputs: gathering.inputs,
+            has_strings: gathering.has_strings,
         }))
     }
 

@@ -6,7 +6,7 @@ use super::Arrays;
 use super::facts::ArrayFacts;
 use super::file::FileParts;
 use super::lock;
-use super::strings;
+use super::strings::{self, WantedStrings};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::grid::product;
@@ -60,9 +60,17 @@ impl Arrays {
         let observed = &mut parts.inputs.observations;
         // Lines of at most `limit` bytes are made of fewer bytes than this.
         most.bytes = limit + n_elements * (ELEMENT_BYTES - LEAST_LINE);
-        let strings = self.strings_of(facts, &selected, kind, most, audience, observed)?;
+        let wanted = WantedStrings {
+            selected: &selected,
+            kind,
+            limit: most,
+            audience,
+            deadline: self.tree.loader.deadline(),
+        };
+        let strings = self.strings_of(facts, &wanted, observed)?;
         let lines = jsonl::lines(&strings, limit).map_err(refused)?;
         parts.layout = Layout::of_bytes(lines);
+        parts.has_strings = true;
         Ok(Some(parts))
     }
 

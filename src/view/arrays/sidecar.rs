@@ -217,10 +217,15 @@ impl Arrays {
         let file = match self.plain_file(&name) {
             Ok(Some(file)) => file,
             Ok(None) => {
-                let reason = FormatError::document("strings", "the group has no such file");
-                return Ok(FormatOutcome::LeftOut(reason));
+                // Nothing says when the group will have the file.
+                observed.add_unobserved();
+                let problem = "they are left out of the file of the group, which has nothing else";
+                return Ok(FormatOutcome::LeftOut(FormatError::document(
+                    "strings", problem,
+                )));
             }
             Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
+                observed.add_unobserved();
                 return Ok(FormatOutcome::LeftOut(error));
             }
             Err(error) => return Err(error),

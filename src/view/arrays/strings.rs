@@ -9,7 +9,7 @@ use crate::codec::VariableLength;
 use crate::error::{Error, FormatError};
 use crate::fresh::Observations;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
-use crate::load::ChunkedArray;
+use crate::load::{ChunkedArray, Deadline};
 use crate::plain::{ElementKind, Selected, Strings, StringsLimit, jsonl};
 
 /// The most chunks of one array: each is examined when the file is asked for again.
@@ -24,9 +24,18 @@ pub(super) fn kind_of(facts: &ArrayFacts) -> Option<ElementKind> {
     }
 }
 
+/// Which strings of an array are read, and for whom.
+pub(super) struct WantedStrings<'a> {
+    pub(super) selected: &'a Selected,
+    pub(super) kind: ElementKind,
+    pub(super) limit: StringsLimit,
+    /// The users who must be allowed to read the chunks.
+    pub(super) audience: Audience,
+    pub(super) deadline: Deadline,
+}
+
 impl Arrays {
-    /// The strings of a selection of an array, within `limit`. The chunks must be
-    /// readable to `audience`, and are added to `observed`.
+    /// The strings of an array that are `wanted`. The chunks are added to `observed`.
     ///
     /// # Errors
     ///
@@ -34,21 +43,18 @@ impl Arrays {
     pub(super) fn strings_of(
         &self,
         facts: &ArrayFacts,
-        selected: &Selected,
-        kind: ElementKind,
-        limit: StringsLimit,
-        audience: Audience,
+        wanted: &WantedStrings<'_>,
         observed: &mut Observations,
     ) -> Result<Strings, Error> {
+        let (selected, audience) = (wanted.selected, wanted.audience);
         let chunked = &facts.array.chunked;
         let refused = |error| Error::in_document(&facts.array.node.document.key, error);
         let n = product(&selected.shape).unwrap_or(u64::MAX);
         let fill = chunked.layout().fill_value().bytes();
-        let strings = Strings::filled(n, fill, kind, limit);
+        let strings = Strings::filled(n, fill, wanted.kind, wanted.limit);
         let mut strings = strings.map_err(refused)?;
-        let deadline = self.tree.loader.deadline();
         for indices in chunks_of(chunked.layout().shown_grid(), selected).map_err(refused)? {
-            deadline.check(|| facts.array.path.to_string())?;
+            wanted.deadline.check(|| facts.array.path.to_string())?;
             let key = chunked.stored_key(&indices)?;
             let object = self.tree.loader.open_stored(chunked, &indices, None)?;
             observed.add_object(&key, object.as_ref().map(|object| object.meta()));

@@ -2,7 +2,8 @@
 
 use super::super::Arrays;
 use super::super::facts::ArrayFacts;
-use super::{Gathering, more_than};
+use super::super::strings::WantedStrings;
+use super::Gathering;
 use crate::error::{Error, FormatError};
 use crate::grid::product;
 use crate::plain::{ELEMENT_BYTES, ElementKind, FileFormat, Selected, Strings, StringsLimit};
@@ -13,7 +14,7 @@ const MOST_STRINGS: u64 = 1 << 20;
 const ANNDATA_PARTS: u64 = 10;
 /// Memory for each string and for each of its bytes, while a file is made.
 const STRING_MEMORY: u64 = 88;
-const STRING_COPIES: u64 = 3;
+const STRING_COPIES: u64 = 5;
 
 impl Arrays {
     /// The most bytes of strings that are read for one file of `format`.
@@ -34,22 +35,23 @@ impl Gathering<'_> {
     ) -> Result<Result<Strings, FormatError>, Error> {
         let shape = &facts.array.node.metadata.shape;
         let n = product(shape).unwrap_or(u64::MAX);
+        let limit = self.strings_limit(n);
         // Found before any memory is asked for.
-        let least = n.saturating_mul(ELEMENT_BYTES);
-        if let Err(reason) = self.check_strings(least, n) {
-            return Ok(Err(reason));
+        if n.saturating_mul(ELEMENT_BYTES) > limit.bytes {
+            return Ok(Err(limit.exceeded()));
         }
         self.account_for(n.saturating_mul(STRING_MEMORY))?;
         let bits = self.inputs.readers.bits_for(self.meta.access());
-        let audience = self.arrays.audience(&self.meta, bits);
-        let whole = Selected::whole(shape);
-        let limit = StringsLimit {
-            bytes: self.strings_left,
-            ..self.strings_limit()
+        let wanted = WantedStrings {
+            selected: &Selected::whole(shape),
+            kind: ElementKind::Text,
+            limit,
+            audience: self.arrays.audience(&self.meta, bits),
+            deadline: self.deadline,
         };
+        self.has_strings = true;
         let observed = &mut self.inputs.observations;
-        let kind = ElementKind::Text;
-        let read = (self.arrays).strings_of(facts, &whole, kind, limit, audience, observed);
+        let read = self.arrays.strings_of(facts, &wanted, observed);
         let strings = match read {
             Ok(strings) => strings,
             Err(Error::Metadata { error, .. } | Error::Chunk { error, .. }) => {
@@ -66,25 +68,20 @@ impl Gathering<'_> {
         Ok(Ok(strings))
     }
 
-    /// Checks that strings of `bytes` bytes, `n` of them, may be read.
-    fn check_strings(&self, bytes: u64, n: u64) -> Result<(), FormatError> {
-        if bytes > self.strings_left {
-            return Err(self.strings_limit().exceeded());
+    /// What `n` more strings of the file may take: what the user grants, or what the memory of the
+    /// walk has room for.
+    fn strings_limit(&self, n: u64) -> StringsLimit {
+        let room = self.arrays.most_gathered().saturating_sub(self.memory);
+        let room = room.saturating_sub(n.saturating_mul(STRING_MEMORY)) / STRING_COPIES;
+        if room < self.strings_left {
+            return StringsLimit {
+                what: "the size of the strings in bytes that there is memory for (see --cache-size)",
+                bytes: room,
+            };
         }
-        let most = self.arrays.most_gathered();
-        let memory = n.saturating_mul(STRING_MEMORY);
-        if self.memory.saturating_add(memory) > most {
-            let what = "the memory of the strings in one file (see --cache-size)";
-            return Err(more_than(what, most));
-        }
-        Ok(())
-    }
-
-    /// What the strings of one file may take.
-    fn strings_limit(&self) -> StringsLimit {
         StringsLimit {
-            what: "the size of the strings in one file in bytes (see --strings)",
-            bytes: self.arrays.most_strings(self.format),
+            what: "the size of the strings in bytes that may be read for this file (see --strings)",
+            bytes: self.strings_left,
         }
     }
 }
