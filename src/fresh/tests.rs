@@ -188,3 +188,21 @@ fn periods_follow_each_other_unless_nothing_changes() {
     let copy = LastCheck::now().clone();
     assert!(copy.is_within(HOUR) && !copy.is_within(Duration::ZERO));
 }
+
+#[test]
+fn what_was_found_in_two_versions_proves_nothing() {
+    let watched = watched(&["a", "b"]);
+    let mut seen = watched.observe(&["a", "b"]);
+    let again = watched.observe(&["a"]);
+    seen.add_all(&again);
+    assert!(seen.are_settled());
+    let later = SystemTime::now() - HOUR / 2;
+    watched.memory.insert_at(key("a"), "another", later);
+    // The later version alone is what the store shows.
+    let newer = watched.observe(&["a"]);
+    seen.add_all(&newer);
+    assert!(!seen.are_settled());
+    let ask = |subjects: &[&Subject]| look(&*watched.store, subjects).into_iter().collect();
+    assert!(!seen.are_unchanged(ask).unwrap());
+    assert!(newer.are_unchanged(ask).unwrap());
+}

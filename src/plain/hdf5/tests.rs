@@ -530,3 +530,37 @@ fn anndata_has_its_own_names_and_attributes() {
     }
     assert_eq!(root.attribute("nothing"), None);
 }
+
+#[test]
+fn anndata_has_all_parts_of_an_element_or_no_file() {
+    let refused = |group: &Group| file(group, Convention::AnnData).unwrap_err().to_string();
+    let mut table = of_arrays(vec![
+        strings(0, "index", &["a"]),
+        named(1, "n", "\"<i4\"", &[1], &[]),
+    ]);
+    table.name = "obs".to_owned();
+    table.attributes = attributes(
+        r#"{"encoding-type": "dataframe", "_index": "index", "column-order": ["n", "m"]}"#,
+    );
+    let mut whole = Group::default();
+    whole.attributes = attributes(r#"{"encoding-type": "anndata"}"#);
+    whole.groups.push(table.clone());
+    assert_eq!(refused(&whole), "obs: m: this column is not shown");
+    whole.groups[0]
+        .arrays
+        .push(named(2, "m", "\"|b1\"", &[1], &[]));
+    assert!(file(&whole, Convention::AnnData).is_ok());
+    // A column that the format cannot hold; a member of a dictionary may be missing.
+    whole.groups[0]
+        .arrays
+        .push(named(3, "odd", "\"bfloat16\"", &[1], &[]));
+    assert!(refused(&whole).starts_with("obs: data type: `bfloat16`"));
+    whole.groups[0].attributes = attributes(r#"{"encoding-type": "dict"}"#);
+    let made = file(&whole, Convention::AnnData).unwrap();
+    assert_eq!(made.omitted[0].name, "obs/odd");
+    // More than a header message holds.
+    let names: Vec<String> = (0..5000).map(|i| format!("\"c{i}\"")).collect();
+    let order = format!(r#"{{"column-order": [{}]}}"#, names.join(","));
+    whole.groups[0].attributes = attributes(&order);
+    assert!(refused(&whole).starts_with("obs: column-order: "));
+}

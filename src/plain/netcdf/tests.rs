@@ -314,11 +314,15 @@ fn strings_are_chars_as_wide_as_the_longest() {
     assert_eq!(header.shape(variable), [3, 4]);
     let values = header.values(&bytes, variable);
     assert_eq!(values, [&b"a\0\0\0\0\0\0\0"[..], "zoë".as_bytes()].concat());
-    // Wider than any string alone, and all of it would be in memory.
+    // Wider than any string alone, and all of it would be in memory: together more than 4 MiB.
     let long = "x".repeat(50_000);
-    let mut many = vec![""; 100];
+    let mut many = vec![""; 60];
     many.push(&long);
-    let wide = group(vec![strings(0, "s", &many)]);
+    let one = group(vec![strings(0, "s", &many)]);
+    assert_eq!(magic(&one, &Options::default()).0, b"CDF\x02");
+    let two = vec![strings(0, "s", &many), strings(1, "t", &many)];
+    assert_eq!(magic(&group(two), &Options::default()).0, b"\x89HDF");
+    let wide = group(vec![strings(0, "s", &[&many[..], &many[..]].concat())]);
     assert_eq!(magic(&wide, &Options::default()).0, b"\x89HDF");
     let classic = classic_file(&wide, Cdf::Five, &Options::default());
     assert!(classic.is_err(), "the only array is omitted");
