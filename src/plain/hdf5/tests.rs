@@ -542,9 +542,11 @@ fn anndata_has_all_parts_of_an_element_or_no_file() {
     table.attributes = attributes(
         r#"{"encoding-type": "dataframe", "_index": "index", "column-order": ["n", "m"]}"#,
     );
-    let mut whole = Group::default();
-    whole.attributes = attributes(r#"{"encoding-type": "anndata"}"#);
-    whole.groups.push(table.clone());
+    let mut whole = Group {
+        attributes: attributes(r#"{"encoding-type": "anndata"}"#),
+        groups: vec![table],
+        ..Group::default()
+    };
     assert_eq!(refused(&whole), "obs: m: this column is not shown");
     whole.groups[0]
         .arrays
