@@ -19,6 +19,6 @@ pub(in crate::plain) mod time;
 
 pub(in crate::plain) use attributes::{Attribute, CfValue};
 pub(in crate::plain) use dimensions::{
-    COMPLEX, Dimension, Dimensions, coordinates_first, is_coordinate, text_dimension,
+    COMPLEX, Dimension, Dimensions, MOST_TEXT, coordinates_first, is_coordinate, text_dimension,
 };
 pub(in crate::plain) use names::Names;

@@ -40,6 +40,7 @@ mod types;
 use super::{Array, Group, GroupFile, Layout};
 use crate::codec::lookup3;
 use crate::error::FormatError;
+pub(super) use anndata::is_anndata;
 use block::{PlacedBlocks, Pointee, UNDEFINED};
 pub(super) use convention::Convention;
 use dataset::Dataset;

@@ -1,20 +1,15 @@
 //! `.jsonl`: strings or bytes of any length, one JSON value a line, in C order.
 //!
 //! ```text
-//! decoded   03000000 | 01000000 61 | 00000000 | 02000000 0a22     numbers u32, little-endian
-//! strings   "a"\n                    ""\n       "\n\""\n           line i + 1 is element i
-//! bytes     "YQ=="\n                 ""\n       "CiI="\n           in base64
+//! strings   "a"\n      ""\n   "\n\""\n       line i + 1 is element i
+//! bytes     "YQ=="\n   ""\n   "CiI="\n       in base64
 //! ```
 //!
-//! The length of a file is unknown until all of it is decoded. The caller gathers the elements of
-//! an array from its chunks.
+//! The length of a file is unknown until all of it is decoded.
 
 use super::strings::{ElementKind, Strings};
 use crate::error::FormatError;
 use crate::metadata::base64;
-
-/// The name in error messages.
-const NAME: &str = "JSON lines";
 
 /// The lines of `strings`, of at most `limit` bytes.
 ///
@@ -24,7 +19,7 @@ const NAME: &str = "JSON lines";
 pub fn lines(strings: &Strings, limit: u64) -> Result<Vec<u8>, FormatError> {
     let mut out = Vec::new();
     for element in strings.iter() {
-        line(&mut out, element, strings.kind())?;
+        line(&mut out, element, strings.kind());
         if out.len() as u64 > limit {
             let what = "the size of the JSON lines file in bytes (see --cache-size)";
             return Err(FormatError::too_large(what, "more", limit));
@@ -34,17 +29,11 @@ pub fn lines(strings: &Strings, limit: u64) -> Result<Vec<u8>, FormatError> {
 }
 
 /// Appends one element as a line.
-///
-/// # Errors
-///
-/// When a string is not valid UTF-8; nothing is appended then.
-fn line(out: &mut Vec<u8>, element: &[u8], kind: ElementKind) -> Result<(), FormatError> {
+fn line(out: &mut Vec<u8>, element: &[u8], kind: ElementKind) {
     let text = match kind {
+        // Strings are valid UTF-8.
         ElementKind::Text => {
-            let text = str::from_utf8(element).map_err(|error| {
-                let problem = format!("a string is no UTF-8 from byte {} on", error.valid_up_to());
-                FormatError::encoded(NAME, problem)
-            })?;
+            let text = String::from_utf8_lossy(element);
             escaped(&serde_json::Value::from(text).to_string())
         }
         // Base64 needs no escapes.
@@ -52,7 +41,6 @@ fn line(out: &mut Vec<u8>, element: &[u8], kind: ElementKind) -> Result<(), Form
     };
     out.extend_from_slice(text.as_bytes());
     out.push(b'\n');
-    Ok(())
 }
 
 /// JSON text with escapes for the characters that some readers take for the end of a line.
@@ -68,96 +56,32 @@ fn escaped(json: &str) -> String {
     json.chars().map(escape).collect()
 }
 
-/// An iterator over the elements of a decoded chunk, in C order.
-#[derive(Debug, Clone)]
-pub struct ChunkElements<'a> {
-    rest: &'a [u8],
-    left: u32,
-}
-
-/// The elements of `block`, which is a count followed by the elements, each with its length in
-/// front. The iterator ends after an error; bytes after the last element are an error.
-///
-/// # Errors
-///
-/// When the count is missing.
-pub fn elements(block: &[u8]) -> Result<ChunkElements<'_>, FormatError> {
-    let (left, rest) = word(block).ok_or_else(|| wrong("no count of elements"))?;
-    Ok(ChunkElements { rest, left })
-}
-
-impl<'a> Iterator for ChunkElements<'a> {
-    type Item = Result<&'a [u8], FormatError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let left = std::mem::take(&mut self.left);
-        let rest = std::mem::take(&mut self.rest);
-        if left == 0 {
-            let extra = rest.len();
-            return (extra > 0)
-                .then(|| Err(wrong(format!("{extra} bytes behind the last element"))));
-        }
-        let found = word(rest).and_then(|(length, rest)| {
-            let length = usize::try_from(length).ok()?;
-            rest.split_at_checked(length)
-        });
-        let Some((element, rest)) = found else {
-            let problem = format!("cut off {left} elements before the end");
-            return Some(Err(wrong(problem)));
-        };
-        (self.left, self.rest) = (left - 1, rest);
-        Some(Ok(element))
-    }
-}
-
-fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let (word, rest) = bytes.split_first_chunk::<4>()?;
-    Some((u32::from_le_bytes(*word), rest))
-}
-
-fn wrong(problem: impl Into<String>) -> FormatError {
-    FormatError::encoded(NAME, problem)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::strings::StringsLimit;
     use super::*;
 
-    fn lines(block: &[u8], kind: ElementKind) -> Result<String, FormatError> {
-        let mut out = Vec::new();
-        for element in elements(block)? {
-            line(&mut out, element?, kind)?;
+    fn of(all: &[&[u8]], kind: ElementKind, most: u64) -> Result<String, FormatError> {
+        let limit = StringsLimit {
+            what: "",
+            bytes: 1000,
+        };
+        let mut strings = Strings::filled(all.len() as u64, b"", kind, limit)?;
+        for (rank, element) in (0..).zip(all) {
+            strings.put(rank, element)?;
         }
-        Ok(String::from_utf8(out).unwrap())
+        Ok(String::from_utf8(lines(&strings, most)?).unwrap())
     }
 
     #[test]
     fn one_value_a_line() {
-        let block = b"\x03\0\0\0\x01\0\0\0a\0\0\0\0\x04\0\0\0\n\"\xc3\xa9";
-        assert_eq!(
-            lines(block, ElementKind::Text).unwrap(),
-            "\"a\"\n\"\"\n\"\\n\\\"é\"\n"
-        );
-        assert_eq!(
-            lines(block, ElementKind::Bytes).unwrap(),
-            "\"YQ==\"\n\"\"\n\"CiLDqQ==\"\n"
-        );
-        assert_eq!(lines(&[0; 4], ElementKind::Text).unwrap(), "");
-    }
-
-    #[test]
-    fn every_length_is_checked() {
-        for (block, problem) in [
-            (&b""[..], "no count"),
-            (b"\x01\0\0", "no count"),
-            (b"\x01\0\0\0", "cut off 1"),
-            (b"\xff\xff\xff\xff\0\0\0\0\x01\0\0\0", "cut off 4294967294"),
-            (b"\x01\0\0\0\xff\xff\xff\xffa", "cut off 1"),
-            (b"\0\0\0\0a", "1 bytes behind"),
-            (b"\x01\0\0\0\x01\0\0\0\xff", "no UTF-8 from byte 0"),
-        ] {
-            let error = lines(block, ElementKind::Text).unwrap_err().to_string();
-            assert!(error.contains(problem), "{error}");
-        }
+        let all: [&[u8]; 3] = [b"a", b"", "\n\"é\u{2028}".as_bytes()];
+        let text = of(&all, ElementKind::Text, 100).unwrap();
+        assert_eq!(text, "\"a\"\n\"\"\n\"\\n\\\"é\\u2028\"\n");
+        assert!(of(&all, ElementKind::Text, 19).is_err());
+        let all: [&[u8]; 2] = [b"a", b"\n\"\xc3\xa9"];
+        let text = of(&all, ElementKind::Bytes, 100).unwrap();
+        assert_eq!(text, "\"YQ==\"\n\"CiLDqQ==\"\n");
+        assert_eq!(of(&[], ElementKind::Text, 0).unwrap(), "");
     }
 }

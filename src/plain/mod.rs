@@ -13,6 +13,7 @@ mod array;
 mod axes;
 mod bigtiff;
 mod cf;
+mod chunk_strings;
 mod envi;
 mod fits;
 mod format;
@@ -46,6 +47,7 @@ mod xml_text;
 
 pub use array::{Array, Group, Omitted, Options};
 pub use axes::{Axis, AxisKind, axes};
+pub use chunk_strings::{ChunkElements, chunk_strings};
 pub use format::{FileFormat, Scope};
 pub use group_file::GroupFile;
 pub use layout::{AxisOrder, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs};
@@ -55,8 +57,14 @@ pub use strings::{ELEMENT_BYTES, ElementKind, Strings, StringsLimit};
 pub use transform::{RecordText, TextField, Transform};
 
 use crate::error::FormatError;
+use crate::metadata::Attributes;
 use hdf5::Convention;
 use too_large::file_too_large;
+
+/// Whether a group with these attributes holds an `AnnData` object, which [`FileFormat::H5ad`] is for.
+pub fn is_anndata(attributes: &Attributes) -> bool {
+    hdf5::is_anndata(attributes)
+}
 
 /// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
 ///

@@ -96,6 +96,18 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     list
 }
 
+/// Adds what `NetCDF` has no types for: truth values, which are bytes there as xarray writes them, and
+/// the encoding of text, which is made of chars.
+pub(in crate::plain) fn say_element(list: &mut Vec<Attribute>, array: &Array) {
+    match &array.data_type.element {
+        Element::Bool => set_text(list, "dtype", "bool"),
+        // The attributes of a byte string may name another encoding.
+        Element::Bytes { .. } if array.attributes.text("_Encoding").is_some() => {}
+        Element::Bytes { .. } | Element::Text { .. } => set_text(list, "_Encoding", "utf-8"),
+        _ => {}
+    }
+}
+
 /// The attributes of the group, in their order, and the list of what its file omits.
 pub(in crate::plain) fn of_group(group: &Group, omitted: &[Omitted]) -> Vec<Attribute> {
     let mut list = typed(&group.attributes, |_, value| generic(value));

@@ -30,6 +30,11 @@ use crate::plain::{Array, FileFormat, Group, Omitted};
 /// The attribute that says what an element is.
 const ENCODING: &str = "encoding-type";
 
+/// Whether a group with these attributes holds an `AnnData` object.
+pub(in crate::plain) fn is_anndata(attributes: &Attributes) -> bool {
+    attributes.text(ENCODING) == Some("anndata")
+}
+
 /// Whether `array` stands for nothing at all, which HDF5 has a dataspace for and Zarr has not.
 pub(super) fn is_null(array: &Array) -> bool {
     array.attributes.text(ENCODING) == Some("null")
@@ -38,7 +43,7 @@ pub(super) fn is_null(array: &Array) -> bool {
 /// Whether `array` in `group` stands for the lack of raw data, of which the library writes nothing in
 /// HDF5, and does not open a file for parts of it (`backed`) that says so.
 pub(super) fn is_no_raw(group: &Group, array: &Array) -> bool {
-    array.name == "raw" && is_null(array) && group.attributes.text(ENCODING) == Some("anndata")
+    array.name == "raw" && is_null(array) && is_anndata(&group.attributes)
 }
 
 /// Checks that `group`, whose members in the file are `members` and of which `omitted` is left out,

@@ -8,11 +8,8 @@ use super::Convention;
 use super::datatype::{ascii, c_string, float, integer, of, refused, spelled, text};
 use crate::dtype::{ByteOrder, Element};
 use crate::error::FormatError;
-use crate::plain::cf::{COMPLEX, text_dimension, time};
+use crate::plain::cf::{COMPLEX, MOST_TEXT, text_dimension, time};
 use crate::plain::{FileFormat, RecordText, TextField, Transform};
-
-/// The longest text element in bytes; an element is transformed as a whole.
-const MOST_TEXT: u64 = 64 * 1024;
 
 /// How the elements of an array are spelled.
 #[derive(Debug)]
@@ -43,7 +40,7 @@ pub(super) fn of_array(element: &Element, convention: Convention) -> Result<Spel
             (text(len)?, transform)
         }
         Element::Record(_) => {
-            // The library decodes ASCII only, and fails with strings of UTF-8 in a record.
+            // `anndata` decodes the text of records twice where it is marked as UTF-8, and fails.
             let spell = match convention {
                 Convention::AnnData => ascii,
                 Convention::H5py | Convention::NetCdf => text,

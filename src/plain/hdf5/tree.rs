@@ -12,7 +12,6 @@ use super::header::{Datatype, ObjectHeader};
 use super::heap::Heap;
 use super::types::CommittedTypes;
 use super::{Convention, anndata};
-use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::plain::cf::attributes::{OMITTED, set_text};
 use crate::plain::cf::{self, Attribute, CfValue, Dimensions, Names};
@@ -408,16 +407,10 @@ fn attributes_of(member: &ArrayObject<'_>, convention: Convention) -> Vec<Attrib
     let array = member.array;
     let element = &array.data_type.element;
     let mut attributes = cf::attributes::of_array(array);
-    let mut say = |name: &str, text: &str| set_text(&mut attributes, name, text);
     if convention == Convention::NetCdf {
-        match element {
-            Element::Bool => say("dtype", "bool"),
-            // The attributes of a byte string may name another encoding.
-            Element::Bytes { .. } if array.attributes.text("_Encoding").is_some() => {}
-            Element::Bytes { .. } | Element::Text { .. } => say("_Encoding", "utf-8"),
-            _ => {}
-        }
+        cf::attributes::say_element(&mut attributes, array);
     }
+    let mut say = |name: &str, text: &str| set_text(&mut attributes, name, text);
     let shown = member.name.strip_prefix(NO_COORDINATE);
     if shown.unwrap_or(&member.name) != array.name {
         say(ORIGINAL_NAME, &array.name);

@@ -17,7 +17,7 @@ use super::variable::{NcType, NcVariable};
 use crate::codec::swap;
 use crate::dtype::Element;
 use crate::error::FormatError;
-use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, set_text};
+use crate::plain::cf::attributes::{bytes_of, exact, narrow, of_array, say_element, set_text};
 use crate::plain::cf::{Attribute, CfValue, Dimension, Names};
 
 /// The longest header in bytes.
@@ -116,14 +116,10 @@ impl NcHeader {
         }
 
         let mut attributes = of_array(variable.array);
+        say_element(&mut attributes, variable.array);
         let mut say = |name: &str, text: &str| set_text(&mut attributes, name, text);
         match &variable.array.data_type.element {
-            Element::Bool => say("dtype", "bool"),
-            // The attributes of a byte string may name another encoding.
-            Element::Bytes { .. } if variable.array.attributes.text("_Encoding").is_some() => {}
-            Element::Bytes { .. } | Element::Text { .. } | Element::Variable(_) => {
-                say("_Encoding", "utf-8");
-            }
+            Element::Variable(_) => say("_Encoding", "utf-8"),
             Element::Integer(_) if as_unsigned => say("_Unsigned", "true"),
             _ => {}
         }

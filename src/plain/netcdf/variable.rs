@@ -4,12 +4,9 @@ use super::cdf::{Cdf, MOST_DIMENSIONS};
 use crate::dtype::Element;
 use crate::error::FormatError;
 use crate::grid::product;
-use crate::plain::cf::{COMPLEX, text_dimension, time};
+use crate::plain::cf::{COMPLEX, MOST_TEXT, text_dimension, time};
 use crate::plain::number::Scalar;
 use crate::plain::{Array, FileFormat, Strings, Transform};
-
-/// The widest text element in bytes; an element is transformed as a whole.
-const MOST_TEXT_BYTES: u64 = 64 << 10;
 
 /// The types of the format; the numbers are their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,9 +82,7 @@ impl<'a> NcVariable<'a> {
         let (kind, inner) = match element {
             Element::Variable(_) if array.strings.is_some() => (NcType::Char, Some(text(size))),
             Element::Bytes { len: 1.. } => (NcType::Char, Some(text(size))),
-            Element::Text { units: 1.. } if size <= MOST_TEXT_BYTES => {
-                (NcType::Char, Some(text(size)))
-            }
+            Element::Text { units: 1.. } if size <= MOST_TEXT => (NcType::Char, Some(text(size))),
             // If CF has no name for the unit, readers would take the count for another time.
             Element::Time(format) if time::units(format).is_none() => {
                 return Err(FileFormat::Nc.refused_type(array));

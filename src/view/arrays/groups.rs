@@ -18,7 +18,7 @@ use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
 use crate::metadata::attributes::MEMORY_PER_BYTE;
-use crate::plain::{ElementKind, FileFormat, Group, Omitted, Options, group_file};
+use crate::plain::{ElementKind, FileFormat, Group, Omitted, Options, group_file, is_anndata};
 use crate::store::{Access, ObjectMeta, Prefix};
 
 /// The most nodes and directories that are walked for one file.
@@ -168,7 +168,7 @@ impl Arrays {
             return Ok(false);
         }
         let facts = self.group_facts(&folder.resolved.path)?;
-        Ok(facts.attributes.text("encoding-type") == Some("anndata"))
+        Ok(is_anndata(&facts.attributes))
     }
 
     /// The options of group files.

@@ -10,7 +10,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::Observations;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
 use crate::load::{ChunkedArray, Deadline};
-use crate::plain::{ElementKind, Selected, Strings, StringsLimit, jsonl};
+use crate::plain::{ElementKind, Selected, Strings, StringsLimit, chunk_strings};
 
 /// The most chunks of one array: each is examined when the file is asked for again.
 const MOST_CHUNKS: u64 = 1 << 16;
@@ -85,7 +85,7 @@ fn add_chunk(
     let first = first.map(|(&index, &chunk)| index.checked_mul(chunk));
     let places = first.collect::<Option<Dims>>();
     let places = places.and_then(|first| Odometer::new(first, chunk_shape.into()));
-    let mut elements = jsonl::elements(bytes)?;
+    let mut elements = chunk_strings(bytes)?;
     for place in places.into_iter().flatten() {
         let Some(element) = elements.next() else {
             let problem = "fewer elements than the chunk has";
