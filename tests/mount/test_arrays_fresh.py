@@ -1,6 +1,10 @@
 """Whole-array files of a store that changes: the next open sees it, an open handle never mixes."""
 import errno
+import itertools
 import os
+import re
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -210,3 +214,44 @@ def test_an_unreadable_chunk_is_eio_there_alone(mount, tmp_path, array):
     finally:
         os.close(fd)
     assert "c/6/0" in made.log_text()
+
+
+@pytest.mark.parametrize("format", ["jsonl", "nc5"])
+def test_strings_of_a_shard_are_of_one_version(mount, tmp_path, format):
+    """Four inner chunks of one shard, which a writer replaces while the file is read: all of one version, or ESTALE."""
+    def write(folder, version):
+        made = zarr.create_array(str(folder), shape=(40,), chunks=(10,), shards=(40,), dtype="string")
+        made[...] = [f"{version:06} {'x' * (i % 7)}" for i in range(40)]
+        return folder / "c/0"
+
+    shard = write(tmp_path / "s", 0)
+    blobs = [write(tmp_path / f"other{version}", version).read_bytes() for version in range(1, 9)]
+    made = mount(tmp_path / "s", "--view", "arrays", "--files", format)
+    path = made.path / f"s.{'jsonl' if format == 'jsonl' else 'nc'}"
+    stop = threading.Event()
+
+    def replace():
+        for n in itertools.count():
+            if stop.wait(.02):
+                return
+            (tmp_path / "new").write_bytes(blobs[n % len(blobs)])
+            os.replace(tmp_path / "new", shard)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    seen = set()
+    try:
+        deadline = time.monotonic() + 4
+        while time.monotonic() < deadline:
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                assert error.errno == errno.ESTALE
+                continue
+            versions = set(re.findall(rb"00000\d", data))
+            assert len(versions) == 1, versions
+            seen |= versions
+    finally:
+        stop.set()
+        writer.join()
+    assert len(seen) > 1

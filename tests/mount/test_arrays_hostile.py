@@ -171,3 +171,17 @@ def test_a_group_with_attributes_of_100_megabytes(mount, tmp_path, readers, form
     assert "huge" not in told["attributes"] and path.stat().st_size < 1 << 22
     assert "attributes" in told["attributes"].get("zarr_omitted", "") and "attributes" in made.log_text()
     assert made.alive() and made.peak_bytes() < 600 << 20
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_group_of_nothing_but_a_nul(mount, tmp_path, format):
+    """Nothing is an error, and the JSON beside it follows when the array changes."""
+    array = zarr.create_array(str(tmp_path / "s/bad"), shape=(4,), dtype="string")
+    array[...] = NULS["a NUL within"]
+    zarr.open_group(str(tmp_path / "s"), mode="a")
+    made = mount(tmp_path / "s", "--view", "arrays", "--files", format, "--ttl", "0")
+    assert all(path.read_bytes() for path in made.path.iterdir())
+    assert list(array_view.left_out(made.path, "bad")) == [format]
+    array[...] = ["a", "b", "c", "d"]
+    assert array_view.file_of(made.path, "x", format).exists()
+    assert array_view.left_out(made.path, "bad") == {}
