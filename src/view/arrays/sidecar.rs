@@ -170,16 +170,20 @@ impl Arrays {
         observed: &mut Observations,
     ) -> Result<Option<FormatOutcome>, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
-        if format == FileFormat::H5ad && !self.is_anndata(&group)? {
-            return Ok(None);
-        }
+        let group = match format {
+            // One object has arrays in many groups.
+            FileFormat::H5ad => match self.anndata_above(&group)? {
+                Some(group) => group,
+                None => return Ok(None),
+            },
+            _ => group,
+        };
         if !self.may_include(&group, facts)? {
             return Ok(Some(FormatOutcome::LeftOut(more_private())));
         }
-        if strings::kind_of(facts) == Some(ElementKind::Text) {
-            return self
-                .outcome_of_strings(path, &group, format, observed)
-                .map(Some);
+        if format == FileFormat::H5ad || strings::kind_of(facts) == Some(ElementKind::Text) {
+            let outcome = self.outcome_by_file(path, &group, format, observed)?;
+            return Ok(Some(outcome));
         }
         // The array alone: conflicts with other arrays in the group are reported for the group.
         let file = facts
@@ -203,10 +207,20 @@ impl Arrays {
         Ok(Some(FormatOutcome::File(name)))
     }
 
-    /// What becomes of strings of any length in the file of their group. The file itself is asked,
-    /// because the other strings in it decide whether there is room for these. What it was made
-    /// from is added to `observed`.
-    fn outcome_of_strings(
+    /// The nearest group at or above `group` that holds an `AnnData` object.
+    fn anndata_above(&self, group: &Prefix) -> Result<Option<Prefix>, Error> {
+        for above in group.with_ancestors() {
+            if self.is_anndata(&above)? {
+                return Ok(Some(above));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What becomes of an array in a file that other arrays decide about: strings need room beside
+    /// the other strings in it, and an `AnnData` object is whole or has no file. The file itself is
+    /// asked, and what it was made from is added to `observed`.
+    fn outcome_by_file(
         &self,
         path: &Prefix,
         group: &Prefix,
@@ -219,9 +233,9 @@ impl Arrays {
             Ok(None) => {
                 // Nothing says when the group will have the file.
                 observed.add_unobserved();
-                let problem = "they are left out of the file of the group, which has nothing else";
+                let problem = "left out of the file of the group, which has nothing else";
                 return Ok(FormatOutcome::LeftOut(FormatError::document(
-                    "strings", problem,
+                    "array", problem,
                 )));
             }
             Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
@@ -231,12 +245,20 @@ impl Arrays {
             Err(error) => return Err(error),
         };
         observed.add_all(&file.inputs.observations);
-        let own = self.text_name_of(path);
+        let own = group.strip(path.as_bytes()).unwrap_or_default();
+        let own = if own.is_empty() {
+            self.text_name_of(path)
+        } else {
+            String::from_utf8_lossy(own).into_owned()
+        };
         let omitted = file.omitted.iter().find(|omitted| omitted.name == own);
         if let Some(omitted) = omitted {
             return Ok(FormatOutcome::LeftOut(omitted.reason.clone()));
         }
-        self.text_name(group, format, name).map(FormatOutcome::File)
+        // As seen from the directory of the array.
+        let up = "../".repeat(own.matches('/').count());
+        let name = self.text_name(group, format, name)?;
+        Ok(FormatOutcome::File(up + &name))
     }
 
     /// The name of a file of the node at `path`, as text for messages.
