@@ -4,7 +4,7 @@
 //! a pipe for one of three things and ends with it:
 //!
 //! ```text
-//! 0, then lines      the mount answers: status 0; each line is a warning for our standard error
+//! 0, then texts      the mount answers: status 0; each text is a warning for our standard error
 //! 1, then a line     it failed: the line goes to our standard error, status 1
 //! end of file        the daemon died without a message: status 1
 //! ```
@@ -145,9 +145,10 @@ impl StartupResult {
         let mut message = Vec::new();
         let read = self.pipe.read_to_end(&mut message);
         match (read, message.split_first()) {
-            (Ok(_), Some((0, lines))) => {
-                let lines = String::from_utf8_lossy(lines);
-                Ok(lines.lines().map(str::to_owned).collect())
+            (Ok(_), Some((0, warnings))) => {
+                let warnings = String::from_utf8_lossy(warnings);
+                let each = warnings.split(SEPARATOR).filter(|text| !text.is_empty());
+                Ok(each.map(str::to_owned).collect())
             }
             (Ok(_), Some((_, line))) => {
                 // So that the daemon has ended too when this process ends.
@@ -205,9 +206,12 @@ impl StartupReport {
     }
 }
 
-/// The report that the mount answers, with warnings of one line each.
+/// The character between two warnings. They may have any other in them, since paths do.
+const SEPARATOR: &str = "\0";
+
+/// The report that the mount answers, with warnings.
 fn success(warnings: &[String]) -> Vec<u8> {
-    [&[0], warnings.join("\n").as_bytes()].concat()
+    [&[0], warnings.join(SEPARATOR).as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -232,7 +236,7 @@ mod tests {
             told(|report| report.send(&success(&[])).unwrap()),
             Ok(Vec::new())
         );
-        let warnings = ["one".to_owned(), "two".to_owned()];
+        let warnings = ["one".to_owned(), "two\nlines".to_owned()];
         let found = told(|report| report.send(&success(&warnings)).unwrap());
         assert_eq!(found.unwrap(), warnings);
         assert_eq!(told(|report| report.failed("no")), Err("no".to_owned()));

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
+import mounting
 from mounting import BINARY
 from poison import POISON, SPELLED, TREES, assert_harmless, assert_log, nodes, trees, written
 from test_hostile import walk
@@ -193,12 +194,14 @@ def test_failures_are_one_line(tmp_path):
     store = group_of(tmp_path)
     empty = tmp_path / POISON
     empty.mkdir()
+    file = tmp_path / f"file {POISON}"
+    file.write_text("no store")
     (tmp_path / "m").mkdir()
     for arguments in [
         ("--info", store, POISON),
         ("--info", store, "a/../" + POISON),
         ("--info", "--at", "9", store, POISON),
-        (empty, tmp_path / "m"),
+        (file, tmp_path / "m"),
         (empty / POISON, tmp_path / "m"),
         (store, empty / POISON / POISON),
         ("--unmount", empty),
@@ -212,3 +215,16 @@ def test_failures_are_one_line(tmp_path):
         text = assert_harmless(err, arguments)
         assert status != 0 and out == b"" and len(text.splitlines()) == 1, (arguments, text)
         assert text.startswith("zarr-mount: ") and r"\u{202e}" in text, (arguments, text)
+
+
+def test_a_warning_is_one_line(tmp_path):
+    """Of an empty directory, which is mounted all the same."""
+    empty = tmp_path / POISON
+    empty.mkdir()
+    try:
+        status, out, err = said(empty, tmp_path / "m")
+        text = assert_harmless(err, empty)
+        assert status == 0 and out == b"" and len(text.splitlines()) == 1, text
+        assert text.startswith("zarr-mount: warning: ") and r"\u{202e}" in text, text
+    finally:
+        mounting.run("umount", "-l", tmp_path / "m")
