@@ -301,7 +301,7 @@ def shuffled_arguments(chance):
     view = chance.choice(["arrays", "arrays", "keys", "chunks", "keys,chunks,arrays"])
     arguments = ["--view", view]
     if "arrays" in view:
-        arguments += ["--files", chance.choice(["npy", "npy,raw,h5,nc", "nrrd,nc,h5", "npy,tif,nii,fits,envi,mhd"])]
+        arguments += ["--files", chance.choice(["npy", "npy,raw,h5,nc", "nhdr,nc,h5", "npy,tif,nii,fits,envi,mhd"])]
     if view != "arrays" and chance.random() < 0.6:
         arguments += ["--as", chance.choice(["v2", "v3"])]
     return arguments
