@@ -299,6 +299,11 @@ impl Budget {
         }
     }
 
+    /// Reserves `bytes` if they are free at once, without evicting or waiting.
+    pub fn reserve_free(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
+        self.try_reserve(bytes, holding)
+    }
+
     fn try_reserve(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         let mut state = self.lock();
         let used = state.used.checked_add(bytes)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::gate::PriorityGate;
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
     Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 use crate::threads::{Class, current_class};
@@ -103,6 +103,19 @@ impl Store for GatedStore {
             object: self.gated(fetched.object),
             is_read: fetched.is_read,
         }))
+    }
+
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        let _permit = self.gates.of_class().enter();
+        let each = self.store.fetch_many(requests).into_iter();
+        let gated = |fetched: Fetched| Fetched {
+            object: self.gated(fetched.object),
+            is_read: fetched.is_read,
+        };
+        each.map(|fetched| Ok(fetched?.map(gated))).collect()
     }
 
     fn list(

@@ -32,7 +32,7 @@ impl Cursor {
 
     /// After an object or a prefix called `name`, in a store that lists in the order of keys. A
     /// prefix keeps the `/` at its end: where a key is both, the prefix comes later.
-    pub(super) fn after(name: &[u8], is_prefix: bool) -> Cursor {
+    pub(crate) fn after(name: &[u8], is_prefix: bool) -> Cursor {
         let mut bytes = SmallVec::from_slice(name);
         if is_prefix {
             bytes.push(b'/');

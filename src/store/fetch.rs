@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Object, StoreError};
+use super::{Key, Object, StoreError};
 
 /// What [`Store::fetch`](super::Store::fetch) found.
 #[derive(Debug)]
@@ -20,6 +20,16 @@ pub trait FetchBuffer {
     /// object is not read. Called once for each attempt, which discards the buffer of the one
     /// before.
     fn of_len(&mut self, len: u64) -> Option<&mut [u8]>;
+}
+
+/// One of the requests of a [`Store::fetch_many`](super::Store::fetch_many).
+pub struct FetchRequest<'r> {
+    /// The object to open.
+    pub key: &'r Key,
+    /// It is read if it has at most so many bytes.
+    pub most_bytes: u64,
+    /// Receives its bytes.
+    pub buffer: &'r mut (dyn FetchBuffer + Send),
 }
 
 impl FetchBuffer for Vec<u8> {

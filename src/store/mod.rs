@@ -38,7 +38,7 @@ use rustix::fs::fstatvfs;
 pub use access::{Access, ReadRight, Readers};
 pub use cursor::Cursor;
 pub use dir::{DirStore, Sharing, Symlinks};
-pub use fetch::{FetchBuffer, Fetched};
+pub use fetch::{FetchBuffer, FetchRequest, Fetched};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, open_store, open_store_for};
@@ -91,6 +91,17 @@ pub trait Store: Send + Sync + fmt::Debug {
         let opened = self.open(key)?;
         let fetched = opened.map(|object| Fetched::of_object(object, most_bytes, buffer));
         fetched.transpose()
+    }
+
+    /// [`Store::fetch`] of each of `requests`, in their order. A remote store sends the requests
+    /// concurrently.
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        let each = requests.iter_mut();
+        each.map(|request| self.fetch(request.key, request.most_bytes, request.buffer))
+            .collect()
     }
 
     /// Lists one level below `prefix`, in any order that stays the same while nothing changes.
@@ -353,6 +364,14 @@ pub enum StoreError {
         /// What is wrong.
         problem: String,
     },
+    /// The store cannot list the names below a prefix.
+    #[error("{}: its names cannot be listed: {}", Escaped(.key), Escaped(.reason))]
+    Unlisted {
+        /// The prefix asked for.
+        key: String,
+        /// Why it cannot be listed.
+        reason: String,
+    },
     /// STORE names something that this build cannot open.
     #[error("{}", Escaped(.0))]
     Unsupported(String),
@@ -407,6 +426,7 @@ impl StoreError {
             | StoreError::Loop { key }
             | StoreError::Io { key, .. }
             | StoreError::Damaged { key, .. }
+            | StoreError::Unlisted { key, .. }
             | StoreError::InvalidKey(key)
             | StoreError::Unsupported(key) => key,
         }

@@ -25,7 +25,7 @@ use lru::LruCache;
 
 use super::location::find_hierarchy;
 use super::{
-    Capacity, Cursor, Detail, FetchBuffer, Fetched, Key, Listing, Object, ObjectMeta, Prefix,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta, Prefix,
     Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
 };
 
@@ -251,6 +251,12 @@ pub fn is_named_as_zip(path: &[u8]) -> bool {
             .is_some_and(|&byte| byte != b'/')
 }
 
+/// Whether a zip file may be at `key` or above it.
+fn may_be_nested(key: &Key) -> bool {
+    let bytes = key.as_bytes();
+    bytes.split(|&byte| byte == b'/').any(is_named_as_zip)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -273,10 +279,6 @@ impl Store for NestedZips {
     }
 
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
-        let may_be_nested = |key: &Key| {
-            let bytes = key.as_bytes();
-            bytes.split(|&byte| byte == b'/').any(is_named_as_zip)
-        };
         if keys.iter().any(may_be_nested) {
             return keys.iter().map(|key| self.stat(key)).collect();
         }
@@ -304,6 +306,19 @@ impl Store for NestedZips {
             Place::Within(zip, path) => zip.fetch(&inner(&path)?, most_bytes, buffer),
             Place::Outside => self.within.fetch(key, most_bytes, buffer),
         }
+    }
+
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        if requests.iter().any(|request| may_be_nested(request.key)) {
+            let each = requests.iter_mut();
+            return each
+                .map(|request| self.fetch(request.key, request.most_bytes, request.buffer))
+                .collect();
+        }
+        self.within.fetch_many(requests)
     }
 
     fn list(

@@ -8,7 +8,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::call::{Call, CallKind};
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
     Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 
@@ -26,6 +26,9 @@ pub trait Layer: Send + Sync + fmt::Debug + 'static {
         call: &Call,
         ask: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError>;
+
+    /// Is told that the next `calls` calls are sent concurrently, if the store is not local.
+    fn concurrent(&self, _calls: usize) {}
 
     /// The profile of the store, where `within` is that of the inner store.
     fn profile(&self, within: Profile) -> Profile {
@@ -89,6 +92,7 @@ impl<L: Layer> Store for Layered<L> {
         }
         let at_once = keys.chunks(profile.most_in_flight.max(1));
         let each = at_once.flat_map(|keys| {
+            self.layer.concurrent(keys.len());
             thread::scope(|scope| {
                 let asked = keys.iter().map(|key| scope.spawn(|| self.stat(key)));
                 let asked: Vec<_> = asked.collect();
@@ -124,6 +128,34 @@ impl<L: Layer> Store for Layered<L> {
             object: self.object(key, fetched.object),
             ..fetched
         }))
+    }
+
+    /// As [`Store::stat_many`].
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        let profile = self.profile();
+        if profile.is_local {
+            let each = requests.iter_mut();
+            return each
+                .map(|request| self.fetch(request.key, request.most_bytes, request.buffer))
+                .collect();
+        }
+        let at_once = requests.chunks_mut(profile.most_in_flight.max(1));
+        let each = at_once.flat_map(|requests| {
+            self.layer.concurrent(requests.len());
+            thread::scope(|scope| {
+                let asked = requests.iter_mut().map(|request| {
+                    scope.spawn(|| self.fetch(request.key, request.most_bytes, request.buffer))
+                });
+                let asked: Vec<_> = asked.collect();
+                let told = asked.into_iter().map(ScopedJoinHandle::join);
+                told.map(|told| told.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect::<Vec<_>>()
+            })
+        });
+        each.collect()
     }
 
     fn list(

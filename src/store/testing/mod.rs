@@ -1,5 +1,6 @@
 //! Stores for tests that intercept the requests to another store: [`Recording`] records them,
-//! [`Slow`] delays them as a network does, [`Faulty`] makes them fail or hang.
+//! [`Slow`] delays them as a network does, [`Faulty`] makes them fail or hang, [`Flat`] has no
+//! directories, as object stores and web servers have none.
 //!
 //! Each is a [`Layer`], and [`wrap`] puts it around a store. The result is a store, so that layers
 //! can be nested. They exist in tests and debug builds only, where `--inject` puts them around the
@@ -7,6 +8,7 @@
 
 mod call;
 mod faulty;
+mod flat;
 mod gate;
 mod layer;
 mod recording;
@@ -15,6 +17,7 @@ mod spec;
 
 pub use call::{Call, CallKind};
 pub use faulty::{Failure, Fault, Faulty};
+pub use flat::{Flat, Refusal};
 pub use gate::Gate;
 pub use layer::{Layer, Layered, wrap};
 pub use recording::Recording;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::call::{Call, CallKind};
@@ -13,6 +14,8 @@ use crate::store::StoreError;
 #[derive(Debug, Default)]
 pub struct Recording {
     calls: Mutex<Vec<Call>>,
+    /// How many of the calls were sent together with one before them.
+    beside_others: AtomicUsize,
     /// The file that requests are written to instead, one line each.
     file: Option<File>,
 }
@@ -45,8 +48,16 @@ impl Recording {
         self.lock().iter().filter(|call| call.is_request()).count()
     }
 
+    /// How many round trips the requests of one thread took: those that are sent concurrently
+    /// count as one.
+    pub fn round_trips(&self) -> usize {
+        let beside_others = self.beside_others.load(Ordering::Relaxed);
+        self.requests().saturating_sub(beside_others)
+    }
+
     /// Forgets the calls so far.
     pub fn clear(&self) {
+        self.beside_others.store(0, Ordering::Relaxed);
         self.lock().clear();
     }
 
@@ -77,6 +88,11 @@ impl Layer for Recording {
     ) -> Result<T, StoreError> {
         self.record(call);
         ask()
+    }
+
+    fn concurrent(&self, calls: usize) {
+        let others = calls.saturating_sub(1);
+        self.beside_others.fetch_add(others, Ordering::Relaxed);
     }
 }
 
