@@ -60,10 +60,11 @@ pub(super) fn report(
         };
         View::new(Arc::clone(&store), options).map_err(io::Error::other)
     });
+    let hierarchy = Hierarchy::new(store, budget, Freshness::Immutable);
     let mut report = InfoReport {
         arrays: arrays.transpose()?,
-        hierarchy: Hierarchy::new(Arc::clone(&store), budget, Freshness::Immutable),
-        store,
+        store: Arc::clone(hierarchy.store()),
+        hierarchy,
         config,
         progress: ProgressLine::new(),
         table: Table::default(),

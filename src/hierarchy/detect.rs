@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ahead::{DocumentsAhead, open_many};
+use super::catalog::Catalog;
 use super::document::{OmittedParts, is_common_name, parsed_bytes};
 use super::node::{Document, GroupNode, Node};
 use super::node_cache::CachedNode;
+use super::read::OpenDocument;
 use super::{DocumentText, Hierarchy};
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
@@ -13,7 +16,7 @@ use crate::metadata::{
     NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5, pre_v1, v1, v2,
     v3,
 };
-use crate::store::{Key, ObjectMeta, Prefix, StoreError};
+use crate::store::{Key, ObjectMeta, Prefix, Stat, StoreError};
 
 /// Files of common names that are larger than this, in bytes, are not documents.
 const MAX_COMMON_BYTES: u64 = 4 << 20;
@@ -21,18 +24,38 @@ const MAX_COMMON_BYTES: u64 = 4 << 20;
 /// Documents that are longer than this, in bytes, are read as an outline: without their attributes
 /// and their copies of other documents.
 const LONG_BYTES: u64 = 1 << 20;
+
+/// The names of the documents that make a prefix a node, in the order in which they decide.
+const NAMES: [&[u8]; 7] = [
+    b"zarr.json",
+    b".zarray",
+    b".zgroup",
+    b".zmetadata",
+    b"meta",
+    b"__zmeta__",
+    b"attributes.json",
+];
+
 /// A search for the documents of one prefix, which records every key that it looked at.
 #[derive(Debug)]
 pub(super) struct DocumentSearch<'h> {
     hierarchy: &'h Hierarchy,
     begun: LastCheck,
     pub(super) observations: Observations,
+    /// Documents of a store that is not local, which were read together.
+    ahead: Option<DocumentsAhead>,
 }
 
 impl Hierarchy {
     /// Looks for the node at `prefix`, which is outside of the hierarchies of drafts.
     pub(super) fn load(&self, prefix: &Prefix) -> Result<CachedNode, Error> {
         let mut search = DocumentSearch::new(self);
+        if let Some(catalog) = &self.catalog {
+            self.look_at_groups_above(catalog, prefix)?;
+        }
+        if !self.store.profile().is_local {
+            search.look_ahead(prefix)?;
+        }
         let node = match search.node_at(prefix) {
             Ok(node) => node.unwrap_or(Node::Implicit),
             // The document is too large to be parsed.
@@ -41,7 +64,43 @@ impl Hierarchy {
             }
             Err(error) => return Err(error),
         };
+        if let Some(catalog) = &self.catalog {
+            match &node {
+                Node::Implicit => catalog.found_none(prefix),
+                _ => catalog.found(prefix),
+            }
+        }
         Ok(search.into_cached(node))
+    }
+
+    /// Makes sure that the catalog knows which of the groups above `prefix` have copies.
+    fn look_at_groups_above(&self, catalog: &Catalog, prefix: &Prefix) -> Result<(), Error> {
+        let mut above: Vec<Prefix> = prefix.with_ancestors().skip(1).collect();
+        above.reverse();
+        for group in above {
+            if catalog.is_covered(prefix) {
+                break;
+            }
+            if catalog.has_looked_at(&group) {
+                continue;
+            }
+            if matches!(self.plain_node(&group)?, Node::Array(_)) {
+                break;
+            }
+            if !catalog.has_looked_at(&group) {
+                catalog.look_at(&group)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The version of the group that `prefix` is in, if that is cached.
+    fn format_of_group_above(&self, prefix: &Prefix) -> Option<ZarrFormat> {
+        let above = prefix.to_key()?.parent();
+        match self.lock().get(&above)?.node {
+            Node::Group(group) => Some(group.format),
+            _ => None,
+        }
     }
 }
 
@@ -52,6 +111,44 @@ impl<'h> DocumentSearch<'h> {
             hierarchy,
             begun: LastCheck::now(),
             observations: Observations::default(),
+            ahead: None,
+        }
+    }
+
+    /// Opens the documents that the prefix may have in one round trip, the less likely ones in
+    /// another if there is none. What is likely depends on the group that the prefix is in.
+    fn look_ahead(&mut self, prefix: &Prefix) -> Result<(), Error> {
+        let hierarchy = self.hierarchy;
+        let likely = match hierarchy.format_of_group_above(prefix) {
+            Some(ZarrFormat::V3) => 1,
+            Some(ZarrFormat::V2) => 4,
+            _ => NAMES.len(),
+        };
+        let keys = NAMES.iter().map(|name| prefix.key(name));
+        let mut keys: Vec<Key> = keys.collect::<Result<_, _>>()?;
+        let rest = keys.split_off(likely);
+        let mut ahead = DocumentsAhead::new();
+        for keys in [keys, rest] {
+            if !ahead.has_any() && !keys.is_empty() {
+                open_many(&*hierarchy.store, &hierarchy.budget, keys, &mut ahead);
+                ahead.settle(hierarchy.catalog.is_some());
+            }
+        }
+        if let Some(catalog) = &hierarchy.catalog
+            && !catalog.is_covered(prefix)
+        {
+            catalog.add_group(prefix, &ahead)?;
+        }
+        self.ahead = Some(ahead);
+        Ok(())
+    }
+
+    /// As [`Hierarchy::open`], of a document that may have been opened.
+    fn open(&mut self, key: &Key) -> Result<Option<OpenDocument>, Error> {
+        let ahead = self.ahead.as_mut().and_then(|ahead| ahead.take(key));
+        match ahead {
+            Some(opened) => Ok(opened),
+            None => self.hierarchy.open(key),
         }
     }
 
@@ -80,7 +177,9 @@ impl<'h> DocumentSearch<'h> {
     pub(super) fn read(&mut self, key: &Key) -> Result<Option<DocumentText>, Error> {
         // The caller may hold memory for a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
-        let text = self.hierarchy.read_as(key, holding, parsed_bytes)?;
+        let opened = self.open(key)?;
+        let read = |opened| self.hierarchy.read_whole(opened, holding, parsed_bytes);
+        let text = opened.map(read).transpose()?;
         self.note(key, text.as_ref());
         Ok(text)
     }
@@ -88,7 +187,7 @@ impl<'h> DocumentSearch<'h> {
     /// Reads the document at `key`, or only the outline of a long one, and says what the outline
     /// leaves out.
     fn read_outline(&mut self, key: &Key) -> Result<Option<(DocumentText, OmittedParts)>, Error> {
-        let Some(opened) = self.hierarchy.open(key)? else {
+        let Some(opened) = self.open(key)? else {
             self.note(key, None);
             return Ok(None);
         };
@@ -157,12 +256,21 @@ impl<'h> DocumentSearch<'h> {
     /// Looks for the kinds of documents that are rarer than those of v2 and v3. Most prefixes have
     /// none of them, so the store is asked for all at once.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
-        const RARER: [&[u8]; 4] = [b".zmetadata", b"meta", b"__zmeta__", b"attributes.json"];
-        let keys: Vec<Key> = RARER
+        let rarer = NAMES.get(3..).unwrap_or_default();
+        let keys: Vec<Key> = rarer
             .iter()
             .map(|name| prefix.key(name))
             .collect::<Result<_, _>>()?;
-        let stats = self.hierarchy.store.stat_many(&keys);
+        let ahead = self.ahead.as_ref();
+        let ahead = ahead.filter(|ahead| keys.iter().all(|key| ahead.has_asked(key)));
+        let stats = match ahead {
+            Some(ahead) => {
+                let found = keys.iter().map(|key| ahead.get(key));
+                let meta = |opened: &OpenDocument| Stat::of_object(*opened.object.meta());
+                found.map(|opened| Ok(opened.map(meta))).collect()
+            }
+            None => self.hierarchy.store.stat_many(&keys),
+        };
         for (key, stat) in keys.iter().zip(stats) {
             let Some(meta) = super::meta_in(key, stat)? else {
                 self.observations.add_object(key, None);

@@ -17,6 +17,8 @@
 //! The first document that exists decides, so that v3 wins where documents of v3 and v2 are side by
 //! side.
 
+mod ahead;
+mod catalog;
 mod detect;
 mod document;
 mod draft;
@@ -28,7 +30,7 @@ mod read;
 mod separator;
 mod tree;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use draft_node::DraftNode;
 pub(crate) use identity::ArrayIdentity;
@@ -36,17 +38,20 @@ pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Evict};
 use crate::error::Error;
 use crate::fresh::{Freshness, Observed, Subject, look};
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
+use catalog::{Catalog, CatalogStore, Face};
 use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache};
 
 /// The nodes of a store.
 #[derive(Debug)]
 pub struct Hierarchy {
+    /// The store as the catalog shows it, where there is one.
     store: Arc<dyn Store>,
+    catalog: Option<Arc<Catalog>>,
     budget: Arc<Budget>,
     freshness: Freshness,
     cache: Mutex<NodeCache>,
@@ -55,11 +60,64 @@ pub struct Hierarchy {
 impl Hierarchy {
     /// The hierarchy of `store`.
     pub fn new(store: Arc<dyn Store>, budget: Arc<Budget>, freshness: Freshness) -> Hierarchy {
+        let catalog = Catalog::of(&store, &budget, freshness);
         Hierarchy {
-            store,
+            store: match &catalog {
+                Some(catalog) => CatalogStore::new(catalog, Face::Nodes),
+                None => store,
+            },
+            catalog,
             budget,
             freshness,
             cache: Mutex::new(NodeCache::new()),
+        }
+    }
+
+    /// The store in which the nodes are found. Where consolidated metadata describes nodes of a
+    /// remote store, it has the copies in place of the stored documents, and lists their names.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The store with its own documents, byte for byte, in place of copies; `None` where
+    /// [`Hierarchy::store`] is the same.
+    pub fn stored_keys(&self) -> Option<Arc<dyn Store>> {
+        let catalog = self.catalog.as_ref()?;
+        Some(CatalogStore::new(catalog, Face::Keys))
+    }
+
+    /// What can give memory back to the budget, if anything.
+    pub fn evictable(&self) -> Option<Weak<dyn Evict>> {
+        let catalog = self.catalog.as_ref()?;
+        Some(Arc::downgrade(catalog) as Weak<dyn Evict>)
+    }
+
+    /// Whether names in the store cannot be listed, so that nothing but the documents of a node
+    /// tells that there is a prefix. The store may be asked once.
+    pub fn is_unlisted(&self) -> bool {
+        let catalog = self.catalog.as_ref();
+        catalog.is_some_and(|catalog| catalog.is_unlisted())
+    }
+
+    /// Whether a node was found at `prefix` or below it.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::node`].
+    pub fn finds_node_from(&self, prefix: &Prefix) -> Result<bool, Error> {
+        let catalog = self.catalog.as_ref();
+        Ok(!matches!(self.node(prefix)?, Node::Implicit)
+            || catalog.is_some_and(|catalog| catalog.has_found_below(prefix)))
+    }
+
+    /// Whether the group at `prefix` has a child called `name`; `None` where no consolidated
+    /// metadata tells the names in it.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when it cannot be read.
+    pub fn has_copied_child(&self, prefix: &Prefix, name: &[u8]) -> Result<Option<bool>, Error> {
+        match &self.catalog {
+            Some(catalog) => Ok(catalog.has_copied_child(prefix, name)?),
+            None => Ok(None),
         }
     }
 
@@ -147,6 +205,10 @@ impl Hierarchy {
         let found = look(&*self.store, subjects).into_iter().zip(subjects);
         let found = found.map(|(found, subject)| match (found, subject) {
             (Err(_), Subject::Object(key)) if document::is_common_name(key.name()) => Ok(None),
+            // As when the node was found: buckets deny access to what is absent.
+            (Err(StoreError::Denied { .. }), Subject::Object(_)) if self.catalog.is_some() => {
+                Ok(None)
+            }
             (found, _) => found,
         });
         found.collect()

@@ -27,7 +27,7 @@ const LEAST_DOCUMENT_MEMORY: u64 = 20 << 20;
 
 /// Documents of up to this length, in bytes, are read as they are opened, before memory is reserved
 /// for them: a request to the store must not wait for memory.
-const FETCHED_BYTES: u64 = 16 << 10;
+pub(super) const FETCHED_BYTES: u64 = 16 << 10;
 
 /// Texts of up to this length, in bytes, stay with their document for a moment.
 const RECENT_BYTES: usize = 4 << 10;
@@ -56,11 +56,14 @@ pub struct ArrayDocuments {
 }
 
 /// A document that was opened.
+#[derive(Debug)]
 pub(super) struct OpenDocument {
-    key: Key,
-    object: Arc<dyn Object>,
+    pub(super) key: Key,
+    pub(super) object: Arc<dyn Object>,
     /// Its bytes, where it is short.
-    bytes: Option<Vec<u8>>,
+    pub(super) bytes: Option<Vec<u8>>,
+    /// Memory of these bytes, where it was reserved.
+    pub(super) held: Option<Reservation>,
 }
 
 impl Hierarchy {
@@ -125,6 +128,10 @@ impl Hierarchy {
         let size = opened.size();
         let needed = memory(size);
         self.check_document(&opened.key, size, needed)?;
+        let holding = match &opened.held {
+            Some(_) => holding.and_one(),
+            None => holding,
+        };
         let reservation = self.budget.reserve(needed, holding)?;
         let bytes = if let Some(bytes) = opened.bytes {
             bytes
@@ -148,16 +155,20 @@ impl Hierarchy {
         opened: OpenDocument,
     ) -> Result<(DocumentText, OmittedParts), Error> {
         const PIECE_BYTES: u64 = 64 << 10;
+        const MOST_PIECE_BYTES: u64 = 4 << 20;
+        // Each piece is a request to a remote store.
+        let piece_bytes = self.store.profile().request_bytes;
+        let piece_bytes = piece_bytes.clamp(PIECE_BYTES, MOST_PIECE_BYTES);
         let size = opened.size();
         let most = most_outlined(self.most_document_memory());
         let holding = Holding::SOURCE.to_hold("a document");
-        let needed = parsed_bytes(most.min(size));
+        let needed = parsed_bytes(most.min(size)).saturating_add(piece_bytes);
         let reservation = self.budget.reserve(needed, holding)?;
         let mut outline = Outline::new(usize::try_from(most).unwrap_or(usize::MAX));
-        let mut piece = vec![0; usize::try_from(PIECE_BYTES).unwrap_or_default()];
+        let mut piece = vec![0; usize::try_from(piece_bytes).unwrap_or_default()];
         let mut offset = 0;
         while offset < size {
-            let len = usize::try_from((size - offset).min(PIECE_BYTES)).unwrap_or_default();
+            let len = usize::try_from((size - offset).min(piece_bytes)).unwrap_or_default();
             let piece = piece.get_mut(..len).unwrap_or_default();
             opened.object.read_at(offset, piece)?;
             outline.feed(piece).map_err(|error| Error::Metadata {
@@ -197,6 +208,7 @@ impl Hierarchy {
             key: key.clone(),
             object,
             bytes: is_read.then_some(bytes),
+            held: None,
         }))
     }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::gate::PriorityGate;
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
-    Prefix, Profile, ReadRange, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
+    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 use crate::threads::{Class, current_class};
 

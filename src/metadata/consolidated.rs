@@ -10,12 +10,13 @@
 //! into the copies of nested groups.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use serde_json::value::RawValue;
 
 use super::DocumentName;
 use super::document::{Edits, JsonDocument};
-use super::json::{Json, Members};
+use super::json::{self, Json, Members};
 use super::splice::remove;
 use crate::error::FormatError;
 
@@ -90,6 +91,79 @@ pub fn edit_v3(
     let mut edits = Edits::default();
     edit_group(&document, &document.root()?, "", 0, edit, &mut edits)?;
     Ok(edits.apply(text))
+}
+
+/// A copy of a document in consolidated metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopiedDocument {
+    /// Its key, relative to the group.
+    pub key: String,
+    /// Its text, as a part of the text of the document that it is copied in.
+    pub span: Range<usize>,
+    /// Whether it says that its node is an array.
+    pub is_array: bool,
+}
+
+/// The copies in a v2 `.zmetadata` document; `None` when it is of another
+/// `zarr_consolidated_format`.
+///
+/// # Errors
+///
+/// When it is no JSON object, or its entries are none.
+pub fn copies_v2(text: &[u8]) -> Result<Option<Vec<CopiedDocument>>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    let root = document.root()?;
+    let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
+    let Some(metadata) = root.get_some("metadata").filter(|_| known) else {
+        return Ok(None);
+    };
+    let members = json::object(metadata, "an object").map_err(|error| error.within("metadata"))?;
+    let copies = members.iter().filter_map(|(name, value)| {
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let document_name = DocumentName::of(last.as_bytes())?;
+        let is_copied = matches!(
+            document_name,
+            DocumentName::ZArray | DocumentName::ZGroup | DocumentName::ZAttrs
+        );
+        is_copied.then(|| CopiedDocument {
+            key: name.to_owned(),
+            span: document.span(value),
+            is_array: document_name == DocumentName::ZArray,
+        })
+    });
+    Ok(Some(copies.collect()))
+}
+
+/// The inline copies in a v3 group document; `None` when it has none. Copies within copies are left
+/// out: all nodes are in the outermost list, and zarr-python writes empty lists into the copies of
+/// nested groups.
+///
+/// # Errors
+///
+/// As [`copies_v2`].
+pub fn copies_v3(text: &[u8]) -> Result<Option<Vec<CopiedDocument>>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    let Some(held) = inline(&document.root()?)? else {
+        return Ok(None);
+    };
+    let Some(metadata) = held.get_some("metadata") else {
+        return Ok(None);
+    };
+    let within = |error: FormatError| error.within("metadata").within(NAME);
+    let members = json::object(metadata, "an object").map_err(within)?;
+    let mut copies = Vec::new();
+    for (path, value) in members.iter() {
+        let node_type = match Json::of(value).map_err(within)? {
+            Json::Object(node) => node.get("node_type").map(RawValue::get),
+            _ => None,
+        };
+        copies.push(CopiedDocument {
+            key: format!("{path}/{}", DocumentName::ZarrJson.as_str()),
+            span: document.span(value),
+            is_array: node_type == Some("\"array\""),
+        });
+    }
+    Ok(Some(copies))
 }
 
 /// Whether the v3 group document `text` has inline copies of other documents.

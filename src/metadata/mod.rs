@@ -21,6 +21,7 @@ pub mod consolidated;
 mod document;
 pub mod draft;
 mod json;
+pub mod mentions;
 pub mod n5;
 mod numcodecs;
 pub mod outline;

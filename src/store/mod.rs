@@ -216,6 +216,11 @@ impl Stat {
         Stat { kind, meta, below }
     }
 
+    /// Of an object.
+    pub fn of_object(meta: ObjectMeta) -> Stat {
+        Stat::new(StatKind::Object, meta)
+    }
+
     /// Of a prefix.
     pub fn of_prefix(meta: ObjectMeta) -> Stat {
         Stat::new(StatKind::Prefix, meta)

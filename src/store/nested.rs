@@ -25,8 +25,8 @@ use lru::LruCache;
 
 use super::location::find_hierarchy;
 use super::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta, Prefix,
-    Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
+    Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
 };
 
 /// The end of the names of zip files that are looked into.

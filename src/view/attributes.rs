@@ -28,10 +28,9 @@ impl View {
                 let meta = self.tree.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.tree.directory(&meta)))
             }
-            Vnode::Object { key, .. } => Ok(self
+            Vnode::Object { view, key } => Ok(self
                 .tree
-                .loader
-                .sources()
+                .sources_of(*view)
                 .stat(key)?
                 .map(|m| self.tree.object(&m))),
             Vnode::Unsupported { key, .. } => {
@@ -99,10 +98,10 @@ impl Tree {
             return Ok(None);
         }
         let stored = array.stored_directory(first)?;
-        let meta = match self.stat_prefix(&stored)? {
+        let meta = match self.loader.sources().stat_prefix(&stored)? {
             // A draft's array without chunks has no directory of its own, but its document always
-            // lies in one.
-            None if array.absent_len.is_some() => {
+            // lies in one. Where names cannot be listed, nothing tells of directories.
+            None if array.absent_len.is_some() || self.hierarchy.is_unlisted() => {
                 self.stat_prefix(&array.node.document.key.parent())?
             }
             found => found,
@@ -223,8 +222,20 @@ impl Tree {
         Ok(self.loader.sources().store().stat(key)?)
     }
 
-    /// The attributes of a prefix; `None` when it does not exist.
+    /// The attributes of a prefix; `None` when it does not exist. Where names cannot be listed, a
+    /// prefix exists if a node is there.
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        Ok(self.loader.sources().stat_prefix(prefix)?)
+        match self.loader.sources().stat_prefix(prefix)? {
+            None => self.stat_prefix_told(prefix),
+            meta => Ok(meta),
+        }
+    }
+
+    /// The attributes of a prefix of which only the documents of a node tell.
+    pub(super) fn stat_prefix_told(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
+        if !self.hierarchy.is_unlisted() || !self.hierarchy.finds_node_from(prefix)? {
+            return Ok(None);
+        }
+        Ok(self.loader.sources().stat_prefix(&Prefix::root())?)
     }
 }

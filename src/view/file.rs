@@ -71,8 +71,8 @@ impl View {
         vnode: &Vnode,
     ) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
-            Vnode::Object { key, .. } => {
-                let object = self.tree.loader.sources().open(key)?;
+            Vnode::Object { view, key } => {
+                let object = self.tree.sources_of(*view).open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
             }
             Vnode::Unsupported { key, .. } => {

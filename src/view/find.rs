@@ -58,6 +58,9 @@ impl View {
                     return Ok(None);
                 };
                 let stored = self.tree.find_stored(place.view, &directory, name)?;
+                if stored.is_none() {
+                    return self.tree.find_untold(&array, found);
+                }
                 Ok(stored
                     .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
             }
@@ -104,6 +107,14 @@ impl View {
             NameRole::AsStored => self.tree.find_stored(view, &folder.resolved.path, name)?,
         };
         Ok(match (&folder.shown, stored) {
+            (ShownNode::Array(array), None) => {
+                self.tree.find_untold(array, array.shown.in_array(name))?
+            }
+            (_, None) if folder.resolved.draft().is_none() => {
+                let path = folder.resolved.path.key(name)?.to_prefix();
+                let meta = self.tree.stat_prefix_told(&path)?;
+                meta.map(|meta| (Vnode::Prefix { view, path }, self.tree.directory(&meta)))
+            }
             (_, Some((Vnode::Prefix { .. }, _))) if folder.resolved.draft().is_some() => None,
             (ShownNode::Array(array), Some((stored, attributes)))
                 if array.form == FileForm::Stored =>
@@ -131,7 +142,7 @@ impl Tree {
         name: &[u8],
     ) -> Result<Option<FoundVnode>, Error> {
         let key = prefix.key(name)?;
-        let Some(stat) = self.stat(&key)? else {
+        let Some(stat) = self.sources_of(view).store().stat(&key)? else {
             return Ok(None);
         };
         Ok(Some(match stat.kind {
@@ -141,6 +152,20 @@ impl Tree {
                 (Vnode::Prefix { view, path }, self.directory(&stat.meta))
             }
         }))
+    }
+
+    /// A directory of chunks of an array that is shown as stored, where names cannot be listed, so
+    /// that the store does not tell of it.
+    fn find_untold(
+        &self,
+        array: &ShownArray,
+        name: ChunkName,
+    ) -> Result<Option<FoundVnode>, Error> {
+        let is_directory = matches!(name, ChunkName::Directory(_));
+        if array.form != FileForm::Stored || !is_directory || !self.hierarchy.is_unlisted() {
+            return Ok(None);
+        }
+        self.find_chunk(array, name)
     }
 
     /// A chunk, or a directory of chunks, of an array that is not shown as stored.

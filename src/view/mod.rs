@@ -140,12 +140,17 @@ impl View {
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
         let store = GatedStore::wrap(store);
         let profile = store.profile();
-        let root = store.stat_root()?;
-        let hierarchy = Hierarchy::new(Arc::clone(&store), Arc::clone(&budget), options.freshness);
-        let mut sources = Sources::new(store, options.freshness, Arc::clone(&counters));
-        if options.arrays.others_look {
-            sources = sources.for_others();
-        }
+        let hierarchy = Hierarchy::new(store, Arc::clone(&budget), options.freshness);
+        let root = hierarchy.store().stat_root()?;
+        let sources = |store: &Arc<dyn Store>| {
+            let sources = Sources::new(Arc::clone(store), options.freshness, Arc::clone(&counters));
+            if options.arrays.others_look {
+                return sources.for_others();
+            }
+            sources
+        };
+        let stored_keys = hierarchy.stored_keys().as_ref().map(sources);
+        let sources = sources(hierarchy.store());
         let cache = Cache::new(Arc::clone(&budget), counters, profile);
         let decoders = decoders(address_limit(), options.decode_threads);
         let loader = Loader::new(LoaderParts {
@@ -157,13 +162,18 @@ impl View {
             timeout: options.timeout,
             readahead: options.readahead,
         });
-        let tree = Arc::new(Tree::new(options, hierarchy, loader, root));
+        let catalog = hierarchy.evictable();
+        let tree = Tree::new(options, hierarchy, loader, root).with_stored_keys(stored_keys);
+        let tree = Arc::new(tree);
         let documents = Arc::new(Documents::new(Arc::clone(&tree)));
         let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));
         let arrays = Arc::new(arrays);
         // Evicted after cached chunks: making a header again costs more than decoding a chunk
         // again.
         budget.evict_from(arrays.idle());
+        if let Some(catalog) = catalog {
+            budget.evict_from(catalog);
+        }
         Ok(View {
             tree,
             documents,

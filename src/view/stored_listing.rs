@@ -33,7 +33,8 @@ pub(super) enum NameFilter {
 
 impl Segment for StoredNames {
     fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
-        while let Some(entry) = self.names.next(view.tree.store(), detail)? {
+        let store = view.tree.sources_of(self.view).store();
+        while let Some(entry) = self.names.next(&**store, detail)? {
             self.names.cursor = entry.cursor.clone();
             if let Some(item) = self.show(view, entry, detail)? {
                 return Ok(Some(item));

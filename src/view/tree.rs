@@ -7,11 +7,11 @@ use lru::LruCache;
 
 use super::fingerprint::hash;
 use super::numbers::VnodeNumbers;
-use super::options::ViewOptions;
+use super::options::{ViewKind, ViewOptions};
 use super::shown_node_cache::ShownNodeCache;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
-use crate::load::Loader;
+use crate::load::{Loader, Sources};
 use crate::store::{Key, ObjectMeta, StatKind, Store};
 
 /// The most warnings that are remembered, so that they are logged only once.
@@ -23,6 +23,8 @@ pub(super) struct Tree {
     pub(super) options: ViewOptions,
     pub(super) hierarchy: Hierarchy,
     pub(super) loader: Arc<Loader>,
+    /// The sources of stored objects of the keys view; `None` where they are those of the loader.
+    stored_keys: Option<Sources>,
     pub(super) numbers: VnodeNumbers,
     /// Attributes of the root of the store when it was mounted.
     pub(super) root: ObjectMeta,
@@ -42,10 +44,29 @@ impl Tree {
             options,
             hierarchy,
             loader,
+            stored_keys: None,
             numbers: VnodeNumbers::default(),
             root,
             shown: Mutex::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
+        }
+    }
+
+    /// This tree, where the keys view has the given sources of stored objects.
+    #[must_use]
+    pub(super) fn with_stored_keys(self, stored_keys: Option<Sources>) -> Tree {
+        Tree {
+            stored_keys,
+            ..self
+        }
+    }
+
+    /// The sources of the stored objects that `view` shows as they are.
+    pub(super) fn sources_of(&self, view: ViewKind) -> &Sources {
+        let stored = self.stored_keys.as_ref();
+        match stored.filter(|_| view == ViewKind::Keys) {
+            Some(sources) => sources,
+            None => self.loader.sources(),
         }
     }
 

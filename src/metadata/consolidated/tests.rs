@@ -161,3 +161,58 @@ fn what_is_not_consolidated_stays_as_it_is() {
     let deep = format!("{}{{}}{}", open.repeat(2_000), "}}}".repeat(2_000));
     assert!(edit_v3(deep.as_bytes(), &mut { never }).is_err());
 }
+
+fn copied(text: &str, copies: Result<Option<Vec<CopiedDocument>>, FormatError>) -> Vec<String> {
+    let copies = copies.unwrap().unwrap_or_default().into_iter();
+    let line = |copy: CopiedDocument| {
+        let kind = if copy.is_array { "array" } else { "other" };
+        format!("{} {kind} {}", copy.key, &text[copy.span])
+    };
+    copies.map(line).collect()
+}
+
+#[test]
+fn copies_are_spans_of_their_document() {
+    assert_eq!(
+        copied(ZMETADATA, copies_v2(ZMETADATA.as_bytes())),
+        [
+            ".zattrs other {\"title\": NaN}",
+            ".zgroup other {\n            \"zarr_format\": 2\n        }",
+            "a/.zarray array {\"shape\": [1.0]}",
+            "a/.zattrs other {}",
+            "g/b/.zarray array {\"shape\": [2]}",
+        ]
+    );
+    let v3 = r#"{"consolidated_metadata": {"kind": "inline", "metadata": {
+        "g": {"node_type": "group", "consolidated_metadata": {"kind": "inline", "metadata": {}}},
+        "g/a": {"node_type": "array"}, "odd": 1}}}"#;
+    assert_eq!(
+        copied(v3, copies_v3(v3.as_bytes())),
+        [
+            "g/zarr.json other {\"node_type\": \"group\", \"consolidated_metadata\": \
+             {\"kind\": \"inline\", \"metadata\": {}}}",
+            "g/a/zarr.json array {\"node_type\": \"array\"}",
+            "odd/zarr.json other 1",
+        ]
+    );
+}
+
+#[test]
+fn what_holds_no_copies_has_none() {
+    let none = Ok(None);
+    for text in ["{}", r#"{"zarr_consolidated_format": 2, "metadata": {}}"#] {
+        assert_eq!(copies_v2(text.as_bytes()), none, "{text}");
+    }
+    for text in [
+        "{}",
+        r#"{"consolidated_metadata": null}"#,
+        r#"{"consolidated_metadata": {"kind": "other", "metadata": {}}}"#,
+        r#"{"consolidated_metadata": {"kind": "inline", "metadata": null}}"#,
+    ] {
+        assert_eq!(copies_v3(text.as_bytes()), none, "{text}");
+    }
+    let all = copies_v3(br#"{"consolidated_metadata": {"kind": "inline", "metadata": {}}}"#);
+    assert_eq!(all, Ok(Some(Vec::new())), "a group without children");
+    assert!(copies_v2(br#"{"zarr_consolidated_format": 1, "metadata": []}"#).is_err());
+    assert!(copies_v3(b"nonsense").is_err());
+}

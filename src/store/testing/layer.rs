@@ -8,8 +8,8 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::call::{Call, CallKind};
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object, ObjectMeta,
-    Prefix, Profile, ReadRange, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
+    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 
 /// Entries of a listing in one reply of a server.

@@ -85,6 +85,13 @@ impl Arrays {
         name: &[u8],
     ) -> Result<Option<Vnode>, Error> {
         let view = ViewKind::Arrays;
+        // Where copies tell the names of directories, the store need not be asked before it is known
+        // that this is the name of no file.
+        if self.tree.hierarchy.has_copied_child(path, name)? == Some(false)
+            && let Some(file) = self.find_file(path, name)?
+        {
+            return Ok(Some(file));
+        }
         if self.is_directory(path, name)? {
             let child = self.child_called(path, name)?;
             return Ok(child.map(|path| Vnode::Prefix { view, path }));

@@ -175,6 +175,13 @@ impl Arrays {
         if resolved.draft().is_some() {
             return Ok(vec![false; names.len()]);
         }
+        let mut told = Vec::new();
+        for name in names {
+            told.extend(self.tree.hierarchy.has_copied_child(&directory, name)?);
+        }
+        if told.len() == names.len() {
+            return Ok(told.into_iter().map(|is_child| !is_child).collect());
+        }
         if let Some(listed) = self.listed_directories(&directory) {
             return Ok(names.iter().map(|name| !listed.contains(name)).collect());
         }
@@ -411,7 +418,9 @@ impl Arrays {
     /// Whether a file in the directory at `path` cannot be called `name`, because a directory is.
     fn is_taken(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
         let listed = self.listed_directories(path);
-        if listed.is_some_and(|listed| !listed.contains(name)) {
+        if listed.is_some_and(|listed| !listed.contains(name))
+            || self.tree.hierarchy.has_copied_child(path, name)? == Some(false)
+        {
             return Ok(false);
         }
         self.is_directory(path, name)

@@ -1,0 +1,135 @@
+//! Documents that are read ahead, all in one round trip.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::document::is_common_name;
+use super::read::{FETCHED_BYTES, OpenDocument};
+use crate::budget::{Budget, Holding, Reservation};
+use crate::fresh::LastCheck;
+use crate::store::{FetchBuffer, FetchRequest, Key, Store, StoreError};
+
+/// Documents of up to this length, in bytes, are read as they are opened, if the budget has memory
+/// for them at once.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Documents that were asked for, by their keys.
+#[derive(Debug)]
+pub(super) struct DocumentsAhead {
+    begun: LastCheck,
+    /// `None` for an absent one.
+    found: HashMap<Key, Option<OpenDocument>>,
+    denied: Vec<Key>,
+}
+
+/// Memory for a document of a length that is not known yet.
+struct DocumentBuffer<'b> {
+    budget: &'b Arc<Budget>,
+    bytes: Vec<u8>,
+    memory: Option<Reservation>,
+}
+
+impl DocumentsAhead {
+    /// None yet.
+    pub(super) fn new() -> DocumentsAhead {
+        DocumentsAhead {
+            begun: LastCheck::now(),
+            found: HashMap::new(),
+            denied: Vec::new(),
+        }
+    }
+
+    /// A time before the first of them was asked for.
+    pub(super) fn begun(&self) -> &LastCheck {
+        &self.begun
+    }
+
+    /// Takes the document at `key`; `None` when it was not asked for, or cannot be read.
+    pub(super) fn take(&mut self, key: &Key) -> Option<Option<OpenDocument>> {
+        self.found.remove(key)
+    }
+
+    /// The document at `key`, if it exists.
+    pub(super) fn get(&self, key: &Key) -> Option<&OpenDocument> {
+        self.found.get(key)?.as_ref()
+    }
+
+    /// Whether it is known what is at `key`.
+    pub(super) fn has_asked(&self, key: &Key) -> bool {
+        self.found.contains_key(key)
+    }
+
+    /// Whether any document exists.
+    pub(super) fn has_any(&self) -> bool {
+        self.found.values().any(Option::is_some)
+    }
+
+    /// Decides what documents are to which the store denies access. If it `hides_absence`, as
+    /// buckets do for those who may not list them, they count as absent, unless there is no other
+    /// document.
+    pub(super) fn settle(&mut self, hides_absence: bool) {
+        if hides_absence && self.has_any() {
+            let denied = self.denied.drain(..).map(|key| (key, None));
+            self.found.extend(denied);
+        }
+    }
+}
+
+/// Opens the documents at `keys` in one round trip, and reads short ones. What cannot be opened is
+/// not among `ahead` afterwards, so that it is asked for alone.
+pub(super) fn open_many(
+    store: &dyn Store,
+    budget: &Arc<Budget>,
+    keys: Vec<Key>,
+    ahead: &mut DocumentsAhead,
+) {
+    let buffer = || DocumentBuffer {
+        budget,
+        bytes: Vec::new(),
+        memory: None,
+    };
+    let mut buffers: Vec<_> = keys.iter().map(|_| buffer()).collect();
+    let requests = keys.iter().zip(&mut buffers);
+    let requests = requests.map(|(key, buffer)| FetchRequest {
+        key,
+        most_bytes: MOST_BYTES,
+        buffer,
+    });
+    let mut requests: Vec<_> = requests.collect();
+    let fetched = store.fetch_many(&mut requests);
+    drop(requests);
+    for ((key, buffer), fetched) in keys.into_iter().zip(buffers).zip(fetched) {
+        match fetched {
+            Ok(None) => {
+                ahead.found.insert(key, None);
+            }
+            Ok(Some(fetched)) => {
+                let document = OpenDocument {
+                    key: key.clone(),
+                    object: fetched.object,
+                    bytes: fetched.is_read.then_some(buffer.bytes),
+                    held: buffer.memory,
+                };
+                ahead.found.insert(key, Some(document));
+            }
+            // Most files of this name are no documents.
+            Err(_) if is_common_name(key.name()) => {
+                ahead.found.insert(key, None);
+            }
+            Err(StoreError::Denied { .. }) => ahead.denied.push(key),
+            Err(_) => {}
+        }
+    }
+}
+
+impl FetchBuffer for DocumentBuffer<'_> {
+    fn of_len(&mut self, len: u64) -> Option<&mut [u8]> {
+        self.memory = None;
+        if len > FETCHED_BYTES {
+            // A request must not wait for memory.
+            let holding = Holding::SOURCE.to_hold("a document");
+            self.memory = Some(self.budget.reserve_free(len, holding)?);
+        }
+        self.bytes.of_len(len)
+    }
+}

@@ -1,0 +1,407 @@
+//! The store as its catalog shows it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::copies::{CopiedNode, Copies};
+use super::listing::{CheckedListing, CopiesListing, NamesListing};
+use super::{Catalog, Covered, is_document_name};
+use crate::metadata::DocumentName;
+use crate::store::{
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
+    Prefix, Profile, Stat, Store, StoreError,
+};
+
+/// A store whose catalog is asked first.
+#[derive(Debug)]
+pub(in crate::hierarchy) struct CatalogStore {
+    catalog: Arc<Catalog>,
+    face: Face,
+}
+
+/// Where copies and stored documents may differ: which of them is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::hierarchy) enum Face {
+    /// The copies, which make the nodes.
+    Nodes,
+    /// The stored documents, byte for byte, and the stored names. A copy takes the place of a
+    /// document that is not stored.
+    Keys,
+}
+
+/// What the catalog knows of a key.
+enum Known {
+    /// It is a copy of a document, or the document that has the copies.
+    Copy(CopyObject),
+    /// It is a document of a group that has copies of others, as it was found.
+    Own(Option<ObjectMeta>),
+    /// It is a prefix.
+    Prefix(ObjectMeta),
+    /// It would be a document of a node that has other documents.
+    Absent,
+    /// The catalog does not know it.
+    Unknown,
+}
+
+/// A copy of a document, as an object.
+#[derive(Debug)]
+struct CopyObject {
+    key: Key,
+    meta: ObjectMeta,
+    copies: Arc<Copies>,
+    span: Range<usize>,
+}
+
+impl CatalogStore {
+    pub(in crate::hierarchy) fn new(catalog: &Arc<Catalog>, face: Face) -> Arc<dyn Store> {
+        let catalog = Arc::clone(catalog);
+        Arc::new(CatalogStore { catalog, face })
+    }
+
+    fn within(&self) -> &dyn Store {
+        &*self.catalog.store
+    }
+
+    /// What is at `key` without a request; `None` where the store has to be asked.
+    fn stat_known(&self, key: &Key) -> Result<Option<Option<Stat>>, StoreError> {
+        let known = self.catalog.known(key)?;
+        Ok(match (known, self.face) {
+            (Known::Prefix(meta), _) => Some(Some(Stat::of_prefix(meta))),
+            (Known::Copy(copy), Face::Nodes) => Some(Some(Stat::of_object(copy.meta))),
+            (Known::Own(meta), Face::Nodes) => Some(meta.map(Stat::of_object)),
+            (Known::Absent, Face::Nodes) => Some(None),
+            _ => None,
+        })
+    }
+
+    /// The copy at `key`, which is shown where the store has no document there.
+    fn copy_instead(&self, key: &Key) -> Result<Option<CopyObject>, StoreError> {
+        match (self.face, self.catalog.known(key)?) {
+            (Face::Keys, Known::Copy(copy)) => Ok(Some(copy)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The object at `key` without a request; `None` where the store has to be asked.
+    fn open_known(&self, key: &Key) -> Result<Option<Option<Arc<dyn Object>>>, StoreError> {
+        if self.face == Face::Keys {
+            return Ok(None);
+        }
+        Ok(match self.catalog.known(key)? {
+            Known::Copy(copy) => Some(Some(Arc::new(copy) as Arc<dyn Object>)),
+            Known::Own(None) | Known::Absent => Some(None),
+            Known::Own(Some(_)) | Known::Prefix(_) | Known::Unknown => None,
+        })
+    }
+
+    /// `found`, or the copy at `key` instead of nothing.
+    fn stat_or_copy(
+        &self,
+        key: &Key,
+        found: Result<Option<Stat>, StoreError>,
+    ) -> Result<Option<Stat>, StoreError> {
+        match found? {
+            None => Ok(self
+                .copy_instead(key)?
+                .map(|copy| Stat::of_object(copy.meta))),
+            found => Ok(found),
+        }
+    }
+
+    fn fetched_or_copy(
+        &self,
+        request: &mut FetchRequest<'_>,
+        found: Result<Option<Fetched>, StoreError>,
+    ) -> Result<Option<Fetched>, StoreError> {
+        if let Some(found) = found? {
+            return Ok(Some(found));
+        }
+        let copy = self.copy_instead(request.key)?;
+        let copy = copy.map(|copy| Arc::new(copy) as Arc<dyn Object>);
+        copy.map(|copy| Fetched::of_object(copy, request.most_bytes, request.buffer))
+            .transpose()
+    }
+}
+
+impl Catalog {
+    fn known(&self, key: &Key) -> Result<Known, StoreError> {
+        let (parent, name) = (key.parent(), key.name());
+        let Some(covered) = self.covering(&parent)? else {
+            // The root of copies is a prefix too.
+            let is_group = self.covering(&key.to_prefix())?.is_some();
+            return Ok(if is_group {
+                Known::Prefix(self.prefix_meta()?)
+            } else {
+                Known::Unknown
+            });
+        };
+        let Covered { holder, copies } = &covered;
+        let copy = |span: Range<usize>| {
+            Known::Copy(CopyObject {
+                key: key.clone(),
+                meta: holder.copy_meta(span.len()),
+                copies: Arc::clone(copies),
+                span,
+            })
+        };
+        if *key == holder.key {
+            return Ok(copy(copies.whole()));
+        }
+        if let Some((_, own)) = holder.own.iter().find(|(own, _)| own == key) {
+            return Ok(Known::Own(*own));
+        }
+        let path = holder.group.strip(key.as_bytes()).unwrap_or_default();
+        if let Some(entry) = copies.get(path) {
+            return Ok(copy(entry.span.clone()));
+        }
+        if copies.node_at(path).is_some() {
+            return Ok(Known::Prefix(self.prefix_meta()?));
+        }
+        let is_absent = if parent == holder.group {
+            DocumentName::of(name) == Some(DocumentName::ZAttrs)
+        } else {
+            let node = holder.group.strip(parent.as_bytes()).unwrap_or_default();
+            is_document_name(name) && copies.node_at(node).is_some()
+        };
+        Ok(if is_absent {
+            Known::Absent
+        } else {
+            Known::Unknown
+        })
+    }
+
+    /// The listing of the group at `prefix` from copies; `None` where they do not tell that it is a
+    /// group.
+    fn list_copies(
+        &self,
+        prefix: &Prefix,
+        after: &Cursor,
+    ) -> Result<Option<CopiesListing>, StoreError> {
+        let Some(covered) = self.covering(prefix)? else {
+            return Ok(None);
+        };
+        let group = &covered.holder.group;
+        let path = if prefix == group {
+            &b""[..]
+        } else {
+            group.strip(prefix.as_bytes()).unwrap_or_default()
+        };
+        if covered.node_at(path) != Some(CopiedNode::Group) {
+            return Ok(None);
+        }
+        let meta = self.prefix_meta()?;
+        Ok(Some(CopiesListing::new(covered.clone(), path, meta, after)))
+    }
+}
+
+impl Store for CatalogStore {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        match self.stat_known(key)? {
+            Some(known) => Ok(known),
+            None => self.stat_or_copy(key, self.within().stat(key)),
+        }
+    }
+
+    fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
+        let known: Vec<_> = keys.iter().map(|key| self.stat_known(key)).collect();
+        let unknown = keys.iter().zip(&known);
+        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(None)));
+        let unknown: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
+        let mut asked = if unknown.is_empty() {
+            Vec::new()
+        } else {
+            self.within().stat_many(&unknown)
+        }
+        .into_iter();
+        let all = keys.iter().zip(known).map(|(key, known)| match known? {
+            Some(known) => Ok(known),
+            None => {
+                let found = asked.next().unwrap_or_else(|| self.within().stat(key));
+                self.stat_or_copy(key, found)
+            }
+        });
+        all.collect()
+    }
+
+    /// Remembered, because nothing changes the attributes of what is no directory.
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        self.catalog.prefix_meta()
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        if let Some(known) = self.open_known(key)? {
+            return Ok(known);
+        }
+        if let Some(object) = self.within().open(key)? {
+            return Ok(Some(object));
+        }
+        let copy = self.copy_instead(key)?;
+        Ok(copy.map(|copy| Arc::new(copy) as Arc<dyn Object>))
+    }
+
+    fn fetch(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+        buffer: &mut dyn FetchBuffer,
+    ) -> Result<Option<Fetched>, StoreError> {
+        let whole = |object, buffer: &mut dyn FetchBuffer| {
+            Fetched::of_object(object, most_bytes, buffer).map(Some)
+        };
+        match self.open_known(key)? {
+            Some(None) => return Ok(None),
+            Some(Some(object)) => return whole(object, buffer),
+            None => {}
+        }
+        if let Some(fetched) = self.within().fetch(key, most_bytes, buffer)? {
+            return Ok(Some(fetched));
+        }
+        match self.copy_instead(key)? {
+            Some(copy) => whole(Arc::new(copy), buffer),
+            None => Ok(None),
+        }
+    }
+
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        let known = requests.iter().map(|request| self.open_known(request.key));
+        let known: Vec<_> = known.collect();
+        let unknown = requests.iter_mut().zip(&known);
+        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(None)));
+        let unknown = unknown.map(|(request, _)| FetchRequest {
+            key: request.key,
+            most_bytes: request.most_bytes,
+            buffer: &mut *request.buffer,
+        });
+        let mut unknown: Vec<_> = unknown.collect();
+        let mut asked = if unknown.is_empty() {
+            Vec::new()
+        } else {
+            self.within().fetch_many(&mut unknown)
+        }
+        .into_iter();
+        drop(unknown);
+        let all = requests.iter_mut().zip(known);
+        let all = all.map(|(request, known)| match known? {
+            Some(None) => Ok(None),
+            Some(Some(object)) => {
+                Fetched::of_object(object, request.most_bytes, request.buffer).map(Some)
+            }
+            None => {
+                let found = asked.next().unwrap_or(Ok(None));
+                self.fetched_or_copy(request, found)
+            }
+        });
+        all.collect()
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        let copied = self.catalog.list_copies(prefix, &after)?;
+        let copied = copied.map(|listing| Box::new(listing) as Box<dyn Listing>);
+        if self.face == Face::Nodes && copied.is_some() {
+            return Ok(copied);
+        }
+        let listed = self.within().list(prefix, after.clone(), detail);
+        self.catalog.note_listing(prefix, listed.as_ref().err());
+        match listed {
+            Ok(None) => Ok(copied),
+            Ok(Some(listing)) if self.face == Face::Nodes => {
+                let checked = CheckedListing::new(listing, self.catalog.clone(), prefix.clone());
+                Ok(Some(Box::new(checked)))
+            }
+            Err(error @ (StoreError::Unlisted { .. } | StoreError::Denied { .. })) => {
+                if copied.is_some() {
+                    return Ok(copied);
+                }
+                let names = self.catalog.names_known_in(prefix, &error)?;
+                Ok(Some(Box::new(NamesListing::new(&names, &after))))
+            }
+            listed => listed,
+        }
+    }
+
+    fn profile(&self) -> Profile {
+        self.within().profile()
+    }
+
+    fn generation(&self) -> u64 {
+        self.within().generation()
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        self.within().capacity()
+    }
+}
+
+impl Catalog {
+    /// Whether the group at `prefix` has a child called `name`; `None` where no copies tell the names
+    /// in it.
+    pub(in crate::hierarchy) fn has_copied_child(
+        &self,
+        prefix: &Prefix,
+        name: &[u8],
+    ) -> Result<Option<bool>, StoreError> {
+        let Some(covered) = self.covering(prefix)? else {
+            return Ok(None);
+        };
+        let key = prefix.key(name)?;
+        let path = covered.holder.group.strip(key.as_bytes());
+        let child = covered.copies.node_at(path.unwrap_or_default());
+        Ok(Some(child.is_some()))
+    }
+
+    /// The attributes of the object `name` in `prefix` that a listing found with the attributes
+    /// `listed`: those of its copy where that is shown. `None` where the object is not shown.
+    pub(super) fn meta_of_listed(
+        &self,
+        prefix: &Prefix,
+        name: &[u8],
+        listed: Option<ObjectMeta>,
+    ) -> Option<Option<ObjectMeta>> {
+        if !is_document_name(name) {
+            return Some(listed);
+        }
+        let known = prefix.key(name).and_then(|key| self.known(&key));
+        match known {
+            Ok(Known::Copy(copy)) => Some(Some(copy.meta)),
+            Ok(Known::Absent) => None,
+            _ => Some(listed),
+        }
+    }
+}
+
+impl Object for CopyObject {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        let text = self.copies.text_of(&self.span);
+        let start = usize::try_from(offset_bytes).ok();
+        let range = start.and_then(|start| Some(start..start.checked_add(buf.len())?));
+        match range.and_then(|range| text.get(range)) {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(StoreError::Short {
+                key: self.key.to_string(),
+                offset: offset_bytes,
+                len: buf.len() as u64,
+                size: text.len() as u64,
+            }),
+        }
+    }
+
+    /// The copy is in memory, and is what it was.
+    fn verify(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
