@@ -470,7 +470,7 @@ fn images_of_ome_are_listed_where_names_cannot_be() {
         for names in UNLISTED {
             let chunks = far(&memory, names, ViewKind::Chunks);
             let mut listed = chunks.names("");
-            listed.retain(|name| !name.ends_with(".json") && !name.starts_with('.'));
+            listed.retain(|name| name != "zarr.json" && !name.starts_with('.'));
             assert_eq!(listed, ["0", "s"], "{names:?}");
             let arrays = far(&memory, names, ViewKind::Arrays);
             assert_eq!(arrays.names(""), ["0.json", "0.npy", "s"], "{names:?}");

@@ -44,9 +44,10 @@ impl DocumentsAhead {
         &self.begun
     }
 
-    /// Takes the document at `key`; `None` when it was not asked for, or cannot be read.
-    pub(super) fn take(&mut self, key: &Key) -> Option<Option<OpenDocument>> {
-        self.found.remove(key)
+    /// Takes the document at `key`, which was asked for ([`DocumentsAhead::has_asked`]); `None` when
+    /// it is absent.
+    pub(super) fn take(&mut self, key: &Key) -> Option<OpenDocument> {
+        self.found.remove(key).flatten()
     }
 
     /// The document at `key`, if it exists.
@@ -54,7 +55,7 @@ impl DocumentsAhead {
         self.found.get(key)?.as_ref()
     }
 
-    /// Whether it is known what is at `key`.
+    /// Whether what is at `key` was asked for, and not taken.
     pub(super) fn has_asked(&self, key: &Key) -> bool {
         self.found.contains_key(key)
     }

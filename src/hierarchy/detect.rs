@@ -145,9 +145,9 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`Hierarchy::open`], of a document that may have been opened.
     fn open(&mut self, key: &Key) -> Result<Option<OpenDocument>, Error> {
-        let ahead = self.ahead.as_mut().and_then(|ahead| ahead.take(key));
-        match ahead {
-            Some(opened) => Ok(opened),
+        let ahead = self.ahead.as_mut();
+        match ahead.filter(|ahead| ahead.has_asked(key)) {
+            Some(ahead) => Ok(ahead.take(key)),
             None => self.hierarchy.open(key),
         }
     }

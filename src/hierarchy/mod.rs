@@ -15,7 +15,11 @@
 //! | `attributes.json` of N5 | refused by name |
 //!
 //! The first document that exists decides, so that v3 wins where documents of v3 and v2 are side by
-//! side.
+//! side. A store that is not local is asked for several of them at once.
+//!
+//! In a store without directories, as in a bucket, consolidated metadata takes the place of the
+//! documents and names that it has copies of ([`catalog`]). Elsewhere the stored documents are the
+//! truth, and copies are not read.
 
 mod ahead;
 mod catalog;
@@ -63,7 +67,7 @@ impl Hierarchy {
         let catalog = Catalog::of(&store, &budget, freshness);
         Hierarchy {
             store: match &catalog {
-                Some(catalog) => CatalogStore::new(catalog, Face::Nodes),
+                Some(catalog) => CatalogStore::shared(catalog, Face::Nodes),
                 None => store,
             },
             catalog,
@@ -83,7 +87,7 @@ impl Hierarchy {
     /// [`Hierarchy::store`] is the same.
     pub fn stored_keys(&self) -> Option<Arc<dyn Store>> {
         let catalog = self.catalog.as_ref()?;
-        Some(CatalogStore::new(catalog, Face::Keys))
+        Some(CatalogStore::shared(catalog, Face::Keys))
     }
 
     /// What can give memory back to the budget, if anything.
@@ -249,5 +253,7 @@ fn meta_in(key: &Key, stat: Result<Option<Stat>, StoreError>) -> Result<Option<O
     Ok(object.map(|stat| stat.meta))
 }
 
+#[cfg(test)]
+mod far_tests;
 #[cfg(test)]
 mod tests;

@@ -100,7 +100,7 @@ fn member<'a>(parent: &Members<'a>, name: &str) -> Result<Option<Members<'a>>, F
 }
 
 /// The items of `list`; none where it is no list.
-fn items<'a>(list: Option<&'a RawValue>) -> Result<Vec<&'a RawValue>, FormatError> {
+fn items(list: Option<&RawValue>) -> Result<Vec<&RawValue>, FormatError> {
     Ok(match list.map(Json::of).transpose()? {
         Some(Json::Array(items)) => items,
         _ => Vec::new(),

@@ -29,9 +29,12 @@ const MOST_SEARCHED: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Guesses {
     found: Mutex<LruCache<Prefix, ()>>,
-    groups: Mutex<LruCache<Prefix, (LastCheck, Arc<[KnownName]>)>>,
+    groups: Mutex<LruCache<Prefix, NamesOfGroup>>,
     said: Mutex<LruCache<Prefix, ()>>,
 }
+
+/// The names that exist in a group, and when they were looked for.
+type NamesOfGroup = (LastCheck, Arc<[KnownName]>);
 
 /// A name that exists.
 #[derive(Debug, Clone)]

@@ -171,16 +171,11 @@ impl CheckedListing {
 
 impl Listing for CheckedListing {
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        while let Some(mut entry) = self.listing.next_entry()? {
-            if entry.kind == EntryKind::Object {
-                let catalog = &self.catalog;
-                let shown = catalog.meta_of_listed(&self.prefix, &entry.name, entry.meta);
-                let Some(meta) = shown else {
-                    continue;
-                };
-                entry.meta = meta;
+        while let Some(entry) = self.listing.next_entry()? {
+            let checked = self.catalog.checked(&self.prefix, entry);
+            if checked.is_some() {
+                return Ok(checked);
             }
-            return Ok(Some(entry));
         }
         Ok(None)
     }

@@ -231,14 +231,13 @@ impl Catalog {
                 return Ok(None);
             }
         };
-        let text = match short {
-            Some(text) => text.clone(),
-            None => {
-                let text = zeroed(usize::try_from(size).unwrap_or(usize::MAX));
-                let Ok(mut text) = text else { return Ok(None) };
-                document.object.read_at(0, &mut text)?;
-                text
-            }
+        let text = if let Some(text) = short {
+            text.clone()
+        } else {
+            let text = zeroed(usize::try_from(size).unwrap_or(usize::MAX));
+            let Ok(mut text) = text else { return Ok(None) };
+            document.object.read_at(0, &mut text)?;
+            text
         };
         Ok(Copies::parse(text, format, memory).unwrap_or_else(|error| {
             self.warn_once(key, || format!("{key}: no consolidated metadata: {error}"));
@@ -327,10 +326,11 @@ impl Catalog {
     /// Learns from the answer to a listing of `prefix`.
     fn note_listing(&self, prefix: &Prefix, error: Option<&StoreError>) {
         let names_are = match error {
-            None => NamesAre::Listed,
             Some(StoreError::Unlisted { .. }) => NamesAre::Unlisted,
             Some(StoreError::Denied { .. }) if prefix.is_root() => NamesAre::Unlisted,
-            Some(_) => return,
+            // A zip file in a store that cannot list its names can list those within.
+            None if prefix.is_root() => NamesAre::Listed,
+            _ => return,
         };
         self.names_are.store(names_are as u8, Ordering::Relaxed);
     }

@@ -8,8 +8,8 @@ use super::listing::{CheckedListing, CopiesListing, NamesListing};
 use super::{Catalog, Covered, is_document_name};
 use crate::metadata::DocumentName;
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
-    Prefix, Profile, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, EntryKind, FetchBuffer, FetchRequest, Fetched, Key, ListEntry,
+    Listing, Object, ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
 };
 
 /// A store whose catalog is asked first.
@@ -43,6 +43,14 @@ enum Known {
     Unknown,
 }
 
+/// What is told of a key without a request.
+enum Told<T> {
+    /// This is there, or nothing.
+    Here(Option<T>),
+    /// The store has to be asked.
+    Unknown,
+}
+
 /// A copy of a document, as an object.
 #[derive(Debug)]
 struct CopyObject {
@@ -53,7 +61,8 @@ struct CopyObject {
 }
 
 impl CatalogStore {
-    pub(in crate::hierarchy) fn new(catalog: &Arc<Catalog>, face: Face) -> Arc<dyn Store> {
+    /// The store of `catalog`, as this face shows it.
+    pub(in crate::hierarchy) fn shared(catalog: &Arc<Catalog>, face: Face) -> Arc<dyn Store> {
         let catalog = Arc::clone(catalog);
         Arc::new(CatalogStore { catalog, face })
     }
@@ -62,35 +71,39 @@ impl CatalogStore {
         &*self.catalog.store
     }
 
-    /// What is at `key` without a request; `None` where the store has to be asked.
-    fn stat_known(&self, key: &Key) -> Result<Option<Option<Stat>>, StoreError> {
+    /// What is at `key`.
+    fn stat_known(&self, key: &Key) -> Result<Told<Stat>, StoreError> {
         let known = self.catalog.known(key)?;
         Ok(match (known, self.face) {
-            (Known::Prefix(meta), _) => Some(Some(Stat::of_prefix(meta))),
-            (Known::Copy(copy), Face::Nodes) => Some(Some(Stat::of_object(copy.meta))),
-            (Known::Own(meta), Face::Nodes) => Some(meta.map(Stat::of_object)),
-            (Known::Absent, Face::Nodes) => Some(None),
-            _ => None,
+            (Known::Prefix(meta), _) => Told::Here(Some(Stat::of_prefix(meta))),
+            (Known::Copy(copy), Face::Nodes) => Told::Here(Some(Stat::of_object(copy.meta))),
+            (Known::Own(meta), Face::Nodes) => Told::Here(meta.map(Stat::of_object)),
+            (Known::Absent, Face::Nodes) => Told::Here(None),
+            _ => Told::Unknown,
         })
     }
 
     /// The copy at `key`, which is shown where the store has no document there.
     fn copy_instead(&self, key: &Key) -> Result<Option<CopyObject>, StoreError> {
-        match (self.face, self.catalog.known(key)?) {
-            (Face::Keys, Known::Copy(copy)) => Ok(Some(copy)),
-            _ => Ok(None),
-        }
-    }
-
-    /// The object at `key` without a request; `None` where the store has to be asked.
-    fn open_known(&self, key: &Key) -> Result<Option<Option<Arc<dyn Object>>>, StoreError> {
-        if self.face == Face::Keys {
+        if self.face == Face::Nodes || !is_document_name(key.name()) {
             return Ok(None);
         }
         Ok(match self.catalog.known(key)? {
-            Known::Copy(copy) => Some(Some(Arc::new(copy) as Arc<dyn Object>)),
-            Known::Own(None) | Known::Absent => Some(None),
-            Known::Own(Some(_)) | Known::Prefix(_) | Known::Unknown => None,
+            Known::Copy(copy) => Some(copy),
+            _ => None,
+        })
+    }
+
+    /// The object at `key`.
+    fn open_known(&self, key: &Key) -> Result<Told<Arc<dyn Object>>, StoreError> {
+        // A chunk is never a copy, and must not wait until copies are checked.
+        if self.face == Face::Keys || !is_document_name(key.name()) {
+            return Ok(Told::Unknown);
+        }
+        Ok(match self.catalog.known(key)? {
+            Known::Copy(copy) => Told::Here(Some(Arc::new(copy))),
+            Known::Own(None) | Known::Absent => Told::Here(None),
+            Known::Own(Some(_)) | Known::Prefix(_) | Known::Unknown => Told::Unknown,
         })
     }
 
@@ -197,15 +210,15 @@ impl Catalog {
 impl Store for CatalogStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         match self.stat_known(key)? {
-            Some(known) => Ok(known),
-            None => self.stat_or_copy(key, self.within().stat(key)),
+            Told::Here(known) => Ok(known),
+            Told::Unknown => self.stat_or_copy(key, self.within().stat(key)),
         }
     }
 
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         let known: Vec<_> = keys.iter().map(|key| self.stat_known(key)).collect();
         let unknown = keys.iter().zip(&known);
-        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(None)));
+        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(Told::Unknown)));
         let unknown: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
         let mut asked = if unknown.is_empty() {
             Vec::new()
@@ -214,8 +227,8 @@ impl Store for CatalogStore {
         }
         .into_iter();
         let all = keys.iter().zip(known).map(|(key, known)| match known? {
-            Some(known) => Ok(known),
-            None => {
+            Told::Here(known) => Ok(known),
+            Told::Unknown => {
                 let found = asked.next().unwrap_or_else(|| self.within().stat(key));
                 self.stat_or_copy(key, found)
             }
@@ -229,7 +242,7 @@ impl Store for CatalogStore {
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        if let Some(known) = self.open_known(key)? {
+        if let Told::Here(known) = self.open_known(key)? {
             return Ok(known);
         }
         if let Some(object) = self.within().open(key)? {
@@ -249,9 +262,9 @@ impl Store for CatalogStore {
             Fetched::of_object(object, most_bytes, buffer).map(Some)
         };
         match self.open_known(key)? {
-            Some(None) => return Ok(None),
-            Some(Some(object)) => return whole(object, buffer),
-            None => {}
+            Told::Here(None) => return Ok(None),
+            Told::Here(Some(object)) => return whole(object, buffer),
+            Told::Unknown => {}
         }
         if let Some(fetched) = self.within().fetch(key, most_bytes, buffer)? {
             return Ok(Some(fetched));
@@ -269,7 +282,7 @@ impl Store for CatalogStore {
         let known = requests.iter().map(|request| self.open_known(request.key));
         let known: Vec<_> = known.collect();
         let unknown = requests.iter_mut().zip(&known);
-        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(None)));
+        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(Told::Unknown)));
         let unknown = unknown.map(|(request, _)| FetchRequest {
             key: request.key,
             most_bytes: request.most_bytes,
@@ -285,11 +298,11 @@ impl Store for CatalogStore {
         drop(unknown);
         let all = requests.iter_mut().zip(known);
         let all = all.map(|(request, known)| match known? {
-            Some(None) => Ok(None),
-            Some(Some(object)) => {
+            Told::Here(None) => Ok(None),
+            Told::Here(Some(object)) => {
                 Fetched::of_object(object, request.most_bytes, request.buffer).map(Some)
             }
-            None => {
+            Told::Unknown => {
                 let found = asked.next().unwrap_or(Ok(None));
                 self.fetched_or_copy(request, found)
             }
@@ -357,22 +370,20 @@ impl Catalog {
         Ok(Some(child.is_some()))
     }
 
-    /// The attributes of the object `name` in `prefix` that a listing found with the attributes
-    /// `listed`: those of its copy where that is shown. `None` where the object is not shown.
-    pub(super) fn meta_of_listed(
-        &self,
-        prefix: &Prefix,
-        name: &[u8],
-        listed: Option<ObjectMeta>,
-    ) -> Option<Option<ObjectMeta>> {
-        if !is_document_name(name) {
-            return Some(listed);
+    /// `entry` of a listing of `prefix` in the store, where a document has the attributes of its
+    /// copy; `None` where it is not shown.
+    pub(super) fn checked(&self, prefix: &Prefix, entry: ListEntry) -> Option<ListEntry> {
+        if entry.kind != EntryKind::Object || !is_document_name(&entry.name) {
+            return Some(entry);
         }
-        let known = prefix.key(name).and_then(|key| self.known(&key));
+        let known = prefix.key(&entry.name).and_then(|key| self.known(&key));
         match known {
-            Ok(Known::Copy(copy)) => Some(Some(copy.meta)),
+            Ok(Known::Copy(copy)) => Some(ListEntry {
+                meta: Some(copy.meta),
+                ..entry
+            }),
             Ok(Known::Absent) => None,
-            _ => Some(listed),
+            _ => Some(entry),
         }
     }
 }

@@ -115,7 +115,7 @@ mod tests {
 
     use super::super::{Recording, wrap};
     use super::*;
-    use crate::store::{Key, MemoryStore, Store};
+    use crate::store::{FetchRequest, Key, MemoryStore, Store};
 
     const LATENCY: Duration = Duration::from_millis(20);
 
@@ -160,6 +160,33 @@ mod tests {
         assert!(told.iter().all(|told| matches!(told, Ok(None))));
         assert!((2..=4).contains(&slow.most_in_flight()));
         assert_eq!(recording.requests(), 8);
+    }
+
+    #[test]
+    fn many_are_fetched_at_once_and_are_one_round_trip() {
+        let slow = Arc::new(Slow::new(LATENCY, 8));
+        let recording = Arc::new(Recording::default());
+        let store = wrap(slow_store(&slow), &recording);
+        let keys = [key("b"), key("a"), key("c")];
+        let mut buffers = vec![Vec::new(); keys.len()];
+        let requests = keys.iter().zip(&mut buffers);
+        let requests = requests.map(|(key, buffer)| FetchRequest {
+            key,
+            most_bytes: 10,
+            buffer,
+        });
+        let fetched = store.fetch_many(&mut requests.collect::<Vec<_>>());
+        let is_read = fetched.into_iter().map(|fetched| {
+            let fetched = fetched.unwrap();
+            fetched.map(|fetched| fetched.is_read)
+        });
+        assert_eq!(is_read.collect::<Vec<_>>(), [None, Some(true), None]);
+        assert_eq!(buffers[1], b"0123456789");
+        assert_eq!((recording.requests(), recording.round_trips()), (3, 1));
+        assert!(store.stat(&keys[0]).unwrap().is_none());
+        assert_eq!(recording.round_trips(), 2);
+        recording.clear();
+        assert_eq!(recording.round_trips(), 0);
     }
 
     #[test]

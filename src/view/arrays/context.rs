@@ -52,6 +52,11 @@ impl Arrays {
             let Some(child) = self.child_called(&group, name.as_bytes())? else {
                 continue;
             };
+            // The copy of the array's document is of one document with those of its coordinates.
+            let hierarchy = &self.tree.hierarchy;
+            if hierarchy.has_copied_child(&group, name.as_bytes())? == Some(false) {
+                continue;
+            }
             let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
                 // The array is shown without a coordinate that the store refuses.
                 Err(Error::Store(error)) if is_refused(&error) => {

@@ -1,0 +1,209 @@
+//! Nodes of a store that is not local: in how many round trips they are found, and which documents
+//! count.
+
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::store::MemoryStore;
+use crate::store::testing::{Call, Flat, Layer, Recording, Slow, wrap};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const ARRAY: &str = r#"{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4"}"#;
+const GROUP: &str = r#"{"zarr_format": 2}"#;
+const GROUP_V3: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
+
+/// Denies access to some keys, as a bucket does to what is absent.
+#[derive(Debug, Default)]
+struct Denies(HashSet<String>);
+
+impl Layer for Denies {
+    fn around<T>(
+        &self,
+        call: &Call,
+        ask: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let key = call.path.to_text();
+        if self.0.contains(&key) {
+            let reason = "the test says so".to_owned();
+            return Err(StoreError::Denied { key, reason });
+        }
+        ask()
+    }
+}
+
+struct Far {
+    recording: Arc<Recording>,
+    hierarchy: Hierarchy,
+}
+
+/// A store without directories that has `objects`, and denies access to `denied`.
+fn far(objects: &[(&str, &str)], denied: &[&str], budget: u64) -> Far {
+    let memory = MemoryStore::new();
+    for (key, text) in objects {
+        let key = Key::parse(key.as_bytes()).unwrap();
+        let changed = SystemTime::now() - HOUR;
+        memory.insert_at(key, (*text).as_bytes().to_vec(), changed);
+    }
+    let slow = Arc::new(Slow::new(Duration::ZERO, 64));
+    let layer = Denies(denied.iter().map(|key| (*key).to_owned()).collect());
+    let recording = Arc::new(Recording::default());
+    let flat: Arc<dyn Store> = Arc::new(Flat::new(Arc::new(memory)));
+    let store = wrap(wrap(wrap(flat, &slow), &Arc::new(layer)), &recording);
+    let freshness = Freshness::Checked(HOUR);
+    Far {
+        hierarchy: Hierarchy::new(store, Budget::new(budget), freshness),
+        recording,
+    }
+}
+
+impl Far {
+    fn at(&self, path: &str) -> String {
+        let prefix = Prefix::parse(path.as_bytes()).unwrap();
+        match self.hierarchy.node(&prefix) {
+            Ok(Node::Array(array)) => format!("array of {}", array.document.key),
+            Ok(Node::Group(group)) => format!("{:?} group", group.format),
+            Ok(Node::Implicit) => "implicit".to_owned(),
+            Ok(Node::Broken(broken)) => format!("broken {}", broken.document.key),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    /// How many round trips, and how many requests, there were since the last time.
+    fn asked(&self) -> (usize, usize) {
+        let asked = (self.recording.round_trips(), self.recording.requests());
+        self.recording.clear();
+        asked
+    }
+}
+
+fn zmetadata(entries: &str) -> String {
+    format!(r#"{{"zarr_consolidated_format": 1, "metadata": {{{entries}}}}}"#)
+}
+
+#[test]
+fn documents_are_asked_for_together_and_the_first_one_decides() {
+    for (objects, expected) in [
+        (
+            &[("zarr.json", GROUP_V3), (".zarray", ARRAY)][..],
+            "V3 group",
+        ),
+        (
+            &[(".zarray", ARRAY), (".zgroup", GROUP)],
+            "array of .zarray",
+        ),
+        (&[(".zgroup", GROUP)], "V2 group"),
+        (
+            &[("attributes.json", r#"{"n5": "2.0.0"}"#)],
+            "broken attributes.json",
+        ),
+        (&[("meta", "a note")], "implicit"),
+        (&[], "implicit"),
+    ] {
+        let far = far(objects, &[], 1 << 20);
+        assert_eq!(far.at(""), expected);
+        assert_eq!(far.asked(), (1, 7), "{objects:?}");
+    }
+}
+
+#[test]
+fn what_is_likely_in_a_group_is_asked_for_first() {
+    let far = far(
+        &[
+            ("three/zarr.json", GROUP_V3),
+            ("three/a/zarr.json", GROUP_V3),
+            ("three/b/.zgroup", GROUP),
+            ("two/.zgroup", GROUP),
+            ("two/a/.zarray", ARRAY),
+        ],
+        &[],
+        1 << 20,
+    );
+    assert_eq!(
+        (far.at("three").as_str(), far.at("two").as_str()),
+        ("V3 group", "V2 group")
+    );
+    far.asked();
+    for (path, expected, asked) in [
+        ("three/a", "V3 group", (1, 1)),
+        ("three/b", "V2 group", (2, 7)),
+        ("two/a", "array of two/a/.zarray", (1, 4)),
+        ("two/none", "implicit", (2, 7)),
+    ] {
+        assert_eq!(far.at(path), expected);
+        assert_eq!(far.asked(), asked, "{path}");
+        assert_eq!(far.at(path), expected);
+        assert_eq!(far.asked(), (0, 0), "{path} again");
+    }
+}
+
+#[test]
+fn copies_are_found_from_below() {
+    let text = zmetadata(&format!(r#""g/h/a/.zarray": {ARRAY}"#));
+    let far = far(&[(".zgroup", GROUP), (".zmetadata", &text)], &[], 1 << 20);
+    assert_eq!(far.at("g/h/a"), "array of g/h/a/.zarray");
+    assert_eq!(far.asked(), (1, 7), "the documents of the root");
+    assert_eq!(far.at("g/h"), "implicit");
+    assert_eq!(far.asked(), (0, 0));
+}
+
+#[test]
+fn the_outermost_copies_count() {
+    let (outer, inner) = (
+        zmetadata(&format!(r#""g/.zgroup": {GROUP}, "g/a/.zarray": {ARRAY}"#)),
+        zmetadata(&format!(r#""b/.zarray": {ARRAY}"#)),
+    );
+    let far = far(
+        &[
+            (".zgroup", GROUP),
+            (".zmetadata", &outer),
+            ("g/.zgroup", GROUP),
+            ("g/.zmetadata", &inner),
+            ("h/.zgroup", GROUP),
+            ("h/.zmetadata", &inner),
+        ],
+        &[],
+        1 << 20,
+    );
+    assert_eq!(far.at("g/a"), "array of g/a/.zarray");
+    assert_eq!(far.at("g/b"), "implicit");
+    assert_eq!(far.at("h"), "V2 group", "not mentioned, and stored");
+}
+
+#[test]
+fn the_nearest_group_with_copies_counts_where_none_above_has_any() {
+    let inner = zmetadata(&format!(r#""b/.zarray": {ARRAY}"#));
+    let far = far(
+        &[
+            (".zgroup", GROUP),
+            ("g/.zgroup", GROUP),
+            ("g/.zmetadata", &inner),
+        ],
+        &[],
+        1 << 20,
+    );
+    assert_eq!(far.at("g/b"), "array of g/b/.zarray");
+    assert_eq!(far.at("b"), "implicit");
+}
+
+#[test]
+fn copies_that_take_too_much_memory_are_not_used() {
+    let long = " ".repeat(200 << 10);
+    let text = zmetadata(&format!(r#"{long}"a/.zarray": {ARRAY}"#));
+    let objects = [(".zgroup", GROUP), (".zmetadata", text.as_str())];
+    assert_eq!(far(&objects, &[], 64 << 20).at("a"), "array of a/.zarray");
+    assert_eq!(far(&objects, &[], 1 << 20).at("a"), "implicit");
+}
+
+#[test]
+fn what_a_bucket_denies_is_absent_beside_a_document() {
+    let names = ["zarr.json", ".zarray", ".zmetadata", "__zmeta__"];
+    let found = far(&[(".zgroup", GROUP)], &names, 1 << 20);
+    assert_eq!(found.at(""), "V2 group");
+    let nothing = far(&[], &names, 1 << 20);
+    assert!(
+        nothing
+            .at("")
+            .starts_with("error: zarr.json: access denied")
+    );
+}
