@@ -65,10 +65,7 @@ impl Hierarchy {
             Err(error) => return Err(error),
         };
         if let Some(catalog) = &self.catalog {
-            match &node {
-                Node::Implicit => catalog.found_none(prefix),
-                _ => catalog.found(prefix),
-            }
+            catalog.remember(prefix, !matches!(node, Node::Implicit));
         }
         Ok(search.into_cached(node))
     }

@@ -18,7 +18,7 @@
 //! side. A store that is not local is asked for several of them at once.
 //!
 //! In a store without directories, as in a bucket, consolidated metadata takes the place of the
-//! documents and names that it has copies of ([`catalog`]). Elsewhere the stored documents are the
+//! documents and names that it has copies of (`catalog`). Elsewhere the stored documents are the
 //! truth, and copies are not read.
 
 mod ahead;

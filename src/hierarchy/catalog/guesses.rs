@@ -8,18 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use super::super::ahead::{DocumentsAhead, open_many};
-use super::Catalog;
-use crate::fresh::LastCheck;
+use super::said::SaidOnce;
+use crate::budget::Budget;
+use crate::fresh::{Freshness, LastCheck};
 use crate::metadata::DocumentName;
 use crate::metadata::mentions::Mentions;
-use crate::store::{EntryKind, Key, ObjectMeta, Prefix, StoreError};
+use crate::store::{EntryKind, Key, ObjectMeta, Prefix, Store, StoreError};
 
 /// The most nodes that are remembered because they were found by name.
 const MOST_FOUND: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 /// The most groups whose names are remembered.
 const MOST_GROUPS: NonZeroUsize = NonZeroUsize::new(256).expect("256 is not 0");
-/// The most messages that are remembered, so that they are logged only once.
-const MOST_MESSAGES: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 /// The most nodes that are looked for in one group.
 const MOST_CANDIDATES: usize = 64;
 /// Documents of up to this length, in bytes, are searched for names.
@@ -28,9 +27,12 @@ const MOST_SEARCHED: usize = 256 << 10;
 /// The names that were found, and those that documents mention.
 #[derive(Debug)]
 pub(super) struct Guesses {
+    store: Arc<dyn Store>,
+    budget: Arc<Budget>,
+    freshness: Freshness,
+    said: Arc<SaidOnce>,
     found: Mutex<LruCache<Prefix, ()>>,
     groups: Mutex<LruCache<Prefix, NamesOfGroup>>,
-    said: Mutex<LruCache<Prefix, ()>>,
 }
 
 /// The names that exist in a group, and when they were looked for.
@@ -44,57 +46,65 @@ pub(super) struct KnownName {
     pub(super) meta: ObjectMeta,
 }
 
-impl Default for Guesses {
-    fn default() -> Self {
+impl Guesses {
+    /// Of `store`, where nothing was found yet.
+    pub(super) fn new(
+        store: &Arc<dyn Store>,
+        budget: &Arc<Budget>,
+        freshness: Freshness,
+        said: &Arc<SaidOnce>,
+    ) -> Guesses {
         Guesses {
+            store: Arc::clone(store),
+            budget: Arc::clone(budget),
+            freshness,
+            said: Arc::clone(said),
             found: Mutex::new(LruCache::new(MOST_FOUND)),
             groups: Mutex::new(LruCache::new(MOST_GROUPS)),
-            said: Mutex::new(LruCache::new(MOST_MESSAGES)),
-        }
-    }
-}
-
-impl Catalog {
-    /// Remembers that a node was found at `prefix`.
-    pub(in crate::hierarchy) fn found(&self, prefix: &Prefix) {
-        if !prefix.is_root() {
-            lock(&self.guesses.found).put(prefix.clone(), ());
         }
     }
 
-    /// Remembers that no node is at `prefix`.
-    pub(in crate::hierarchy) fn found_none(&self, prefix: &Prefix) {
-        lock(&self.guesses.found).pop(prefix);
+    /// Remembers whether a node was found at `prefix`.
+    pub(super) fn remember(&self, prefix: &Prefix, is_node: bool) {
+        let mut found = lock(&self.found);
+        if !is_node {
+            found.pop(prefix);
+        } else if !prefix.is_root() {
+            found.put(prefix.clone(), ());
+        }
     }
 
     /// Whether a node was found below `prefix`.
-    pub(in crate::hierarchy) fn has_found_below(&self, prefix: &Prefix) -> bool {
+    pub(super) fn has_found_below(&self, prefix: &Prefix) -> bool {
         !self.names_found_in(prefix).is_empty()
     }
 
-    /// The names in the group at `prefix` that are known, in order. `error` is why they cannot be
-    /// listed.
-    pub(super) fn names_known_in(
+    /// The names in the group at `prefix` that are known, in order. Prefixes have the attributes
+    /// `meta`. `error` is why the names cannot be listed.
+    pub(super) fn names_in(
         &self,
         prefix: &Prefix,
+        meta: ObjectMeta,
         error: &StoreError,
-    ) -> Result<Vec<KnownName>, StoreError> {
-        let known = lock(&self.guesses.groups).get(prefix).cloned();
+    ) -> Vec<KnownName> {
+        let known = lock(&self.groups).get(prefix).cloned();
         let known = known.filter(|(begun, _)| self.freshness.trusts(begun));
         let names = if let Some((_, names)) = known {
             names
         } else {
             let begun = LastCheck::now();
-            let names: Arc<[KnownName]> = self.find_names_in(prefix)?.into();
-            lock(&self.guesses.groups).put(prefix.clone(), (begun, Arc::clone(&names)));
+            let names: Arc<[KnownName]> = self.find_names_in(prefix, meta).into();
+            lock(&self.groups).put(prefix.clone(), (begun, Arc::clone(&names)));
             names
         };
         if !names.is_empty() {
-            self.warn_once_of(prefix, || {
-                format!("{error}: the listing has the documents of {prefix}, and nodes that are known by name; all others open by name")
+            self.said.warn(prefix, || {
+                format!(
+                    "{error}: the listing has the documents of {prefix}, and nodes that are known \
+                     by name; all others open by name"
+                )
             });
         }
-        let meta = self.prefix_meta()?;
         let mut all: BTreeMap<(Vec<u8>, bool), KnownName> = BTreeMap::new();
         let found = self.names_found_in(prefix).into_iter();
         let found = found.map(|name| KnownName {
@@ -106,11 +116,11 @@ impl Catalog {
             let is_prefix = name.kind == EntryKind::Prefix;
             all.insert((name.name.clone(), is_prefix), name);
         }
-        Ok(all.into_values().collect())
+        all.into_values().collect()
     }
 
     /// Looks for the documents of the group at `prefix`, and for the nodes that these mention.
-    fn find_names_in(&self, prefix: &Prefix) -> Result<Vec<KnownName>, StoreError> {
+    fn find_names_in(&self, prefix: &Prefix, meta: ObjectMeta) -> Vec<KnownName> {
         let keys = documents_of(prefix);
         let ahead = self.read(keys.clone());
         let mut names = Vec::new();
@@ -130,7 +140,6 @@ impl Catalog {
         let found = self.names_found_in(prefix).into_iter();
         left.extend(found.filter_map(|name| Some(prefix.key(&name).ok()?.to_prefix())));
         let (mut asked, mut children) = (BTreeSet::new(), BTreeSet::new());
-        let meta = self.prefix_meta()?;
         // Arrays mention their coordinates, and these may mention others.
         while !left.is_empty() && asked.len() < MOST_CANDIDATES {
             let candidates: Vec<Prefix> = left.iter().take(MOST_CANDIDATES).cloned().collect();
@@ -143,7 +152,7 @@ impl Catalog {
                     asked.insert(candidate);
                     continue;
                 }
-                self.found(&candidate);
+                self.remember(&candidate, true);
                 let path = prefix.strip(candidate.as_bytes()).unwrap_or_default();
                 let name = path.split(|&byte| byte == b'/').next().unwrap_or_default();
                 children.insert(name.to_vec());
@@ -162,7 +171,7 @@ impl Catalog {
             kind: EntryKind::Prefix,
             meta,
         }));
-        Ok(names)
+        names
     }
 
     /// Reads documents in one round trip. Those that the store refuses are absent.
@@ -174,23 +183,12 @@ impl Catalog {
 
     /// The names in `prefix` of nodes that were found, or that are above such nodes.
     fn names_found_in(&self, prefix: &Prefix) -> BTreeSet<Vec<u8>> {
-        let found = lock(&self.guesses.found);
+        let found = lock(&self.found);
         let names = found.iter().filter_map(|(path, ())| {
             let path = prefix.strip(path.as_bytes())?;
             path.split(|&byte| byte == b'/').next().map(<[u8]>::to_vec)
         });
         names.filter(|name| !name.is_empty()).collect()
-    }
-
-    /// Logs a warning about the object at `key`, unless one was logged before.
-    pub(super) fn warn_once(&self, key: &Key, message: impl FnOnce() -> String) {
-        self.warn_once_of(&key.to_prefix(), message);
-    }
-
-    fn warn_once_of(&self, subject: &Prefix, message: impl FnOnce() -> String) {
-        if lock(&self.guesses.said).put(subject.clone(), ()).is_none() {
-            log::warn!("{}", message());
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::groups::{Catalog, Covered};
 use super::guesses::KnownName;
-use super::{Catalog, Covered};
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StoreError};
 
 /// The first byte of the cursors of these listings: the group's own documents, and what is below

@@ -1,15 +1,14 @@
 //! The store as its catalog shows it.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::copies::{CopiedNode, Copies};
+use super::copies::CopiedNode;
+use super::groups::Catalog;
+use super::known::{CopyObject, Known, is_document_name};
 use super::listing::{CheckedListing, CopiesListing, NamesListing};
-use super::{Catalog, Covered, is_document_name};
-use crate::metadata::DocumentName;
 use crate::store::{
-    Capacity, Cursor, Detail, EntryKind, FetchBuffer, FetchRequest, Fetched, Key, ListEntry,
-    Listing, Object, ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
+    Prefix, Profile, Stat, Store, StoreError,
 };
 
 /// A store whose catalog is asked first.
@@ -29,35 +28,12 @@ pub(in crate::hierarchy) enum Face {
     Keys,
 }
 
-/// What the catalog knows of a key.
-enum Known {
-    /// It is a copy of a document, or the document that has the copies.
-    Copy(CopyObject),
-    /// It is a document of a group that has copies of others, as it was found.
-    Own(Option<ObjectMeta>),
-    /// It is a prefix.
-    Prefix(ObjectMeta),
-    /// It would be a document of a node that has other documents.
-    Absent,
-    /// The catalog does not know it.
-    Unknown,
-}
-
 /// What is told of a key without a request.
 enum Told<T> {
     /// This is there, or nothing.
     Here(Option<T>),
     /// The store has to be asked.
     Unknown,
-}
-
-/// A copy of a document, as an object.
-#[derive(Debug)]
-struct CopyObject {
-    key: Key,
-    meta: ObjectMeta,
-    copies: Arc<Copies>,
-    span: Range<usize>,
 }
 
 impl CatalogStore {
@@ -137,52 +113,6 @@ impl CatalogStore {
 }
 
 impl Catalog {
-    fn known(&self, key: &Key) -> Result<Known, StoreError> {
-        let (parent, name) = (key.parent(), key.name());
-        let Some(covered) = self.covering(&parent)? else {
-            // The root of copies is a prefix too.
-            let is_group = self.covering(&key.to_prefix())?.is_some();
-            return Ok(if is_group {
-                Known::Prefix(self.prefix_meta()?)
-            } else {
-                Known::Unknown
-            });
-        };
-        let Covered { holder, copies } = &covered;
-        let copy = |span: Range<usize>| {
-            Known::Copy(CopyObject {
-                key: key.clone(),
-                meta: holder.copy_meta(span.len()),
-                copies: Arc::clone(copies),
-                span,
-            })
-        };
-        if *key == holder.key {
-            return Ok(copy(copies.whole()));
-        }
-        if let Some((_, own)) = holder.own.iter().find(|(own, _)| own == key) {
-            return Ok(Known::Own(*own));
-        }
-        let path = holder.group.strip(key.as_bytes()).unwrap_or_default();
-        if let Some(entry) = copies.get(path) {
-            return Ok(copy(entry.span.clone()));
-        }
-        if copies.node_at(path).is_some() {
-            return Ok(Known::Prefix(self.prefix_meta()?));
-        }
-        let is_absent = if parent == holder.group {
-            DocumentName::of(name) == Some(DocumentName::ZAttrs)
-        } else {
-            let node = holder.group.strip(parent.as_bytes()).unwrap_or_default();
-            is_document_name(name) && copies.node_at(node).is_some()
-        };
-        Ok(if is_absent {
-            Known::Absent
-        } else {
-            Known::Unknown
-        })
-    }
-
     /// The listing of the group at `prefix` from copies; `None` where they do not tell that it is a
     /// group.
     fn list_copies(
@@ -350,69 +280,5 @@ impl Store for CatalogStore {
 
     fn capacity(&self) -> Option<Capacity> {
         self.within().capacity()
-    }
-}
-
-impl Catalog {
-    /// Whether the group at `prefix` has a child called `name`; `None` where no copies tell the names
-    /// in it.
-    pub(in crate::hierarchy) fn has_copied_child(
-        &self,
-        prefix: &Prefix,
-        name: &[u8],
-    ) -> Result<Option<bool>, StoreError> {
-        let Some(covered) = self.covering(prefix)? else {
-            return Ok(None);
-        };
-        let key = prefix.key(name)?;
-        let path = covered.holder.group.strip(key.as_bytes());
-        let child = covered.copies.node_at(path.unwrap_or_default());
-        Ok(Some(child.is_some()))
-    }
-
-    /// `entry` of a listing of `prefix` in the store, where a document has the attributes of its
-    /// copy; `None` where it is not shown.
-    pub(super) fn checked(&self, prefix: &Prefix, entry: ListEntry) -> Option<ListEntry> {
-        if entry.kind != EntryKind::Object || !is_document_name(&entry.name) {
-            return Some(entry);
-        }
-        let known = prefix.key(&entry.name).and_then(|key| self.known(&key));
-        match known {
-            Ok(Known::Copy(copy)) => Some(ListEntry {
-                meta: Some(copy.meta),
-                ..entry
-            }),
-            Ok(Known::Absent) => None,
-            _ => Some(entry),
-        }
-    }
-}
-
-impl Object for CopyObject {
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
-        let text = self.copies.text_of(&self.span);
-        let start = usize::try_from(offset_bytes).ok();
-        let range = start.and_then(|start| Some(start..start.checked_add(buf.len())?));
-        match range.and_then(|range| text.get(range)) {
-            Some(bytes) => {
-                buf.copy_from_slice(bytes);
-                Ok(())
-            }
-            None => Err(StoreError::Short {
-                key: self.key.to_string(),
-                offset: offset_bytes,
-                len: buf.len() as u64,
-                size: text.len() as u64,
-            }),
-        }
-    }
-
-    /// The copy is in memory, and is what it was.
-    fn verify(&self) -> Result<(), StoreError> {
-        Ok(())
     }
 }
