@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::store::MemoryStore;
-use crate::store::testing::{Call, Flat, Layer, Recording, Slow, wrap};
+use crate::store::testing::{Call, Flat, Layer, Recording, Refusal, Slow, wrap};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, MemoryStore};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const ARRAY: &str = r#"{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4"}"#;
@@ -206,4 +206,79 @@ fn what_a_bucket_denies_is_absent_beside_a_document() {
             .at("")
             .starts_with("error: zarr.json: access denied")
     );
+}
+
+/// The names that `store` lists in `path` after `after`, and the cursor after each of them.
+fn listed(store: &dyn Store, path: &str, after: Cursor) -> Vec<(String, Cursor)> {
+    let prefix = Prefix::parse(path.as_bytes()).unwrap();
+    let listing = store.list(&prefix, after, Detail::Attributes).unwrap();
+    let Some(mut listing) = listing else {
+        return Vec::new();
+    };
+    let entries = std::iter::from_fn(|| listing.next_entry().unwrap());
+    let name = |entry: ListEntry| {
+        assert!(entry.meta.is_some(), "{:?}", entry.name);
+        let kind = if entry.kind == EntryKind::Prefix {
+            "/"
+        } else {
+            ""
+        };
+        let name = String::from_utf8(entry.name).unwrap();
+        (format!("{name}{kind}"), entry.cursor)
+    };
+    entries.map(name).collect()
+}
+
+#[test]
+fn a_listing_of_copies_resumes_after_every_entry() {
+    let entries = ["g", "g/a", "g/a-b", "g/a.b", "g/h/i", "g0"];
+    let entries = entries.map(|path| format!("\"{path}/.zarray\": {ARRAY}"));
+    let text = zmetadata(&format!(
+        r#"{}, ".zattrs": {{}}, "g/.zattrs": {{}}, "g/.zgroup": {GROUP}"#,
+        entries.get(1..).unwrap().join(", ")
+    ));
+    let far = far(&[(".zgroup", GROUP), (".zmetadata", &text)], &[], 1 << 20);
+    assert_eq!(far.at(""), "V2 group");
+    far.asked();
+    let store = far.hierarchy.store();
+    for (path, expected) in [
+        ("", &[".zgroup", ".zmetadata", ".zattrs", "g/", "g0/"][..]),
+        ("g", &[".zattrs", ".zgroup", "a-b/", "a.b/", "a/", "h/"]),
+        ("g/h", &["i/"]),
+    ] {
+        let all = listed(&**store, path, Cursor::START);
+        let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, expected, "{path}");
+        for (at, (name, cursor)) in all.iter().enumerate() {
+            let rest = listed(&**store, path, cursor.clone());
+            assert_eq!(rest, all[at + 1..], "{path}: after {name}");
+        }
+    }
+    assert_eq!(far.asked(), (1, 1), "the attributes of the root");
+}
+
+#[test]
+fn a_listing_of_known_names_resumes_after_every_entry() {
+    let memory = MemoryStore::new();
+    for name in ["zarr.json", "a/zarr.json", "b/zarr.json", "b/c/zarr.json"] {
+        let key = Key::parse(name.as_bytes()).unwrap();
+        memory.insert_at(key, GROUP_V3, SystemTime::now() - HOUR);
+    }
+    let unlisted: Arc<dyn Store> = Arc::new(Flat::unlisted(Arc::new(memory), Refusal::Unlisted));
+    let budget = Budget::new(1 << 20);
+    let hierarchy = Hierarchy::new(unlisted, budget, Freshness::Checked(HOUR));
+    for path in ["a", "b/c", "none", "a"] {
+        hierarchy
+            .node(&Prefix::parse(path.as_bytes()).unwrap())
+            .unwrap();
+    }
+    let store = hierarchy.store();
+    let all = listed(&**store, "", Cursor::START);
+    let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a/", "b/", "zarr.json"]);
+    for (at, (name, cursor)) in all.iter().enumerate() {
+        let rest = listed(&**store, "", cursor.clone());
+        assert_eq!(rest, all[at + 1..], "after {name}");
+    }
+    assert!(hierarchy.is_unlisted());
 }

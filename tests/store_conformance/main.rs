@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use zarr_mount::store::{
-    Cursor, Detail, DirStore, EntryKind, Key, ListEntry, MemoryStore, Object, Prefix, StatKind,
-    Store, StoreError, Symlinks,
+    Cursor, Detail, DirStore, EntryKind, FetchRequest, Key, ListEntry, MemoryStore, Object, Prefix,
+    StatKind, Store, StoreError, Symlinks,
 };
 
 /// A store, and how to change what it holds.
@@ -153,6 +153,33 @@ fn what_is_not_there_is_absent_and_no_error() {
             let listing = store.list(&prefix(name), Cursor::START, Detail::Names);
             assert!(listing.unwrap().is_none(), "{name}");
         }
+    }
+}
+
+#[test]
+fn objects_are_fetched_together_as_they_are_one_by_one() {
+    for fixture in fixtures() {
+        fixture.put("a/b", b"0123456789");
+        fixture.put("c", b"");
+        let keys = ["a/b", "absent", "c", "a/b"].map(key);
+        let most = [10, 10, 0, 9];
+        let mut buffers = vec![Vec::new(); keys.len()];
+        let requests = keys.iter().zip(most).zip(&mut buffers);
+        let requests = requests.map(|((key, most_bytes), buffer)| FetchRequest {
+            key,
+            most_bytes,
+            buffer,
+        });
+        let mut requests: Vec<_> = requests.collect();
+        let fetched = fixture.store().fetch_many(&mut requests);
+        let is_read = fetched.into_iter().map(|fetched| {
+            let fetched = fetched.unwrap();
+            fetched.map(|fetched| fetched.is_read)
+        });
+        let is_read: Vec<_> = is_read.collect();
+        assert_eq!(is_read, [Some(true), None, Some(true), Some(false)]);
+        assert_eq!(buffers[0], b"0123456789");
+        assert!(fixture.store().fetch_many(&mut []).is_empty());
     }
 }
 

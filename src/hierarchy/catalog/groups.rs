@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use lru::LruCache;
 
@@ -60,6 +61,8 @@ pub(super) struct Holder {
     meta: ObjectMeta,
     /// The documents of the group itself, as they were found.
     pub(super) own: Vec<(Key, Option<ObjectMeta>)>,
+    /// Whether a later change of these documents shows in their attributes.
+    is_settled: bool,
     checked: LastCheck,
     /// `None` where they were evicted.
     copies: Mutex<Option<Arc<Copies>>>,
@@ -168,11 +171,16 @@ impl Catalog {
                 let meta = ahead.get(key).map(|document| *document.object.meta());
                 (key.clone(), meta)
             });
+            let own: Vec<_> = known.collect();
+            let now = SystemTime::now();
+            let mut found = own.iter().filter_map(|(_, meta)| meta.as_ref());
+            let is_settled = found.all(|meta| meta.settles_in(now).is_none());
             holder = Some(Arc::new(Holder {
                 group: prefix.clone(),
                 key: document.key.clone(),
                 meta: *document.object.meta(),
-                own: known.collect(),
+                own,
+                is_settled,
                 checked: ahead.begun().clone(),
                 copies: Mutex::new(Some(Arc::new(copies))),
             }));
@@ -253,17 +261,20 @@ impl Catalog {
     pub(super) fn covering(&self, prefix: &Prefix) -> Result<Option<Covered>, StoreError> {
         /// How often a group that changes is looked at again.
         const MOST_TRIES: usize = 3;
+        let mut read_now = None;
         for _ in 0..MOST_TRIES {
             let Some(holder) = self.holder_of(prefix) else {
                 return Ok(None);
             };
-            if self.holds(&holder)? {
+            // What was read just now holds, also where nothing is trusted for longer.
+            if read_now.as_ref() == Some(&holder.group) || self.holds(&holder)? {
                 let copies = holder.lock().clone();
                 if let Some(copies) = copies {
                     return Ok(Some(Covered { holder, copies }));
                 }
             }
             self.look_at(&holder.group)?;
+            read_now = Some(holder.group.clone());
         }
         Ok(None)
     }
@@ -272,6 +283,9 @@ impl Catalog {
     fn holds(&self, holder: &Holder) -> Result<bool, StoreError> {
         if self.freshness.trusts(&holder.checked) {
             return Ok(true);
+        }
+        if !holder.is_settled {
+            return Ok(false);
         }
         let begun = LastCheck::now();
         let keys: Vec<Key> = holder.own.iter().map(|(key, _)| key.clone()).collect();

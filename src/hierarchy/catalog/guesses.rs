@@ -100,8 +100,8 @@ impl Guesses {
         if !names.is_empty() {
             self.said.warn(prefix, || {
                 format!(
-                    "{error}: the listing has the documents of {prefix}, and nodes that are known \
-                     by name; all others open by name"
+                    "{error}; the listing is incomplete: it has the documents of {prefix} and the \
+                     nodes that are known by name, and others open by name"
                 )
             });
         }
