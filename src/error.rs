@@ -325,6 +325,10 @@ mod tests {
                 key: key(),
                 problem: key(),
             },
+            StoreError::Unlisted {
+                key: key(),
+                reason: key(),
+            },
         ];
         let kinds: Vec<usize> = errors
             .iter()
@@ -338,9 +342,10 @@ mod tests {
                 StoreError::Io { .. } => 6,
                 StoreError::Unsupported(_) => 7,
                 StoreError::Damaged { .. } => 8,
+                StoreError::Unlisted { .. } => 9,
             })
             .collect();
-        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7, 8], "one of each");
+        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "one of each");
         errors
     }
 

@@ -90,7 +90,7 @@ fn of_store(error: &StoreError) -> ErrorKind {
         | StoreError::Io { .. } => ErrorKind::Io,
         StoreError::Changed { .. } => ErrorKind::Stale,
         StoreError::Loop { .. } => ErrorKind::Loop,
-        StoreError::Unsupported(_) => ErrorKind::Unsupported,
+        StoreError::Unlisted { .. } | StoreError::Unsupported(_) => ErrorKind::Unsupported,
     }
 }
 

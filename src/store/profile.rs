@@ -48,6 +48,10 @@ pub struct Profile {
     /// The cost of a request: how many bytes could be read in its time. Ranges that are no farther
     /// apart are better read as one.
     pub request_bytes: u64,
+    /// Whether prefixes have attributes of their own, as directories do. Those of an object store
+    /// have none: nothing tells when names in them changed, all have the same owner and mode, and
+    /// whether there is one is known only by listing.
+    pub has_directories: bool,
 }
 
 impl Profile {
@@ -59,6 +63,7 @@ impl Profile {
             is_local: true,
             most_in_flight: CORES.saturating_mul(LOCAL_IN_FLIGHT_PER_CORE),
             request_bytes: LOCAL_REQUEST_BYTES,
+            has_directories: true,
         }
     }
 
@@ -78,6 +83,7 @@ impl Profile {
             is_local: false,
             most_in_flight: NETWORK_IN_FLIGHT,
             request_bytes: NETWORK_REQUEST_BYTES,
+            has_directories: true,
         }
     }
 }

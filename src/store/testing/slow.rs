@@ -98,11 +98,12 @@ impl Layer for Slow {
         ask()
     }
 
-    fn profile(&self, _: Profile) -> Profile {
+    fn profile(&self, within: Profile) -> Profile {
         Profile {
             is_local: false,
             most_in_flight: self.most_in_flight,
             request_bytes: REQUEST_BYTES,
+            has_directories: within.has_directories,
         }
     }
 }

@@ -218,6 +218,7 @@ impl Store for SlowStore {
             is_local: self.is_local,
             most_in_flight: 2,
             request_bytes: 4,
+            has_directories: true,
         }
     }
 }
