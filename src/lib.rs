@@ -7,11 +7,11 @@
 //!
 //! | module | knows | must not know |
 //! |---|---|---|
-//! | [`escape`] | text for people, without terminal control sequences | anything else |
-//! | [`store`] | bytes by key: directory, zip file, memory | Zarr |
+//! | [`counters`], [`escape`] | counters; text for people, without terminal control sequences | anything else |
+//! | [`store`] | bytes by key: directory, zip file, memory, servers | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
 //! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
-//! | [`budget`], [`buffers`], [`counters`], [`recent_lines`], [`threads`] | the memory budget; buffers; counters; the last lines of the log; the thread pool | anything else |
+//! | [`budget`], [`buffers`], [`recent_lines`], [`threads`] | the memory budget; buffers; the last lines of the log; the thread pool | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
 //! | [`metadata`] | documents of every Zarr version: one array model, edits, and documents of another version | I/O |

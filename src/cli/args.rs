@@ -108,9 +108,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = "30")]
     pub(crate) timeout: Duration,
 
-    /// Check again after this time whether metadata changed
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
-    pub(crate) ttl: Duration,
+    /// Check again after this time whether metadata changed [default: 1; for remote stores 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) ttl: Option<Duration>,
 
     /// The store never changes: check nothing again
     #[arg(long)]
@@ -185,6 +185,11 @@ pub(crate) struct Args {
     /// With --info: print JSON
     #[arg(long, requires = "info")]
     pub(crate) json: bool,
+
+    /// How remote stores are reached.
+    #[cfg(feature = "remote")]
+    #[command(flatten)]
+    pub(crate) remote: super::remote_args::RemoteArgs,
 }
 
 const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT

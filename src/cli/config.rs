@@ -17,9 +17,11 @@ use super::options::MountOptions;
 pub use super::passthrough::Passthrough;
 use crate::fresh::Freshness;
 use crate::fuse::session::{MountAccess, SessionOptions};
-use crate::store::Symlinks;
+#[cfg(feature = "remote")]
+use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
+use crate::store::{OpenOptions, Sharing, Symlinks, path_of_file_url};
 use crate::threads::cores;
 pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions,
@@ -43,8 +45,8 @@ pub(crate) enum CliTask {
 pub struct MountConfig {
     /// What to mount.
     pub store: StoreArgument,
-    /// Whether symbolic links may lead out of the store.
-    pub symlinks: Symlinks,
+    /// How to open it.
+    pub open: OpenOptions,
     /// What to show of it.
     pub view: ViewOptions,
     /// Whether extended attributes are answered.
@@ -71,8 +73,8 @@ pub struct MountConfig {
 pub struct InfoConfig {
     /// The store to describe.
     pub store: StoreArgument,
-    /// Whether symbolic links may lead out of the store.
-    pub symlinks: Symlinks,
+    /// How to open it.
+    pub open: OpenOptions,
     /// The node to describe, as typed; `None` is the root.
     pub path: Option<OsString>,
     /// The indices of an element to locate, instead of describing nodes.
@@ -111,6 +113,12 @@ pub struct LogConfig {
     pub file: Option<PathBuf>,
 }
 
+/// How long metadata is trusted, unless `--ttl` says it.
+const LOCAL_TTL: Duration = Duration::from_secs(1);
+
+/// The same of remote stores, where each check is a request.
+const REMOTE_TTL: Duration = Duration::from_secs(60);
+
 impl CliTask {
     /// Checks the arguments, and decides which task they mean.
     ///
@@ -127,19 +135,40 @@ impl CliTask {
         };
         let log = log_config(&args)?;
         let others_look = options.access == MountAccess::Everyone;
-        let symlinks = if args.follow_symlinks {
-            Symlinks::Follow
-        } else {
-            Symlinks::Inside
+        let store = StoreArgument::resolve(store)?;
+        #[cfg(feature = "remote")]
+        let remote = {
+            let remote = args.remote.clone();
+            let path = |path: &PathBuf| absolute(path);
+            RemoteOptions {
+                timeout: args.timeout,
+                budget_bytes: cache_budget_bytes(&args),
+                most_whole_bytes: args.max_chunk,
+                time_to_live: (!args.immutable && !args.info).then(|| ttl(&args, &store)),
+                ..remote.options(path)?
+            }
+        };
+        let open = OpenOptions {
+            symlinks: if args.follow_symlinks {
+                Symlinks::Follow
+            } else {
+                Symlinks::Inside
+            },
+            sharing: if others_look {
+                Sharing::Others
+            } else {
+                Sharing::Nobody
+            },
+            #[cfg(feature = "remote")]
+            remote,
         };
         if args.info {
-            let store = StoreArgument::resolve(store)?;
             let arrays = array_options(&args, &store, others_look)?;
             let cache_budget_bytes = cache_budget_bytes(&args);
             return Ok(CliTask::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
-                symlinks,
+                open,
                 path: args.target,
                 at: args.at.map(|indices| indices.0),
                 shown_as: args.shown_as,
@@ -153,19 +182,18 @@ impl CliTask {
         let Some(target) = &args.target else {
             return Err(CliError::Usage(format!(
                 "MOUNTPOINT missing: where is {} to be mounted",
-                Path::new(store).display()
+                Path::new(store.as_os_str()).display()
             )));
         };
-        let store = StoreArgument::resolve(store)?;
         let arrays = array_options(&args, &store, others_look)?;
-        let view = view_options(&args, arrays);
+        let view = view_options(&args, &store, arrays);
         let task = if options.is_fake {
             CliTask::Check
         } else {
             CliTask::Mount
         };
         Ok(task(Box::new(MountConfig {
-            symlinks,
+            open,
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
             foreground: args.foreground,
@@ -198,10 +226,20 @@ impl StoreArgument {
         }
     }
 
+    /// Whether this is a URL of a server.
+    fn is_remote(&self) -> bool {
+        let name = self.as_os_str().as_bytes();
+        self.path().is_none() && name.windows(3).any(|part| part == b"://")
+    }
+
     fn resolve(typed: &OsString) -> Result<Self, CliError> {
+        let path = path_of_file_url(typed).map_err(CliError::failed)?;
+        let typed = path
+            .as_ref()
+            .map_or(typed.as_os_str(), |path| path.as_os_str());
         let bytes = typed.as_bytes();
         if bytes.starts_with(b"demo:") || bytes.windows(3).any(|part| part == b"://") {
-            return Ok(StoreArgument::Name(typed.clone()));
+            return Ok(StoreArgument::Name(typed.to_owned()));
         }
         match std::fs::canonicalize(typed) {
             Ok(path) => Ok(StoreArgument::Path(path)),
@@ -213,7 +251,7 @@ impl StoreArgument {
     }
 }
 
-fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
+fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> ViewOptions {
     let mut views = args.view.clone();
     let mut seen = HashSet::new();
     views.retain(|view| seen.insert(*view));
@@ -229,7 +267,7 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         freshness: if args.immutable {
             Freshness::Immutable
         } else {
-            Freshness::Checked(args.ttl)
+            Freshness::Checked(ttl(args, store))
         },
         cache_budget_bytes: cache_budget_bytes(args),
         max_chunk_bytes: args.max_chunk,
@@ -238,6 +276,16 @@ fn view_options(args: &Args, arrays: ArrayOptions) -> ViewOptions {
         timeout: args.timeout,
         logs_omissions: true,
     }
+}
+
+/// How long metadata is trusted.
+fn ttl(args: &Args, store: &StoreArgument) -> Duration {
+    let default = if store.is_remote() {
+        REMOTE_TTL
+    } else {
+        LOCAL_TTL
+    };
+    args.ttl.unwrap_or(default)
 }
 
 /// The memory budget of a mount.

@@ -26,6 +26,8 @@ mod mountpoint;
 mod options;
 mod output;
 mod passthrough;
+#[cfg(feature = "remote")]
+mod remote_args;
 mod suggestion;
 mod syslog;
 
@@ -38,9 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::args::Args;
-use self::config::{
-    ArrayOptions, CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument,
-};
+use self::config::{CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument};
 use self::daemon::{Forked, StartupReport};
 use self::error::CliError;
 use self::logging::StandardError;
@@ -53,7 +53,7 @@ use crate::fuse::{FsOptions, ZarrFs};
 use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
-use crate::store::{Location, NestedZips, Prefix, Sharing, Store, Symlinks, open_store_for};
+use crate::store::{Location, NestedZips, OpenOptions, Prefix, Store, open_store_for};
 use crate::view::{OwnLog, View, ViewKind};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
@@ -105,9 +105,7 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
 /// `--info`.
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     start_log(&config.log, StandardError::Terminal, Arc::default())?;
-    let sharing = sharing(config.arrays.as_ref());
-    let zips = NestedZipFiles::Opened;
-    let store = open(&config.store, config.symlinks, sharing, zips)?;
+    let store = open(&config.store, &config.open, NestedZipFiles::Opened)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
@@ -137,8 +135,7 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
 /// Opens STORE.
 fn open(
     store: &StoreArgument,
-    symlinks: Symlinks,
-    sharing: Sharing,
+    options: &OpenOptions,
     zips: NestedZipFiles,
 ) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
@@ -150,7 +147,7 @@ fn open(
             root.display()
         )));
     }
-    let store = open_store_for(&location, symlinks, sharing).map_err(CliError::failed)?;
+    let store = open_store_for(&location, options).map_err(CliError::failed)?;
     Ok(match (location, zips) {
         (Location::Directory(_), NestedZipFiles::Opened) => Arc::new(NestedZips::new(store)),
         _ => store,
@@ -276,14 +273,6 @@ fn start(config: &MountConfig, stderr: StandardError) -> Result<Started, CliErro
     })
 }
 
-/// The users whom the modes of the files are reported to.
-fn sharing(arrays: Option<&ArrayOptions>) -> Sharing {
-    match arrays {
-        Some(arrays) if arrays.others_look => Sharing::Others,
-        _ => Sharing::Nobody,
-    }
-}
-
 /// Builds the file system of a store, and says in lines what is odd about it. Only a bounded part
 /// of the store is looked at for that. A STORE that contains nothing is an error, unless it is a
 /// directory, which may fill later.
@@ -291,9 +280,8 @@ fn build(
     config: &MountConfig,
     recent: Arc<RecentLines>,
 ) -> Result<(ZarrFs, Vec<String>), CliError> {
-    let sharing = sharing(Some(&config.view.arrays));
     let zips = NestedZipFiles::in_views(&config.view.views);
-    let store = open(&config.store, config.symlinks, sharing, zips)?;
+    let store = open(&config.store, &config.open, zips)?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
     let view = View::new(Arc::clone(&store), config.view.clone()).map_err(CliError::failed)?;

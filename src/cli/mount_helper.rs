@@ -135,8 +135,12 @@ mod tests {
             ("s".into(), "/m".into())
         );
         assert_eq!(
-            (args.ttl.as_secs(), args.view.len(), args.verbose),
-            (5, 2, 0)
+            (
+                args.ttl.map(|ttl| ttl.as_secs()),
+                args.view.len(),
+                args.verbose
+            ),
+            (Some(5), 2, 0)
         );
         assert!(!options.is_fake && !args.foreground);
 

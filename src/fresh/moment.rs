@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::store::{GRAIN, ObjectMeta};
+use crate::store::ObjectMeta;
 
 /// A time at which the store was looked at.
 ///
@@ -22,7 +22,7 @@ impl Moment {
     pub fn may_precede(self, meta: &ObjectMeta) -> bool {
         const AHEAD: Duration = Duration::from_millis(100);
         let changed = meta.changed();
-        changed > self.0 - GRAIN && changed <= SystemTime::now() + AHEAD
+        changed > self.0 - meta.dating.grain() && changed <= SystemTime::now() + AHEAD
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::time::SystemTime;
 
-use crate::store::{Access, Key, ObjectMeta, Prefix, Stat, Store, StoreError, Version};
+use crate::store::{Access, Key, ObjectMeta, Prefix, Store, StoreError, Version};
 
 /// What was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,21 +56,12 @@ impl Subject {
         }
     }
 
-    /// Its key; `None` for the root of the store.
-    fn key(&self) -> Option<Key> {
+    /// What the attributes of what it names say of it.
+    fn observed(&self, found: &ObjectMeta) -> Observed {
         match self {
-            Subject::Object(key) => Some(key.clone()),
-            Subject::Directory(prefix) | Subject::Passage(prefix) => prefix.to_key(),
+            Subject::Object(_) | Subject::Directory(_) => Observed::from(found),
+            Subject::Passage(_) => Observed::passage(found.access()),
         }
-    }
-
-    /// What `found` says of it; `None` where there is nothing of its kind.
-    fn observed(&self, found: &Stat) -> Option<Observed> {
-        Some(match self {
-            Subject::Object(_) => Observed::from(&found.object_meta()?),
-            Subject::Directory(_) => Observed::from(&found.prefix_meta()?),
-            Subject::Passage(_) => Observed::passage(found.prefix_meta()?.access()),
-        })
     }
 }
 
@@ -173,19 +164,36 @@ impl Observations {
     }
 }
 
-/// What `store` shows of `subjects` now, in order. All are asked for in one call.
+/// What `store` shows of `subjects` now, in order. All are asked for at once.
 pub fn look(store: &dyn Store, subjects: &[&Subject]) -> Vec<Result<Option<Observed>, StoreError>> {
-    let keys: Vec<Key> = subjects
-        .iter()
-        .filter_map(|subject| subject.key())
-        .collect();
-    let mut found = store.stat_many(&keys).into_iter();
-    let now = subjects.iter().map(|subject| {
-        let found = match subject.key() {
-            None => Some(Stat::of_prefix(store.stat_root()?)),
-            Some(key) => found.next().unwrap_or_else(|| store.stat(&key))?,
-        };
-        Ok(found.and_then(|found| subject.observed(&found)))
-    });
-    now.collect()
+    let has_directories = store.profile().has_directories;
+    let (mut objects, mut directories) = (Vec::new(), Vec::new());
+    for subject in subjects {
+        match subject {
+            Subject::Object(key) => objects.push(key.clone()),
+            Subject::Directory(prefix) | Subject::Passage(prefix) if has_directories => {
+                directories.extend(prefix.to_key());
+            }
+            Subject::Directory(_) | Subject::Passage(_) => {}
+        }
+    }
+    let mut objects = store.stat_objects(&objects).into_iter();
+    let mut directories = store.stat_many(&directories).into_iter();
+    let mut found = |subject: &Subject| match subject {
+        Subject::Object(_) => match objects.next() {
+            // A directory in the place of an object counts as its absence.
+            Some(Err(StoreError::NotAnObject { .. })) | None => Ok(None),
+            Some(found) => Ok(found?.as_ref().map(Observed::from)),
+        },
+        Subject::Directory(prefix) | Subject::Passage(prefix) => {
+            let meta = if prefix.is_root() || !has_directories {
+                Some(store.stat_root()?)
+            } else {
+                let found = directories.next().unwrap_or(Ok(None));
+                found?.and_then(|found| found.prefix_meta())
+            };
+            Ok(meta.map(|meta| subject.observed(&meta)))
+        }
+    };
+    subjects.iter().map(|subject| found(subject)).collect()
 }

@@ -80,6 +80,11 @@ impl Store for GatedStore {
         self.store.stat_many(keys)
     }
 
+    fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
+        let _permit = self.gates.of_class().enter();
+        self.store.stat_objects(keys)
+    }
+
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
         let _permit = self.gates.of_class().enter();
         self.store.stat_root()
@@ -138,6 +143,10 @@ impl Store for GatedStore {
 
     fn generation(&self) -> u64 {
         self.store.generation()
+    }
+
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.store.statistics()
     }
 
     fn capacity(&self) -> Option<Capacity> {

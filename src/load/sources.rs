@@ -11,8 +11,8 @@ use lru::LruCache;
 use crate::counters::LoadCounters;
 use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
-    Access, FetchBuffer, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Stat, StatKind,
-    Store, StoreError, Version, descriptor_limit,
+    Access, FetchBuffer, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Stat, Store,
+    StoreError, Version, descriptor_limit,
 };
 
 /// Most descriptors that are kept after their last reader. Shards are few, and each has many
@@ -104,25 +104,27 @@ impl Sources {
         {
             return Ok(Some(*object.meta()));
         }
-        object_meta(key, self.store.stat(key)?)
+        let mut found = self.store.stat_objects(std::slice::from_ref(key));
+        found.pop().unwrap_or(Ok(None))
     }
 
     /// As [`Sources::stat`] for each of `keys`, in one request where the store supports that.
     pub fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
-        let found = keys.iter().zip(self.store.stat_many(keys));
-        let found = found.map(|(key, stat)| object_meta(key, stat?));
-        found.collect()
+        self.store.stat_objects(keys)
     }
 
-    /// The current attributes of a prefix; `None` when there is no such prefix.
+    /// The current attributes of a prefix; `None` when there is no such prefix. Where prefixes have
+    /// no attributes of their own, this is not looked at.
     ///
     /// # Errors
     /// As [`Store::stat`].
     pub fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, StoreError> {
-        let Some(key) = prefix.to_key() else {
-            return self.store.stat_root().map(Some);
-        };
-        Ok(prefix_meta(self.store.stat(&key)?))
+        match prefix.to_key() {
+            Some(key) if self.store.profile().has_directories => {
+                Ok(prefix_meta(self.store.stat(&key)?))
+            }
+            _ => self.store.stat_root().map(Some),
+        }
     }
 
     /// As [`Sources::stat_prefix`] for each of `prefixes`, in one request where the store supports
@@ -134,6 +136,10 @@ impl Sources {
         &self,
         prefixes: &[Prefix],
     ) -> Result<Vec<Option<ObjectMeta>>, StoreError> {
+        if !self.store.profile().has_directories {
+            let root = self.store.stat_root()?;
+            return Ok(vec![Some(root); prefixes.len()]);
+        }
         let keys: Vec<Key> = prefixes.iter().filter_map(Prefix::to_key).collect();
         let mut found = self.store.stat_many(&keys).into_iter();
         let mut next = |prefix: &Prefix| {
@@ -354,15 +360,6 @@ impl Sources {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Arc<dyn Object>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The attributes in `stat`, which must be those of an object.
-fn object_meta(key: &Key, stat: Option<Stat>) -> Result<Option<ObjectMeta>, StoreError> {
-    match stat {
-        None => Ok(None),
-        Some(stat) if stat.kind == StatKind::Object => Ok(Some(stat.meta)),
-        Some(_) => Err(StoreError::not_an_object(key, "a directory")),
     }
 }
 

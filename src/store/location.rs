@@ -1,16 +1,19 @@
 //! The STORE argument: what it may name, and how that is opened.
 //!
-//! It names a directory, which may be a node inside a hierarchy, a zip file, or `demo:`. Everything
-//! else is refused here, so that the message can say what to do instead.
+//! It names a directory, which may be a node inside a hierarchy, a zip file, a remote store by its
+//! URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
 //! A zip file often contains one directory with its own name. Where its root holds no Zarr metadata
 //! and exactly one directory in the root does, that directory is the root of the store.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "remote")]
+use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
 use super::{
     Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError, Symlinks, ZipStore,
     demo,
@@ -38,6 +41,58 @@ pub enum Location {
     Zip(PathBuf),
     /// The built-in store.
     Demo,
+    /// A store on a server.
+    #[cfg(feature = "remote")]
+    Remote(RemoteUrl),
+}
+
+/// How a store is opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Where symbolic links may lead to, in directories.
+    pub symlinks: Symlinks,
+    /// Which users the reported modes are for.
+    pub sharing: Sharing,
+    /// How remote stores are reached.
+    #[cfg(feature = "remote")]
+    pub remote: RemoteOptions,
+}
+
+/// The path in `file:///path`; `None` for anything else.
+///
+/// # Errors
+/// [`StoreError::Unsupported`] for a file of another host.
+pub fn path_of_file_url(text: &OsStr) -> Result<Option<PathBuf>, StoreError> {
+    let Some((scheme, rest)) = split_bytes(text.as_bytes()) else {
+        return Ok(None);
+    };
+    if !scheme.eq_ignore_ascii_case(b"file") {
+        return Ok(None);
+    }
+    let path = rest.strip_prefix(b"localhost").unwrap_or(rest);
+    if !path.starts_with(b"/") {
+        let shown = one_line(&text.to_string_lossy());
+        let problem = "a file URL has no host: write file:///PATH";
+        return Err(unsupported(format!("{shown}: {problem}")));
+    }
+    Ok(Some(PathBuf::from(OsString::from_vec(percent_decoded(
+        path,
+    )))))
+}
+
+/// `text` with `%41` as `A`. What is no escape stays.
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let escape = after.first_chunk().filter(|_| first == b'%');
+        let escape = escape.and_then(|digits: &[u8; 2]| std::str::from_utf8(digits).ok());
+        let byte = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(byte.unwrap_or(first));
+        let skipped = if byte.is_some() { 2 } else { 0 };
+        rest = after.get(skipped..).unwrap_or_default();
+    }
+    decoded
 }
 
 impl Location {
@@ -56,10 +111,13 @@ impl Location {
                 "STORE is empty; name a directory, a zip file, or the built-in store `demo:`",
             ));
         }
-        if let Some((scheme, rest)) = split_url(&text) {
-            return Err(refuse_url(&text, scheme, rest));
+        let local = path_of_file_url(argument)?;
+        if local.is_none()
+            && let Some(remote) = Location::parse_url(&text)?
+        {
+            return Ok(remote);
         }
-        let path = PathBuf::from(argument);
+        let path = local.unwrap_or_else(|| PathBuf::from(argument));
         let metadata = path
             .metadata()
             .map_err(|error| refuse_path(&path, &error))?;
@@ -71,29 +129,64 @@ impl Location {
             Err(refuse_file(&path))
         }
     }
+
+    #[cfg(feature = "remote")]
+    fn parse_url(text: &str) -> Result<Option<Location>, StoreError> {
+        if let Some((first, _)) = text.split_once("::") {
+            return Err(unsupported(format!(
+                "{}: chains of URLs are not read; for a zip file, name its own URL",
+                one_line(first)
+            )));
+        }
+        Ok(RemoteUrl::parse(text)?.map(Location::Remote))
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn parse_url(text: &str) -> Result<Option<Location>, StoreError> {
+        let is_url = split_bytes(text.as_bytes()).is_some();
+        if is_url {
+            return Err(unsupported(
+                "this program was built without remote stores (the feature `remote`)",
+            ));
+        }
+        Ok(None)
+    }
 }
 
 /// Opens the store at `location` for this user alone. `symlinks` applies to directories only.
 ///
 /// # Errors
-/// As [`DirStore::open`] and [`ZipStore::open`].
+/// As [`open_store_for`].
 pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Store>, StoreError> {
-    open_store_for(location, symlinks, Sharing::Nobody)
+    let options = OpenOptions {
+        symlinks,
+        ..OpenOptions::default()
+    };
+    open_store_for(location, &options)
 }
 
-/// As [`open_store`]; `sharing` says which users the reported modes are for.
+/// Opens the store at `location`.
 ///
 /// # Errors
-/// As [`open_store`].
+/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`].
 pub fn open_store_for(
     location: &Location,
-    symlinks: Symlinks,
-    sharing: Sharing,
+    options: &OpenOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
+    let sharing = options.sharing;
     match location {
-        Location::Directory(path) => Ok(Arc::new(DirStore::shared(path, symlinks, sharing)?)),
+        Location::Directory(path) => {
+            let store = DirStore::shared(path, options.symlinks, sharing)?;
+            Ok(Arc::new(store))
+        }
         Location::Zip(path) => Ok(Arc::new(open_zip(path, sharing)?)),
         Location::Demo => Ok(Arc::new(demo::demo_store())),
+        #[cfg(feature = "remote")]
+        Location::Remote(url) => {
+            let store = RemoteStore::open(url.clone(), &options.remote)?;
+            store.check()?;
+            Ok(Arc::new(store))
+        }
     }
 }
 
@@ -147,6 +240,8 @@ impl fmt::Display for Location {
                 f.write_str(&one_line(&path.to_string_lossy()))
             }
             Location::Demo => f.write_str(DEMO),
+            #[cfg(feature = "remote")]
+            Location::Remote(url) => f.write_str(&one_line(&url.to_string())),
         }
     }
 }
@@ -158,25 +253,15 @@ fn one_line(text: &str) -> String {
 }
 
 /// Scheme and rest of `scheme://rest`; `None` for a path with a `/` before the `://`.
-fn split_url(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once("://")?;
-    (!scheme.is_empty() && !scheme.contains('/')).then_some((scheme, rest))
+fn split_bytes(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = text.windows(3).position(|part| part == b"://")?;
+    let (scheme, rest) = text.split_at(at);
+    let is_scheme = !scheme.is_empty() && !scheme.contains(&b'/');
+    is_scheme.then_some((scheme, rest.get(3..)?))
 }
 
 fn unsupported(message: impl Into<String>) -> StoreError {
     StoreError::Unsupported(message.into())
-}
-
-fn refuse_url(text: &str, scheme: &str, rest: &str) -> StoreError {
-    let shown = one_line(text);
-    if scheme.eq_ignore_ascii_case("file") {
-        let path = one_line(rest);
-        return unsupported(format!("{shown}: leave `file://` out: `{path}`"));
-    }
-    unsupported(format!(
-        "{shown}: URLs come with a later version; copy the store to a directory, or mount what \
-         holds it (`rclone mount`, `mount-s3`, `sshfs`) and name the directory there"
-    ))
 }
 
 fn refuse_path(path: &Path, error: &std::io::Error) -> StoreError {
@@ -242,13 +327,10 @@ mod tests {
         };
         for (argument, expected) in [
             ("", "STORE is empty"),
-            ("s3://bucket/a.zarr", "URLs come with a later version"),
-            (
-                "https://example.org/a.zarr",
-                "URLs come with a later version",
-            ),
-            ("zip::https://example.org/a.zip", "URLs come with a later"),
-            ("file:///data/a.zarr", "leave `file://` out: `/data/a.zarr`"),
+            ("ftp://example.org/a.zarr", "ftp://: this scheme"),
+            ("zip::https://example.org/a.zip", "chains of URLs"),
+            ("file:///no/a.zarr", "/no/a.zarr: no such file or directory"),
+            ("file://host/a.zarr", "a file URL has no host"),
             (&file("a.zarr.ZIP"), "neither a directory nor a zip file"),
             (&file("zarr.json"), "name the directory that holds"),
             (
@@ -259,6 +341,19 @@ mod tests {
         ] {
             let message = message(argument);
             assert!(message.contains(expected), "{argument}: {message}");
+        }
+    }
+
+    #[test]
+    fn file_urls_are_decoded() {
+        for (url, expected) in [
+            ("file:///data/a%20b.zarr", Some("/data/a b.zarr")),
+            ("FILE://localhost/a%2", Some("/a%2")),
+            ("/data/a.zarr", None),
+            ("s3://b/a", None),
+        ] {
+            let path = path_of_file_url(OsStr::new(url)).unwrap();
+            assert_eq!(path.as_deref(), expected.map(Path::new), "{url}");
         }
     }
 

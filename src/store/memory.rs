@@ -17,8 +17,8 @@ use bytes::Bytes;
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Cursor, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta, Prefix, Profile, Stat,
-    StatKind, Store, StoreError, Times, Version,
+    Cursor, Dating, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
+    Profile, Stat, StatKind, Store, StoreError, Times, Version,
 };
 
 /// 2026-01-01T00:00:00Z: the time of objects that are inserted without one.
@@ -144,6 +144,7 @@ impl MemoryContents {
             mode,
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
+            dating: Dating::FILE,
         }
     }
 

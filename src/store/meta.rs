@@ -4,7 +4,8 @@
 //! have the same bytes. It consists of what a store reports without reading: size, time of last
 //! modification, inode number. A clock ticks every few milliseconds, so a version whose time
 //! is younger than `GRAIN` could still change without a trace: it is not *settled*, and
-//! readers wait for it before they trust it.
+//! readers wait for it before they trust it. How finely a store tells versions apart is its
+//! [`Dating`].
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -29,6 +30,39 @@ pub struct ObjectMeta {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// How finely the version and the times tell changes apart.
+    pub dating: Dating,
+}
+
+/// How finely the version and the times of an object tell its changes apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dating {
+    /// Only the times tell, which have this grain: a younger version may still change without a
+    /// trace.
+    Times(Duration),
+    /// A strong `ETag` tells any two contents apart, whatever the times are. These have a grain of
+    /// [`SERVER_GRAIN`].
+    Tag,
+    /// Nothing tells a change, as in a prefix of an object store. So equal attributes prove
+    /// nothing.
+    Nothing,
+}
+
+/// The grain of the time of last modification that servers report, which has whole seconds.
+pub const SERVER_GRAIN: Duration = Duration::from_secs(1);
+
+impl Dating {
+    /// That of files, whose times have the grain of the kernel's clock.
+    pub const FILE: Dating = Dating::Times(GRAIN);
+
+    /// How long before a moment an object may be dated that changed after it.
+    pub fn grain(self) -> Duration {
+        match self {
+            Dating::Times(grain) => grain,
+            Dating::Tag => SERVER_GRAIN,
+            Dating::Nothing => Duration::ZERO,
+        }
+    }
 }
 
 impl ObjectMeta {
@@ -71,10 +105,15 @@ impl ObjectMeta {
     /// in the future was set by hand, and such a version is trusted at once. `ctime` counts too,
     /// because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
+        let grain = match self.dating {
+            Dating::Times(grain) => grain,
+            Dating::Tag => return None,
+            Dating::Nothing => return Some(Duration::MAX),
+        };
         let age = now
             .duration_since(self.version.mtime.max(self.changed()))
             .ok()?;
-        GRAIN.checked_sub(age).filter(|wait| !wait.is_zero())
+        grain.checked_sub(age).filter(|wait| !wait.is_zero())
     }
 }
 

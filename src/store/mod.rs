@@ -25,6 +25,8 @@ mod memory;
 mod meta;
 mod nested;
 mod profile;
+#[cfg(feature = "remote")]
+mod remote;
 #[cfg(any(test, debug_assertions))]
 pub mod testing;
 mod zip;
@@ -41,11 +43,16 @@ pub use dir::{DirStore, Sharing, Symlinks};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
-pub use location::{Location, open_store, open_store_for};
+pub use location::{Location, OpenOptions, open_store, open_store_for, path_of_file_url};
 pub use memory::MemoryStore;
-pub use meta::{FileIdentity, GRAIN, ObjectMeta, Times, Version};
+pub use meta::{Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_GRAIN, Times, Version};
 pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
+#[cfg(feature = "remote")]
+pub use remote::{
+    DEFAULT_REQUESTS, HeaderOption, RemoteOptions, RemoteStatistics, RemoteStore, RemoteUrl,
+    Service,
+};
 pub use zip::ZipStore;
 
 use crate::escape::Escaped;
@@ -63,6 +70,21 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// concurrently.
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         keys.iter().map(|key| self.stat(key)).collect()
+    }
+
+    /// The attributes of each of `keys` that is an object, in their order; `None` where nothing is.
+    /// In a remote store this takes one request for each key, and [`Store::stat_many`] takes two.
+    fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
+        let found = keys.iter().zip(self.stat_many(keys));
+        found
+            .map(|(key, stat)| match stat? {
+                None => Ok(None),
+                Some(stat) => match stat.object_meta() {
+                    Some(meta) => Ok(Some(meta)),
+                    None => Err(StoreError::not_an_object(key, "a directory")),
+                },
+            })
+            .collect()
     }
 
     /// The attributes of the root prefix.
@@ -125,6 +147,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// request.
     fn generation(&self) -> u64 {
         0
+    }
+
+    /// Counters of the requests to a server by their names, in the order in which they are shown;
+    /// empty where there is no server.
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
     }
 
     /// Size and free space of the file system that holds the store, where there is one.

@@ -341,6 +341,10 @@ impl Store for NestedZips {
         self.within.generation()
     }
 
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.within.statistics()
+    }
+
     fn capacity(&self) -> Option<Capacity> {
         self.within.capacity()
     }

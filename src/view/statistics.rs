@@ -1,6 +1,6 @@
 //! `.zarr-mount/stats.json`: the counters of the daemon.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::View;
 use crate::counters::Counter;
@@ -15,6 +15,11 @@ impl View {
         let loads = self.tree.loader.cache().counters();
         let (requests, budget) = (self.requests(), self.tree.loader.cache().budget());
         let (used, peak) = budget.used_and_peak();
+        let server = self.tree.loader.sources().store().statistics();
+        let server: Map<_, _> = server
+            .into_iter()
+            .map(|(name, n)| (name.to_owned(), Value::from(n)))
+            .collect();
         let statistics = json!({
             "requests": {
                 "lookup": n(&requests.lookups),
@@ -30,6 +35,7 @@ impl View {
                 "fetches": n(&loads.fetches),
                 "bytes": n(&loads.fetched_bytes),
             },
+            "server": server,
             "chunks": {
                 "decodes": n(&loads.decodes),
                 "partial_decodes": n(&loads.decodes_partial),

@@ -33,7 +33,7 @@ fn defaults() {
     assert_eq!(args.missing, AbsentChunks::Fill);
     assert_eq!(args.passthrough, Passthrough::Auto);
     assert_eq!(args.max_chunk, 1 << 30);
-    assert_eq!(args.ttl, Duration::from_secs(1));
+    assert_eq!(args.ttl, None);
     assert_eq!(args.timeout, crate::budget::PATIENCE);
     assert_eq!(args.readahead, ReadaheadLimit(None));
     assert!(!args.foreground && !args.immutable && !args.info);
@@ -77,7 +77,7 @@ fn a_mount_option_of_ours_is_a_flag() {
     assert_eq!(args.cache_size, Some(64 << 20));
     assert_eq!(args.shards, Shards::Keep);
     assert_eq!(args.missing, AbsentChunks::Hide);
-    assert_eq!(args.ttl, Duration::from_millis(2500));
+    assert_eq!(args.ttl, Some(Duration::from_millis(2500)));
     assert_eq!(args.timeout, Duration::from_secs(600));
     assert_eq!(args.threads, Some(3));
     assert_eq!(
@@ -91,9 +91,12 @@ fn a_mount_option_of_ours_is_a_flag() {
 #[test]
 fn a_flag_overrides_its_mount_option_wherever_it_stands() {
     for words in [["--ttl", "5", "-o", "ttl=3"], ["-o", "ttl=3", "--ttl", "5"]] {
-        assert_eq!(parsed(&words).ttl, Duration::from_secs(5));
+        assert_eq!(parsed(&words).ttl, Some(Duration::from_secs(5)));
     }
-    assert_eq!(parsed(&["-o", "ttl=3,ttl=4"]).ttl, Duration::from_secs(4));
+    assert_eq!(
+        parsed(&["-o", "ttl=3,ttl=4"]).ttl,
+        Some(Duration::from_secs(4))
+    );
     let views = parsed(&["-o", "view=keys", "--view", "chunks"]).view;
     assert_eq!(views, [ViewKind::Chunks]);
 }

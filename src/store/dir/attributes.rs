@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 
-use crate::store::{ObjectMeta, StatKind, Times, Version};
+use crate::store::{Dating, ObjectMeta, StatKind, Times, Version};
 
 /// Whether `stat` describes an object or a prefix; the name of its file type where it is neither.
 pub(in crate::store) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
@@ -51,6 +51,7 @@ pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
         mode: stat.st_mode & 0o777,
         uid: stat.st_uid,
         gid: stat.st_gid,
+        dating: Dating::FILE,
     }
 }
 

@@ -26,9 +26,10 @@ use rustix::io::Errno;
 use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
 
 /// The users whom the reported modes are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// The daemon's own user alone: modes are reported as they are stored.
+    #[default]
     Nobody,
     /// Other users too, whom the kernel checks against the reported modes.
     Others,

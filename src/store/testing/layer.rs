@@ -187,6 +187,10 @@ impl<L: Layer> Store for Layered<L> {
         self.within.generation()
     }
 
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.within.statistics()
+    }
+
     fn capacity(&self) -> Option<Capacity> {
         self.within.capacity()
     }

@@ -1,0 +1,504 @@
+//! Requests to a server: each is repeated while that may help, within a deadline, and no answer is
+//! used that is not exactly what was asked for.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
+use tokio::time::{sleep, timeout};
+
+use super::exchange::{Exchange, RequestKind};
+use super::failure::{Failure, Transient};
+use super::flow::{AnswerMemory, Flow};
+use super::statistics::RemoteStatistics;
+use super::tag::Pinned;
+use crate::store::{Key, Prefix};
+
+/// The wait before the second attempt, which doubles with each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// The longest wait before an attempt.
+const MOST_WAIT: Duration = Duration::from_secs(5);
+
+/// A first byte that is later than this is asked for on another connection.
+const LEAST_HEDGE: Duration = Duration::from_secs(1);
+
+/// A first byte is late that takes so many times the 95th percentile.
+const HEDGE_FACTOR: u32 = 4;
+
+/// One of so many requests may be sent a second time.
+const HEDGE_PART: u64 = 20;
+
+/// Answers before the latencies tell what is late.
+const HEDGE_ANSWERS: u64 = 20;
+
+/// A client of one store.
+pub(super) struct RemoteClient {
+    store: Arc<dyn ObjectStore>,
+    pages: Option<Arc<dyn PaginatedListStore>>,
+    /// What all keys begin with in the bucket, with a slash at the end unless it is empty.
+    base: String,
+    pub(super) flow: Arc<Flow>,
+    pub(super) statistics: Arc<RemoteStatistics>,
+    /// How long a request and its repetitions may take.
+    deadline: Duration,
+    /// Whether the server was seen to send whole objects for ranges.
+    sends_whole: AtomicBool,
+    /// Whole objects that are read for a range of them are no longer than this.
+    most_whole_bytes: u64,
+    is_patient: AtomicBool,
+}
+
+/// The parts of a client.
+pub(super) struct ClientParts {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
+    /// What all keys begin with.
+    pub(super) path: String,
+    pub(super) flow: Arc<Flow>,
+    pub(super) deadline: Duration,
+    pub(super) most_whole_bytes: u64,
+}
+
+/// The body of an answer: its parts, in order.
+pub(super) type Body = Vec<Bytes>;
+
+/// The body of an answer, and the memory that it counts as.
+#[derive(Debug)]
+pub(super) struct WholeObject {
+    pub(super) body: Body,
+    _memory: AnswerMemory,
+}
+
+/// An answer whose body was not read yet.
+pub(super) struct AnswerHead {
+    pub(super) found: Pinned,
+    result: GetResult,
+}
+
+/// One page of names.
+pub(super) struct Page {
+    pub(super) names: ListResult,
+    /// Continues the listing; `None` after the last page.
+    pub(super) token: Option<String>,
+}
+
+impl fmt::Debug for RemoteClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteClient({:?}, {:?})", self.base, self.flow)
+    }
+}
+
+impl RemoteClient {
+    pub(super) fn new(parts: ClientParts) -> RemoteClient {
+        let base = if parts.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}/", parts.path)
+        };
+        RemoteClient {
+            store: parts.store,
+            pages: parts.pages,
+            base,
+            flow: parts.flow,
+            statistics: Arc::default(),
+            deadline: parts.deadline,
+            sends_whole: AtomicBool::new(false),
+            most_whole_bytes: parts.most_whole_bytes,
+            is_patient: AtomicBool::new(false),
+        }
+    }
+
+    /// The path of `key` in the bucket; `None` where the key is no text, or has control characters,
+    /// so that no object can have it.
+    pub(super) fn path(&self, key: &Key) -> Option<Path> {
+        let key = std::str::from_utf8(key.as_bytes()).ok()?;
+        Path::parse(format!("{}{key}", self.base)).ok()
+    }
+
+    /// What the keys below `prefix` begin with in the bucket.
+    pub(super) fn start_of(&self, prefix: &Prefix) -> Option<String> {
+        let text = std::str::from_utf8(prefix.as_bytes()).ok()?;
+        let slash = if prefix.is_root() { "" } else { "/" };
+        Some(format!("{}{text}{slash}", self.base))
+    }
+
+    /// The attributes of the object at `key`.
+    pub(super) async fn head(&self, key: &Key) -> Result<Pinned, Failure> {
+        let path = self.path(key).ok_or(Failure::Absent)?;
+        self.attempts(RequestKind::Head, |exchange| {
+            let mut options = GetOptions::new().with_head(true);
+            options.extensions.insert(exchange.clone());
+            let path = path.clone();
+            async move {
+                let found = self.store.get_opts(&path, options).await;
+                let found = found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
+                Ok(Pinned::new(&found.meta))
+            }
+        })
+        .await
+    }
+
+    /// Reads all of the object at `key`, if it has at most `most_bytes`; or else only its
+    /// attributes.
+    pub(super) async fn get_whole(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+    ) -> Result<(Pinned, Option<WholeObject>), Failure> {
+        let path = self.path(key).ok_or(Failure::Absent)?;
+        // Memory is reserved before the request counts as one in flight: nothing waits for memory
+        // that others need to go on.
+        let memory = self.flow.reserve(most_bytes).await;
+        let (found, body) = self
+            .attempts(RequestKind::Get, |exchange| {
+                let path = path.clone();
+                async move {
+                    let head = self
+                        .head_of_get(&path, GetOptions::new(), &exchange)
+                        .await?;
+                    let found = head.found.clone();
+                    let len = found.meta.size();
+                    if len > most_bytes {
+                        return Ok((found, None));
+                    }
+                    let body = self.body(head, 0..len).await?;
+                    Ok((found, Some(body)))
+                }
+            })
+            .await?;
+        let whole = body.zip(memory).map(|(body, memory)| WholeObject {
+            body,
+            _memory: memory,
+        });
+        Ok((found, whole))
+    }
+
+    /// Reads `range` of the version `pinned` of the object at `key`.
+    pub(super) async fn get_range(
+        &self,
+        key: &Key,
+        pinned: &Pinned,
+        range: Range<u64>,
+    ) -> Result<Body, Failure> {
+        let path = self.path(key).ok_or(Failure::Absent)?;
+        if self.sends_whole.load(Ordering::Relaxed) {
+            return self.cut_from_whole(&path, pinned, range).await;
+        }
+        let read = self
+            .attempts(RequestKind::Get, |exchange| {
+                let mut options = conditions(pinned);
+                let is_whole = range == (0..pinned.meta.size());
+                if !is_whole {
+                    options.range = Some(GetRange::Bounded(range.clone()));
+                }
+                let (path, range) = (path.clone(), range.clone());
+                async move {
+                    let head = self.head_of_get(&path, options, &exchange).await?;
+                    // Servers may ignore the condition.
+                    if !head.found.is_same(pinned) {
+                        return Err(Failure::Changed);
+                    }
+                    self.body(head, range).await
+                }
+            })
+            .await;
+        match read {
+            Err(Failure::NotPartial) if pinned.meta.size() <= self.most_whole_bytes => {
+                if !self.sends_whole.swap(true, Ordering::Relaxed) {
+                    log::warn!(
+                        "the server sends whole objects where a part is asked for; they are read \
+                         whole, which is slow for shards"
+                    );
+                }
+                self.cut_from_whole(&path, pinned, range).await
+            }
+            read => read,
+        }
+    }
+
+    /// Reads all of an object for `range` of it.
+    async fn cut_from_whole(
+        &self,
+        path: &Path,
+        pinned: &Pinned,
+        range: Range<u64>,
+    ) -> Result<Body, Failure> {
+        let whole = self
+            .attempts(RequestKind::Get, |exchange| {
+                let options = conditions(pinned);
+                let path = path.clone();
+                async move {
+                    let head = self.head_of_get(&path, options, &exchange).await?;
+                    if !head.found.is_same(pinned) {
+                        return Err(Failure::Changed);
+                    }
+                    let len = pinned.meta.size();
+                    self.body(head, 0..len).await
+                }
+            })
+            .await?;
+        let mut at = 0;
+        let mut parts = Vec::new();
+        for part in whole {
+            let end = at + part.len() as u64;
+            let (from, to) = (range.start.max(at), range.end.min(end));
+            if from < to {
+                let inside = |n: u64| usize::try_from(n - at).unwrap_or(usize::MAX);
+                parts.push(part.slice(inside(from)..inside(to)));
+            }
+            at = end;
+        }
+        Ok(parts)
+    }
+
+    /// One page of the names below `start`, after the one that `token` continues, or after the key
+    /// `offset`. With `is_flat`, names of all levels.
+    pub(super) async fn page(
+        &self,
+        start: &str,
+        token: Option<String>,
+        offset: Option<String>,
+        most: Option<usize>,
+    ) -> Result<Page, Failure> {
+        let Some(pages) = &self.pages else {
+            return self.web_listing(start).await;
+        };
+        self.attempts(RequestKind::List, |exchange| {
+            let mut options = PaginatedListOptions {
+                offset: offset.clone(),
+                delimiter: Some("/".into()),
+                max_keys: most,
+                page_token: token.clone(),
+                ..PaginatedListOptions::default()
+            };
+            options.extensions.insert(exchange.clone());
+            let prefix = (!start.is_empty()).then_some(start);
+            async move {
+                let found = pages.list_paginated(prefix, options).await;
+                let PaginatedListResult { result, page_token } =
+                    found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
+                Ok(Page {
+                    names: result,
+                    token: page_token,
+                })
+            }
+        })
+        .await
+    }
+
+    /// The names that a web server tells by `WebDAV`. The request passes on no facts of its answer,
+    /// so a failure means that the server cannot do this.
+    async fn web_listing(&self, start: &str) -> Result<Page, Failure> {
+        self.statistics.count(RequestKind::List);
+        let prefix = Path::parse(start).map_err(|_| Failure::Absent)?;
+        let list = self.store.list_with_delimiter(Some(&prefix));
+        let found = timeout(self.deadline, list).await;
+        let names = found
+            .map_err(|_| Failure::transient("the server does not answer"))?
+            .map_err(|_| Failure::Unusable("the web server does not tell names".to_owned()))?;
+        Ok(Page { names, token: None })
+    }
+
+    /// Whether names can be listed after a key.
+    pub(super) fn lists_after_keys(&self) -> bool {
+        self.pages.is_some()
+    }
+
+    /// Sends a request for bytes, and checks the head of its answer. A late answer is asked for a
+    /// second time on another connection, and the first one counts.
+    async fn head_of_get(
+        &self,
+        path: &Path,
+        options: GetOptions,
+        exchange: &Exchange,
+    ) -> Result<AnswerHead, Failure> {
+        let send = |exchange: &Exchange| {
+            let mut options = options.clone();
+            options.extensions.insert(exchange.clone());
+            let exchange = exchange.clone();
+            let path = path.clone();
+            Box::pin(async move {
+                let result = self.store.get_opts(&path, options).await;
+                let facts = exchange.facts();
+                (result.map_err(|error| Failure::new(&error, &facts)), facts)
+            })
+        };
+        let begun = Instant::now();
+        let mut first = send(exchange);
+        let (result, facts) = match self.late_after() {
+            None => first.await,
+            Some(late) => {
+                if let Ok(answered) = timeout(late, &mut first).await {
+                    answered
+                } else {
+                    self.statistics.hedges.add(1);
+                    self.statistics.count(RequestKind::Get);
+                    let second = send(&Exchange::default());
+                    match select(first, second).await {
+                        Either::Left(((Err(Failure::Transient(_)), _), other))
+                        | Either::Right(((Err(Failure::Transient(_)), _), other)) => other.await,
+                        Either::Left((answered, _)) | Either::Right((answered, _)) => answered,
+                    }
+                }
+            }
+        };
+        self.statistics.latencies.add(begun.elapsed());
+        let result = result?;
+        if let Some(coding) = facts.coding {
+            return Err(Failure::Unusable(format!(
+                "the server sends the bytes in the coding {coding:?}, not as they are stored"
+            )));
+        }
+        let found = Pinned::new(&result.meta);
+        Ok(AnswerHead { found, result })
+    }
+
+    /// After which time an answer is late; `None` while this is not known, or too many requests were
+    /// sent twice.
+    fn late_after(&self) -> Option<Duration> {
+        let statistics = &self.statistics;
+        let requests = statistics.requests();
+        let may = requests >= HEDGE_ANSWERS
+            && statistics.hedges.get().saturating_mul(HEDGE_PART) < requests;
+        let usual = statistics.latencies.percentile(95).filter(|_| may)?;
+        Some(usual.saturating_mul(HEDGE_FACTOR).max(LEAST_HEDGE))
+    }
+
+    /// Reads the body of an answer, which must have the bytes `range` and no others.
+    async fn body(&self, head: AnswerHead, range: Range<u64>) -> Result<Body, Failure> {
+        let result = head.result;
+        let len = range.end - range.start;
+        if result.range != range {
+            let problem = "the server sent another range than asked for";
+            return Err(Failure::Unusable(problem.to_owned()));
+        }
+        let mut stream = result.into_stream();
+        let (mut parts, mut received) = (Vec::new(), 0_u64);
+        while let Some(part) = stream.next().await {
+            let part = part.map_err(|_| Failure::transient("the answer ended early"))?;
+            received = received.saturating_add(part.len() as u64);
+            self.statistics.received_bytes.add(part.len() as u64);
+            if received > len {
+                let problem = format!("the server sent more than the {len} bytes asked for");
+                return Err(Failure::Unusable(problem));
+            }
+            if !part.is_empty() {
+                parts.push(part);
+            }
+        }
+        if received < len {
+            let problem = format!("the answer ended after {received} of {len} bytes");
+            return Err(Failure::transient(problem));
+        }
+        Ok(parts)
+    }
+
+    /// Makes attempts until one succeeds, or fails for good, or the deadline has passed.
+    async fn attempts<T, F>(
+        &self,
+        kind: RequestKind,
+        mut attempt: impl FnMut(Exchange) -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let begun = Instant::now();
+        let mut renewed = false;
+        for number in 0.. {
+            let left = self.deadline.saturating_sub(begun.elapsed());
+            let entered = timeout(left, self.flow.enter()).await;
+            let Ok(in_flight) = entered else {
+                return Err(Failure::transient("too many requests wait for the server"));
+            };
+            self.statistics.count(kind);
+            let exchange = Exchange::default();
+            let left = self.deadline.saturating_sub(begun.elapsed());
+            let failure = match timeout(left, attempt(exchange)).await {
+                Ok(Ok(found)) => {
+                    self.flow.succeeded();
+                    return Ok(found);
+                }
+                Ok(Err(failure)) => failure,
+                Err(_) => Failure::transient("the server does not answer"),
+            };
+            drop(in_flight);
+            let wait = match &failure {
+                Failure::Transient(transient) => self.wait_before_next(transient, number),
+                // The credentials may have expired just now.
+                Failure::Unauthorized(_) if !renewed => {
+                    renewed = true;
+                    Duration::ZERO
+                }
+                Failure::Absent | Failure::Directory => return Err(failure),
+                _ => {
+                    self.count_failure(&failure);
+                    return Err(failure);
+                }
+            };
+            if begun.elapsed() + wait >= self.deadline {
+                self.count_failure(&failure);
+                return Err(failure);
+            }
+            self.statistics.retries.add(1);
+            sleep(wait).await;
+        }
+        Err(Failure::transient("no attempt was made"))
+    }
+
+    fn count_failure(&self, failure: &Failure) {
+        match failure {
+            Failure::Changed => self.statistics.changed.add(1),
+            _ => self.statistics.failures.add(1),
+        }
+    }
+
+    /// How long to wait before the next attempt, with a random part so that many requests are not
+    /// repeated at one moment.
+    fn wait_before_next(&self, transient: &Transient, number: u32) -> Duration {
+        if transient.is_throttle {
+            self.flow.throttled();
+            self.statistics.throttles.add(1);
+        }
+        if number >= 1 && !self.is_patient.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "a request to the server failed twice: {}; it is repeated (this is said once)",
+                transient.problem
+            );
+        }
+        let doubled = FIRST_WAIT
+            .saturating_mul(1 << number.min(10))
+            .min(MOST_WAIT);
+        let random = doubled.mul_f64(0.5 + random_unit() / 2.0);
+        transient.wait.map_or(random, |wait| wait.max(random))
+    }
+}
+
+/// The conditions that the version must be `pinned`.
+fn conditions(pinned: &Pinned) -> GetOptions {
+    let mut options = GetOptions::new();
+    match &pinned.tag {
+        Some(tag) => options.if_match = Some(tag.clone()),
+        None if pinned.is_identified() => {
+            options.if_unmodified_since = Some(pinned.meta.version.mtime.into());
+        }
+        None => {}
+    }
+    options
+}
+
+/// A number from 0 to 1.
+fn random_unit() -> f64 {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(Instant::now());
+    f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}

@@ -1,0 +1,315 @@
+//! The HTTP client. It follows redirects of web servers by our rules, and tells the rest of this
+//! module what the heads of answers say.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HeaderMap, HeaderValue, LOCATION};
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::tls::Certificate;
+use reqwest::{Client, Url};
+
+use super::exchange::Exchange;
+use crate::store::StoreError;
+
+/// A connection must stand within this time.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server must send something within this time.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A redirect may be redirected again so often.
+const MOST_REDIRECTS: usize = 5;
+
+/// How the server is reached.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ConnectionOptions {
+    /// A file of certificates in PEM that are trusted beside those of the system.
+    pub(super) ca_file: Option<PathBuf>,
+    /// Headers of each request to the store's own origin. Their values are secret.
+    pub(super) headers: HeaderMap,
+    /// Whether redirects are followed, as for web servers.
+    pub(super) follows_redirects: bool,
+    /// Idle connections that are kept.
+    pub(super) most_idle: usize,
+}
+
+/// Makes clients that use one pool of connections.
+#[derive(Clone)]
+pub(super) struct Connector(Arc<Connection>);
+
+/// A pool of connections, and the rules of redirects.
+struct Connection {
+    client: Client,
+    /// For other origins, whose names may not stand for private addresses.
+    foreign: Client,
+    options: ConnectionOptions,
+}
+
+impl Connector {
+    /// A connector with these options. It reads the file of certificates.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when that file cannot be read or has no certificate.
+    pub(super) fn new(options: ConnectionOptions) -> Result<Connector, StoreError> {
+        // An error means that a provider is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let certificates = certificates(&options)?;
+        let client = |is_foreign: bool| {
+            let mut builder = Client::builder()
+                .redirect(Policy::none())
+                .connect_timeout(CONNECT_TIMEOUT)
+                .read_timeout(READ_TIMEOUT)
+                .pool_max_idle_per_host(options.most_idle)
+                .tcp_nodelay(true)
+                .http1_only()
+                .user_agent(concat!("zarr-mount/", env!("CARGO_PKG_VERSION")))
+                .tls_certs_merge(certificates.clone());
+            if is_foreign {
+                builder = builder.dns_resolver(Arc::new(PublicNames));
+            }
+            let client = builder.build();
+            client.map_err(|error| StoreError::problem("TLS", error.to_string()))
+        };
+        Ok(Connector(Arc::new(Connection {
+            client: client(false)?,
+            foreign: client(true)?,
+            options,
+        })))
+    }
+}
+
+fn certificates(options: &ConnectionOptions) -> Result<Vec<Certificate>, StoreError> {
+    let Some(path) = &options.ca_file else {
+        return Ok(Vec::new());
+    };
+    let shown = path.display();
+    let pem = std::fs::read(path).map_err(|error| StoreError::io(shown, &error))?;
+    let found = Certificate::from_pem_bundle(&pem).unwrap_or_default();
+    if found.is_empty() {
+        let problem = "no certificate in PEM is in this file (--ca-file)";
+        return Err(StoreError::problem(path.display(), problem));
+    }
+    Ok(found)
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(SharedConnection(Arc::clone(&self.0))))
+    }
+}
+
+#[derive(Debug)]
+struct SharedConnection(Arc<Connection>);
+
+#[async_trait::async_trait]
+impl HttpService for SharedConnection {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let connection = &self.0;
+        // Requests for credentials have none.
+        let exchange = request.extensions().get::<Exchange>().cloned();
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let origin = request.uri().clone();
+        if exchange.is_some() {
+            for (name, value) in &connection.options.headers {
+                request.headers_mut().insert(name, value.clone());
+            }
+        }
+        let mut client = &connection.client;
+        for hop in 0.. {
+            let answer = client.call(request.clone()).await?;
+            let Some(exchange) = &exchange else {
+                return Ok(answer);
+            };
+            exchange.answered(answer.status(), answer.headers());
+            let location = answer.headers().get(LOCATION);
+            let Some(location) = location.filter(|_| {
+                connection.options.follows_redirects && answer.status().is_redirection()
+            }) else {
+                return Ok(answer);
+            };
+            let step = Step::new(request.uri(), location, hop);
+            match step {
+                Err(reason) => {
+                    exchange.refuse(reason);
+                    return Ok(answer);
+                }
+                Ok(step) if step.adds_slash => {
+                    exchange.is_directory();
+                    return Ok(answer);
+                }
+                Ok(step) => {
+                    let uri = step.target.as_str().parse();
+                    *request.uri_mut() = uri.map_err(|error: http::uri::InvalidUri| {
+                        HttpError::new(HttpErrorKind::Decode, error)
+                    })?;
+                    if !is_same_origin(&origin, &step.target) {
+                        for name in connection.options.headers.keys() {
+                            request.headers_mut().remove(name);
+                        }
+                        request.headers_mut().remove(AUTHORIZATION);
+                        request.headers_mut().remove(COOKIE);
+                        client = &connection.foreign;
+                    }
+                }
+            }
+        }
+        Err(HttpError::new(
+            HttpErrorKind::Unknown,
+            std::io::Error::other("too many redirects"),
+        ))
+    }
+}
+
+/// A redirect that may be followed.
+struct Step {
+    target: Url,
+    /// Whether the target has the same path with a slash.
+    adds_slash: bool,
+}
+
+impl Step {
+    /// Where `location` leads from `from`, if that may be followed; or else the reason why not.
+    fn new(from: &http::Uri, location: &HeaderValue, hop: usize) -> Result<Step, String> {
+        if hop >= MOST_REDIRECTS {
+            return Err(format!("more than {MOST_REDIRECTS} redirects"));
+        }
+        let unreadable = || "a redirect to an address that cannot be read".to_owned();
+        let base = Url::parse(&from.to_string()).map_err(|_| unreadable())?;
+        let location = location.to_str().map_err(|_| unreadable())?;
+        let target = base.join(location).map_err(|_| unreadable())?;
+        let shown = target.host_str().unwrap_or_default();
+        let is_safe = matches!(
+            (base.scheme(), target.scheme()),
+            ("http" | "https", "https") | ("http", "http")
+        );
+        if !is_safe {
+            let scheme = target.scheme();
+            return Err(format!("a redirect to {scheme}://{shown} is not followed"));
+        }
+        let is_own = base.origin() == target.origin();
+        let address = target
+            .host_str()
+            .map(|host| host.trim_matches(['[', ']']))
+            .and_then(|host| host.parse::<IpAddr>().ok());
+        if !is_own && address.is_some_and(|address| !is_public(address)) {
+            return Err(format!(
+                "a redirect to the private address {shown} is not followed"
+            ));
+        }
+        let adds_slash = target.path().strip_suffix('/') == Some(base.path());
+        Ok(Step { target, adds_slash })
+    }
+}
+
+fn is_same_origin(origin: &http::Uri, target: &Url) -> bool {
+    let origin = Url::parse(&origin.to_string());
+    origin.is_ok_and(|origin| origin.origin() == target.origin())
+}
+
+/// Resolves names to public addresses alone, so that a server cannot make this machine talk to its
+/// own network.
+struct PublicNames;
+
+impl Resolve for PublicNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let public: Vec<SocketAddr> = found.filter(|found| is_public(found.ip())).collect();
+            if public.is_empty() {
+                let problem = "the name stands for no public address";
+                return Err(Box::from(std::io::Error::other(problem)));
+            }
+            Ok(Box::new(public.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether `address` is of a machine that anyone can reach.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            !(v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                || a == 0
+                // Addresses that providers share among their customers.
+                || (a == 100 && b & 0xc0 == 64))
+        }
+        IpAddr::V6(v6) => {
+            let mapped = v6.to_ipv4_mapped().map(IpAddr::V4);
+            if let Some(mapped) = mapped {
+                return is_public(mapped);
+            }
+            !(v6.is_loopback()
+                || v6.is_unspecified()
+                || v6.is_multicast()
+                || v6.is_unique_local()
+                || v6.is_unicast_link_local())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_stay_with_the_origin_or_go_to_public_addresses() {
+        let step = |from: &str, to: &str| {
+            let location = HeaderValue::from_str(to).unwrap();
+            let step = Step::new(&from.parse().unwrap(), &location, 0);
+            step.map(|step| step.target.to_string())
+        };
+        for (from, to, expected) in [
+            ("http://h/a", "/b", Some("http://h/b")),
+            ("http://h/a", "https://h/a", Some("https://h/a")),
+            ("https://h/a", "http://h/a", None),
+            (
+                "https://h/a",
+                "https://93.184.216.34/a",
+                Some("https://93.184.216.34/a"),
+            ),
+            ("https://h/a", "https://169.254.169.254/a", None),
+            ("https://h/a", "https://[::1]/a", None),
+            ("https://h/a", "https://[::ffff:10.0.0.1]/a", None),
+            (
+                "http://127.0.0.1:1/a",
+                "http://127.0.0.1:1/b",
+                Some("http://127.0.0.1:1/b"),
+            ),
+            ("http://127.0.0.1:1/a", "http://127.0.0.1:2/b", None),
+            ("https://h/a", "file:///etc/passwd", None),
+        ] {
+            assert_eq!(step(from, to).ok().as_deref(), expected, "{from} to {to}");
+        }
+        let location = HeaderValue::from_static("/b");
+        let from = "http://h/a".parse().unwrap();
+        assert!(Step::new(&from, &location, MOST_REDIRECTS).is_err());
+    }
+}

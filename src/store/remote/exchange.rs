@@ -1,0 +1,137 @@
+//! What is known of one request and its answer beside what the client library passes on.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName, RETRY_AFTER};
+
+/// The kinds of requests, which are counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RequestKind {
+    Get,
+    Head,
+    List,
+}
+
+/// The longest wait that a server may ask for before the next attempt.
+const MOST_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// One request, and what its answer says. It travels with the request through the client library,
+/// which hands it to [`Connection`](super::connection::Connection).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Exchange(Arc<Mutex<AnswerFacts>>);
+
+/// What the head of an answer says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AnswerFacts {
+    /// `None` when no answer came.
+    pub(super) status: Option<StatusCode>,
+    /// The coding of the body, other than none: its bytes are not those of the object.
+    pub(super) coding: Option<String>,
+    /// How long the server asks to wait.
+    pub(super) retry_after: Option<Duration>,
+    /// The region that a bucket is in, where the server tells it.
+    pub(super) region: Option<String>,
+    /// Why a redirect was not followed.
+    pub(super) refused: Option<String>,
+    /// Whether the server redirects to the same path with a slash, as web servers do for
+    /// directories.
+    pub(super) is_directory: bool,
+}
+
+impl Exchange {
+    /// What is known of the answer so far.
+    pub(super) fn facts(&self) -> AnswerFacts {
+        self.lock().clone()
+    }
+
+    /// Notes the head of the answer.
+    pub(super) fn answered(&self, status: StatusCode, headers: &HeaderMap) {
+        let mut facts = self.lock();
+        facts.status = Some(status);
+        facts.coding = coding(headers);
+        facts.retry_after = retry_after(headers);
+        facts.region = text(headers, &HeaderName::from_static("x-amz-bucket-region"));
+    }
+
+    /// Notes that a redirect was not followed.
+    pub(super) fn refuse(&self, reason: String) {
+        self.lock().refused = Some(reason);
+    }
+
+    /// Notes that the server redirects to the same path with a slash.
+    pub(super) fn is_directory(&self) {
+        self.lock().is_directory = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AnswerFacts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The coding of the body, unless it is none. `aws-chunked` is left over from uploads.
+fn coding(headers: &HeaderMap) -> Option<String> {
+    let stored = HeaderName::from_static("x-goog-stored-content-encoding");
+    [CONTENT_ENCODING, stored].iter().find_map(|name| {
+        let coding = text(headers, name)?.to_ascii_lowercase();
+        let is_none = coding
+            .split(',')
+            .all(|part| matches!(part.trim(), "" | "identity" | "aws-chunked"));
+        (!is_none).then_some(coding)
+    })
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = text(headers, &RETRY_AFTER)?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MOST_RETRY_AFTER))
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    Some(headers.get(name)?.to_str().ok()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(headers: &[(&'static str, &'static str)]) -> AnswerFacts {
+        let exchange = Exchange::default();
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect();
+        exchange.answered(StatusCode::OK, &headers);
+        exchange.facts()
+    }
+
+    #[test]
+    fn codings_that_change_bytes_are_told() {
+        for (name, value, expected) in [
+            ("content-encoding", "gzip", Some("gzip")),
+            ("content-encoding", "identity", None),
+            ("content-encoding", "aws-chunked", None),
+            (
+                "content-encoding",
+                "aws-chunked,gzip",
+                Some("aws-chunked,gzip"),
+            ),
+            ("x-goog-stored-content-encoding", "gzip", Some("gzip")),
+            ("x-goog-stored-content-encoding", "identity", None),
+        ] {
+            assert_eq!(
+                facts(&[(name, value)]).coding.as_deref(),
+                expected,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_server_may_ask_for_a_short_wait() {
+        let wait = |value| facts(&[("retry-after", value)]).retry_after;
+        assert_eq!(wait("2"), Some(Duration::from_secs(2)));
+        assert_eq!(wait("86400"), Some(MOST_RETRY_AFTER));
+        assert_eq!(wait("Fri, 31 Dec 1999 23:59:59 GMT"), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! Why a request failed, and whether it is worth another attempt.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::StatusCode;
+use object_store::client::{HttpError, HttpErrorKind};
+
+use super::exchange::AnswerFacts;
+use crate::store::{Key, StoreError};
+
+/// Codes of answers about buckets and containers.
+const NO_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// There is no such object.
+    Absent,
+    /// There is no object, but others lie below its key.
+    Directory,
+    /// The object is not in the version that was asked for.
+    Changed,
+    /// The server denies access.
+    Denied(String),
+    /// The credentials are not accepted; new ones may be.
+    Unauthorized(String),
+    /// The server answers a request for a range with the whole object.
+    NotPartial,
+    /// The range is beyond the end of the object.
+    BeyondEnd,
+    /// The answer cannot be used, and another attempt would get the same.
+    Unusable(String),
+    /// Another attempt may succeed.
+    Transient(Transient),
+}
+
+/// A failure that may pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Transient {
+    pub(super) problem: String,
+    /// Whether the server asks for fewer requests.
+    pub(super) is_throttle: bool,
+    /// How long the server asks to wait.
+    pub(super) wait: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure that another attempt may repair.
+    pub(super) fn transient(problem: impl Into<String>) -> Failure {
+        Failure::Transient(Transient {
+            problem: problem.into(),
+            is_throttle: false,
+            wait: None,
+        })
+    }
+
+    /// The failure that `error` of the client library and the head of the answer mean. No message
+    /// of the library is passed on whole, because it may have signed URLs.
+    pub(super) fn new(error: &object_store::Error, facts: &AnswerFacts) -> Failure {
+        use object_store::Error;
+        if let Some(refused) = &facts.refused {
+            return Failure::Denied(refused.clone());
+        }
+        if facts.is_directory {
+            return Failure::Directory;
+        }
+        let text = chain(error);
+        if NO_BUCKET.iter().any(|code| text.contains(code)) {
+            return Failure::Unusable("there is no such bucket or container".to_owned());
+        }
+        match error {
+            Error::NotFound { .. } => return Failure::Absent,
+            Error::Precondition { .. } | Error::NotModified { .. } => return Failure::Changed,
+            _ => {}
+        }
+        match facts.status {
+            None => Failure::without_answer(error, &text),
+            Some(status) if status.is_success() => Failure::of_success(status, &text),
+            Some(status) => Failure::of_status(status, facts, &text),
+        }
+    }
+
+    fn without_answer(error: &object_store::Error, text: &str) -> Failure {
+        if text.contains("certificate") || text.contains("HandshakeFailure") {
+            return Failure::Unusable(format!("TLS: {}", innermost(error)));
+        }
+        if text.contains("redential") || text.contains("token") {
+            return Failure::Unauthorized(format!(
+                "no credentials could be had: {}",
+                innermost(error)
+            ));
+        }
+        let kind = source_of::<HttpError>(error).map(HttpError::kind);
+        Failure::transient(match kind {
+            Some(HttpErrorKind::Connect) => format!("cannot connect: {}", innermost(error)),
+            Some(HttpErrorKind::Timeout) => "the server does not answer".to_owned(),
+            _ => format!("the connection failed: {}", innermost(error)),
+        })
+    }
+
+    /// The failure of an answer whose status is a success, so that its other headers or its body
+    /// are wrong.
+    fn of_success(status: StatusCode, text: &str) -> Failure {
+        if text.contains("non-partial") || text.contains("NotSupported") {
+            return Failure::NotPartial;
+        }
+        if text.contains("Requested") && text.contains("got") {
+            return Failure::Unusable("the server sent another range than asked for".to_owned());
+        }
+        if text.contains("Header missing") {
+            let header = ["ETag", "Last-Modified", "Content-Length"]
+                .into_iter()
+                .find(|header| text.contains(header))
+                .unwrap_or("A");
+            return Failure::Unusable(format!("the answer has no header {header}"));
+        }
+        if status == StatusCode::OK || status == StatusCode::PARTIAL_CONTENT {
+            return Failure::transient("the answer ended early");
+        }
+        Failure::Unusable(format!("the server answered {status}"))
+    }
+
+    fn of_status(status: StatusCode, facts: &AnswerFacts, text: &str) -> Failure {
+        let code = ["ExpiredToken", "RequestExpired", "TokenRefreshRequired"];
+        if status == StatusCode::UNAUTHORIZED || code.iter().any(|code| text.contains(code)) {
+            return Failure::Unauthorized(format!("the server answered {status}"));
+        }
+        if text.contains("RequestTimeTooSkewed") {
+            return Failure::Unusable(
+                "the clock of this machine differs too much from the server's".to_owned(),
+            );
+        }
+        if status == StatusCode::GONE {
+            return Failure::Absent;
+        }
+        if status == StatusCode::FORBIDDEN {
+            return Failure::Denied(format!("the server answered {status}"));
+        }
+        if status == StatusCode::RANGE_NOT_SATISFIABLE {
+            return Failure::BeyondEnd;
+        }
+        if status.is_redirection() || facts.region.is_some() && status.is_client_error() {
+            let place = facts.region.as_ref();
+            return Failure::Unusable(place.map_or_else(
+                || format!("the server answered {status} and names no other place"),
+                |region| format!("the bucket is in region {region}: give --region {region}"),
+            ));
+        }
+        let is_throttle = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        );
+        if is_throttle || status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT {
+            return Failure::Transient(Transient {
+                problem: format!("the server answered {status}"),
+                is_throttle,
+                wait: facts.retry_after,
+            });
+        }
+        Failure::Unusable(format!("the server answered {status}"))
+    }
+
+    /// The error that callers get for a request of `key`, whose object had been opened before where
+    /// it `was_open`.
+    pub(super) fn into_error(self, key: &Key, was_open: bool) -> StoreError {
+        match self {
+            Failure::Absent | Failure::Directory | Failure::Changed if was_open => {
+                StoreError::changed(key)
+            }
+            Failure::Absent | Failure::Directory => {
+                StoreError::problem(key, "there is no such object")
+            }
+            Failure::Changed => StoreError::changed(key),
+            Failure::Denied(reason) | Failure::Unauthorized(reason) => StoreError::Denied {
+                key: key.to_string(),
+                reason,
+            },
+            Failure::NotPartial => {
+                StoreError::problem(key, "the server cannot send parts of objects")
+            }
+            Failure::BeyondEnd => StoreError::problem(key, "the object is shorter than it was"),
+            Failure::Unusable(problem) => StoreError::problem(key, problem),
+            Failure::Transient(transient) => StoreError::problem(key, transient.problem),
+        }
+    }
+}
+
+/// The messages of `error` and of its sources, for telling them apart.
+fn chain(error: &object_store::Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut source = error.source();
+    while let Some(error) = source {
+        // Writing to a string does not fail.
+        let _ = write!(text, " {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// The message of the innermost source, which has no URL, in one line.
+fn innermost(error: &object_store::Error) -> String {
+    let mut message = None;
+    let mut source = error.source();
+    while let Some(error) = source {
+        message = Some(error.to_string());
+        source = error.source();
+    }
+    let message = message.unwrap_or_else(|| "an unknown reason".to_owned());
+    if message.contains("://") {
+        return "an unknown reason".to_owned();
+    }
+    message.lines().next().unwrap_or_default().to_owned()
+}
+
+fn source_of<T: std::error::Error + 'static>(error: &object_store::Error) -> Option<&T> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        source = error.source();
+    }
+    None
+}

@@ -1,0 +1,204 @@
+//! Listings of prefixes, page by page. The next page is requested while one is read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use super::client::Page;
+use super::failure::Failure;
+use super::shared::Shared;
+use super::tag::{Pinned, prefix_attributes};
+use crate::store::{
+    Cursor, Detail, EntryKind, Key, ListEntry, Listing, ObjectMeta, Prefix, StoreError,
+};
+
+/// Follows all keys below a prefix: no key has this character.
+const LAST_CHARACTER: char = '\u{10ffff}';
+
+/// A listing of one prefix.
+pub(super) struct RemoteListing {
+    shared: Arc<Shared>,
+    prefix: Prefix,
+    /// What the keys begin with in the bucket.
+    start: String,
+    /// Entries up to this one are left out.
+    after: Cursor,
+    entries: VecDeque<ListEntry>,
+    next: NextPage,
+    detail: Detail,
+    prefix_meta: ObjectMeta,
+}
+
+/// The page that follows.
+enum NextPage {
+    /// It is under way.
+    Requested(mpsc::Receiver<Result<Page, Failure>>),
+    /// There is none.
+    None,
+}
+
+impl RemoteListing {
+    /// Begins a listing of `prefix` after the entry `after`; `None` when nothing is below it.
+    pub(super) fn begin(
+        shared: &Arc<Shared>,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+        prefix_meta: ObjectMeta,
+    ) -> Result<Option<RemoteListing>, StoreError> {
+        let Some(start) = shared.client.start_of(prefix) else {
+            return Ok(None);
+        };
+        let offset = (!after.is_start() && shared.client.lists_after_keys())
+            .then(|| offset(&start, &after))
+            .flatten();
+        let is_first = after.is_start();
+        let mut listing = RemoteListing {
+            shared: Arc::clone(shared),
+            prefix: prefix.clone(),
+            start,
+            after,
+            entries: VecDeque::new(),
+            next: NextPage::None,
+            detail,
+            prefix_meta,
+        };
+        listing.request(None, offset);
+        listing.take_page()?;
+        if is_first && listing.entries.is_empty() && matches!(listing.next, NextPage::None) {
+            return Ok(prefix.is_root().then_some(listing));
+        }
+        Ok(Some(listing))
+    }
+
+    /// Requests the page that `token` or `offset` continues with.
+    fn request(&mut self, token: Option<String>, offset: Option<String>) {
+        let (send, receive) = mpsc::sync_channel(1);
+        let (shared, start) = (Arc::clone(&self.shared), self.start.clone());
+        self.shared.runtime.spawn(async move {
+            let page = shared.client.page(&start, token, offset, None).await;
+            // Nobody waits for it when the listing was closed.
+            let _ = send.send(page);
+        });
+        self.next = NextPage::Requested(receive);
+    }
+
+    /// Waits for the page that was requested, and requests the one after it.
+    fn take_page(&mut self) -> Result<(), StoreError> {
+        let NextPage::Requested(page) = std::mem::replace(&mut self.next, NextPage::None) else {
+            return Ok(());
+        };
+        let checked = Instant::now();
+        let ended = || Failure::transient("the requests to the remote store have ended");
+        let page = page.recv().map_err(|_| ended()).and_then(|page| page);
+        let page = page.map_err(|failure| self.error(failure))?;
+        if let Some(token) = page.token.clone() {
+            self.request(Some(token), None);
+        }
+        self.add(page, checked);
+        Ok(())
+    }
+
+    fn error(&self, failure: Failure) -> StoreError {
+        let key = self.prefix.to_string();
+        match failure {
+            Failure::Denied(reason) | Failure::Unusable(reason) => {
+                StoreError::Unlisted { key, reason }
+            }
+            failure => {
+                let key = self.prefix.to_key();
+                let key = key.or_else(|| Key::parse(b"STORE").ok());
+                key.map_or_else(
+                    || StoreError::problem("STORE", "its names cannot be listed"),
+                    |key| failure.into_error(&key, false),
+                )
+            }
+        }
+    }
+
+    /// Adds the entries of a page, in the order of their keys, and remembers their versions.
+    fn add(&mut self, page: Page, checked: Instant) {
+        let mut entries = Vec::new();
+        for prefix in page.names.common_prefixes {
+            if let Some(name) = self.name_of(prefix.as_ref()) {
+                let meta = Some(self.prefix_meta);
+                entries.push(entry(name, EntryKind::Prefix, meta));
+            }
+        }
+        for object in page.names.objects {
+            let Some(name) = self.name_of(object.location.as_ref()) else {
+                continue;
+            };
+            if is_marker(name, object.size) {
+                continue;
+            }
+            let found = Pinned::new(&object);
+            entries.push(entry(name, EntryKind::Object, Some(found.meta)));
+            if let Ok(key) = self.prefix.key(name.as_bytes()) {
+                self.shared.remembered.put(&key, checked, Some(found));
+            }
+        }
+        if !entries.is_empty() {
+            self.shared.remembered.put_prefix(&self.prefix, checked);
+        }
+        entries.sort_unstable_by(|a, b| a.cursor.as_bytes().cmp(b.cursor.as_bytes()));
+        let after = self.after.as_bytes();
+        entries.retain(|entry| after.is_empty() || entry.cursor.as_bytes() > after);
+        self.entries.extend(entries);
+    }
+
+    /// The name of the entry at `path` of the bucket; `None` for what is not one level below the
+    /// prefix, such as a marker of the prefix itself.
+    fn name_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let name = path.strip_prefix(&*self.start)?;
+        (!name.is_empty() && !name.contains(['/', '\0'])).then_some(name)
+    }
+}
+
+fn entry(name: &str, kind: EntryKind, meta: Option<ObjectMeta>) -> ListEntry {
+    ListEntry {
+        cursor: Cursor::after(name.as_bytes(), kind == EntryKind::Prefix),
+        name: name.as_bytes().to_vec(),
+        kind,
+        meta,
+    }
+}
+
+/// Whether an object only says that there is a directory, as some programs leave them.
+fn is_marker(name: &str, size_bytes: u64) -> bool {
+    size_bytes == 0 && name.ends_with("_$folder$")
+}
+
+/// The key of the bucket after which a listing resumes.
+fn offset(start: &str, after: &Cursor) -> Option<String> {
+    let name = std::str::from_utf8(after.as_bytes()).ok()?;
+    let is_prefix = name.ends_with('/');
+    let last = is_prefix.then_some(LAST_CHARACTER);
+    Some(start.chars().chain(name.chars()).chain(last).collect())
+}
+
+impl Listing for RemoteListing {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
+        loop {
+            if let Some(mut entry) = self.entries.pop_front() {
+                if self.detail == Detail::Names {
+                    entry.meta = None;
+                }
+                return Ok(Some(entry));
+            }
+            if matches!(self.next, NextPage::None) {
+                return Ok(None);
+            }
+            self.take_page()?;
+        }
+    }
+
+    fn ask_for(&mut self, detail: Detail) {
+        self.detail = detail;
+    }
+}
+
+/// Attributes that all prefixes have.
+pub(super) fn attributes_of_prefixes() -> ObjectMeta {
+    prefix_attributes(std::time::SystemTime::now())
+}

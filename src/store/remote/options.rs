@@ -1,0 +1,131 @@
+//! How remote stores are reached, as options say.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a remote store is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteOptions {
+    /// No credentials are looked for (`--anonymous`).
+    pub anonymous: bool,
+    /// The region of the bucket (`--region`).
+    pub region: Option<String>,
+    /// The URL of the server, where it is not the provider's own (`--endpoint`).
+    pub endpoint: Option<String>,
+    /// The profile of AWS's configuration files (`--profile`).
+    pub profile: Option<String>,
+    /// The caller pays for requests (`--requester-pays`).
+    pub requester_pays: bool,
+    /// Headers for a web server (`--header`).
+    pub headers: Vec<HeaderOption>,
+    /// Certificates that are trusted beside those of the system (`--ca-file`).
+    pub ca_file: Option<PathBuf>,
+    /// Most requests in flight (`--requests`).
+    pub requests: usize,
+    /// 403 counts as absence (`--absent-403`).
+    pub absent_403: bool,
+    /// A file of environment variables (`--env-file`).
+    pub env_file: Option<PathBuf>,
+    /// How long a request may take with its repetitions (`--timeout`).
+    pub timeout: Duration,
+    /// The memory budget of the mount, of which answers in flight take a part.
+    pub budget_bytes: u64,
+    /// The longest object that is read whole where the server cannot send parts (`--max-chunk`).
+    pub most_whole_bytes: u64,
+    /// How long what the server told is trusted; `None` where the store never changes.
+    pub time_to_live: Option<Duration>,
+}
+
+/// The most requests in flight, unless `--requests` says something else.
+pub const DEFAULT_REQUESTS: usize = 256;
+
+impl Default for RemoteOptions {
+    fn default() -> RemoteOptions {
+        RemoteOptions {
+            anonymous: false,
+            region: None,
+            endpoint: None,
+            profile: None,
+            requester_pays: false,
+            headers: Vec::new(),
+            ca_file: None,
+            requests: DEFAULT_REQUESTS,
+            absent_403: false,
+            env_file: None,
+            timeout: Duration::from_secs(30),
+            budget_bytes: 256 << 20,
+            most_whole_bytes: 1 << 30,
+            time_to_live: Some(Duration::from_secs(60)),
+        }
+    }
+}
+
+/// A header of each request to a web server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderOption {
+    /// `NAME: VALUE`
+    Value(String, String),
+    /// `NAME: @FILE`
+    File(String, PathBuf),
+}
+
+/// Headers whose values are no secrets, so that they may be seen in the list of processes.
+const PUBLIC_HEADERS: [&str; 6] = [
+    "accept",
+    "accept-language",
+    "origin",
+    "referer",
+    "user-agent",
+    "x-requested-with",
+];
+
+impl std::str::FromStr for HeaderOption {
+    type Err = String;
+
+    /// Parses `NAME: VALUE` or `NAME: @FILE`. The message does not have the value.
+    fn from_str(text: &str) -> Result<HeaderOption, String> {
+        let expected = || "expected 'NAME: VALUE' or 'NAME: @FILE'".to_owned();
+        let (name, value) = text.split_once(':').ok_or_else(expected)?;
+        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+        let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(is_token) {
+            return Err(expected());
+        }
+        if let Some(path) = value.strip_prefix('@') {
+            return Ok(HeaderOption::File(name, PathBuf::from(path)));
+        }
+        if !PUBLIC_HEADERS.contains(&&*name) {
+            return Err(format!(
+                "the value of {name} may be a secret, which other users would see in the list of \
+                 processes: put it into a file, and give '{name}: @FILE'"
+            ));
+        }
+        Ok(HeaderOption::Value(name, value.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_taken_from_files_alone() {
+        let parse = |text: &str| text.parse::<HeaderOption>();
+        assert_eq!(
+            parse("Referer: https://h/").unwrap(),
+            HeaderOption::Value("referer".to_owned(), "https://h/".to_owned())
+        );
+        assert_eq!(
+            parse("Authorization: @/run/secret").unwrap(),
+            HeaderOption::File("authorization".to_owned(), "/run/secret".into())
+        );
+        for text in ["Authorization: Bearer hunter2", "X-Api-Key: hunter2"] {
+            let message = parse(text).unwrap_err();
+            assert!(
+                message.contains("@FILE") && !message.contains("hunter2"),
+                "{message}"
+            );
+        }
+        assert!(parse("no colon").is_err() && parse(": x").is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! Versions of objects, as servers tell them.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
+
+use object_store::ObjectMeta as ServerMeta;
+use rustix::process::{getegid, geteuid};
+
+use crate::store::{Dating, ObjectMeta, Times, Version};
+
+/// A version of an object: its attributes, and how requests ask for this version alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pinned {
+    pub(super) meta: ObjectMeta,
+    /// A strong `ETag`, in quotes.
+    pub(super) tag: Option<String>,
+}
+
+impl Pinned {
+    /// The version that a server describes. Its time is cut to whole seconds, because a listing
+    /// may have a finer one than the object's own answer.
+    pub(super) fn new(found: &ServerMeta) -> Pinned {
+        let seconds = u64::try_from(found.last_modified.timestamp()).unwrap_or(0);
+        let mtime = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let tag = found.e_tag.as_deref().and_then(strong);
+        let dating = if tag.is_some() {
+            Dating::Tag
+        } else {
+            Dating::Times(2 * crate::store::SERVER_GRAIN)
+        };
+        let version = Version {
+            size: found.size,
+            mtime,
+            inode: 0,
+            tag: tag.as_deref().map_or(0, hash),
+        };
+        Pinned {
+            meta: attributes(version, 0o444, dating),
+            tag,
+        }
+    }
+
+    /// Whether `other` is the same version.
+    pub(super) fn is_same(&self, other: &Pinned) -> bool {
+        self.meta.version == other.meta.version && self.tag == other.tag
+    }
+
+    /// Whether something tells this version from a later one of the same length.
+    pub(super) fn is_identified(&self) -> bool {
+        self.tag.is_some() || self.meta.version.mtime > SystemTime::UNIX_EPOCH
+    }
+}
+
+/// Attributes of a prefix, which all prefixes have.
+pub(super) fn prefix_attributes(mounted: SystemTime) -> ObjectMeta {
+    let version = Version {
+        size: 0,
+        mtime: mounted,
+        inode: 0,
+        tag: 0,
+    };
+    attributes(version, 0o555, Dating::Nothing)
+}
+
+fn attributes(version: Version, mode: u32, dating: Dating) -> ObjectMeta {
+    let mtime = version.mtime;
+    ObjectMeta {
+        version,
+        times: Times {
+            atime: mtime,
+            mtime,
+            ctime: mtime,
+        },
+        mode,
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        dating,
+    }
+}
+
+/// The strong `ETag` in `text`, in quotes; `None` for a weak one. Listings of some servers leave
+/// the quotes out.
+fn strong(text: &str) -> Option<String> {
+    let text = text.trim();
+    if text.starts_with("W/") || text.is_empty() {
+        return None;
+    }
+    Some(format!("\"{}\"", text.trim_matches('"')))
+}
+
+/// A hash with a key of this process, so that nobody can choose two tags with the same one.
+fn hash(tag: &str) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYS.hash_one(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(tag: Option<&str>, time: &str) -> ServerMeta {
+        ServerMeta {
+            location: "a".into(),
+            last_modified: time.parse().unwrap(),
+            size: 5,
+            e_tag: tag.map(str::to_owned),
+            version: None,
+        }
+    }
+
+    #[test]
+    fn a_listing_and_an_answer_tell_the_same_version() {
+        let listed = Pinned::new(&meta(Some("0x1"), "2026-01-01T00:00:00.123Z"));
+        let answered = Pinned::new(&meta(Some("\"0x1\""), "2026-01-01T00:00:00Z"));
+        assert!(listed.is_same(&answered));
+        assert_eq!(listed.meta.dating, Dating::Tag);
+        let other = Pinned::new(&meta(Some("\"0x2\""), "2026-01-01T00:00:00Z"));
+        assert!(!listed.is_same(&other));
+    }
+
+    #[test]
+    fn a_weak_tag_tells_nothing() {
+        let weak = Pinned::new(&meta(Some("W/\"1\""), "2026-01-01T00:00:00Z"));
+        assert_eq!(weak.tag, None);
+        assert!(weak.is_identified(), "by its time");
+        assert_ne!(weak.meta.dating, Dating::Tag);
+        let none = Pinned::new(&meta(None, "1970-01-01T00:00:00Z"));
+        assert!(!none.is_identified());
+    }
+}

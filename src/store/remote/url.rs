@@ -1,0 +1,218 @@
+//! The URL of a remote store.
+
+use std::fmt;
+
+use crate::store::StoreError;
+
+/// The kinds of remote stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Amazon S3, and others that speak its protocol.
+    S3,
+    /// Google Cloud Storage.
+    Gcs,
+    /// Azure Blob Storage.
+    Azure,
+    /// A web server.
+    Http,
+}
+
+/// The URL of a remote store, without user, password and query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteUrl {
+    /// What the server speaks.
+    pub service: Service,
+    /// The scheme, in lower case.
+    pub scheme: String,
+    /// The bucket or container, or the host of a web server with its port.
+    pub authority: String,
+    /// The account, where the URL has one (`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`).
+    pub account: Option<String>,
+    /// The path below the bucket or the host, without slashes at either end. Percent-encoded for
+    /// web servers, and as it is for buckets.
+    pub path: String,
+}
+
+/// Schemes that are known, but cannot be opened.
+const OTHERS: [(&str, &str); 6] = [
+    ("ftp", "only HTTP and HTTPS are read from web servers"),
+    (
+        "hdfs",
+        "mount it with its own FUSE daemon, and name the directory",
+    ),
+    ("sftp", "mount it with sshfs, and name the directory"),
+    ("ssh", "mount it with sshfs, and name the directory"),
+    ("reference", "references are not read yet"),
+    ("icechunk", "icechunk is not read yet"),
+];
+
+impl RemoteUrl {
+    /// Parses `text`; `None` where it is no URL.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] for a scheme that is not known, and for a URL without a bucket or
+    /// host, or with a user, a password, a query or a fragment. The message has no secret.
+    pub fn parse(text: &str) -> Result<Option<RemoteUrl>, StoreError> {
+        let Some((scheme, rest)) = split_scheme(text) else {
+            return Ok(None);
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        let service = match &*scheme {
+            "s3" | "s3a" => Service::S3,
+            "gs" | "gcs" => Service::Gcs,
+            "az" | "azure" | "abfs" | "abfss" => Service::Azure,
+            "http" | "https" => Service::Http,
+            other => return Err(unknown(other)),
+        };
+        check_plain(&scheme, rest, service)?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (authority, account) = match authority.rsplit_once('@') {
+            Some((container, host)) if service == Service::Azure => {
+                let account = host.split('.').next().unwrap_or(host);
+                (container, Some(account.to_owned()))
+            }
+            _ => (authority, None),
+        };
+        let path = path.trim_matches('/');
+        let url = RemoteUrl {
+            service,
+            authority: authority.to_owned(),
+            account,
+            path: path.to_owned(),
+            scheme,
+        };
+        if url.authority.is_empty() {
+            let missing = match service {
+                Service::Http => "host",
+                Service::Azure => "container",
+                Service::S3 | Service::Gcs => "bucket",
+            };
+            return Err(refused(format!("{url}: the URL names no {missing}")));
+        }
+        let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
+        if !path.is_empty() && !path.split('/').all(is_segment) {
+            let problem = "the path has an empty, `.` or `..` segment";
+            return Err(refused(format!("{url}: {problem}")));
+        }
+        Ok(Some(url))
+    }
+}
+
+/// Scheme and rest of `scheme://rest`.
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    (!scheme.is_empty() && scheme.chars().all(is_letter)).then_some((scheme, rest))
+}
+
+/// Refuses what may be a secret, or what would silently be left out.
+fn check_plain(scheme: &str, rest: &str, service: Service) -> Result<(), StoreError> {
+    let authority = rest.split('/').next().unwrap_or(rest);
+    if let Some((user, host)) = authority.rsplit_once('@')
+        && (service != Service::Azure || user.contains(':'))
+    {
+        return Err(refused(format!(
+            "{scheme}://...@{host}: a user and a password in a URL can be seen by other users; {}",
+            advice(service)
+        )));
+    }
+    if service == Service::Http
+        && let Some(at) = rest.find(['?', '#'])
+    {
+        let shown = &rest[..at];
+        return Err(refused(format!(
+            "{scheme}://{shown}: a query or a fragment in a URL is not taken, because it often is a \
+             secret; {}",
+            advice(service)
+        )));
+    }
+    Ok(())
+}
+
+/// How credentials are given instead.
+fn advice(service: Service) -> &'static str {
+    match service {
+        Service::S3 => "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --profile",
+        Service::Gcs => "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key",
+        Service::Azure => "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
+        Service::Http => "put it into a file, and give --header 'Authorization: @FILE'",
+    }
+}
+
+fn unknown(scheme: &str) -> StoreError {
+    let known = "known are s3, gs, az, abfss, https, http and file";
+    let hint = OTHERS.iter().find(|(name, _)| *name == scheme);
+    let hint = hint.map_or(known, |(_, hint)| hint);
+    refused(format!("{scheme}://: this scheme cannot be opened; {hint}"))
+}
+
+fn refused(message: String) -> StoreError {
+    StoreError::Unsupported(message)
+}
+
+impl fmt::Display for RemoteUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.authority)?;
+        if let Some(account) = &self.account {
+            write!(f, "@{account}.dfs.core.windows.net")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "/{}", self.path)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> RemoteUrl {
+        RemoteUrl::parse(text).unwrap().unwrap()
+    }
+
+    #[test]
+    fn buckets_containers_and_hosts_are_named() {
+        for (text, service, authority, path) in [
+            ("s3://b/a/z.zarr/", Service::S3, "b", "a/z.zarr"),
+            ("S3://b", Service::S3, "b", ""),
+            ("gs://b/x y", Service::Gcs, "b", "x y"),
+            ("gcs://b/p?q", Service::Gcs, "b", "p?q"),
+            ("az://c/p", Service::Azure, "c", "p"),
+            ("https://h:81/p%20q/", Service::Http, "h:81", "p%20q"),
+        ] {
+            let url = parse(text);
+            let found = (url.service, &*url.authority, &*url.path);
+            assert_eq!(found, (service, authority, path), "{text}");
+        }
+        let url = parse("abfss://c@acc.dfs.core.windows.net/p");
+        assert_eq!(
+            (&*url.authority, url.account.as_deref()),
+            ("c", Some("acc"))
+        );
+        assert_eq!(url.to_string(), "abfss://c@acc.dfs.core.windows.net/p");
+        assert_eq!(RemoteUrl::parse("/data/a.zarr").unwrap(), None);
+        assert_eq!(RemoteUrl::parse("./x/s3://b").unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_refused_is_named_without_secrets() {
+        for (text, expected) in [
+            (
+                "https://me:hunter2@h/p",
+                "https://...@h: a user and a password",
+            ),
+            ("s3://AKIA:hunter2@b/p", "AWS_ACCESS_KEY_ID"),
+            ("https://h/p?sig=hunter2", "https://h/p: a query"),
+            ("ftp://h/p", "ftp://: this scheme cannot be opened"),
+            ("s3:///p", "the URL names no bucket"),
+            ("https://", "the URL names no host"),
+            ("s3://b/a//c", "an empty, `.` or `..` segment"),
+            ("s3://b/../c", "an empty, `.` or `..` segment"),
+        ] {
+            let message = RemoteUrl::parse(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
+        }
+    }
+}
