@@ -289,12 +289,12 @@ impl Catalog {
         }
         let begun = LastCheck::now();
         let keys: Vec<Key> = holder.own.iter().map(|(key, _)| key.clone()).collect();
-        let now = self.store.stat_many(&keys);
+        let now = self.store.stat_objects(&keys);
         for ((_, before), now) in holder.own.iter().zip(now) {
             let now = match now {
                 // As when the group was looked at.
-                Err(StoreError::Denied { .. }) => None,
-                now => now?.and_then(|stat| stat.object_meta()),
+                Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,
+                now => now?,
             };
             let seen = |meta: &ObjectMeta| (meta.version, meta.access());
             if now.as_ref().map(seen) != before.as_ref().map(seen) {

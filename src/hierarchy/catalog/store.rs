@@ -166,6 +166,31 @@ impl Store for CatalogStore {
         all.collect()
     }
 
+    fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
+        let known: Vec<_> = keys.iter().map(|key| self.stat_known(key)).collect();
+        let unknown = keys.iter().zip(&known);
+        let unknown = unknown.filter(|(_, known)| matches!(known, Ok(Told::Unknown)));
+        let unknown: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
+        let mut asked = if unknown.is_empty() {
+            Vec::new()
+        } else {
+            self.within().stat_objects(&unknown)
+        }
+        .into_iter();
+        let all = keys.iter().zip(known).map(|(key, known)| match known? {
+            Told::Here(None) => Ok(None),
+            Told::Here(Some(stat)) => match stat.object_meta() {
+                Some(meta) => Ok(Some(meta)),
+                None => Err(StoreError::not_an_object(key, "a directory")),
+            },
+            Told::Unknown => match asked.next().unwrap_or(Ok(None))? {
+                None => Ok(self.copy_instead(key)?.map(|copy| copy.meta)),
+                found => Ok(found),
+            },
+        });
+        all.collect()
+    }
+
     /// Remembered, because nothing changes the attributes of what is no directory.
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
         self.catalog.prefix_meta()
@@ -276,6 +301,10 @@ impl Store for CatalogStore {
 
     fn generation(&self) -> u64 {
         self.within().generation()
+    }
+
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.within().statistics()
     }
 
     fn capacity(&self) -> Option<Capacity> {
