@@ -41,15 +41,17 @@ class Rules:
             self.rules = [dict(rule, seen=0, hit=0) for rule in rules]
             self.random = random.Random(seed)
 
-    def about(self, method, key, is_ranged):
+    def about(self, method, key, headers):
         """The rules that a request is hit by."""
+        facts = {"method": method, "ranged": "range" in headers,
+                 "pinned": "if-match" in headers or "if-unmodified-since" in headers}
         with self.lock:
-            return [rule for rule in self.rules if self._hits(rule, method, key, is_ranged)]
+            return [rule for rule in self.rules if self._hits(rule, key, facts)]
 
-    def _hits(self, rule, method, key, is_ranged):
+    def _hits(self, rule, key, facts):
         if not fnmatch.fnmatchcase(key, rule.get("key", "*")):
             return False
-        if rule.get("method", method) != method or rule.get("ranged", is_ranged) != is_ranged:
+        if any(rule.get(name, fact) != fact for name, fact in facts.items()):
             return False
         rule["seen"] += 1
         if rule["seen"] <= rule.get("skip", 0) or rule["hit"] >= rule.get("count", float("inf")):
