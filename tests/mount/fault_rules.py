@@ -166,8 +166,12 @@ FAULTS = {
 CONDITIONS = {"whole", "shift", "unconditional", "stale"}
 
 
-def change(answer, rules):
+# These are about bodies, and an answer to HEAD is told to be as long as ever.
+OF_BODIES = {"truncate", "lengthen", "shorten"}
+
+
+def change(answer, rules, method):
     for rule in rules:
-        if rule["fault"] in FAULTS:
+        if rule["fault"] in FAULTS and not (method == "HEAD" and rule["fault"] in OF_BODIES):
             FAULTS[rule["fault"]](answer, rule)
     return answer

@@ -50,7 +50,7 @@ class Worker:
         key = unquote(path, errors="surrogateescape").removeprefix("/")
         method = "LIST" if "list-type" in query else verb
         record = {"method": method, "key": key, "range": headers.get("range"), "headers": headers, "query": query,
-                  "begun": time.monotonic(), "status": None, "sent": 0, "bytes": 0}
+                  "begun": time.monotonic(), "ended": None, "status": None, "bytes": 0}
         with self.lock:
             self.records.append(record)
             self.in_flight += 1
@@ -60,14 +60,13 @@ class Worker:
             record["faults"] = [rule["fault"] for rule in rules]
             made = self.make(method, key, headers, query, rules)
             made.headers["X-Key"] = quote(key, errors="surrogateescape")
-            made = fault_rules.change(made, rules)
+            made = fault_rules.change(made, rules, method)
             made.headers.pop("X-Key", None)
             record["status"], record["bytes"] = made.status, len(made.body)
             return await self.send(verb, made, writer, record)
         finally:
             with self.lock:
                 self.in_flight -= 1
-            record["ended"] = time.monotonic()
 
     def make(self, method, key, headers, query, rules):
         faults = {rule["fault"] for rule in rules}
@@ -98,7 +97,7 @@ class Worker:
                 told["Content-Length"] = str(len(made.body))
             head = [f"HTTP/1.1 {made.status} {phrase(made.status)}", *(f"{name}: {value}" for name, value in told.items())]
             sent = body[:made.stop_after] if stops else body
-            record["sent"] = len(sent)
+            record["ended"] = time.monotonic()
             writer.write("\r\n".join(head).encode("latin-1", "replace") + b"\r\n\r\n" + sent)
             await writer.drain()
         if not stops or verb == "HEAD" and not made.says_nothing:

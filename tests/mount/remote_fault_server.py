@@ -64,7 +64,7 @@ class FaultServer:
 
     def requests(self, clear=False, method=None, key=None):
         """The requests so far, in their order: dictionaries with method (GET, HEAD, LIST ...), key, range, headers, query,
-        status, bytes (of the body) and faults."""
+        status, bytes (of the body), faults, and the times at which it came (`begun`) and was answered (`ended`)."""
         found = self._do("records", clear=clear)
         return [r for r in found if method in (None, r["method"]) and (key is None or key in r["key"])]
 

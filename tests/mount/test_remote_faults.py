@@ -70,7 +70,7 @@ PASSING = [
 @pytest.mark.parametrize("name", ["plain", "small", "big", "first"])
 def test_faults_that_pass(kind, name, root, mount):
     with FaultServer(root, kind) as server:
-        made = mounted(mount, server, "--view", "chunks", "--timeout", "10", "--ttl", "0", "--cache-size", "16M")
+        made = mounted(mount, server, *ARGS[:-1], "10", "--ttl", "0", "--cache-size", "16M")
         wrong = {}
         for number, (what, rule) in enumerate(PASSING):
             server.rules({"key": f"*/{name}/c/*", "count": 1, **rule})
@@ -150,9 +150,12 @@ def test_faults_that_stay(kind, name, what, rule, one, several, root, mount):
         server.rules({"key": f"*/{name}/c/*", **rule})
         found = got(made, name, 1)
         assert found in (one if name == "plain" else several), f"{found}: {made.log_text()}"
-        # An error is not remembered, and no fill value was.
+        # An error is not remembered, nor what a wrong answer said; no fill value was read. What was opened before may be ESTALE.
         server.rules()
-        assert got(made, name, 1) == RIGHT
+        again = got(made, name, 1)
+        if again == "ESTALE":
+            again = got(made, name, 1)
+        assert again == RIGHT, f"{again}, after {found}: {made.log_text()}"
         assert made.alive()
         made.unmount()
 

@@ -166,6 +166,7 @@ def test_a_file_of_variables(root, mount, tmp_path):
         point = tmp_path / "m"
         point.mkdir()
         done = mounting.run(mounting.BINARY, args[0], point, *args[1:], env=remote_servers.clean_environment())
+        mounting.force_away(point)
         assert done.returncode != 0 and str(file) in done.stderr and SECRET not in done.stderr, done.stderr
         assert not server.requests()
         file.chmod(0o600)
