@@ -42,9 +42,11 @@ install_packages() {
 
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
-# GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can; strace shows the order of system calls.
+# GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can; strace shows the order of system calls. nginx, whose
+# program only root finds by its name alone, serves stores; openssl makes its certificates.
 need_test_packages() {
-    need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace
+    PATH="$PATH:/usr/sbin" need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace \
+        nginx:nginx-light openssl:openssl
 }
 # The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
 # that nobody sees), compilers; an automounter, an NFS server and its client.
@@ -53,6 +55,15 @@ need_heavy_packages() {
         cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core \
         automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils
     need_libraries octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
+}
+# Two more servers of objects: a web server, and Azure's, which is a program of Node.
+need_heavy_servers() {
+    need_packages caddy:caddy node:nodejs npm:npm
+    # Debian's packages of servers start them; the tests start their own.
+    local version=3.37.0 folder=.npm-remote
+    grep -qs "\"version\": \"$version\"" "$folder/node_modules/azurite/package.json" && return
+    say "installing azurite $version in $folder"
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "azurite@$version" </dev/null >/dev/null
 }
 # fsspec's FUSE, one of the peers of scripts/bench, loads libfuse 2, which has no program to look for.
 need_bench_packages() {

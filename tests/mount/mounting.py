@@ -71,9 +71,9 @@ def daemons(mountpoint):
 class Mount:
     """One mount: `path` is where it is, `pid` the daemon behind it."""
 
-    def __init__(self, store, path, *args, log, prefix=(), binary=BINARY):
+    def __init__(self, store, path, *args, log, prefix=(), binary=BINARY, env=None):
         self.store, self.path, self.log = store, Path(path), Path(log)
-        done = run(*prefix, binary, store, path, "--log-file", log, *args, timeout=PATIENCE)
+        done = run(*prefix, binary, store, path, "--log-file", log, *args, timeout=PATIENCE, env=env)
         assert done.returncode == 0, f"{' '.join(map(str, args))}: {done.returncode}: {done.stderr}{self.log_text()}"
         self.said = done.stderr
         assert mount_entry(self.path), "the command returned, and nothing is mounted"

@@ -1,0 +1,177 @@
+"""What a server of faults does to its answers: rules, each about some requests and with one fault.
+
+A rule is a dictionary: `fault`, and what the fault takes; which requests it is about, `key` (a pattern of fnmatch, of the path
+without its first slash), `method` (GET, HEAD or LIST) and `ranged` (whether a range is asked for); `skip` and `count`: so many
+requests are spared, then so many are hit; `probability`, of a generator that the server seeds.
+"""
+import fnmatch
+import gzip
+import random
+import threading
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Answer:
+    """An answer before it is sent. `body` is what the headers promise."""
+
+    status: int
+    headers: dict = field(default_factory=dict)
+    body: bytes = b""
+    # How it is sent.
+    wait: float = 0  # seconds before the first byte
+    stop_after: int | None = None  # bytes of the body, after which nothing more is sent
+    stop_how: str = "close"  # or "reset", or "stall"
+    stall: float = 0  # seconds that the connection stays open after that
+    says_nothing: bool = False  # not even the status is sent
+    chunked: bool = False
+
+
+class Rules:
+    """The rules of a server, in order. All that are about a request change its answer, one after the other."""
+
+    def __init__(self, seed=0):
+        self.lock = threading.Lock()
+        self.rules, self.random = [], random.Random(seed)
+
+    def replace(self, rules, seed=0):
+        for rule in rules:
+            assert rule["fault"] in FAULTS or rule["fault"] in CONDITIONS, rule
+        with self.lock:
+            self.rules = [dict(rule, seen=0, hit=0) for rule in rules]
+            self.random = random.Random(seed)
+
+    def about(self, method, key, headers):
+        """The rules that a request is hit by."""
+        facts = {"method": method, "ranged": "range" in headers,
+                 "pinned": "if-match" in headers or "if-unmodified-since" in headers}
+        with self.lock:
+            return [rule for rule in self.rules if self._hits(rule, key, facts)]
+
+    def _hits(self, rule, key, facts):
+        if not fnmatch.fnmatchcase(key, rule.get("key", "*")):
+            return False
+        if any(rule.get(name, fact) != fact for name, fact in facts.items()):
+            return False
+        rule["seen"] += 1
+        if rule["seen"] <= rule.get("skip", 0) or rule["hit"] >= rule.get("count", float("inf")):
+            return False
+        if self.random.random() >= rule.get("probability", 1):
+            return False
+        rule["hit"] += 1
+        return True
+
+
+def truncate(answer, rule):
+    """The body ends early, and the connection with it."""
+    answer.stop_after = max(0, len(answer.body) - rule.get("bytes", 1))
+
+
+def stall(answer, rule):
+    """Nothing more is sent after some bytes of the body, or nothing at all, and the connection stays open."""
+    answer.stop_how, answer.stall = "stall", rule.get("seconds", 3600)
+    answer.stop_after, answer.says_nothing = rule.get("after", 0), "after" not in rule
+
+
+def reset(answer, rule):
+    answer.stop_how, answer.stop_after = "reset", rule.get("after", 0)
+    answer.says_nothing = "after" not in rule
+
+
+def lengthen(answer, rule):
+    """The body is longer than `Content-Range` says; `Content-Length` is true."""
+    answer.body += b"\xee" * rule.get("bytes", 3)
+
+
+def shorten(answer, rule):
+    """The body is shorter than `Content-Range` says; `Content-Length` is true."""
+    answer.body = answer.body[:max(0, len(answer.body) - rule.get("bytes", 1))]
+
+
+def other_total(answer, rule):
+    """`Content-Range` tells another length of the whole."""
+    if "Content-Range" in answer.headers:
+        span, _, total = answer.headers["Content-Range"].partition("/")
+        answer.headers["Content-Range"] = f"{span}/{int(total) + rule.get('by', 1)}"
+
+
+def status(answer, rule):
+    code = rule.get("code", "Fault")
+    answer.status = rule["status"]
+    answer.headers = {"Content-Type": "application/xml", **rule.get("headers", {})}
+    answer.body = f"<Error><Code>{code}</Code><Message>by a rule</Message></Error>".encode()
+
+
+def no_etag(answer, _rule):
+    answer.headers.pop("ETag", None)
+
+
+def weak_etag(answer, _rule):
+    if "ETag" in answer.headers:
+        answer.headers["ETag"] = "W/" + answer.headers["ETag"]
+
+
+def changing_etag(answer, rule):
+    """Each answer has an `ETag` of its own."""
+    if "ETag" in answer.headers:
+        answer.headers["ETag"] = f'"{rule["hit"]:032x}"'
+
+
+def no_last_modified(answer, _rule):
+    answer.headers.pop("Last-Modified", None)
+
+
+def no_length(answer, _rule):
+    answer.chunked = True
+
+
+def encode(answer, rule):
+    """The body is compressed, as some proxies do it whatever was asked for."""
+    answer.headers["Content-Encoding"] = rule.get("coding", "gzip")
+    answer.body = gzip.compress(answer.body)
+
+
+def redirect(answer, rule):
+    """To `location`, in which `{key}` is the path that was asked for."""
+    answer.status = rule.get("status", 302)
+    answer.headers = {"Location": rule["location"].format(key=answer.headers.pop("X-Key", ""))}
+    answer.body = b"moved"
+
+
+def forbid_absent(answer, _rule):
+    """As buckets do for those who may not list them."""
+    if answer.status == 404:
+        status(answer, {"status": 403, "code": "AccessDenied"})
+
+
+def login(answer, _rule):
+    """As servers do that want everyone to log in first, and single-page applications."""
+    answer.status, answer.body = 200, b"<html><body>Please log in.</body></html>\n"
+    answer.headers = {"Content-Type": "text/html", "ETag": '"login"', "Last-Modified": "Mon, 03 Nov 2025 00:00:00 GMT"}
+
+
+def latency(answer, rule):
+    answer.wait += rule["seconds"]
+
+
+# These change the answer once it is made.
+FAULTS = {
+    "truncate": truncate, "stall": stall, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
+    "status": status, "no_etag": no_etag, "weak_etag": weak_etag, "changing_etag": changing_etag, "latency": latency,
+    "no_last_modified": no_last_modified, "no_length": no_length, "encode": encode, "redirect": redirect,
+    "forbid_absent": forbid_absent, "login": login,
+}
+# And these how it is made: `whole` sends 200 for a range; `shift` begins a range `by` bytes later; `unconditional` ignores
+# `If-Match` and its like; `stale` takes the bytes of the last snapshot.
+CONDITIONS = {"whole", "shift", "unconditional", "stale"}
+
+
+# These are about bodies, and an answer to HEAD is told to be as long as ever.
+OF_BODIES = {"truncate", "lengthen", "shorten"}
+
+
+def change(answer, rules, method):
+    for rule in rules:
+        if rule["fault"] in FAULTS and not (method == "HEAD" and rule["fault"] in OF_BODIES):
+            FAULTS[rule["fault"]](answer, rule)
+    return answer

@@ -1,0 +1,168 @@
+"""Objects that are replaced while they are read: a read is wholly old, wholly new, or ESTALE; never of two versions."""
+import os
+import threading
+import time
+
+import pytest
+import zarr
+
+import mounting
+import remote_samples
+from remote_fault_server import FaultServer
+from remote_samples import attempt, mounted
+
+READERS = 8
+# One shard of 8 inner chunks, which are asked for one by one; and one chunk.
+LENGTH, INNER = 1 << 16, 1 << 13
+VERSIONS = 4
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory):
+    """Objects of each version, by name."""
+    folder = tmp_path_factory.mktemp("versions")
+    found = {}
+    for version in range(VERSIONS):
+        write(folder / str(version), version)
+        for name in ("shard", "chunk"):
+            found[name, version] = (folder / str(version) / remote_samples.BUCKET / "z" / name / "c" / "0").read_bytes()
+    return found
+
+
+def write(root, version):
+    group = zarr.create_group(str(root / remote_samples.BUCKET / "z"), zarr_format=3)
+    for name in ("shard", "chunk"):
+        more = {"chunks": (INNER,), "shards": (LENGTH,)} if name == "shard" else {"chunks": (LENGTH,)}
+        array = group.create_array(name, shape=(LENGTH,), dtype="<u4", compressors=None, **more)
+        array[...] = remote_samples.values(LENGTH, version)
+    zarr.consolidate_metadata(str(root / remote_samples.BUCKET / "z"), zarr_format=3)
+
+
+class Writer(threading.Thread):
+    """Puts one version after the other in the place of the object."""
+
+    def __init__(self, root, name, versions, count):
+        super().__init__(daemon=True)
+        self.path, self.name_of, self.versions, self.count = root / remote_samples.BUCKET / "z" / name / "c" / "0", name, versions, count
+        self.ended = False
+
+    def run(self):
+        for number in range(1, self.count + 1):
+            fresh = self.path.with_name("fresh")
+            fresh.write_bytes(self.versions[self.name_of, number % VERSIONS])
+            os.replace(fresh, self.path)
+            time.sleep(0.01)
+        self.ended = True
+
+
+CASES = [("chunks/shard/c/3", "shard"), ("arrays/shard.raw", "shard"), ("chunks/chunk/c/0", "chunk"), ("arrays/chunk.raw", "chunk"),
+         ("keys/chunk/c/0", "chunk")]
+
+
+def part_of(path, version):
+    whole = remote_samples.values(LENGTH, version)
+    return (whole[3 * INNER:4 * INNER] if path.startswith("chunks/shard") else whole).tobytes()
+
+
+def replaced(mount, root, kind, path, name, versions, count, rules=()):
+    wrong, seen = [], []
+    right = {part_of(path, version): version for version in range(VERSIONS)}
+    with FaultServer(root, kind) as server:
+        made = mounted(mount, server, "--view", "chunks,arrays,keys", "--files", "raw", "--ttl", "0.05", "--readahead", "0")
+        server.rules(*rules)
+        writer = Writer(root, name, versions, count)
+
+        def read():
+            while not writer.ended:
+                found = attempt(made.path / path)
+                (seen if found == "ESTALE" or found in right else wrong).append(right.get(found, found))
+
+        readers = [threading.Thread(target=read, daemon=True) for _ in range(READERS)]
+        for thread in (*readers, writer):
+            thread.start()
+        for thread in (writer, *readers):
+            thread.join(mounting.PATIENCE)
+            assert not thread.is_alive(), "a reader hangs"
+        described = [w if isinstance(w, str) else f"{len(w)} bytes of {versions_in(w, path)}" for w in wrong[:5]]
+        assert not wrong, f"{len(wrong)} of {len(seen) + len(wrong)}: {described}\n{made.log_text()[-2000:]}"
+        assert len({s for s in seen if s != "ESTALE"}) > 1, "no version was seen to follow another"
+        # What stays is seen.
+        server.rules()
+        mounting.until(lambda: attempt(made.path / path) == part_of(path, count % VERSIONS), "the last version")
+        made.unmount()
+
+
+def versions_in(data, path):
+    """Which versions the parts of some bytes are of."""
+    rights = [part_of(path, version) for version in range(VERSIONS)]
+    return sorted({v for i in range(0, len(data), 4096) for v, right in enumerate(rights) if data[i:i + 4096] == right[i:i + 4096]})
+
+
+@pytest.fixture
+def root(tmp_path):
+    write(tmp_path / "root", 0)
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize("path, name", CASES)
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_objects_that_are_replaced_under_readers(kind, path, name, root, versions, mount):
+    replaced(mount, root, kind, path, name, versions, 150)
+
+
+@pytest.mark.parametrize("path, name", CASES[:2])
+def test_a_server_that_ignores_conditions(path, name, root, versions, mount):
+    replaced(mount, root, "s3", path, name, versions, 150, [{"fault": "unconditional"}])
+
+
+def test_a_server_that_answers_with_old_versions_now_and_then(root, versions, mount):
+    """As one of several behind a cache does, which has not heard of the new one."""
+    with FaultServer(root, "s3") as server:
+        made = mounted(mount, server, "--view", "chunks,arrays", "--files", "raw", "--ttl", "0", "--readahead", "0")
+        server.snapshot()
+        path = root / remote_samples.BUCKET / "z" / "shard" / "c" / "0"
+        fresh = path.with_name("fresh")
+        fresh.write_bytes(versions["shard", 1])
+        os.replace(fresh, path)
+        server.rules({"fault": "stale", "key": "*/c/0", "probability": 0.5}, seed=5)
+        allowed = {remote_samples.values(LENGTH, version).tobytes() for version in (0, 1)} | {"ESTALE"}
+        for _ in range(50):
+            assert attempt(made.path / "arrays" / "shard.raw") in allowed
+        assert server.hits()[0] > 0
+        made.unmount()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("path, name", CASES[:2])
+def test_ten_thousand_versions(path, name, root, versions, mount, monkeypatch):
+    monkeypatch.setattr(mounting, "PATIENCE", 600)
+    replaced(mount, root, "s3", path, name, versions, 10_000)
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_store_that_never_changes_is_asked_once(kind, root, mount):
+    with FaultServer(root, kind) as server:
+        made = mounted(mount, server, "--view", "chunks,arrays,keys", "--files", "raw", "--immutable")
+        paths = ["chunks/shard/c/3", "chunks/zarr.json", "chunks/none", "keys/chunk/c/0", "keys/chunk/zarr.json", "arrays/shard.raw"]
+        os.listdir(made.path / "chunks")
+        first = [attempt(made.path / path) for path in paths]
+        time.sleep(1.5)
+        server.clear()
+        os.listdir(made.path / "chunks")
+        assert [attempt(made.path / path) for path in paths] == first
+        found = [(r["method"], r["key"]) for r in server.requests()]
+        # The bytes of a key are in no cache but the kernel's.
+        assert not [r for r in found if r != ("GET", "bucket/z/chunk/c/0")], found
+        made.unmount()
+
+
+def test_documents_that_are_replaced(root, mount, tmp_path):
+    """A new shape is seen after the time to live, by whoever opens anew."""
+    with FaultServer(root, "s3") as server:
+        made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--ttl", "1")
+        assert os.stat(made.path / "chunk.raw").st_size == 4 * LENGTH
+        group = zarr.open_group(str(root / remote_samples.BUCKET / "z"), mode="a", use_consolidated=False)
+        group["chunk"].resize((LENGTH // 2,))
+        zarr.consolidate_metadata(str(root / remote_samples.BUCKET / "z"), zarr_format=3)
+        mounting.until(lambda: os.stat(made.path / "chunk.raw").st_size == 2 * LENGTH, "the new shape")
+        made.unmount()
