@@ -103,14 +103,15 @@ impl Hierarchy {
         catalog.is_some_and(|catalog| catalog.is_unlisted())
     }
 
-    /// Whether a node was found at `prefix` or below it.
+    /// Whether a node is at `prefix`, or where names cannot be listed, was found below it.
     ///
     /// # Errors
     /// As [`Hierarchy::node`].
     pub fn finds_node_from(&self, prefix: &Prefix) -> Result<bool, Error> {
         let catalog = self.catalog.as_ref();
         Ok(!matches!(self.node(prefix)?, Node::Implicit)
-            || catalog.is_some_and(|catalog| catalog.has_found_below(prefix)))
+            || catalog
+                .is_some_and(|catalog| catalog.has_found_below(prefix) && catalog.is_unlisted()))
     }
 
     /// Whether the group at `prefix` has a child called `name`; `None` where no consolidated

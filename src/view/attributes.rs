@@ -100,8 +100,8 @@ impl Tree {
         let stored = array.stored_directory(first)?;
         let meta = match self.loader.sources().stat_prefix(&stored)? {
             // A draft's array without chunks has no directory of its own, but its document always
-            // lies in one. Where names cannot be listed, nothing tells of directories.
-            None if array.absent_len.is_some() || self.hierarchy.is_unlisted() => {
+            // lies in one.
+            None if array.absent_len.is_some() => {
                 self.stat_prefix(&array.node.document.key.parent())?
             }
             found => found,
@@ -222,20 +222,28 @@ impl Tree {
         Ok(self.loader.sources().store().stat(key)?)
     }
 
-    /// The attributes of a prefix; `None` when it does not exist. Where names cannot be listed, a
-    /// prefix exists if a node is there.
+    /// The attributes of a prefix; `None` when it does not exist. In a store without directories, a
+    /// prefix exists if a node is there, or if names can be listed and there are any.
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
-        match self.loader.sources().stat_prefix(prefix)? {
-            None => self.stat_prefix_told(prefix),
-            meta => Ok(meta),
+        let sources = self.loader.sources();
+        let Some(key) = prefix.to_key() else {
+            return Ok(sources.stat_prefix(prefix)?);
+        };
+        if sources.store().profile().has_directories {
+            return Ok(sources.stat_prefix(prefix)?);
         }
+        if self.hierarchy.finds_node_from(prefix)? {
+            return self.stat_prefix(&Prefix::root());
+        }
+        Ok(self.stat(&key)?.and_then(|stat| stat.prefix_meta()))
     }
 
-    /// The attributes of a prefix of which only the documents of a node tell.
-    pub(super) fn stat_prefix_told(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
+    /// As [`Tree::stat_prefix`], where names cannot be listed, so that the store does not tell of a
+    /// prefix. `None` otherwise.
+    pub(super) fn stat_untold(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         if !self.hierarchy.is_unlisted() || !self.hierarchy.finds_node_from(prefix)? {
             return Ok(None);
         }
-        Ok(self.loader.sources().stat_prefix(&Prefix::root())?)
+        self.stat_prefix(&Prefix::root())
     }
 }

@@ -112,7 +112,7 @@ impl View {
             }
             (_, None) if folder.resolved.draft().is_none() => {
                 let path = folder.resolved.path.key(name)?.to_prefix();
-                let meta = self.tree.stat_prefix_told(&path)?;
+                let meta = self.tree.stat_untold(&path)?;
                 meta.map(|meta| (Vnode::Prefix { view, path }, self.tree.directory(&meta)))
             }
             (_, Some((Vnode::Prefix { .. }, _))) if folder.resolved.draft().is_some() => None,
