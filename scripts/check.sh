@@ -12,10 +12,12 @@ say "formatting"
 cargo fmt --check
 say "lints"
 cargo clippy --quiet --all-targets -- -D warnings
+say "lints without remote stores"
+cargo clippy --quiet --all-targets --no-default-features -- -D warnings
 say "tests and doc tests"
 cargo test --quiet
 say "thousands of schedules of threads"
 # Locks and threads of a model checker. ZARR_MOUNT_SCHEDULES is how many of each test.
-cargo test --quiet --features model --lib schedules::
+cargo test --quiet --no-default-features --features model --lib schedules::
 say "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps

@@ -65,7 +65,7 @@ const OUTSIDE: [(&str, &str); 38] = [
     ("rawzip", "store"),
     ("rustix", "store fuse cli"),
     ("serde", "metadata"),
-    ("serde_json", "metadata plain view cli"),
+    ("serde_json", "store metadata plain view cli"),
     ("signal_hook", "fuse"),
     ("simd_adler32", "codec"),
     ("smallvec", "store budget grid codec plain load read view"),

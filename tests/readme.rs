@@ -152,7 +152,27 @@ fn counters_are_those_of_the_program() {
             }
         }
     }
+    expected.extend(server_counters());
     assert_eq!(members, expected);
+}
+
+/// The counters of a remote store, which is sent no request.
+#[cfg(feature = "remote")]
+fn server_counters() -> impl Iterator<Item = String> {
+    use zarr_mount::store::{RemoteOptions, RemoteStore, RemoteUrl, Store};
+
+    let url = RemoteUrl::parse("http://127.0.0.1:1/a").unwrap().unwrap();
+    let store = RemoteStore::open(url, &RemoteOptions::default()).unwrap();
+    let counters = store.statistics().into_iter();
+    counters.map(|(name, _)| format!("server.{name}"))
+}
+
+/// Those that the README has, which the program lacks without remote stores.
+#[cfg(not(feature = "remote"))]
+fn server_counters() -> impl Iterator<Item = String> {
+    let rows = rows("### Counters").into_iter();
+    let names = rows.flat_map(|row| quoted(&row[0]));
+    names.filter(|name| name.starts_with("server."))
 }
 
 /// `stats.json` of a view that nobody used.

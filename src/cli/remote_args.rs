@@ -34,7 +34,7 @@ pub(crate) struct RemoteArgs {
     /// A header of each request to a web server: 'NAME: @FILE' reads the value from a file; may be
     /// given several times
     #[arg(long, value_name = "NAME: VALUE", action = ArgAction::Append)]
-    header: Vec<HeaderOption>,
+    header: Vec<String>,
 
     /// Trust the certificates in this PEM file too
     #[arg(long, value_name = "FILE")]
@@ -67,6 +67,10 @@ impl RemoteArgs {
         absolute: impl Fn(&PathBuf) -> Result<PathBuf, CliError>,
     ) -> Result<RemoteOptions, CliError> {
         let headers = self.header.into_iter().map(|header| {
+            // The message of the parser of options would repeat the value.
+            let header = header
+                .parse()
+                .map_err(|problem| CliError::Usage(format!("--header: {problem}")))?;
             Ok(match header {
                 HeaderOption::File(name, path) => HeaderOption::File(name, absolute(&path)?),
                 value @ HeaderOption::Value(..) => value,

@@ -126,11 +126,18 @@ impl Tree {
             return Ok(None);
         }
         let chunked = &array.chunked;
-        let Some(meta) = self.loader.stat_stored(chunked, indices)? else {
+        let is_sharded = chunked.layout().is_sharded();
+        // A far shard is opened at once: its index comes with its attributes.
+        let found = if is_sharded && !self.loader.is_local() {
+            let object = self.loader.open_stored(chunked, indices, None)?;
+            object.map(|object| *object.meta())
+        } else {
+            self.loader.stat_stored(chunked, indices)?
+        };
+        let Some(meta) = found else {
             return self.absent_chunk(array);
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
-        let is_sharded = chunked.layout().is_sharded();
         if !is_sharded && array.form != FileForm::Decoded {
             return Ok(Some(self.object(&shown)));
         }

@@ -3,10 +3,16 @@
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use object_store::aws::AwsCredential;
 use object_store::list::PaginatedListStore;
 use object_store::{ObjectStore, RetryConfig};
 
 use super::connection::{ConnectionOptions, Connector};
+use super::credentials::cloud_options::CloudOptions;
+use super::credentials::credential_error::CredentialError;
+use super::credentials::environment::Environment;
+use super::credentials::renewed::Renewed;
+use super::credentials::{aws, azure, gcs, region};
 use super::options::{HeaderOption, RemoteOptions};
 use super::url::{RemoteUrl, Service};
 use crate::store::StoreError;
@@ -23,6 +29,8 @@ pub(super) struct Backend {
     pub(super) path: String,
     /// Which credentials are used, as a message.
     pub(super) credentials: String,
+    /// The program that gives the credentials, which can be asked again.
+    pub(super) program: Option<Arc<Renewed<AwsCredential>>>,
 }
 
 /// Repetitions are ours alone.
@@ -39,7 +47,14 @@ impl Backend {
     /// # Errors
     /// [`StoreError`] with what is wrong about the options, or with the file of certificates or
     /// headers.
-    pub(super) fn new(url: &RemoteUrl, options: &RemoteOptions) -> Result<Backend, StoreError> {
+    pub(super) async fn new(
+        url: &RemoteUrl,
+        options: &RemoteOptions,
+    ) -> Result<Backend, StoreError> {
+        let mut env = Environment::of_process();
+        if let Some(file) = &options.env_file {
+            env = env.with_file(file).map_err(|error| refused(&error))?;
+        }
         let is_http = url.service == Service::Http;
         let connector = Connector::new(ConnectionOptions {
             ca_file: options.ca_file.clone(),
@@ -53,9 +68,9 @@ impl Backend {
         })?;
         match url.service {
             Service::Http => web(url, connector),
-            Service::S3 => s3(url, options, connector),
-            Service::Gcs => gcs(url, options, connector),
-            Service::Azure => azure(url, options, connector),
+            Service::S3 => s3(url, options, &env, connector).await,
+            Service::Gcs => gcs(url, options, &env, connector).await,
+            Service::Azure => azure(url, options, &env, connector),
         }
     }
 }
@@ -96,6 +111,7 @@ fn paged<T: ObjectStore + PaginatedListStore>(
         pages: Some(store),
         path: path.to_owned(),
         credentials,
+        program: None,
     }
 }
 
@@ -116,74 +132,83 @@ fn web(url: &RemoteUrl, connector: Connector) -> Result<Backend, StoreError> {
         pages: None,
         path: String::new(),
         credentials: "no credentials but the headers that were given".to_owned(),
+        program: None,
     })
 }
 
-fn s3(
+async fn s3(
     url: &RemoteUrl,
     options: &RemoteOptions,
+    env: &Environment,
     connector: Connector,
 ) -> Result<Backend, StoreError> {
-    let mut builder = object_store::aws::AmazonS3Builder::from_env()
-        .with_bucket_name(&url.authority)
-        .with_http_connector(connector)
-        .with_request_payer(options.requester_pays)
-        .with_retry(no_retries());
-    let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
-    if options.anonymous || !has_keys {
-        builder = builder.with_skip_signature(true);
-    }
-    if let Some(region) = &options.region {
-        builder = builder.with_region(region);
-    }
-    if let Some(endpoint) = &options.endpoint {
-        builder = builder
-            .with_endpoint(endpoint)
-            .with_allow_http(endpoint.starts_with("http://"));
-    }
+    let cloud = cloud_options(url, options);
+    let configured = aws::configure(&cloud, env, connector.clone()).await;
+    let configured = configured.map_err(|error| refused(&error))?;
+    let (credentials, program) = (configured.credentials.clone(), configured.program.clone());
+    let region = match configured.region() {
+        Some(region) => region.to_owned(),
+        // Other servers take any.
+        None if configured.endpoint().is_some() => "us-east-1".to_owned(),
+        None => region_of(url, &connector).await?,
+    };
+    let builder = configured.in_region(&region).with_retry(no_retries());
     let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, String::new()))
+    Ok(Backend {
+        program,
+        ..paged(store, &url.path, credentials)
+    })
 }
 
-fn gcs(
+/// Asks S3 for the region of a bucket.
+async fn region_of(url: &RemoteUrl, connector: &Connector) -> Result<String, StoreError> {
+    let bucket = &url.authority;
+    let answered = connector.head(&region::question(bucket)).await;
+    let (status, headers) = answered.map_err(|problem| StoreError::problem(url, problem))?;
+    region::answer(bucket, status, &headers).map_err(|error| refused(&error))
+}
+
+async fn gcs(
     url: &RemoteUrl,
     options: &RemoteOptions,
+    env: &Environment,
     connector: Connector,
 ) -> Result<Backend, StoreError> {
-    let mut builder = object_store::gcp::GoogleCloudStorageBuilder::from_env()
-        .with_bucket_name(&url.authority)
-        .with_http_connector(connector)
-        .with_retry(no_retries());
-    if options.anonymous {
-        builder = builder.with_skip_signature(true);
-    }
-    if let Some(endpoint) = &options.endpoint {
-        builder = builder.with_base_url(endpoint);
-    }
+    let cloud = cloud_options(url, options);
+    let configured = gcs::configure(&cloud, env, connector).await;
+    let configured = configured.map_err(|error| refused(&error))?;
+    let builder = configured.builder.with_retry(no_retries());
     let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, String::new()))
+    Ok(paged(store, &url.path, configured.credentials))
 }
 
 fn azure(
     url: &RemoteUrl,
     options: &RemoteOptions,
+    env: &Environment,
     connector: Connector,
 ) -> Result<Backend, StoreError> {
-    let mut builder = object_store::azure::MicrosoftAzureBuilder::from_env()
-        .with_container_name(&url.authority)
-        .with_http_connector(connector)
-        .with_retry(no_retries());
-    if options.anonymous {
-        builder = builder.with_skip_signature(true);
-    }
-    if let Some(account) = &url.account {
-        builder = builder.with_account(account);
-    }
-    if let Some(endpoint) = &options.endpoint {
-        builder = builder
-            .with_endpoint(endpoint.clone())
-            .with_allow_http(endpoint.starts_with("http://"));
-    }
+    let cloud = cloud_options(url, options);
+    let configured = azure::configure(&cloud, env, connector).map_err(|error| refused(&error))?;
+    let builder = configured.builder.with_retry(no_retries());
     let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, String::new()))
+    Ok(paged(store, &url.path, configured.credentials))
+}
+
+/// What `url` and `options` say about a store in a cloud.
+fn cloud_options(url: &RemoteUrl, options: &RemoteOptions) -> CloudOptions {
+    CloudOptions {
+        bucket: url.authority.clone(),
+        account: url.account.clone(),
+        anonymous: options.anonymous,
+        profile: options.profile.clone(),
+        region: options.region.clone(),
+        endpoint: options.endpoint.clone(),
+        requester_pays: options.requester_pays,
+    }
+}
+
+/// The messages about credentials have no secrets.
+fn refused(error: &CredentialError) -> StoreError {
+    StoreError::Unsupported(error.to_string())
 }

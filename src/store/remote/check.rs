@@ -51,7 +51,11 @@ impl RemoteStore {
             Err(Failure::Denied(reason) | Failure::Unauthorized(reason)) => {
                 Err(StoreError::Denied {
                     key: url.to_string(),
-                    reason: format!("{reason}; {}", self.credentials),
+                    reason: if self.credentials.is_empty() {
+                        reason
+                    } else {
+                        format!("{reason}; {}", self.credentials)
+                    },
                 })
             }
             Err(Failure::Unusable(problem)) => Err(StoreError::problem(url, problem)),
@@ -77,8 +81,8 @@ impl Shared {
         match self.client.get_whole(&key, MOST_BYTES).await {
             Ok((found, whole)) => {
                 self.remembered.put(&key, begun, Some(found.clone()));
-                if let Some(whole) = whole {
-                    let bytes = Bytes::from(whole.body.concat());
+                if let Some(body) = whole {
+                    let bytes = Bytes::from(body.concat());
                     self.remembered.keep_bytes(&key, found, bytes);
                 }
                 true

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use object_store::aws::AwsCredential;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
 use tokio::time::{sleep, timeout};
 
+use super::credentials::renewed::Renewed;
 use super::exchange::{Exchange, RequestKind};
 use super::failure::{Failure, Transient};
-use super::flow::{AnswerMemory, Flow};
+use super::flow::Flow;
 use super::statistics::RemoteStatistics;
 use super::tag::Pinned;
 use crate::store::{Key, Prefix};
@@ -56,6 +58,8 @@ pub(super) struct RemoteClient {
     /// Whole objects that are read for a range of them are no longer than this.
     most_whole_bytes: u64,
     is_patient: AtomicBool,
+    /// The program that gives the credentials, if one does.
+    program: Option<Arc<Renewed<AwsCredential>>>,
 }
 
 /// The parts of a client.
@@ -67,17 +71,11 @@ pub(super) struct ClientParts {
     pub(super) flow: Arc<Flow>,
     pub(super) deadline: Duration,
     pub(super) most_whole_bytes: u64,
+    pub(super) program: Option<Arc<Renewed<AwsCredential>>>,
 }
 
 /// The body of an answer: its parts, in order.
 pub(super) type Body = Vec<Bytes>;
-
-/// The body of an answer, and the memory that it counts as.
-#[derive(Debug)]
-pub(super) struct WholeObject {
-    pub(super) body: Body,
-    _memory: AnswerMemory,
-}
 
 /// An answer whose body was not read yet.
 pub(super) struct AnswerHead {
@@ -115,6 +113,7 @@ impl RemoteClient {
             sends_whole: AtomicBool::new(false),
             most_whole_bytes: parts.most_whole_bytes,
             is_patient: AtomicBool::new(false),
+            program: parts.program,
         }
     }
 
@@ -141,7 +140,9 @@ impl RemoteClient {
             let path = path.clone();
             async move {
                 let found = self.store.get_opts(&path, options).await;
-                let found = found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
+                let facts = exchange.facts();
+                let found = found.map_err(|error| Failure::new(&error, &facts))?;
+                facts.check()?;
                 Ok(Pinned::new(&found.meta))
             }
         })
@@ -149,38 +150,51 @@ impl RemoteClient {
     }
 
     /// Reads all of the object at `key`, if it has at most `most_bytes`; or else only its
-    /// attributes.
+    /// attributes. The caller has reserved memory for the answer.
     pub(super) async fn get_whole(
         &self,
         key: &Key,
         most_bytes: u64,
-    ) -> Result<(Pinned, Option<WholeObject>), Failure> {
+    ) -> Result<(Pinned, Option<Body>), Failure> {
         let path = self.path(key).ok_or(Failure::Absent)?;
-        // Memory is reserved before the request counts as one in flight: nothing waits for memory
-        // that others need to go on.
-        let memory = self.flow.reserve(most_bytes).await;
-        let (found, body) = self
-            .attempts(RequestKind::Get, |exchange| {
-                let path = path.clone();
-                async move {
-                    let head = self
-                        .head_of_get(&path, GetOptions::new(), &exchange)
-                        .await?;
-                    let found = head.found.clone();
-                    let len = found.meta.size();
-                    if len > most_bytes {
-                        return Ok((found, None));
-                    }
-                    let body = self.body(head, 0..len).await?;
-                    Ok((found, Some(body)))
+        self.attempts(RequestKind::Get, |exchange| {
+            let path = path.clone();
+            async move {
+                let head = self
+                    .head_of_get(&path, GetOptions::new(), &exchange)
+                    .await?;
+                let found = head.found.clone();
+                let len = found.meta.size();
+                if len > most_bytes {
+                    return Ok((found, None));
                 }
-            })
-            .await?;
-        let whole = body.zip(memory).map(|(body, memory)| WholeObject {
-            body,
-            _memory: memory,
-        });
-        Ok((found, whole))
+                let body = self.body(head, 0..len).await?;
+                Ok((found, Some(body)))
+            }
+        })
+        .await
+    }
+
+    /// Reads the last `most_bytes` of the object at `key`, or all of a shorter one.
+    pub(super) async fn get_tail(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+    ) -> Result<(Pinned, Body), Failure> {
+        let path = self.path(key).ok_or(Failure::Absent)?;
+        self.attempts(RequestKind::Get, |exchange| {
+            let path = path.clone();
+            let mut options = GetOptions::new();
+            options.range = Some(GetRange::Suffix(most_bytes));
+            async move {
+                let head = self.head_of_get(&path, options, &exchange).await?;
+                let found = head.found.clone();
+                let len = found.meta.size();
+                let body = self.body(head, len.saturating_sub(most_bytes)..len).await?;
+                Ok((found, body))
+            }
+        })
+        .await
     }
 
     /// Reads `range` of the version `pinned` of the object at `key`.
@@ -354,11 +368,7 @@ impl RemoteClient {
         };
         self.statistics.latencies.add(begun.elapsed());
         let result = result?;
-        if let Some(coding) = facts.coding {
-            return Err(Failure::Unusable(format!(
-                "the server sends the bytes in the coding {coding:?}, not as they are stored"
-            )));
-        }
+        facts.check()?;
         let found = Pinned::new(&result.meta);
         Ok(AnswerHead { found, result })
     }
@@ -437,6 +447,9 @@ impl RemoteClient {
                 // The credentials may have expired just now.
                 Failure::Unauthorized(_) if !renewed => {
                     renewed = true;
+                    if let Some(program) = &self.program {
+                        program.forget().await;
+                    }
                     Duration::ZERO
                 }
                 Failure::Absent | Failure::Directory => return Err(failure),

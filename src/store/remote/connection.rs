@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HeaderMap, HeaderValue, LOCATION};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -25,6 +26,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server must send something within this time.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The message about a name that a redirect led to.
+pub(super) const PRIVATE_ADDRESS: &str = "the name stands for no public address";
 
 /// A redirect may be redirected again so often.
 const MOST_REDIRECTS: usize = 5;
@@ -84,6 +88,20 @@ impl Connector {
             foreign: client(true)?,
             options,
         })))
+    }
+}
+
+impl Connector {
+    /// Asks for the head of `url`, without anything that the store's own requests have.
+    ///
+    /// # Errors
+    /// A message without secrets.
+    pub(super) async fn head(&self, url: &str) -> Result<(StatusCode, HeaderMap), String> {
+        let asked = self.0.client.head(url).send().await;
+        let answer = asked.map_err(|_| {
+            "S3 cannot be asked for the region of the bucket; give --region".to_owned()
+        })?;
+        Ok((answer.status(), answer.headers().clone()))
     }
 }
 
@@ -238,8 +256,7 @@ impl Resolve for PublicNames {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let public: Vec<SocketAddr> = found.filter(|found| is_public(found.ip())).collect();
             if public.is_empty() {
-                let problem = "the name stands for no public address";
-                return Err(Box::from(std::io::Error::other(problem)));
+                return Err(Box::from(std::io::Error::other(PRIVATE_ADDRESS)));
             }
             Ok(Box::new(public.into_iter()) as Addrs)
         })

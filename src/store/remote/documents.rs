@@ -16,7 +16,7 @@ const DOCUMENTS: [&[u8]; 11] = [
 ];
 
 /// The documents that tell what is at the root.
-pub(super) const ROOT_DOCUMENTS: [&[u8]; 7] = [
+pub(super) const ROOT_DOCUMENTS: [&[u8]; 8] = [
     b"zarr.json",
     b".zmetadata",
     b".zgroup",
@@ -24,6 +24,7 @@ pub(super) const ROOT_DOCUMENTS: [&[u8]; 7] = [
     b".zattrs",
     b"attributes.json",
     b"meta",
+    b"__zmeta__",
 ];
 
 /// Whether an object of this name is a document. Those of the v3 drafts have names that end so.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use object_store::client::{HttpError, HttpErrorKind};
 
+use super::connection::PRIVATE_ADDRESS;
 use super::exchange::AnswerFacts;
 use crate::store::{Key, StoreError};
 
@@ -83,8 +84,14 @@ impl Failure {
     }
 
     fn without_answer(error: &object_store::Error, text: &str) -> Failure {
+        if text.contains(PRIVATE_ADDRESS) {
+            return Failure::Denied("a redirect to a private address is not followed".to_owned());
+        }
         if text.contains("certificate") || text.contains("HandshakeFailure") {
-            return Failure::Unusable(format!("TLS: {}", innermost(error)));
+            let reason = innermost(error);
+            return Failure::Unusable(format!(
+                "TLS: {reason}; give --ca-file if you trust who signed the certificate"
+            ));
         }
         if text.contains("redential") || text.contains("token") {
             return Failure::Unauthorized(format!(
@@ -183,6 +190,25 @@ impl Failure {
             Failure::BeyondEnd => StoreError::problem(key, "the object is shorter than it was"),
             Failure::Unusable(problem) => StoreError::problem(key, problem),
             Failure::Transient(transient) => StoreError::problem(key, transient.problem),
+        }
+    }
+}
+
+impl AnswerFacts {
+    /// Refuses an answer that is no object, or whose bytes are not those of the object.
+    ///
+    /// # Errors
+    /// [`Failure::Unusable`].
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let is_object = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
+        if let Some(status) = self.status.filter(|&status| !is_object(status)) {
+            return Err(Failure::Unusable(format!("the server answered {status}")));
+        }
+        match &self.coding {
+            None => Ok(()),
+            Some(coding) => Err(Failure::Unusable(format!(
+                "the server sends the bytes in the coding {coding:?}, not as they are stored"
+            ))),
         }
     }
 }

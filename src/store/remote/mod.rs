@@ -23,6 +23,7 @@ mod backend;
 mod check;
 mod client;
 mod connection;
+mod credentials;
 mod documents;
 mod exchange;
 mod failure;
@@ -36,10 +37,11 @@ mod runtime;
 mod shared;
 mod statistics;
 mod tag;
+mod tail;
 mod url;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -47,7 +49,7 @@ use futures_util::future::join_all;
 use futures_util::join;
 
 use self::backend::Backend;
-use self::client::{ClientParts, RemoteClient, WholeObject};
+use self::client::{Body, ClientParts, RemoteClient};
 use self::failure::Failure;
 use self::flow::Flow;
 use self::listing::RemoteListing;
@@ -60,8 +62,8 @@ pub use self::statistics::RemoteStatistics;
 use self::tag::Pinned;
 pub use self::url::{RemoteUrl, Service};
 use super::{
-    Cursor, Detail, FetchBuffer, Fetched, Key, Listing, Object, ObjectMeta, Prefix, Profile, Stat,
-    StatKind, Store, StoreError,
+    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta, Prefix,
+    Profile, Stat, StatKind, Store, StoreError,
 };
 
 /// Bytes that are received in the time of one request, for plans of what is read together.
@@ -72,7 +74,10 @@ const MOST_KNOWN_BYTES: u64 = 16 << 20;
 
 /// Bytes of an object whose length is not known, for which memory is reserved before it is
 /// requested. A longer one takes further requests.
-const UNKNOWN_BYTES: u64 = 1 << 20;
+const UNKNOWN_BYTES: u64 = 256 << 10;
+
+/// An object is opened by reading so many of its last bytes: the index of a shard of 2,000 chunks.
+const TAIL_BYTES: u64 = 32 << 10;
 
 /// A store on a server.
 #[derive(Debug)]
@@ -93,31 +98,40 @@ impl RemoteStore {
     /// # Errors
     /// [`StoreError`] for options that do not fit, and for files that cannot be read.
     pub fn open(url: RemoteUrl, options: &RemoteOptions) -> Result<RemoteStore, StoreError> {
+        let runtime = Runtime::start()?;
+        let (asked, given) = (url.clone(), options.clone());
+        let backend = runtime.wait_for(async move { Backend::new(&asked, &given).await });
         let Backend {
             store,
             pages,
             path,
             credentials,
-        } = Backend::new(&url, options)?;
+            program,
+        } = backend??;
         log::info!("{url}: {credentials}");
         let lists_pages = pages.is_some();
+        let is_azure = url.service == Service::Azure;
         let client = RemoteClient::new(ClientParts {
             store,
             pages,
             path,
             flow: Flow::new(options.requests, options.budget_bytes),
             deadline: options.timeout,
+            program,
             most_whole_bytes: options.most_whole_bytes,
         });
         Ok(RemoteStore {
             url,
             shared: Arc::new(Shared {
-                runtime: Arc::new(Runtime::start()?),
+                runtime: Arc::new(runtime),
                 client,
                 remembered: Remembered::new(options.time_to_live),
                 is_immutable: options.time_to_live.is_none(),
                 absent_403: options.absent_403,
+                tails: Arc::default(),
                 hides_absence: AtomicBool::new(false),
+                // Azure knows no ranges from the end.
+                lacks_suffixes: AtomicBool::new(is_azure),
             }),
             prefix_meta: listing::attributes_of_prefixes(),
             most_requests: options.requests,
@@ -158,6 +172,44 @@ impl RemoteStore {
         Fetched {
             object: self.object(key, pinned),
             is_read,
+        }
+    }
+}
+
+impl RemoteStore {
+    /// The result of a fetch, where no request is needed to know it, or it is known that the object
+    /// is long and is read in parts.
+    fn fetch_known(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+        buffer: &mut dyn FetchBuffer,
+    ) -> Option<Result<Option<Fetched>, StoreError>> {
+        if let Some((pinned, bytes)) = self.shared.remembered.take_bytes(key) {
+            return Some(Ok(Some(self.fetched(key, pinned, &[bytes], buffer))));
+        }
+        match self.shared.remembered.get(key)? {
+            Known(None) => Some(Ok(None)),
+            Known(Some(pinned)) if pinned.meta.size() > whole_bytes(most_bytes) => {
+                let object = self.object(key, pinned);
+                Some(Fetched::of_object(object, most_bytes, buffer).map(Some))
+            }
+            Known(Some(_)) => None,
+        }
+    }
+
+    /// Hands an answer to a caller; reads the object in parts if it was too long for one request.
+    fn take(
+        &self,
+        key: &Key,
+        pinned: Pinned,
+        body: Option<Body>,
+        most_bytes: u64,
+        buffer: &mut dyn FetchBuffer,
+    ) -> Result<Fetched, StoreError> {
+        match body {
+            Some(body) => Ok(self.fetched(key, pinned, &body, buffer)),
+            None => Fetched::of_object(self.object(key, pinned), most_bytes, buffer),
         }
     }
 }
@@ -223,24 +275,54 @@ impl Shared {
         Ok(has)
     }
 
-    /// Reads an object of at most `most_bytes`; a longer one is only examined.
+    /// Reads an object of at most `most_bytes`; a longer one is only examined. The caller has
+    /// reserved the memory.
     async fn fetch(
         &self,
         key: &Key,
         most_bytes: u64,
-    ) -> Result<Option<(Pinned, Option<WholeObject>)>, StoreError> {
+    ) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
         let begun = Instant::now();
-        // A caller that takes very much does not know how long the object is.
-        let most_bytes = if most_bytes > MOST_KNOWN_BYTES {
-            UNKNOWN_BYTES
-        } else {
-            most_bytes
-        };
-        let read = self.client.get_whole(key, most_bytes);
-        let found = self.found(key, read.await)?;
+        let read = self.client.get_whole(key, most_bytes).await;
+        let found = self.found(key, read)?;
         let pinned = found.as_ref().map(|(pinned, _)| pinned.clone());
         self.remembered.put(key, begun, pinned);
         Ok(found)
+    }
+
+    /// Opens an object by reading its last bytes, where the index of a shard or the directory of a
+    /// zip file may be. So its attributes take no request of their own.
+    async fn open(&self, key: &Key) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
+        if self.lacks_suffixes.load(Ordering::Relaxed) {
+            return Ok(self.head(key).await?.map(|found| (found, None)));
+        }
+        let begun = Instant::now();
+        let read = self.client.get_tail(key, TAIL_BYTES).await;
+        // An empty object has no last bytes, and some servers do not send the last bytes.
+        let cannot = matches!(
+            read,
+            Err(Failure::NotPartial | Failure::BeyondEnd | Failure::Unusable(_))
+        );
+        if cannot {
+            if matches!(read, Err(Failure::NotPartial | Failure::Unusable(_))) {
+                self.lacks_suffixes.store(true, Ordering::Relaxed);
+            }
+            return Ok(self.head(key).await?.map(|found| (found, None)));
+        }
+        let found = self.found(key, read)?;
+        let pinned = found.as_ref().map(|(pinned, _)| pinned.clone());
+        self.remembered.put(key, begun, pinned);
+        Ok(found.map(|(pinned, body)| (pinned, Some(body))))
+    }
+}
+
+/// How many bytes are read of an object of which a caller takes at most `most_bytes`. One that takes
+/// very much does not know how long the object is.
+fn whole_bytes(most_bytes: u64) -> u64 {
+    if most_bytes > MOST_KNOWN_BYTES {
+        UNKNOWN_BYTES
+    } else {
+        most_bytes
     }
 }
 
@@ -290,8 +372,23 @@ impl Store for RemoteStore {
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let found = self.shared.stat_object(key)?;
-        Ok(found.map(|found| self.object(key, found)))
+        if let Some(known) = self.shared.remembered.get(key) {
+            return Ok(known.0.map(|found| self.object(key, found)));
+        }
+        let (shared, asked) = (Arc::clone(&self.shared), key.clone());
+        let opened = self
+            .shared
+            .runtime
+            .wait_for(async move { shared.open(&asked).await })??;
+        Ok(opened.map(|(found, tail)| {
+            let shared = Arc::clone(&self.shared);
+            let object = RemoteObject::new(shared, key.clone(), found);
+            let object = match tail {
+                Some(body) => object.with_tail(Bytes::from(body.concat())),
+                None => object,
+            };
+            Arc::new(object) as Arc<dyn Object>
+        }))
     }
 
     fn fetch(
@@ -300,28 +397,73 @@ impl Store for RemoteStore {
         most_bytes: u64,
         buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
-        if let Some((pinned, bytes)) = self.shared.remembered.take_bytes(key) {
-            return Ok(Some(self.fetched(key, pinned, &[bytes], buffer)));
-        }
-        match self.shared.remembered.get(key) {
-            Some(Known(None)) => return Ok(None),
-            // A long object is read in parts.
-            Some(Known(Some(pinned))) if pinned.meta.size() > most_bytes => {
-                let object = self.object(key, pinned);
-                return Fetched::of_object(object, most_bytes, buffer).map(Some);
-            }
-            _ => {}
+        if let Some(known) = self.fetch_known(key, most_bytes, buffer) {
+            return known;
         }
         let (shared, asked) = (Arc::clone(&self.shared), key.clone());
-        let fetch = async move { shared.fetch(&asked, most_bytes).await };
-        let Some((pinned, answer)) = self.shared.runtime.wait_for(fetch)?? else {
+        let whole_bytes = whole_bytes(most_bytes);
+        let (found, _memory) = self.shared.runtime.wait_for(async move {
+            let memory = shared.client.flow.reserve(whole_bytes).await;
+            (shared.fetch(&asked, whole_bytes).await, memory)
+        })?;
+        let Some((pinned, body)) = found? else {
             return Ok(None);
         };
-        if let Some(whole) = answer {
-            return Ok(Some(self.fetched(key, pinned, &whole.body, buffer)));
+        self.take(key, pinned, body, most_bytes, buffer).map(Some)
+    }
+
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        let mut all: Vec<_> = requests
+            .iter_mut()
+            .map(|request| self.fetch_known(request.key, request.most_bytes, request.buffer))
+            .collect();
+        let unknown: Vec<usize> = (0..all.len())
+            .filter(|&at| all.get(at).is_some_and(Option::is_none))
+            .collect();
+        // All answers of a group are in memory at once.
+        let group = self.shared.client.flow.answer_bytes() / UNKNOWN_BYTES;
+        let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
+        for group in unknown.chunks(group) {
+            let asked: Vec<(Key, u64)> = group
+                .iter()
+                .filter_map(|&at| requests.get(at))
+                .map(|request| (request.key.clone(), request.most_bytes.min(UNKNOWN_BYTES)))
+                .collect();
+            let shared = Arc::clone(&self.shared);
+            let found = self.shared.runtime.wait_for(async move {
+                let bytes = asked.iter().map(|(_, most_bytes)| most_bytes).sum();
+                let memory = shared.client.flow.reserve(bytes).await;
+                let each = asked
+                    .iter()
+                    .map(|(key, most_bytes)| shared.fetch(key, *most_bytes));
+                (join_all(each).await, memory)
+            });
+            let (found, _memory) = match found {
+                Ok((found, memory)) => (found, memory),
+                Err(error) => (vec![Err(error); group.len()], None),
+            };
+            for (&at, found) in group.iter().zip(found) {
+                if let (Some(request), Some(answer)) = (requests.get_mut(at), all.get_mut(at)) {
+                    *answer = Some(found.and_then(|found| {
+                        let taken = found.map(|(pinned, body)| {
+                            let FetchRequest {
+                                key,
+                                most_bytes,
+                                buffer,
+                            } = request;
+                            self.take(key, pinned, body, *most_bytes, *buffer)
+                        });
+                        taken.transpose()
+                    }));
+                }
+            }
         }
-        let object = self.object(key, pinned);
-        Fetched::of_object(object, most_bytes, buffer).map(Some)
+        all.into_iter()
+            .map(|found| found.unwrap_or(Ok(None)))
+            .collect()
     }
 
     fn list(

@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::ranges::requests;
 use super::shared::Shared;
 use super::tag::Pinned;
+use super::tail::Tail;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
 /// One version of an object. Each request for its bytes asks for this version alone.
@@ -19,6 +20,8 @@ pub(super) struct RemoteObject {
     shared: Arc<Shared>,
     key: Key,
     pinned: Pinned,
+    /// The last bytes of the object, where they were read when it was opened.
+    tail: Tail,
 }
 
 impl RemoteObject {
@@ -27,7 +30,14 @@ impl RemoteObject {
             shared,
             key,
             pinned,
+            tail: Tail::none(),
         }
+    }
+
+    /// The same object, of which the last bytes are known.
+    pub(super) fn with_tail(self, bytes: Bytes) -> RemoteObject {
+        let tail = Tail::new(bytes, self.pinned.meta.size(), &self.shared.tails);
+        RemoteObject { tail, ..self }
     }
 
     /// Fails where nothing tells this version from a later one, so that several requests could get
@@ -98,6 +108,11 @@ impl Object for RemoteObject {
         for range in ranges.iter() {
             let meta = &self.pinned.meta;
             meta.check_range(&self.key, range.offset_bytes, range.buf.len())?;
+        }
+        if let [range] = ranges
+            && self.tail.read(range.offset_bytes, range.buf)
+        {
+            return Ok(());
         }
         let wanted: Vec<Range<u64>> = ranges
             .iter()

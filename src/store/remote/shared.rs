@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::remembered::Remembered;
 use super::runtime::Runtime;
 use super::tag::Pinned;
+use super::tail::TailMemory;
 use crate::store::{Key, StoreError};
 
 /// What a remote store, its objects and its listings share.
@@ -20,11 +21,14 @@ pub(super) struct Shared {
     pub(super) remembered: Remembered,
     /// Whether nothing in the store changes.
     pub(super) is_immutable: bool,
+    pub(super) tails: Arc<TailMemory>,
     /// Whether the server answers 403 for objects that are absent, and this counts as absence
     /// (`--absent-403`).
     pub(super) absent_403: bool,
     /// Whether the server answered 403 for a name that cannot exist.
     pub(super) hides_absence: AtomicBool,
+    /// Whether the server cannot send the last bytes of an object whose length is not known.
+    pub(super) lacks_suffixes: AtomicBool,
 }
 
 impl Shared {

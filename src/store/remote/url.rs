@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::credentials::secret_check::check_not_secret;
 use crate::store::StoreError;
 
 /// The kinds of remote stores.
@@ -56,6 +57,7 @@ impl RemoteUrl {
         let Some((scheme, rest)) = split_scheme(text) else {
             return Ok(None);
         };
+        check_not_secret("STORE", text).map_err(|error| refused(error.to_string()))?;
         let scheme = scheme.to_ascii_lowercase();
         let service = match &*scheme {
             "s3" | "s3a" => Service::S3,
@@ -105,38 +107,18 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     (!scheme.is_empty() && scheme.chars().all(is_letter)).then_some((scheme, rest))
 }
 
-/// Refuses what may be a secret, or what would silently be left out.
+/// Refuses what would silently be left out.
 fn check_plain(scheme: &str, rest: &str, service: Service) -> Result<(), StoreError> {
-    let authority = rest.split('/').next().unwrap_or(rest);
-    if let Some((user, host)) = authority.rsplit_once('@')
-        && (service != Service::Azure || user.contains(':'))
-    {
-        return Err(refused(format!(
-            "{scheme}://...@{host}: a user and a password in a URL can be seen by other users; {}",
-            advice(service)
-        )));
-    }
     if service == Service::Http
         && let Some(at) = rest.find(['?', '#'])
     {
         let shown = &rest[..at];
         return Err(refused(format!(
             "{scheme}://{shown}: a query or a fragment in a URL is not taken, because it often is a \
-             secret; {}",
-            advice(service)
+             secret; put the secret into a file, and give --header 'Authorization: @FILE'"
         )));
     }
     Ok(())
-}
-
-/// How credentials are given instead.
-fn advice(service: Service) -> &'static str {
-    match service {
-        Service::S3 => "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --profile",
-        Service::Gcs => "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key",
-        Service::Azure => "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
-        Service::Http => "put it into a file, and give --header 'Authorization: @FILE'",
-    }
 }
 
 fn unknown(scheme: &str) -> StoreError {
@@ -198,12 +180,9 @@ mod tests {
     #[test]
     fn what_is_refused_is_named_without_secrets() {
         for (text, expected) in [
-            (
-                "https://me:hunter2@h/p",
-                "https://...@h: a user and a password",
-            ),
+            ("https://me:hunter2@h/p", "a user or a password"),
             ("s3://AKIA:hunter2@b/p", "AWS_ACCESS_KEY_ID"),
-            ("https://h/p?sig=hunter2", "https://h/p: a query"),
+            ("https://h/p?sig=hunter2", "a query"),
             ("ftp://h/p", "ftp://: this scheme cannot be opened"),
             ("s3:///p", "the URL names no bucket"),
             ("https://", "the URL names no host"),

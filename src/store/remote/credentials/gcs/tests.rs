@@ -1,0 +1,206 @@
+use std::fs;
+
+use object_store::ObjectStoreExt;
+use tempfile::TempDir;
+
+use super::*;
+use crate::store::remote::credentials::environment::testing::environment;
+use crate::store::remote::credentials::instance::testing::{Fake, response, run};
+
+const USER: &str = r#"{"type": "authorized_user", "client_id": "c", "client_secret": "hunter2",
+    "refresh_token": "hunter2"}"#;
+const ACCOUNT: &str = r#"{"type": "service_account", "private_key": "hunter2",
+    "private_key_id": "i", "client_email": "a@b"}"#;
+
+/// No machine of Google, whatever the tests run on.
+const ELSEWHERE: (&str, &str) = ("NO_GCE_CHECK", "true");
+
+fn options() -> CloudOptions {
+    CloudOptions {
+        bucket: "b".to_owned(),
+        ..CloudOptions::default()
+    }
+}
+
+fn configured(
+    options: &CloudOptions,
+    variables: &[(&str, &str)],
+    fake: &Fake,
+) -> Result<ConfiguredGcs, CredentialError> {
+    run(configure(options, &environment(variables), fake.clone()))
+}
+
+fn message(options: &CloudOptions, variables: &[(&str, &str)]) -> String {
+    let mut all = vec![ELSEWHERE];
+    all.extend(variables);
+    let found = match configured(options, &all, &Fake::refusing()) {
+        Ok(found) => {
+            assert!(!format!("{found:?}").contains("hunter2"));
+            found.credentials
+        }
+        Err(error) => error.to_string(),
+    };
+    assert!(!found.contains("hunter2"), "{found}");
+    found
+}
+
+/// A folder with a file, and the path of the file.
+fn file(text: &str) -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(DEFAULT_FILE);
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn the_first_source_is_taken() {
+    let (folder, user) = file(USER);
+    let (_folder, account) = file(ACCOUNT);
+    let all = [
+        ("GOOGLE_BEARER_TOKEN", "hunter2"),
+        ("GOOGLE_SERVICE_ACCOUNT", &*account),
+        ("GOOGLE_SERVICE_ACCOUNT_KEY", ACCOUNT),
+        ("GOOGLE_APPLICATION_CREDENTIALS", &*user),
+        (EMULATOR, "localhost:4443"),
+        ("CLOUDSDK_CONFIG", folder.path().to_str().unwrap()),
+    ];
+    let mut anonymous = options();
+    anonymous.anonymous = true;
+    assert_eq!(message(&anonymous, &all), "anonymous, as --anonymous says");
+    for (left_out, expected) in [
+        (0, "the token of GOOGLE_BEARER_TOKEN, which is not renewed"),
+        (1, "the service account of GOOGLE_SERVICE_ACCOUNT"),
+        (2, "the service account of GOOGLE_SERVICE_ACCOUNT_KEY"),
+        (3, "the user of GOOGLE_APPLICATION_CREDENTIALS"),
+        (4, "anonymous, for STORAGE_EMULATOR_HOST"),
+        (5, &*format!("the user of {user}")),
+        (6, NOTHING_FOUND),
+    ] {
+        assert_eq!(message(&options(), &all[left_out..]), expected);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let gcloud = home.path().join(".config/gcloud");
+    fs::create_dir_all(&gcloud).unwrap();
+    fs::write(gcloud.join(DEFAULT_FILE), USER).unwrap();
+    let variables = [("HOME", home.path().to_str().unwrap())];
+    assert!(message(&options(), &variables).starts_with("the user of /"));
+    let skipped = [all[0], ("GOOGLE_SKIP_SIGNATURE", "1")];
+    assert!(message(&options(), &skipped).contains("GOOGLE_SKIP_SIGNATURE"));
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_and_not_shown() {
+    for (text, expected) in [
+        ("hunter2", "not JSON"),
+        (
+            r#"{"type": "external_account", "x": "hunter2"}"#,
+            "GOOGLE_BEARER_TOKEN",
+        ),
+        (r#"{"type": "impersonated_service_account"}"#, "--anonymous"),
+        (r#"{"type": "hunter2"}"#, "only files of"),
+        (r#"["hunter2"]"#, "only files of"),
+        (
+            r#"{"type": "authorized_user", "client_id": "hunter2"}"#,
+            "client_secret",
+        ),
+        (
+            r#"{"type": "service_account", "private_key": 1}"#,
+            "private_key",
+        ),
+    ] {
+        let (_folder, path) = file(text);
+        let found = message(&options(), &[("GOOGLE_APPLICATION_CREDENTIALS", &path)]);
+        assert!(
+            found.starts_with(&path) && found.contains(expected),
+            "{found}"
+        );
+    }
+    let absent = [("GOOGLE_APPLICATION_CREDENTIALS", "/no/such")];
+    assert!(message(&options(), &absent).contains("no such file"));
+    let key = [("GOOGLE_APPLICATION_CREDENTIALS", ACCOUNT)];
+    assert!(message(&options(), &key).contains("expected the path"));
+    for key in ["hunter2", "/hunter2", r#"{"private_key": "hunter2"}"#] {
+        let found = message(&options(), &[("GOOGLE_SERVICE_ACCOUNT_KEY", key)]);
+        assert!(found.starts_with("GOOGLE_SERVICE_ACCOUNT_KEY: "), "{found}");
+    }
+    let token = [("GOOGLE_BEARER_TOKEN", "hunter2\nX: y")];
+    assert!(message(&options(), &token).contains("characters"));
+}
+
+#[test]
+fn the_instance_is_asked_on_machines_of_google_alone() {
+    let on = [("GCE_METADATA_HOST", "metadata.example")];
+    let fake = Fake::new(|_| {
+        let mut answer = response(200, "a@b");
+        let google = "Google".parse().unwrap();
+        answer.headers_mut().insert("metadata-flavor", google);
+        Some(answer)
+    });
+    let found = configured(&options(), &on, &fake).unwrap();
+    assert_eq!(
+        found.credentials,
+        "the service account of this instance (Google)"
+    );
+    let url = "http://metadata.example/computeMetadata/v1/instance/service-accounts/default/email";
+    assert_eq!(fake.requests(), [format!("GET {url}")]);
+
+    let found = configured(&options(), &on, &Fake::refusing()).unwrap();
+    assert_eq!(found.credentials, NOTHING_FOUND);
+    let fake = Fake::refusing();
+    configured(&options(), &[on[0], ELSEWHERE], &fake).unwrap();
+    assert!(fake.requests().is_empty());
+}
+
+#[test]
+fn requests_go_to_the_server_that_was_given() {
+    let token = ("GOOGLE_BEARER_TOKEN", "hunter2");
+    for (variables, url, is_signed) in [
+        (vec![ELSEWHERE], "https://storage.googleapis.com/b/k", false),
+        (
+            vec![ELSEWHERE, token],
+            "https://storage.googleapis.com/b/k",
+            true,
+        ),
+        (
+            vec![(EMULATOR, "localhost:4443")],
+            "http://localhost:4443/b/k",
+            false,
+        ),
+        (
+            vec![(EMULATOR, "http://127.0.0.1:1/")],
+            "http://127.0.0.1:1/b/k",
+            false,
+        ),
+        (
+            vec![ELSEWHERE, ("GOOGLE_BASE_URL", "https://g")],
+            "https://g/b/k",
+            false,
+        ),
+    ] {
+        let fake = Fake::new(|request| {
+            let is_signed = request.headers().contains_key("authorization");
+            Some(response(if is_signed { 403 } else { 404 }, ""))
+        });
+        let found = configured(&options(), &variables, &fake).unwrap();
+        let store = found.builder.build().unwrap();
+        assert!(!format!("{store:?}").contains("hunter2"));
+        let error = run(store.get(&object_store::path::Path::from("k"))).unwrap_err();
+        let is_denied = matches!(error, object_store::Error::PermissionDenied { .. });
+        assert_eq!(
+            (fake.requests().concat(), is_denied),
+            (format!("GET {url}"), is_signed)
+        );
+    }
+}
+
+#[test]
+fn tokens_are_not_sent_where_others_can_read_them() {
+    let mut open = options();
+    open.endpoint = Some("http://storage.example".to_owned());
+    let token = [("GOOGLE_BEARER_TOKEN", "hunter2")];
+    assert!(message(&open, &token).contains("without encryption"));
+    assert_eq!(message(&open, &[]), NOTHING_FOUND);
+    open.endpoint = Some("http://127.0.0.1:1".to_owned());
+    assert!(message(&open, &token).contains("GOOGLE_BEARER_TOKEN"));
+}
