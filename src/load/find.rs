@@ -134,13 +134,17 @@ impl Loader {
 
     /// The longest encoded chunk of `array` that is read by the request that opens it, because a
     /// request costs more than the bytes; a longer one is read by a request of its own. `None`
-    /// where opening reads nothing: in a local store, for shards and parts of chunks, and where
+    /// where opening reads nothing: in a local store, for shards and parts of long chunks, and where
     /// chunks are large in comparison with the cache.
     fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
-        if self.is_local() || retention == Retention::Object || array.layout.is_sharded() {
+        if self.is_local() || array.layout.is_sharded() {
             return None;
         }
         let len = array.layout.decoded_len()?;
+        // A short chunk is read whole also where a part of it is wanted: that takes no longer.
+        if retention == Retention::Object && len > self.request_bytes() {
+            return None;
+        }
         // A chunk that does not compress is a little longer when it is encoded.
         let most = len.saturating_add(len / 16).saturating_add(SLACK_BYTES);
         let most = most.min(self.max_chunk_bytes());

@@ -15,6 +15,7 @@ import remote_servers
 from remote_fault_server import FaultServer
 from remote_samples import attempt, chunk, key, mounted
 
+pytestmark = pytest.mark.long
 BOTH = pytest.mark.parametrize("kind", ["http", "s3"])
 RIGHT = "the bytes"
 

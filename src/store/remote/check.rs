@@ -101,6 +101,7 @@ impl Shared {
         let random = RandomState::new().hash_one(Instant::now());
         let name = format!("zarr-mount-asks-for-what-is-absent-{random:016x}");
         let key = Key::parse(name.as_bytes()).map_err(|_| Failure::Absent)?;
-        self.client.head(&key).await.map(drop)
+        // Unlike a request for attributes alone, this gets an answer that says what is wrong.
+        self.client.get_whole(&key, 0).await.map(drop)
     }
 }

@@ -76,6 +76,9 @@ impl Failure {
             Error::Precondition { .. } | Error::NotModified { .. } => return Failure::Changed,
             _ => {}
         }
+        if text.contains(PRIVATE_ADDRESS) {
+            return Failure::Denied("a redirect to a private address is not followed".to_owned());
+        }
         match facts.status {
             None => Failure::without_answer(error, &text),
             Some(status) if status.is_success() => Failure::of_success(status, &text),
@@ -84,9 +87,6 @@ impl Failure {
     }
 
     fn without_answer(error: &object_store::Error, text: &str) -> Failure {
-        if text.contains(PRIVATE_ADDRESS) {
-            return Failure::Denied("a redirect to a private address is not followed".to_owned());
-        }
         if text.contains("certificate") || text.contains("HandshakeFailure") {
             let reason = innermost(error);
             return Failure::Unusable(format!(
