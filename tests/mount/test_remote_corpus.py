@@ -111,7 +111,11 @@ def canonical(path, data):
     if Path(path).name not in DOCUMENTS:
         return data
     try:
-        return json.dumps(json.loads(data), sort_keys=True).encode()
+        document = json.loads(data)
+        if isinstance(document, dict):
+            # The copy of a group has no copies of its own.
+            document.pop("consolidated_metadata", None)
+        return json.dumps(document, sort_keys=True).encode()
     except (ValueError, RecursionError):
         return data
 
@@ -120,8 +124,8 @@ def compare(local, remote, lists_names):
     """What is different, by store."""
     different = {}
     for path, expected in local.items():
-        # A directory in the place of a chunk is an error; a bucket has no directories, so that the chunk is absent there.
-        if "/tree_dir_as_chunk.zarr/" in path:
+        # A directory in the place of a chunk or of a document is an error; a server has no directories, so that nothing is there.
+        if "/tree_dir_as_" in path:
             continue
         found = remote.get(path, "not looked at")
         if isinstance(expected, list):
