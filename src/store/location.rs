@@ -132,7 +132,9 @@ impl Location {
 
     #[cfg(feature = "remote")]
     fn parse_url(text: &str) -> Result<Option<Location>, StoreError> {
-        if let Some((first, _)) = text.split_once("::") {
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+        let chain = scheme.filter(|scheme| !scheme.contains('/'));
+        if let Some((first, _)) = chain.and_then(|scheme| scheme.split_once("::")) {
             return Err(unsupported(format!(
                 "{}: chains of URLs are not read; for a zip file, name its own URL",
                 one_line(first)
@@ -331,6 +333,7 @@ mod tests {
             ("zip::https://example.org/a.zip", "chains of URLs"),
             ("file:///no/a.zarr", "/no/a.zarr: no such file or directory"),
             ("file://host/a.zarr", "a file URL has no host"),
+            ("/nowhere/a::b", "/nowhere/a::b: no such file"),
             (&file("a.zarr.ZIP"), "neither a directory nor a zip file"),
             (&file("zarr.json"), "name the directory that holds"),
             (
