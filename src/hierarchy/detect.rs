@@ -124,6 +124,10 @@ impl<'h> DocumentSearch<'h> {
         let keys = NAMES.iter().map(|name| prefix.key(name));
         let mut keys: Vec<Key> = keys.collect::<Result<_, _>>()?;
         let rest = keys.split_off(likely);
+        if likely > 1 {
+            // An array of v2 has its attributes there.
+            keys.push(prefix.key(b".zattrs")?);
+        }
         let mut ahead = DocumentsAhead::new();
         for keys in [keys, rest] {
             if !ahead.has_any() && !keys.is_empty() {

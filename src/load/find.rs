@@ -9,7 +9,7 @@ use super::request::Versions;
 use super::slice::Slice;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::store::Object;
+use crate::store::{Object, ObjectMeta};
 use crate::sync::Arc;
 
 /// Bytes of headers and checksums by which an encoded chunk may be longer than a decoded one.
@@ -59,6 +59,37 @@ impl Loader {
         Ok(LatestChunk::Block(key, Box::new(load)))
     }
 
+    /// Opens the current version of the object that holds the chunk `indices`, and loads the chunk
+    /// where its bytes come with the same request. Returns the attributes of the object; `None` when
+    /// it is absent.
+    pub(super) fn load_early(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        indices: &[u64],
+    ) -> Result<Option<ObjectMeta>, Error> {
+        if !self.loads_early(array) {
+            return self.stat_stored(array, indices);
+        }
+        let Some(opened) = self.open_latest(array, indices, Retention::Nothing)? else {
+            return Ok(None);
+        };
+        let meta = *opened.object.meta();
+        if let Some(bytes) = opened.bytes
+            && let Some(key) = array.block_key(meta.version, indices)
+        {
+            let name = array.stored_key(indices)?.to_string();
+            let encoded = Slice::of_object(opened.object, name.into()).replaced_by(bytes);
+            // Whoever reads the chunk gets the error.
+            let _ = self.load_located(array, key, LocatedChunk { encoded });
+        }
+        Ok(Some(meta))
+    }
+
+    /// Whether a chunk of `array` is loaded by the request that examines it.
+    pub fn loads_early(&self, array: &ChunkedArray) -> bool {
+        self.fetched_bytes(array, Retention::Nothing).is_some()
+    }
+
     /// Finds the chunk `indices` in the version that `versions` tell; `None` when it is absent.
     pub(crate) fn find(
         self: &Arc<Self>,
@@ -82,7 +113,9 @@ impl Loader {
             Some(opened) => Some(opened),
             None if array.layout.is_sharded() || retention == Retention::Object => {
                 let key = array.stored_key(indices)?;
-                let object = self.sources().open_version(&key, version)?;
+                let object =
+                    self.sources()
+                        .open_version(&key, version, array.layout.first_read())?;
                 object.map(OpenedChunk::unread)
             }
             None => self.open_latest(array, indices, retention)?,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::gate::PriorityGate;
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
-    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, ListEntry,
+    Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 use crate::threads::{Class, current_class};
 
@@ -94,6 +94,20 @@ impl Store for GatedStore {
         let _permit = self.gates.of_class().enter();
         let opened = self.store.open(key)?;
         Ok(opened.map(|object| self.gated(object)))
+    }
+
+    fn open_reading(
+        &self,
+        key: &Key,
+        first: FirstRead,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        let opened = self.store.open_reading(key, first)?;
+        Ok(opened.map(|object| self.gated(object)))
+    }
+
+    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        self.store.known_object(key)
     }
 
     fn fetch(

@@ -21,6 +21,7 @@ use crate::error::FormatError;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
 pub use crate::metadata::render::Shards;
 use crate::metadata::{ArrayMetadata, Decoding};
+use crate::store::FirstRead;
 
 /// How the shown chunks of an array lie in its stored objects.
 #[derive(Debug)]
@@ -66,6 +67,19 @@ pub(super) struct ShardLevel {
 }
 
 impl ChunkLayout {
+    /// The bytes of a stored object that are read first: the index, where it is a shard.
+    pub(super) fn first_read(&self) -> FirstRead {
+        let Some(level) = self.levels.first() else {
+            return FirstRead::Start(0);
+        };
+        let longest = level.index.candidates().map(IndexLayout::encoded_len).max();
+        let len = longest.unwrap_or(0);
+        match level.location {
+            IndexLocation::Start => FirstRead::Start(len),
+            IndexLocation::End => FirstRead::End(len),
+        }
+    }
+
     /// The layout of the array that `metadata` describes.
     ///
     /// # Errors

@@ -27,6 +27,31 @@ pub struct Locator {
 }
 
 impl Loader {
+    /// The attributes of the object that holds the shown chunk `indices`, which is likely to be read
+    /// next; `None` when it is absent. In a store where requests take long, the chunk is loaded with
+    /// the same request, unless the attributes are known or it is in a shard.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn stat_for_reading(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        indices: &[u64],
+    ) -> Result<Option<ObjectMeta>, Error> {
+        if self.is_local() {
+            return self.stat_stored(array, indices);
+        }
+        let key = array.stored_key(indices)?;
+        if let Some(known) = self.sources().known(&key) {
+            return Ok(known);
+        }
+        if array.layout.is_sharded() {
+            let object = self.open_stored(array, indices, None)?;
+            return Ok(object.map(|object| *object.meta()));
+        }
+        self.load_early(array, indices)
+    }
+
     /// Attributes of the object that holds the shown chunk `indices`; `None` when it is absent.
     ///
     /// # Errors
@@ -52,7 +77,8 @@ impl Loader {
     ) -> Result<Option<Arc<dyn Object>>, Error> {
         let key = array.stored_key(indices)?;
         Ok(if array.layout.is_sharded() || self.sources().keeps_all() {
-            self.sources().open_shared(&key, found)?
+            self.sources()
+                .open_shared(&key, found, array.layout.first_read())?
         } else {
             self.sources().open(&key)?
         })

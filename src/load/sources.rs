@@ -11,8 +11,8 @@ use lru::LruCache;
 use crate::counters::LoadCounters;
 use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
-    Access, FetchBuffer, Fetched, Key, Object, ObjectMeta, Prefix, ReadRight, Stat, Store,
-    StoreError, Version, descriptor_limit,
+    Access, FetchBuffer, Fetched, FirstRead, Key, Object, ObjectMeta, Prefix, ReadRight, Stat,
+    Store, StoreError, Version, descriptor_limit,
 };
 
 /// Most descriptors that are kept after their last reader. Shards are few, and each has many
@@ -217,6 +217,11 @@ impl Sources {
         Ok(Some(found))
     }
 
+    /// What is at `key`, where that is known without a request to the store.
+    pub fn known(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        self.store.known_object(key)
+    }
+
     /// Opens the settled, current version of the object at `key`. A version that is younger than
     /// the grain of the clock is held open for that time, and must be unchanged then. `None` when
     /// the object is absent.
@@ -224,9 +229,17 @@ impl Sources {
     /// # Errors
     /// As [`Store::open`]; [`StoreError::Changed`] when the object keeps changing.
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        self.open_by(|| self.store.open(key))
+    }
+
+    /// As [`Sources::open`], with the request `open`.
+    fn open_by(
+        &self,
+        mut open: impl FnMut() -> Result<Option<Arc<dyn Object>>, StoreError>,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
-            let Some(object) = self.with_descriptors(|| self.store.open(key))? else {
+            let Some(object) = self.with_descriptors(&mut open)? else {
                 return Ok(None);
             };
             if let Some(wait) = self.freshness.settles_in(object.meta()) {
@@ -295,7 +308,7 @@ impl Sources {
 
     /// As [`Sources::open`], but callers that ask for the same version share one descriptor. This
     /// is for shards, which are opened again and again. `found` is the result of a
-    /// [`Sources::stat`] just before, if there was one.
+    /// [`Sources::stat`] just before, if there was one. The bytes `first` are read first.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -303,6 +316,7 @@ impl Sources {
         &self,
         key: &Key,
         found: Option<ObjectMeta>,
+        first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let kept = self.lock().get(key).cloned();
         if let Some(object) = kept {
@@ -322,7 +336,7 @@ impl Sources {
                 return Ok(Some(object));
             }
         }
-        let object = self.open(key)?;
+        let object = self.open_by(|| self.store.open_reading(key, first))?;
         let mut kept = self.lock();
         let replaced = match &object {
             Some(object) => kept.push(key.clone(), Arc::clone(object)),
@@ -335,8 +349,8 @@ impl Sources {
     }
 
     /// The object at `key` in `version`. An object that is kept open is returned without a request
-    /// to the store, else the current one is opened and kept. `None` when the current version is
-    /// another one.
+    /// to the store, else the current one is opened and kept, and the bytes `first` are read first.
+    /// `None` when the current version is another one.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -344,13 +358,15 @@ impl Sources {
         &self,
         key: &Key,
         version: Version,
+        first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let is_asked = |object: &Arc<dyn Object>| object.meta().version == version;
         let kept = self.lock().get(key).cloned();
         if let Some(object) = kept.filter(is_asked) {
             return Ok(Some(object));
         }
-        let Some(object) = self.open(key)?.filter(is_asked) else {
+        let opened = self.open_by(|| self.store.open_reading(key, first))?;
+        let Some(object) = opened.filter(is_asked) else {
             return Ok(None);
         };
         let replaced = self.lock().push(key.clone(), Arc::clone(&object));
@@ -463,7 +479,7 @@ mod tests {
         let descriptors = Arc::default();
         let few = Arc::new(Few { store, descriptors });
         let sources = Sources::new(few, Freshness::Immutable, Arc::default());
-        let shared = |name: &str| sources.open_shared(&key(name), None);
+        let shared = |name: &str| sources.open_shared(&key(name), None, FirstRead::Start(0));
         for name in ["a", "b", "c", "d"] {
             assert!(shared(name).unwrap().is_some(), "{name}");
         }
@@ -568,12 +584,19 @@ mod tests {
         let (here, away) = (directory.path().join("a"), directory.path().join("b"));
         std::fs::write(&here, b"one").unwrap();
         let key = Key::parse(b"a").unwrap();
-        drop(sources.open_shared(&key, None).unwrap());
+        drop(
+            sources
+                .open_shared(&key, None, FirstRead::Start(0))
+                .unwrap(),
+        );
         thread::sleep(Duration::from_millis(50));
         std::fs::rename(&here, &away).unwrap();
         std::fs::rename(&away, &here).unwrap();
         let now = sources.stat(&key).unwrap().unwrap().times.ctime;
-        let opened = sources.open_shared(&key, None).unwrap().unwrap();
+        let opened = sources
+            .open_shared(&key, None, FirstRead::Start(0))
+            .unwrap()
+            .unwrap();
         assert_eq!(opened.meta().times.ctime, now);
     }
 }

@@ -4,6 +4,15 @@ use std::sync::Arc;
 
 use super::{Key, Object, StoreError};
 
+/// The bytes of an object that are read first once it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstRead {
+    /// So many bytes at the start.
+    Start(u64),
+    /// So many bytes at the end.
+    End(u64),
+}
+
 /// What [`Store::fetch`](super::Store::fetch) found.
 #[derive(Debug)]
 pub struct Fetched {

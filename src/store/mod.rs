@@ -40,7 +40,7 @@ use rustix::fs::fstatvfs;
 pub use access::{Access, ReadRight, Readers};
 pub use cursor::Cursor;
 pub use dir::{DirStore, Sharing, Symlinks};
-pub use fetch::{FetchBuffer, FetchRequest, Fetched};
+pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, OpenOptions, open_store, open_store_for, path_of_file_url};
@@ -98,6 +98,25 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
+
+    /// As [`Store::open`], where the bytes `first` are read first. A remote store may get them in the
+    /// request that opens the object.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    fn open_reading(
+        &self,
+        key: &Key,
+        _first: FirstRead,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        self.open(key)
+    }
+
+    /// What is at `key`, where that is known without a request. The inner `None` means that nothing
+    /// is there.
+    fn known_object(&self, _key: &Key) -> Option<Option<ObjectMeta>> {
+        None
+    }
 
     /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of
     /// it into `buffer`; in a single request where the store supports that.

@@ -127,10 +127,8 @@ impl Tree {
         }
         let chunked = &array.chunked;
         let is_sharded = chunked.layout().is_sharded();
-        // A far shard is opened at once: its index comes with its attributes.
-        let found = if is_sharded && !self.loader.is_local() {
-            let object = self.loader.open_stored(chunked, indices, None)?;
-            object.map(|object| *object.meta())
+        let found = if is_sharded || array.form == FileForm::Decoded {
+            self.loader.stat_for_reading(chunked, indices)?
         } else {
             self.loader.stat_stored(chunked, indices)?
         };

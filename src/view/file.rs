@@ -171,9 +171,11 @@ impl View {
         let (len, as_stored) = match array.form {
             FileForm::Decoded => {
                 let len = array.decoded_len_of(&self.tree.loader, &object, indices)?;
-                // Stored bytes that need no decoding are passed through, if their length is right.
-                let same =
-                    chunked.layout().is_identity() && array.decoded_len() == Some(encoded_len);
+                // Stored bytes that need no decoding are passed through, if their length is right,
+                // and a request for all of them is not better.
+                let same = chunked.layout().is_identity()
+                    && array.decoded_len() == Some(encoded_len)
+                    && !self.tree.loader.loads_early(chunked);
                 (len, same)
             }
             FileForm::Encoded | FileForm::Stored => {

@@ -9,7 +9,7 @@ use super::tree::Tree;
 use super::vnode::{ChunkPlace, Vnode, VnodeAttributes};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Prefix, StatKind};
+use crate::store::{Key, Prefix, StatKind};
 
 /// The hidden directory of the daemon, at the root of a mount.
 pub(super) const CONTROL: &[u8] = b".zarr-mount";
@@ -51,16 +51,21 @@ impl View {
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
                 let found = array.shown.in_directory(&place.indices, name);
-                if array.form != FileForm::Stored && found != ChunkName::Other {
+                if array.form != FileForm::Stored && found != ChunkName::Other
+                    || self.tree.is_untold(&array, &found)
+                {
                     return self.tree.find_chunk(&array, found);
                 }
                 let Some(directory) = array.directory_of_same_name(&place.indices)? else {
                     return Ok(None);
                 };
-                let stored = self.tree.find_stored(place.view, &directory, name)?;
-                if stored.is_none() {
-                    return self.tree.find_untold(&array, found);
-                }
+                let stored = match found {
+                    ChunkName::Chunk(_) => {
+                        let key = directory.key(name)?;
+                        self.tree.find_stored_object(place.view, key)?
+                    }
+                    _ => self.tree.find_stored(place.view, &directory, name)?,
+                };
                 Ok(stored
                     .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
             }
@@ -78,11 +83,11 @@ impl View {
         if let Some(vnode) = self.tree.generated(folder, name)? {
             return self.with_attributes(vnode);
         }
-        if let ShownNode::Array(array) = &folder.shown
-            && array.form != FileForm::Stored
-        {
+        if let ShownNode::Array(array) = &folder.shown {
             let found = array.shown.in_array(name);
-            if found != ChunkName::Other {
+            if array.form != FileForm::Stored && found != ChunkName::Other
+                || self.tree.is_untold(array, &found)
+            {
                 return self.tree.find_chunk(array, found);
             }
         }
@@ -107,9 +112,7 @@ impl View {
             NameRole::AsStored => self.tree.find_stored(view, &folder.resolved.path, name)?,
         };
         Ok(match (&folder.shown, stored) {
-            (ShownNode::Array(array), None) => {
-                self.tree.find_untold(array, array.shown.in_array(name))?
-            }
+            (ShownNode::Array(_), None) => None,
             (_, None) if folder.resolved.draft().is_none() => {
                 let path = folder.resolved.path.key(name)?.to_prefix();
                 let meta = self.tree.stat_untold(&path)?;
@@ -134,6 +137,19 @@ impl Tree {
         name == CONTROL && prefix.is_root() && self.options.views.len() == 1
     }
 
+    /// As [`Tree::find_stored`], of a key that is likely to be an object. A store without directories
+    /// is asked whether it is a prefix, which takes a request of its own, only if it is no object.
+    fn find_stored_object(&self, view: ViewKind, key: Key) -> Result<Option<FoundVnode>, Error> {
+        let sources = self.sources_of(view);
+        if sources.store().profile().has_directories {
+            return self.find_stored(view, &key.parent(), key.name());
+        }
+        match sources.stat(&key)? {
+            Some(meta) => Ok(Some((Vnode::Object { view, key }, self.object(&meta)))),
+            None => self.find_stored(view, &key.parent(), key.name()),
+        }
+    }
+
     /// A stored key, shown as it is.
     fn find_stored(
         &self,
@@ -154,21 +170,16 @@ impl Tree {
         }))
     }
 
-    /// A directory of chunks of an array that is shown as stored, where names cannot be listed, so
-    /// that the store does not tell of it.
-    fn find_untold(
-        &self,
-        array: &ShownArray,
-        name: ChunkName,
-    ) -> Result<Option<FoundVnode>, Error> {
-        let is_directory = matches!(name, ChunkName::Directory(_));
-        if array.form != FileForm::Stored || !is_directory || !self.hierarchy.is_unlisted() {
-            return Ok(None);
-        }
-        self.find_chunk(array, name)
+    /// Whether `name` is that of a directory of chunks of an array that is shown as stored, in a store
+    /// without directories. The store would have to list names to tell whether there are any.
+    fn is_untold(&self, array: &ShownArray, name: &ChunkName) -> bool {
+        let is_directory =
+            matches!(name, ChunkName::Directory(first) if array.has_directory(first));
+        let store = self.sources_of(array.view).store();
+        is_directory && array.form == FileForm::Stored && !store.profile().has_directories
     }
 
-    /// A chunk, or a directory of chunks, of an array that is not shown as stored.
+    /// A chunk, or a directory of chunks, of an array.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let (attributes, vnode) = match name {
             ChunkName::Directory(first) => {

@@ -88,16 +88,6 @@ def test_a_mount_is_one_round_trip(kind, path, root, mount):
         made.unmount()
 
 
-def test_an_unknown_region_is_one_more(root, mount):
-    with FaultServer(root, "s3") as server:
-        server.rules(LATE)
-        made = mount("s3://bucket/z", "--endpoint", server.url,
-                     env=remote_servers.clean_environment(AWS_ACCESS_KEY_ID="AKIATEST", AWS_SECRET_ACCESS_KEY="secret"))
-        found = server.requests()
-        assert rounds(found) == 2 and told(found)[0][:2] == ("HEAD", "bucket"), told(found)
-        made.unmount()
-
-
 @pytest.mark.parametrize("view", ["arrays", "chunks"])
 @pytest.mark.parametrize("path", ["z", "v2"])
 @BOTH
@@ -131,7 +121,8 @@ def test_the_first_listing_without_it(path, view, root, mount):
         made = mounted(mount, server, "--view", view, path=path)
         with Asked(server) as asked:
             os.listdir(made.path)
-        assert asked.rounds == 2, asked.told
+        # Only the files of the `arrays` view are made from documents.
+        assert asked.rounds == {"arrays": 2, "chunks": 1}[view], asked.told
         assert [r[0] for r in asked.told].count("LIST") == 1 and asked.told[0][0] == "LIST", asked.told
         documents = asked.told[1:]
         assert len(documents) == len(set(documents)), documents
@@ -283,15 +274,15 @@ def test_names_are_listed_by_pages_of_a_thousand(root, mount):
         made.unmount()
 
 
-def test_names_of_chunks_are_not_listed(root, mount):
-    """Arithmetic tells them."""
+def test_names_of_chunks_are_listed_by_pages_too(root, mount):
+    """Arithmetic tells the names, and the pages tell which of them are stored, how long they are, and when they were written."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "chunks", path="many")
         os.stat(made.path / "a" / "zarr.json")
         with Asked(server) as asked:
             assert len(os.listdir(made.path / "a" / "c")) == 2500
             assert os.stat(made.path / "a" / "c" / "1234").st_size == 64
-        assert not asked.told, asked.told
+        assert [r[0] for r in asked.told] == ["LIST"] * 3, asked.told
         made.unmount()
 
 
@@ -376,7 +367,9 @@ def test_nothing_is_asked_within_the_time_to_live(warmed):
             os.listdir(made.path / view)
         assert attempt(made.path / "chunks" / "none") in ("ENOENT",)
         assert attempt(made.path / "chunks" / "none") == "ENOENT"
-    assert not [r for r in asked.requests if "none" not in r["key"] and "none" not in r["query"].get("prefix", "")], asked.told
+    # Once the daemon has to know whether the server lists names at all.
+    others = [r for r in asked.requests if "none" not in r["key"] and "none" not in r["query"].get("prefix", "")]
+    assert [r["method"] for r in others] in (["LIST"], ["PROPFIND"], []), asked.told
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "none") == "ENOENT"
     assert not asked.told, "absence is not remembered"

@@ -7,8 +7,8 @@ use super::groups::Catalog;
 use super::known::{CopyObject, Known, is_document_name};
 use super::listing::{CheckedListing, CopiesListing, NamesListing};
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
-    Prefix, Profile, Stat, Store, StoreError,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
+    ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
 };
 
 /// A store whose catalog is asked first.
@@ -205,6 +205,22 @@ impl Store for CatalogStore {
         }
         let copy = self.copy_instead(key)?;
         Ok(copy.map(|copy| Arc::new(copy) as Arc<dyn Object>))
+    }
+
+    fn open_reading(
+        &self,
+        key: &Key,
+        first: FirstRead,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        // Documents are read whole.
+        if is_document_name(key.name()) {
+            return self.open(key);
+        }
+        self.within().open_reading(key, first)
+    }
+
+    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        self.within().known_object(key)
     }
 
     fn fetch(

@@ -64,6 +64,7 @@ impl RemoteStore {
                 Failure::Absent
                 | Failure::Directory
                 | Failure::Changed
+                | Failure::Unchanged
                 | Failure::NotPartial
                 | Failure::BeyondEnd,
             ) => Ok(()),
@@ -83,7 +84,7 @@ impl Shared {
                 self.remembered.put(&key, begun, Some(found.clone()));
                 if let Some(body) = whole {
                     let bytes = Bytes::from(body.concat());
-                    self.remembered.keep_bytes(&key, found, bytes);
+                    self.remembered.keep_document(&key, found, bytes);
                 }
                 true
             }

@@ -163,35 +163,74 @@ impl RemoteClient {
                 let head = self
                     .head_of_get(&path, GetOptions::new(), &exchange)
                     .await?;
-                let found = head.found.clone();
-                let len = found.meta.size();
-                if len > most_bytes {
-                    return Ok((found, None));
-                }
-                let body = self.body(head, 0..len).await?;
-                Ok((found, Some(body)))
+                self.whole_of(head, most_bytes).await
             }
         })
         .await
     }
 
-    /// Reads the last `most_bytes` of the object at `key`, or all of a shorter one.
-    pub(super) async fn get_tail(
+    /// As [`RemoteClient::get_whole`], unless the object still is of the version `last`; `None` then.
+    pub(super) async fn get_changed(
         &self,
         key: &Key,
+        last: &Pinned,
         most_bytes: u64,
-    ) -> Result<(Pinned, Body), Failure> {
+    ) -> Result<Option<(Pinned, Option<Body>)>, Failure> {
+        let Some(tag) = &last.tag else {
+            return self.get_whole(key, most_bytes).await.map(Some);
+        };
         let path = self.path(key).ok_or(Failure::Absent)?;
         self.attempts(RequestKind::Get, |exchange| {
             let path = path.clone();
             let mut options = GetOptions::new();
-            options.range = Some(GetRange::Suffix(most_bytes));
+            options.if_none_match = Some(tag.clone());
+            async move {
+                let head = match self.head_of_get(&path, options, &exchange).await {
+                    Ok(head) => head,
+                    Err(Failure::Unchanged) => return Ok(None),
+                    Err(failure) => return Err(failure),
+                };
+                self.whole_of(head, most_bytes).await.map(Some)
+            }
+        })
+        .await
+    }
+
+    /// Reads all of an object, if it has at most `most_bytes`.
+    async fn whole_of(
+        &self,
+        head: AnswerHead,
+        most_bytes: u64,
+    ) -> Result<(Pinned, Option<Body>), Failure> {
+        let found = head.found.clone();
+        let len = found.meta.size();
+        if len > most_bytes {
+            return Ok((found, None));
+        }
+        let body = self.body(head, 0..len).await?;
+        Ok((found, Some(body)))
+    }
+
+    /// Reads `range` of the object at `key`, as far as it is in the object. Returns the version, and
+    /// where the bytes begin.
+    pub(super) async fn get_first(
+        &self,
+        key: &Key,
+        range: GetRange,
+    ) -> Result<(Pinned, u64, Body), Failure> {
+        let path = self.path(key).ok_or(Failure::Absent)?;
+        self.attempts(RequestKind::Get, |exchange| {
+            let (path, range) = (path.clone(), range.clone());
+            let mut options = GetOptions::new();
+            options.range = Some(range.clone());
             async move {
                 let head = self.head_of_get(&path, options, &exchange).await?;
                 let found = head.found.clone();
-                let len = found.meta.size();
-                let body = self.body(head, len.saturating_sub(most_bytes)..len).await?;
-                Ok((found, body))
+                let bytes = range.as_range(found.meta.size());
+                let bytes = bytes.map_err(|_| Failure::BeyondEnd)?;
+                let start = bytes.start;
+                let body = self.body(head, bytes).await?;
+                Ok((found, start, body))
             }
         })
         .await
@@ -324,7 +363,7 @@ impl RemoteClient {
     }
 
     /// Whether names can be listed after a key.
-    pub(super) fn lists_after_keys(&self) -> bool {
+    pub(super) fn lists_pages(&self) -> bool {
         self.pages.is_some()
     }
 

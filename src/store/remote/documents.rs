@@ -32,3 +32,9 @@ pub(super) fn is_document(name: &[u8]) -> bool {
     let of_draft = [b".array.json".as_slice(), b".group.json"];
     DOCUMENTS.contains(&name) || of_draft.iter().any(|end| name.ends_with(end))
 }
+
+/// Whether nothing but a document has this name, so that no key is looked for below it. In a
+/// hierarchy of the v3 drafts, `meta` is a prefix.
+pub(super) fn is_no_prefix(name: &[u8]) -> bool {
+    is_document(name) && name != b"meta" && name != b"attrs"
+}

@@ -23,6 +23,8 @@ pub(super) enum Failure {
     Directory,
     /// The object is not in the version that was asked for.
     Changed,
+    /// The object still is of the version that was not wanted again.
+    Unchanged,
     /// The server denies access.
     Denied(String),
     /// The credentials are not accepted; new ones may be.
@@ -73,7 +75,8 @@ impl Failure {
         }
         match error {
             Error::NotFound { .. } => return Failure::Absent,
-            Error::Precondition { .. } | Error::NotModified { .. } => return Failure::Changed,
+            Error::Precondition { .. } => return Failure::Changed,
+            Error::NotModified { .. } => return Failure::Unchanged,
             _ => {}
         }
         if text.contains(PRIVATE_ADDRESS) {
@@ -184,6 +187,9 @@ impl Failure {
                 key: key.to_string(),
                 reason,
             },
+            Failure::Unchanged => {
+                StoreError::problem(key, "the server answered 304, for which nobody asked")
+            }
             Failure::NotPartial => {
                 StoreError::problem(key, "the server cannot send parts of objects")
             }

@@ -49,7 +49,7 @@ impl RemoteListing {
         let Some(start) = shared.client.start_of(prefix) else {
             return Ok(None);
         };
-        let offset = (!after.is_start() && shared.client.lists_after_keys())
+        let offset = (!after.is_start() && shared.client.lists_pages())
             .then(|| offset(&start, &after))
             .flatten();
         let is_first = after.is_start();

@@ -19,6 +19,7 @@
 //!
 //! A prefix is what keys have in common. It has no attributes, and costs a listing to find.
 
+mod absences;
 mod backend;
 mod check;
 mod client;
@@ -27,9 +28,11 @@ mod credentials;
 mod documents;
 mod exchange;
 mod failure;
+mod first_bytes;
 mod flow;
 mod listing;
 mod object;
+mod open;
 mod options;
 mod ranges;
 mod remembered;
@@ -37,11 +40,10 @@ mod runtime;
 mod shared;
 mod statistics;
 mod tag;
-mod tail;
 mod url;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -50,10 +52,12 @@ use futures_util::join;
 
 use self::backend::Backend;
 use self::client::{Body, ClientParts, RemoteClient};
+use self::documents::is_no_prefix;
 use self::failure::Failure;
 use self::flow::Flow;
 use self::listing::RemoteListing;
 use self::object::RemoteObject;
+use self::open::ANY_READ;
 pub use self::options::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 use self::remembered::{Known, Remembered};
 use self::runtime::Runtime;
@@ -62,8 +66,8 @@ pub use self::statistics::RemoteStatistics;
 use self::tag::Pinned;
 pub use self::url::{RemoteUrl, Service};
 use super::{
-    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta, Prefix,
-    Profile, Stat, StatKind, Store, StoreError,
+    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
+    ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError,
 };
 
 /// Bytes that are received in the time of one request, for plans of what is read together.
@@ -76,9 +80,6 @@ const MOST_KNOWN_BYTES: u64 = 16 << 20;
 /// requested. A longer one takes further requests.
 const UNKNOWN_BYTES: u64 = 256 << 10;
 
-/// An object is opened by reading so many of its last bytes: the index of a shard of 2,000 chunks.
-const TAIL_BYTES: u64 = 32 << 10;
-
 /// A store on a server.
 #[derive(Debug)]
 pub struct RemoteStore {
@@ -88,8 +89,6 @@ pub struct RemoteStore {
     most_requests: usize,
     /// Which credentials are used, as a message.
     credentials: String,
-    /// Whether names can be listed page by page.
-    lists_pages: bool,
 }
 
 impl RemoteStore {
@@ -109,7 +108,6 @@ impl RemoteStore {
             program,
         } = backend??;
         log::info!("{url}: {credentials}");
-        let lists_pages = pages.is_some();
         let is_azure = url.service == Service::Azure;
         let client = RemoteClient::new(ClientParts {
             store,
@@ -128,7 +126,7 @@ impl RemoteStore {
                 remembered: Remembered::new(options.time_to_live),
                 is_immutable: options.time_to_live.is_none(),
                 absent_403: options.absent_403,
-                tails: Arc::default(),
+                first_memory: Arc::default(),
                 hides_absence: AtomicBool::new(false),
                 // Azure knows no ranges from the end.
                 lacks_suffixes: AtomicBool::new(is_azure),
@@ -136,7 +134,6 @@ impl RemoteStore {
             prefix_meta: listing::attributes_of_prefixes(),
             most_requests: options.requests,
             credentials,
-            lists_pages,
         })
     }
 
@@ -185,7 +182,7 @@ impl RemoteStore {
         most_bytes: u64,
         buffer: &mut dyn FetchBuffer,
     ) -> Option<Result<Option<Fetched>, StoreError>> {
-        if let Some((pinned, bytes)) = self.shared.remembered.take_bytes(key) {
+        if let Some((pinned, bytes)) = self.shared.remembered.document(key) {
             return Some(Ok(Some(self.fetched(key, pinned, &[bytes], buffer))));
         }
         match self.shared.remembered.get(key)? {
@@ -216,12 +213,7 @@ impl RemoteStore {
 
 impl Shared {
     /// Whether a key is an object, or a prefix of others.
-    async fn stat(
-        &self,
-        key: &Key,
-        prefix_meta: ObjectMeta,
-        lists_pages: bool,
-    ) -> Result<Option<Stat>, StoreError> {
+    async fn stat(&self, key: &Key, prefix_meta: ObjectMeta) -> Result<Option<Stat>, StoreError> {
         let prefix = key.to_prefix();
         let remembered = self.remembered.get(key);
         let object = async {
@@ -231,13 +223,11 @@ impl Shared {
             }
         };
         let below = async {
-            if self.remembered.has_prefix(&prefix) {
-                return Ok(true);
+            match self.remembered.has_prefix(&prefix) {
+                Some(has) => Ok(has),
+                None if !self.client.lists_pages() || is_no_prefix(key.name()) => Ok(false),
+                None => self.has_names(&prefix).await,
             }
-            if !lists_pages {
-                return Ok(false);
-            }
-            self.has_names(&prefix).await
         };
         let (object, below) = join!(object, below);
         let (object, is_directory) = object?;
@@ -262,7 +252,7 @@ impl Shared {
         let begun = Instant::now();
         let has = match self.client.page(&start, None, None, Some(1)).await {
             Ok(page) => !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty(),
-            Err(Failure::Absent | Failure::Denied(_) | Failure::Unusable(_)) => false,
+            Err(Failure::Absent | Failure::Denied(_) | Failure::Unusable(_)) => return Ok(false),
             Err(failure) => {
                 let key = prefix.to_key();
                 let key = key.as_ref().map_or_else(String::new, Key::to_string);
@@ -271,6 +261,8 @@ impl Shared {
         };
         if has {
             self.remembered.put_prefix(prefix, begun);
+        } else {
+            self.remembered.put_no_prefix(prefix, begun);
         }
         Ok(has)
     }
@@ -282,37 +274,22 @@ impl Shared {
         key: &Key,
         most_bytes: u64,
     ) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
+        if let Some(document) = self.remembered.last_document(key) {
+            let found = self.document_again(key, document, most_bytes).await?;
+            return Ok(found.map(|(pinned, bytes)| (pinned, bytes.map(|bytes| vec![bytes]))));
+        }
+        if self.is_listed_absent(key).await {
+            return Ok(None);
+        }
         let begun = Instant::now();
         let read = self.client.get_whole(key, most_bytes).await;
         let found = self.found(key, read)?;
         let pinned = found.as_ref().map(|(pinned, _)| pinned.clone());
         self.remembered.put(key, begun, pinned);
+        if let Some((pinned, Some(body))) = &found {
+            self.keep_document(key, pinned, body);
+        }
         Ok(found)
-    }
-
-    /// Opens an object by reading its last bytes, where the index of a shard or the directory of a
-    /// zip file may be. So its attributes take no request of their own.
-    async fn open(&self, key: &Key) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
-        if self.lacks_suffixes.load(Ordering::Relaxed) {
-            return Ok(self.head(key).await?.map(|found| (found, None)));
-        }
-        let begun = Instant::now();
-        let read = self.client.get_tail(key, TAIL_BYTES).await;
-        // An empty object has no last bytes, and some servers do not send the last bytes.
-        let cannot = matches!(
-            read,
-            Err(Failure::NotPartial | Failure::BeyondEnd | Failure::Unusable(_))
-        );
-        if cannot {
-            if matches!(read, Err(Failure::NotPartial | Failure::Unusable(_))) {
-                self.lacks_suffixes.store(true, Ordering::Relaxed);
-            }
-            return Ok(self.head(key).await?.map(|found| (found, None)));
-        }
-        let found = self.found(key, read)?;
-        let pinned = found.as_ref().map(|(pinned, _)| pinned.clone());
-        self.remembered.put(key, begun, pinned);
-        Ok(found.map(|(pinned, body)| (pinned, Some(body))))
     }
 }
 
@@ -334,11 +311,9 @@ impl Store for RemoteStore {
 
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         let (shared, asked) = (Arc::clone(&self.shared), keys.to_vec());
-        let (prefix_meta, lists_pages) = (self.prefix_meta, self.lists_pages);
+        let prefix_meta = self.prefix_meta;
         let all = self.shared.runtime.wait_for(async move {
-            let each = asked
-                .iter()
-                .map(|key| shared.stat(key, prefix_meta, lists_pages));
+            let each = asked.iter().map(|key| shared.stat(key, prefix_meta));
             join_all(each).await
         });
         all.unwrap_or_else(|error| keys.iter().map(|_| Err(error.clone())).collect())
@@ -372,23 +347,20 @@ impl Store for RemoteStore {
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        if let Some(known) = self.shared.remembered.get(key) {
-            return Ok(known.0.map(|found| self.object(key, found)));
-        }
-        let (shared, asked) = (Arc::clone(&self.shared), key.clone());
-        let opened = self
-            .shared
-            .runtime
-            .wait_for(async move { shared.open(&asked).await })??;
-        Ok(opened.map(|(found, tail)| {
-            let shared = Arc::clone(&self.shared);
-            let object = RemoteObject::new(shared, key.clone(), found);
-            let object = match tail {
-                Some(body) => object.with_tail(Bytes::from(body.concat())),
-                None => object,
-            };
-            Arc::new(object) as Arc<dyn Object>
-        }))
+        self.shared.open(key, ANY_READ)
+    }
+
+    fn open_reading(
+        &self,
+        key: &Key,
+        first: FirstRead,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        self.shared.open(key, first)
+    }
+
+    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        let known = self.shared.remembered.get(key)?;
+        Some(known.0.map(|found| found.meta))
     }
 
     fn fetch(

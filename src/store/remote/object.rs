@@ -8,10 +8,10 @@ use futures_util::future::try_join_all;
 
 use super::client::Body;
 use super::failure::Failure;
+use super::first_bytes::FirstBytes;
 use super::ranges::requests;
 use super::shared::Shared;
 use super::tag::Pinned;
-use super::tail::Tail;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
 /// One version of an object. Each request for its bytes asks for this version alone.
@@ -20,8 +20,7 @@ pub(super) struct RemoteObject {
     shared: Arc<Shared>,
     key: Key,
     pinned: Pinned,
-    /// The last bytes of the object, where they were read when it was opened.
-    tail: Tail,
+    first: FirstBytes,
 }
 
 impl RemoteObject {
@@ -30,14 +29,13 @@ impl RemoteObject {
             shared,
             key,
             pinned,
-            tail: Tail::none(),
+            first: FirstBytes::default(),
         }
     }
 
-    /// The same object, of which the last bytes are known.
-    pub(super) fn with_tail(self, bytes: Bytes) -> RemoteObject {
-        let tail = Tail::new(bytes, self.pinned.meta.size(), &self.shared.tails);
-        RemoteObject { tail, ..self }
+    /// The same object, of which bytes were read when it was opened.
+    pub(super) fn with_first(self, first: FirstBytes) -> RemoteObject {
+        RemoteObject { first, ..self }
     }
 
     /// Fails where nothing tells this version from a later one, so that several requests could get
@@ -109,9 +107,7 @@ impl Object for RemoteObject {
             let meta = &self.pinned.meta;
             meta.check_range(&self.key, range.offset_bytes, range.buf.len())?;
         }
-        if let [range] = ranges
-            && self.tail.read(range.offset_bytes, range.buf)
-        {
+        if self.first.read(ranges) {
             return Ok(());
         }
         let wanted: Vec<Range<u64>> = ranges

@@ -1,4 +1,5 @@
-//! Versions of objects, absence and prefixes that the server told, for a while.
+//! Versions of objects, absence and prefixes that the server told, for a while, and the bytes of
+//! short documents.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use lru::LruCache;
 
+use super::absences::Absences;
+use super::documents::is_document;
 use super::tag::Pinned;
 use crate::store::{Key, Prefix};
 
@@ -16,6 +19,9 @@ const MOST_KEYS: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 
 
 /// The most prefixes that are remembered.
 const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
+
+/// The most bytes of documents that are kept.
+const MOST_DOCUMENT_BYTES: usize = 4 << 20;
 
 /// What the server told of one key: the version of the object, or `None` where there is nothing.
 #[derive(Debug)]
@@ -27,10 +33,18 @@ pub(super) struct Remembered {
     /// How long an answer is trusted; `None` where the store never changes.
     time_to_live: Option<Duration>,
     keys: Mutex<LruCache<Key, (Instant, Option<Pinned>)>>,
-    /// Prefixes of keys that exist.
-    prefixes: Mutex<LruCache<Prefix, Instant>>,
-    /// Documents that were read before anyone asked for them. Each is given out once.
-    unread: Mutex<LruCache<Key, (Pinned, Bytes)>>,
+    /// Whether keys begin with a prefix.
+    prefixes: Mutex<LruCache<Prefix, (Instant, bool)>>,
+    documents: Mutex<KeptDocuments>,
+    pub(super) absences: Absences,
+}
+
+/// Documents that were read, which are read again and again. After the time to live, the server is
+/// asked only whether they have changed.
+#[derive(Debug)]
+struct KeptDocuments {
+    by_key: LruCache<Key, (Pinned, Bytes)>,
+    bytes: usize,
 }
 
 impl Remembered {
@@ -40,7 +54,11 @@ impl Remembered {
             time_to_live,
             keys: Mutex::new(LruCache::new(MOST_KEYS)),
             prefixes: Mutex::new(LruCache::new(MOST_PREFIXES)),
-            unread: Mutex::new(LruCache::new(MOST_PREFIXES)),
+            documents: Mutex::new(KeptDocuments {
+                by_key: LruCache::unbounded(),
+                bytes: 0,
+            }),
+            absences: Absences::new(time_to_live),
         }
     }
 
@@ -51,22 +69,28 @@ impl Remembered {
 
     /// What is at `key`, where it was told no longer ago than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
-        let mut keys = lock(&self.keys);
-        let (checked, found) = keys.get(key)?;
-        self.trusts(*checked).then(|| Known(found.clone()))
+        if let Some((checked, found)) = lock(&self.keys).get(key)
+            && self.trusts(*checked)
+        {
+            return Some(Known(found.clone()));
+        }
+        self.absences.has(key).then_some(Known(None))
     }
 
-    /// Whether some object is known to lie below `prefix`.
-    pub(super) fn has_prefix(&self, prefix: &Prefix) -> bool {
+    /// Whether keys begin with `prefix`; `None` where that is not known.
+    pub(super) fn has_prefix(&self, prefix: &Prefix) -> Option<bool> {
         let mut prefixes = lock(&self.prefixes);
-        let checked = prefixes.get(prefix);
-        checked.is_some_and(|checked| self.trusts(*checked))
+        let (checked, has) = *prefixes.get(prefix)?;
+        self.trusts(checked).then_some(has)
     }
 
     /// Remembers what a request that was sent at `checked` told of `key`.
     pub(super) fn put(&self, key: &Key, checked: Instant, found: Option<Pinned>) {
         if found.is_some() {
             self.put_prefix(&key.parent(), checked);
+            self.absences.remove(key);
+        } else if !is_document(key.name()) {
+            self.absences.add(key);
         }
         lock(&self.keys).put(key.clone(), (checked, found));
     }
@@ -75,26 +99,65 @@ impl Remembered {
     pub(super) fn put_prefix(&self, prefix: &Prefix, checked: Instant) {
         let mut prefixes = lock(&self.prefixes);
         for prefix in prefix.with_ancestors() {
-            prefixes.put(prefix, checked);
+            prefixes.put(prefix, (checked, true));
+        }
+    }
+
+    /// Remembers that no key began with `prefix` when a request was sent at `checked`.
+    pub(super) fn put_no_prefix(&self, prefix: &Prefix, checked: Instant) {
+        let mut prefixes = lock(&self.prefixes);
+        // A key that was found since then is below it.
+        let found_since = |&(at, has): &(Instant, bool)| has && at >= checked;
+        if !prefixes.peek(prefix).is_some_and(found_since) {
+            prefixes.put(prefix.clone(), (checked, false));
         }
     }
 
     /// Forgets the version at `key`, which is no longer there.
     pub(super) fn forget(&self, key: &Key) {
         lock(&self.keys).pop(key);
-        lock(&self.unread).pop(key);
+        lock(&self.documents).forget(key);
     }
 
-    /// Keeps the bytes of an object until they are asked for.
-    pub(super) fn keep_bytes(&self, key: &Key, found: Pinned, bytes: Bytes) {
-        lock(&self.unread).put(key.clone(), (found, bytes));
+    /// Keeps the bytes of a document.
+    pub(super) fn keep_document(&self, key: &Key, found: Pinned, bytes: Bytes) {
+        lock(&self.documents).put(key, found, bytes);
     }
 
-    /// The bytes that were kept, if the version is still the one that is remembered.
-    pub(super) fn take_bytes(&self, key: &Key) -> Option<(Pinned, Bytes)> {
-        let (found, bytes) = lock(&self.unread).pop(key)?;
+    /// Gives up the bytes of the document at `key`.
+    pub(super) fn forget_document(&self, key: &Key) {
+        lock(&self.documents).forget(key);
+    }
+
+    /// The document at `key`, if its version is the one that is remembered.
+    pub(super) fn document(&self, key: &Key) -> Option<(Pinned, Bytes)> {
+        let (found, bytes) = self.last_document(key)?;
         let is_current = self.get(key)?.0.is_some_and(|known| known.is_same(&found));
         is_current.then_some((found, bytes))
+    }
+
+    /// The document that was last read at `key`, which may have changed since.
+    pub(super) fn last_document(&self, key: &Key) -> Option<(Pinned, Bytes)> {
+        lock(&self.documents).by_key.get(key).cloned()
+    }
+}
+
+impl KeptDocuments {
+    fn forget(&mut self, key: &Key) {
+        if let Some((_, bytes)) = self.by_key.pop(key) {
+            self.bytes -= bytes.len();
+        }
+    }
+
+    fn put(&mut self, key: &Key, found: Pinned, bytes: Bytes) {
+        self.forget(key);
+        self.bytes += bytes.len();
+        self.by_key.put(key.clone(), (found, bytes));
+        while self.bytes > MOST_DOCUMENT_BYTES
+            && let Some((_, (_, bytes))) = self.by_key.pop_lru()
+        {
+            self.bytes -= bytes.len();
+        }
     }
 }
 

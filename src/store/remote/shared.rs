@@ -4,14 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::client::RemoteClient;
+use bytes::Bytes;
+
+use object_store::ListResult;
+
+use super::absences::ListedNames;
+use super::client::{Body, RemoteClient};
 use super::documents::is_document;
 use super::failure::Failure;
+use super::first_bytes::FirstMemory;
 use super::remembered::Remembered;
 use super::runtime::Runtime;
 use super::tag::Pinned;
-use super::tail::TailMemory;
-use crate::store::{Key, StoreError};
+use crate::store::{Key, Prefix, StoreError};
+
+/// The length, in bytes, of documents that are kept.
+const MOST_DOCUMENT_BYTES: u64 = 64 << 10;
 
 /// What a remote store, its objects and its listings share.
 #[derive(Debug)]
@@ -21,7 +29,7 @@ pub(super) struct Shared {
     pub(super) remembered: Remembered,
     /// Whether nothing in the store changes.
     pub(super) is_immutable: bool,
-    pub(super) tails: Arc<TailMemory>,
+    pub(super) first_memory: Arc<FirstMemory>,
     /// Whether the server answers 403 for objects that are absent, and this counts as absence
     /// (`--absent-403`).
     pub(super) absent_403: bool,
@@ -50,10 +58,53 @@ impl Shared {
         self.runtime.wait_for(head)?
     }
 
-    /// Asks the server for the current version of the object at `key`.
+    /// Asks the server for the current version of the object at `key`. If that is a document that
+    /// was read, and has changed, it is read again.
     pub(super) async fn head(&self, key: &Key) -> Result<Option<Pinned>, StoreError> {
+        if let Some(document) = self.remembered.last_document(key) {
+            let found = self.document_again(key, document, MOST_DOCUMENT_BYTES);
+            return Ok(found.await?.map(|(found, _)| found));
+        }
         let (found, _) = self.head_or_directory(key).await?;
         Ok(found)
+    }
+
+    /// The current version of a document that was read before, and its bytes if it has at most
+    /// `most_bytes`. The server sends them only if they have changed.
+    pub(super) async fn document_again(
+        &self,
+        key: &Key,
+        (last, bytes): (Pinned, Bytes),
+        most_bytes: u64,
+    ) -> Result<Option<(Pinned, Option<Bytes>)>, StoreError> {
+        let begun = Instant::now();
+        let answered = self.client.get_changed(key, &last, most_bytes).await;
+        let found = match self.found(key, answered)? {
+            Some(None) => Some((last, Some(bytes))),
+            Some(Some((found, body))) => {
+                if let Some(body) = &body {
+                    self.keep_document(key, &found, body);
+                }
+                Some((found, body.map(|body| Bytes::from(body.concat()))))
+            }
+            None => None,
+        };
+        let version = found.as_ref().map(|(found, _)| found.clone());
+        self.remembered.put(key, begun, version);
+        Ok(found)
+    }
+
+    /// Keeps the bytes of an object, if it is a short document.
+    pub(super) fn keep_document(&self, key: &Key, found: &Pinned, body: &Body) {
+        if !is_document(key.name()) {
+            return;
+        }
+        if found.meta.size() <= MOST_DOCUMENT_BYTES {
+            let bytes = Bytes::from(body.concat());
+            self.remembered.keep_document(key, found.clone(), bytes);
+        } else {
+            self.remembered.forget_document(key);
+        }
     }
 
     /// As [`Shared::head`], and whether the server says that `key` is a directory.
@@ -61,6 +112,9 @@ impl Shared {
         &self,
         key: &Key,
     ) -> Result<(Option<Pinned>, bool), StoreError> {
+        if self.is_listed_absent(key).await {
+            return Ok((None, false));
+        }
         let begun = Instant::now();
         let answered = self.client.head(key).await;
         let is_directory = matches!(answered, Err(Failure::Directory));
@@ -70,6 +124,66 @@ impl Shared {
             self.remembered.put_prefix(&key.to_prefix(), begun);
         }
         Ok((found, is_directory))
+    }
+
+    /// Whether a listing tells that nothing is at `key`. Lists the names around it where several
+    /// objects of its prefix were absent.
+    pub(super) async fn is_listed_absent(&self, key: &Key) -> bool {
+        let absences = &self.remembered.absences;
+        if !self.client.lists_pages() || !absences.takes_listing(key) {
+            return absences.has(key);
+        }
+        let prefix = key.parent();
+        let listed = self.list_around(key, &prefix).await;
+        absences.put(&prefix, listed);
+        absences.has(key)
+    }
+
+    /// A page of the names in `prefix` that begins a little before `key`.
+    async fn list_around(&self, key: &Key, prefix: &Prefix) -> Option<ListedNames> {
+        let start = self.client.start_of(prefix)?;
+        let after = key
+            .name()
+            .split_last()
+            .map_or(&b""[..], |(_, before)| before);
+        let after = std::str::from_utf8(after).unwrap_or_default();
+        let offset = (!after.is_empty()).then(|| format!("{start}{after}"));
+        let checked = Instant::now();
+        let page = self.client.page(&start, None, offset, None).await.ok()?;
+        let is_last = page.token.is_none();
+        let names = self.names_in(prefix, &start, page.names, checked);
+        Some(ListedNames {
+            checked,
+            after: after.as_bytes().to_vec(),
+            last: (!is_last).then(|| names.iter().max().cloned().unwrap_or_default()),
+            names: names.into_iter().collect(),
+        })
+    }
+
+    /// The names in a page of the names below `prefix`, those of prefixes with a slash at the end.
+    /// The versions of the objects are remembered.
+    fn names_in(
+        &self,
+        prefix: &Prefix,
+        start: &str,
+        page: ListResult,
+        checked: Instant,
+    ) -> Vec<Vec<u8>> {
+        let prefixes = page.common_prefixes.iter().filter_map(|path| {
+            let name = path.as_ref().strip_prefix(start)?;
+            Some([name.as_bytes(), b"/"].concat())
+        });
+        let mut names: Vec<Vec<u8>> = prefixes.collect();
+        for object in page.objects {
+            if let Some(name) = object.location.as_ref().strip_prefix(start) {
+                names.push(name.as_bytes().to_vec());
+                if let Ok(key) = prefix.key(name.as_bytes()) {
+                    let found = Pinned::new(&object);
+                    self.remembered.put(&key, checked, Some(found));
+                }
+            }
+        }
+        names
     }
 
     /// The result of a request for the object at `key`, `None` where nothing is there.

@@ -8,6 +8,7 @@ use super::model::{Compressor, Model, compressor};
 use crate::load::testing::Reader;
 use crate::load::{Patience, Region};
 use crate::read::Policy;
+use crate::store::FirstRead;
 
 /// Reads by cost, on this thread.
 const BY_COST: (Policy, Patience) = (Policy::ByCost, Patience::Waits);
@@ -175,14 +176,24 @@ fn parts_of_another_version_are_not_read() {
     let object = reader.open(&at);
     let version = object.meta().version;
     let key = reader.array.stored_key(&at).unwrap();
-    let open = || reader.loader.sources().open_version(&key, version).unwrap();
+    let open = || {
+        reader
+            .loader
+            .sources()
+            .open_version(&key, version, FirstRead::Start(0))
+            .unwrap()
+    };
     assert!(open().is_some());
     store.insert(key.clone(), model.encoded(&at));
     let kept = open().expect("is kept");
     assert_eq!(kept.meta().version, version);
     let again = reader.open(&at);
     let now = again.meta().version;
-    let opened = reader.loader.sources().open_version(&key, now).unwrap();
+    let opened = reader
+        .loader
+        .sources()
+        .open_version(&key, now, FirstRead::Start(0))
+        .unwrap();
     assert_eq!(opened.unwrap().meta().version, now);
     assert!(open().is_none(), "it took the place of the first");
 }

@@ -1,0 +1,207 @@
+//! Which objects are absent. Where several of one prefix were, its names are listed: a page tells
+//! of a thousand objects what would take a request each.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::store::{Key, Prefix};
+
+/// The most prefixes that are watched, each with the names of one page.
+const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+
+/// After so many absent objects, names are listed.
+const FIRST_MISSES: u32 = 3;
+
+/// The number of absent objects before the next listing doubles up to this.
+const MOST_MISSES: u32 = 1 << 10;
+
+/// What is known of absent objects, by their prefix.
+#[derive(Debug)]
+pub(super) struct Absences {
+    /// How long a listing is trusted; `None` where the store never changes.
+    time_to_live: Option<Duration>,
+    by_prefix: Mutex<LruCache<Prefix, Watched>>,
+}
+
+/// The names below one prefix.
+#[derive(Debug)]
+struct Watched {
+    /// Absent objects since the last listing, which did not tell of them.
+    misses: u32,
+    /// So many of them cause the next listing.
+    most_misses: u32,
+    /// Whether the names are being listed.
+    is_listing: bool,
+    listed: Option<ListedNames>,
+}
+
+/// A part of the names below a prefix, in their order: all from one to another.
+#[derive(Debug)]
+pub(super) struct ListedNames {
+    pub(super) checked: Instant,
+    /// The names after this one were listed.
+    pub(super) after: Vec<u8>,
+    /// The last name that was listed; `None` where no other follows.
+    pub(super) last: Option<Vec<u8>>,
+    pub(super) names: HashSet<Vec<u8>>,
+}
+
+impl ListedNames {
+    fn covers(&self, name: &[u8]) -> bool {
+        let is_before_end = |last: &Vec<u8>| name <= last.as_slice();
+        name > self.after.as_slice() && self.last.as_ref().is_none_or(is_before_end)
+    }
+}
+
+impl Absences {
+    pub(super) fn new(time_to_live: Option<Duration>) -> Absences {
+        Absences {
+            time_to_live,
+            by_prefix: Mutex::new(LruCache::new(MOST_PREFIXES)),
+        }
+    }
+
+    /// Whether a listing tells that nothing is at `key`.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        let mut by_prefix = self.lock();
+        let watched = by_prefix.get(&key.parent());
+        watched.is_some_and(|watched| self.tells(watched, key))
+    }
+
+    fn tells(&self, watched: &Watched, key: &Key) -> bool {
+        let trusts = |checked: Instant| {
+            let ttl = self.time_to_live;
+            ttl.is_none_or(|ttl| checked.elapsed() < ttl)
+        };
+        let listed = watched.listed.as_ref();
+        let listed = listed.filter(|listed| trusts(listed.checked));
+        listed.is_some_and(|listed| listed.covers(key.name()) && !listed.names.contains(key.name()))
+    }
+
+    /// Notes that nothing is at `key`, as a request told.
+    pub(super) fn add(&self, key: &Key) {
+        let mut by_prefix = self.lock();
+        let watched = by_prefix.get_or_insert_mut(key.parent(), || Watched {
+            misses: 0,
+            most_misses: FIRST_MISSES,
+            is_listing: false,
+            listed: None,
+        });
+        // The request may have been under way when the names were listed.
+        let is_told = self.tells(watched, key);
+        watched.misses = watched.misses.saturating_add(u32::from(!is_told));
+    }
+
+    /// Notes that an object is at `key`, which may be newer than the listing.
+    pub(super) fn remove(&self, key: &Key) {
+        let mut by_prefix = self.lock();
+        if let Some(watched) = by_prefix.peek_mut(&key.parent())
+            && let Some(listed) = &mut watched.listed
+            && listed.covers(key.name())
+        {
+            listed.names.insert(key.name().to_vec());
+        }
+    }
+
+    /// Whether the names around `key` should be listed now. The caller does so, and calls
+    /// [`Absences::put`]; meanwhile no other is told to.
+    pub(super) fn takes_listing(&self, key: &Key) -> bool {
+        let mut by_prefix = self.lock();
+        let Some(watched) = by_prefix.peek_mut(&key.parent()) else {
+            return false;
+        };
+        if watched.is_listing || watched.misses < watched.most_misses {
+            return false;
+        }
+        watched.is_listing = true;
+        watched.misses = 0;
+        watched.most_misses = watched.most_misses.saturating_mul(2).min(MOST_MISSES);
+        true
+    }
+
+    /// Remembers a listing of names below `prefix`, which may have failed.
+    pub(super) fn put(&self, prefix: &Prefix, listed: Option<ListedNames>) {
+        if let Some(watched) = self.lock().peek_mut(prefix) {
+            watched.is_listing = false;
+            watched.listed = listed;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LruCache<Prefix, Watched>> {
+        self.by_prefix
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        Key::parse(text.as_bytes()).unwrap()
+    }
+
+    fn listed(after: &str, last: Option<&str>, names: &[&str]) -> ListedNames {
+        ListedNames {
+            checked: Instant::now(),
+            after: after.into(),
+            last: last.map(Into::into),
+            names: names.iter().map(|name| name.as_bytes().to_vec()).collect(),
+        }
+    }
+
+    #[test]
+    fn names_are_listed_after_three_absent_ones_and_then_less_and_less_often() {
+        let absences = Absences::new(None);
+        let mut since_last = 0;
+        let mut listings = Vec::new();
+        for number in 0..100 {
+            let key = key(&format!("a/c/{number}"));
+            if absences.takes_listing(&key) {
+                listings.push(since_last);
+                since_last = 0;
+                assert!(!absences.takes_listing(&key), "they are being listed");
+                absences.put(&key.parent(), None);
+            }
+            absences.add(&key);
+            since_last += 1;
+        }
+        assert_eq!(listings, [3, 6, 12, 24, 48]);
+        assert!(!absences.takes_listing(&key("a/d/0")), "of another prefix");
+    }
+
+    #[test]
+    fn a_listing_tells_only_of_the_names_that_it_covers() {
+        let absences = Absences::new(None);
+        absences.add(&key("c/0"));
+        assert!(!absences.has(&key("c/0")), "nothing is listed");
+        let some = listed("1", Some("3"), &["10", "3"]);
+        absences.put(&key("c").to_prefix(), Some(some));
+        let absent = ["0", "1", "10", "11", "2", "3", "30", "4"];
+        let absent = absent.map(|name| (name, absences.has(&key(&format!("c/{name}")))));
+        let told: Vec<&str> = absent
+            .iter()
+            .filter(|(_, is)| *is)
+            .map(|(n, _)| *n)
+            .collect();
+        assert_eq!(told, ["11", "2"]);
+        absences.remove(&key("c/11"));
+        assert!(!absences.has(&key("c/11")), "it was found since");
+        absences.put(&key("c").to_prefix(), Some(listed("", None, &[])));
+        assert!(absences.has(&key("c/4")), "nothing follows");
+        assert!(!absences.has(&key("d/4")));
+    }
+
+    #[test]
+    fn a_listing_is_trusted_for_the_time_to_live() {
+        let absences = Absences::new(Some(Duration::ZERO));
+        absences.add(&key("c/0"));
+        absences.put(&key("c").to_prefix(), Some(listed("", None, &[])));
+        assert!(!absences.has(&key("c/0")));
+    }
+}

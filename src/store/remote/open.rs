@@ -1,0 +1,129 @@
+//! Opening objects. The request that tells the attributes of an object also brings the bytes that
+//! are read first.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use object_store::GetRange;
+
+use super::failure::Failure;
+use super::first_bytes::FirstBytes;
+use super::object::RemoteObject;
+use super::shared::Shared;
+use super::tag::Pinned;
+use crate::store::{FirstRead, Key, Object, StoreError};
+
+/// An object is opened by reading at least so many of its bytes, which costs no more than reading
+/// none: the index of a shard of 2,000 chunks.
+const LEAST_BYTES: u64 = 32 << 10;
+
+/// More bytes than these are not read when an object is opened.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What is read when nothing is known of the reader.
+pub(super) const ANY_READ: FirstRead = FirstRead::End(LEAST_BYTES);
+
+impl Shared {
+    /// Opens the object at `key`, of which `first` is read first.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        key: &Key,
+        first: FirstRead,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let known = self.remembered.get(key);
+        let (shared, asked) = (Arc::clone(self), key.clone());
+        let opened = match known.map(|known| known.0) {
+            Some(None) => return Ok(None),
+            Some(Some(pinned)) if !self.takes_whole(&pinned, first) => {
+                Some((pinned, FirstBytes::default()))
+            }
+            Some(Some(pinned)) => self
+                .runtime
+                .wait_for(async move { Some(shared.open_known(&asked, pinned).await) })?,
+            None => self
+                .runtime
+                .wait_for(async move { shared.open_unknown(&asked, first).await })??,
+        };
+        Ok(opened.map(|(pinned, first)| {
+            let object = RemoteObject::new(Arc::clone(self), key.clone(), pinned);
+            Arc::new(object.with_first(first)) as Arc<dyn Object>
+        }))
+    }
+
+    /// Whether an object of a known version is so short that all of it is read at once by a reader
+    /// that needs several parts of it.
+    fn takes_whole(&self, pinned: &Pinned, first: FirstRead) -> bool {
+        let (FirstRead::Start(len) | FirstRead::End(len)) = first;
+        let size = pinned.meta.size();
+        let is_part = 0 < len && len < size;
+        is_part && first != ANY_READ && size <= MOST_BYTES && self.first_memory.has_room(size)
+    }
+
+    /// Reads all of an object. What fails is tried again when its bytes are needed.
+    async fn open_known(&self, key: &Key, pinned: Pinned) -> (Pinned, FirstBytes) {
+        let size = pinned.meta.size();
+        let _memory = self.client.flow.reserve(size).await;
+        let read = self.client.get_range(key, &pinned, 0..size).await;
+        let first = read.map_or_else(
+            |_| FirstBytes::default(),
+            |body| {
+                let bytes = Bytes::from(body.concat());
+                FirstBytes::new(bytes, 0, (size, size), &self.first_memory)
+            },
+        );
+        (pinned, first)
+    }
+
+    async fn open_unknown(
+        &self,
+        key: &Key,
+        first: FirstRead,
+    ) -> Result<Option<(Pinned, FirstBytes)>, StoreError> {
+        if self.is_listed_absent(key).await {
+            return Ok(None);
+        }
+        let (FirstRead::Start(len) | FirstRead::End(len)) = first;
+        let most = if len <= MOST_BYTES { len } else { 0 };
+        let most = most.max(LEAST_BYTES);
+        let range = match first {
+            FirstRead::Start(_) => GetRange::Bounded(0..most),
+            FirstRead::End(_) if self.lacks_suffixes.load(Ordering::Relaxed) => {
+                return self.examine(key).await;
+            }
+            FirstRead::End(_) => GetRange::Suffix(most),
+        };
+        let memory = self.client.flow.reserve(most).await;
+        let begun = Instant::now();
+        let read = self.client.get_first(key, range).await;
+        // An empty object has no first bytes, and some servers do not send the last ones.
+        let lacks = matches!(read, Err(Failure::NotPartial | Failure::Unusable(_)));
+        if lacks || read == Err(Failure::BeyondEnd) {
+            drop(memory);
+            if lacks && matches!(first, FirstRead::End(_)) {
+                self.lacks_suffixes.store(true, Ordering::Relaxed);
+            }
+            return self.examine(key).await;
+        }
+        let found = self.found(key, read)?;
+        let pinned = found.as_ref().map(|(pinned, ..)| pinned.clone());
+        self.remembered.put(key, begun, pinned);
+        Ok(found.map(|(pinned, start, body)| {
+            let size = pinned.meta.size();
+            let end = match first {
+                FirstRead::Start(len) => len,
+                FirstRead::End(_) => size,
+            };
+            let bytes = Bytes::from(body.concat());
+            let first = FirstBytes::new(bytes, start, (end, size), &self.first_memory);
+            (pinned, first)
+        }))
+    }
+
+    /// Opens an object without reading anything.
+    async fn examine(&self, key: &Key) -> Result<Option<(Pinned, FirstBytes)>, StoreError> {
+        let found = self.head(key).await?;
+        Ok(found.map(|found| (found, FirstBytes::default())))
+    }
+}
