@@ -67,9 +67,10 @@ impl Loader {
         array: &Arc<ChunkedArray>,
         indices: &[u64],
     ) -> Result<Option<ObjectMeta>, Error> {
-        if !self.loads_early(array) {
+        let turn = self.loads_early(array).then(|| self.begin_early_load());
+        let Some(Some(_turn)) = turn else {
             return self.stat_stored(array, indices);
-        }
+        };
         let Some(opened) = self.open_latest(array, indices, Retention::Nothing)? else {
             return Ok(None);
         };

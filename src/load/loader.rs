@@ -57,6 +57,8 @@ pub struct Loader {
     pub(super) prefetchers: AtomicU64,
     /// Output bytes of the reads that wait for chunks.
     pending_bytes: AtomicU64,
+    /// The number of lookups that load the chunk they look for.
+    early_loads: AtomicU64,
 }
 
 /// Whether the calling thread may wait for the store.
@@ -73,6 +75,16 @@ pub enum Patience {
 pub struct Pending {
     loader: Arc<Loader>,
     bytes: u64,
+}
+
+/// Counts a lookup that loads a chunk, until it is dropped.
+#[derive(Debug)]
+pub(super) struct EarlyLoad<'l>(&'l AtomicU64);
+
+impl Drop for EarlyLoad<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Pending {
@@ -98,6 +110,7 @@ impl Loader {
             parts,
             prefetchers: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
+            early_loads: AtomicU64::new(0),
         })
     }
 
@@ -110,6 +123,14 @@ impl Loader {
     /// Bytes that could be read in the time of one request to the store.
     pub(super) fn request_bytes(&self) -> u64 {
         self.profile.request_bytes
+    }
+
+    /// Begins a load of a chunk by a lookup. `None` when half of all lookups do so: the others must
+    /// not wait for chunks that the store does not send.
+    pub(super) fn begin_early_load(&self) -> Option<EarlyLoad<'_>> {
+        let load = EarlyLoad(&self.early_loads);
+        let before = self.early_loads.fetch_add(1, Ordering::Relaxed);
+        (before < self.profile.most_in_flight as u64 / 2).then_some(load)
     }
 
     /// Opened objects.

@@ -42,9 +42,23 @@ impl GridChunks {
         {
             return *attributes;
         }
-        let attributes = view.tree.chunk(&self.array, indices).ok().flatten();
+        let attributes = if self.takes_request(view, indices) {
+            None
+        } else {
+            view.tree.chunk(&self.array, indices).ok().flatten()
+        };
         self.stored = Some((stored, attributes));
         attributes
+    }
+}
+
+impl GridChunks {
+    /// Whether the attributes of a chunk take a request of its own to a store where requests take
+    /// long. A listing does not send one for each name.
+    fn takes_request(&self, view: &View, indices: &[u64]) -> bool {
+        let loader = &view.tree.loader;
+        let key = self.array.chunked.stored_key(indices);
+        !loader.is_local() && key.is_ok_and(|key| loader.sources().known(&key).is_none())
     }
 }
 

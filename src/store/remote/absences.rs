@@ -10,7 +10,7 @@ use lru::LruCache;
 
 use crate::store::{Key, Prefix};
 
-/// The most prefixes that are watched, each with the names of one page.
+/// The most prefixes that are watched, each with some thousand names at most.
 const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
 /// After so many absent objects, names are listed.
@@ -50,6 +50,17 @@ pub(super) struct ListedNames {
     pub(super) names: HashSet<Vec<u8>>,
 }
 
+impl Watched {
+    fn new() -> Watched {
+        Watched {
+            misses: 0,
+            most_misses: FIRST_MISSES,
+            is_listing: false,
+            listed: None,
+        }
+    }
+}
+
 impl ListedNames {
     fn covers(&self, name: &[u8]) -> bool {
         let is_before_end = |last: &Vec<u8>| name <= last.as_slice();
@@ -85,12 +96,7 @@ impl Absences {
     /// Notes that nothing is at `key`, as a request told.
     pub(super) fn add(&self, key: &Key) {
         let mut by_prefix = self.lock();
-        let watched = by_prefix.get_or_insert_mut(key.parent(), || Watched {
-            misses: 0,
-            most_misses: FIRST_MISSES,
-            is_listing: false,
-            listed: None,
-        });
+        let watched = by_prefix.get_or_insert_mut(key.parent(), Watched::new);
         // The request may have been under way when the names were listed.
         let is_told = self.tells(watched, key);
         watched.misses = watched.misses.saturating_add(u32::from(!is_told));
@@ -118,7 +124,6 @@ impl Absences {
             return false;
         }
         watched.is_listing = true;
-        watched.misses = 0;
         watched.most_misses = watched.most_misses.saturating_mul(2).min(MOST_MISSES);
         true
     }
@@ -127,8 +132,24 @@ impl Absences {
     pub(super) fn put(&self, prefix: &Prefix, listed: Option<ListedNames>) {
         if let Some(watched) = self.lock().peek_mut(prefix) {
             watched.is_listing = false;
+            watched.misses = 0;
             watched.listed = listed;
         }
+    }
+
+    /// Whether names below `prefix` were listed.
+    pub(super) fn has_listing(&self, prefix: &Prefix) -> bool {
+        let by_prefix = self.lock();
+        let watched = by_prefix.peek(prefix);
+        watched.is_some_and(|watched| watched.listed.is_some())
+    }
+
+    /// Remembers a listing of all names below `prefix`.
+    pub(super) fn put_all(&self, prefix: &Prefix, listed: ListedNames) {
+        let mut by_prefix = self.lock();
+        by_prefix
+            .get_or_insert_mut(prefix.clone(), Watched::new)
+            .listed = Some(listed);
     }
 
     fn lock(&self) -> MutexGuard<'_, LruCache<Prefix, Watched>> {

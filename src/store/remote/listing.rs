@@ -1,9 +1,10 @@
 //! Listings of prefixes, page by page. The next page is requested while one is read.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
+use super::absences::ListedNames;
 use super::client::Page;
 use super::failure::Failure;
 use super::shared::Shared;
@@ -14,6 +15,9 @@ use crate::store::{
 
 /// Follows all keys below a prefix: no key has this character.
 const LAST_CHARACTER: char = '\u{10ffff}';
+
+/// The names of a listing are remembered if they are at most so many.
+const MOST_NAMES: usize = 4096;
 
 /// A listing of one prefix.
 pub(super) struct RemoteListing {
@@ -27,6 +31,9 @@ pub(super) struct RemoteListing {
     next: NextPage,
     detail: Detail,
     prefix_meta: ObjectMeta,
+    /// All names so far, unless there are many or the listing did not begin with the first.
+    names: Option<HashSet<Vec<u8>>>,
+    begun: Instant,
 }
 
 /// The page that follows.
@@ -62,6 +69,8 @@ impl RemoteListing {
             next: NextPage::None,
             detail,
             prefix_meta,
+            names: is_first.then(HashSet::new),
+            begun: Instant::now(),
         };
         listing.request(None, offset);
         listing.take_page()?;
@@ -96,7 +105,29 @@ impl RemoteListing {
             self.request(Some(token), None);
         }
         self.add(page, checked);
+        if matches!(self.next, NextPage::None) {
+            self.tell_absences();
+        }
         Ok(())
+    }
+
+    /// All names were listed, so that what has another name is absent.
+    fn tell_absences(&mut self) {
+        if !self.shared.client.lists_pages() {
+            return;
+        }
+        if let Some(names) = self.names.take() {
+            let listed = ListedNames {
+                checked: self.begun,
+                after: Vec::new(),
+                last: None,
+                names,
+            };
+            self.shared
+                .remembered
+                .absences
+                .put_all(&self.prefix, listed);
+        }
     }
 
     fn error(&self, failure: Failure) -> StoreError {
@@ -140,6 +171,12 @@ impl RemoteListing {
         }
         if !entries.is_empty() {
             self.shared.remembered.put_prefix(&self.prefix, checked);
+        }
+        if let Some(names) = &mut self.names {
+            names.extend(entries.iter().map(|entry| entry.name.clone()));
+            if names.len() > MOST_NAMES {
+                self.names = None;
+            }
         }
         entries.sort_unstable_by(|a, b| a.cursor.as_bytes().cmp(b.cursor.as_bytes()));
         let after = self.after.as_bytes();

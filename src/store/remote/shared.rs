@@ -139,14 +139,13 @@ impl Shared {
         absences.has(key)
     }
 
-    /// A page of the names in `prefix` that begins a little before `key`.
+    /// A page of the names in `prefix`: the first one, and later the one that begins a little before
+    /// `key`.
     async fn list_around(&self, key: &Key, prefix: &Prefix) -> Option<ListedNames> {
         let start = self.client.start_of(prefix)?;
-        let after = key
-            .name()
-            .split_last()
-            .map_or(&b""[..], |(_, before)| before);
-        let after = std::str::from_utf8(after).unwrap_or_default();
+        let before = key.name().split_last().map(|(_, before)| before);
+        let before = before.filter(|_| self.remembered.absences.has_listing(prefix));
+        let after = std::str::from_utf8(before.unwrap_or_default()).unwrap_or_default();
         let offset = (!after.is_empty()).then(|| format!("{start}{after}"));
         let checked = Instant::now();
         let page = self.client.page(&start, None, offset, None).await.ok()?;
