@@ -65,8 +65,9 @@ need_heavy_servers() {
     say "installing azurite $version in $folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "azurite@$version" </dev/null >/dev/null
 }
-# fsspec's FUSE, one of the peers of scripts/bench, loads libfuse 2, which has no program to look for.
+# nginx serves the stores of scripts/bench. fsspec's FUSE, one of its peers, loads libfuse 2, which has no program to look for.
 need_bench_packages() {
+    PATH="$PATH:/usr/sbin" need_packages nginx:nginx-light >&2
     ldconfig -p 2>/dev/null | grep -q 'libfuse\.so\.2' && return
     command -v apt-get >/dev/null || fail "please install: libfuse2"
     say "installing libfuse2" >&2

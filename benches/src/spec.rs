@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -46,6 +47,17 @@ pub struct Place {
     pub origin: Vec<usize>,
 }
 
+/// The object that a chunk is in.
+#[derive(Debug, Clone)]
+pub struct ChunkPlace {
+    /// Which object of the array, in C order.
+    pub object: usize,
+    /// Its key.
+    pub key: String,
+    /// Which chunk of the shard; `None` where there are no shards.
+    pub number_in_shard: Option<usize>,
+}
+
 /// The files of a store and all chunks in them.
 pub struct Stored {
     /// Paths, in C order.
@@ -74,6 +86,57 @@ impl Spec {
     /// Bytes of a decoded chunk.
     pub fn chunk_bytes(&self) -> usize {
         self.chunks.iter().product::<usize>() * self.item
+    }
+
+    /// Key and first element of each object, in C order.
+    pub fn objects(&self) -> impl Iterator<Item = (String, Vec<usize>)> + '_ {
+        let outer = self.shards.as_ref().unwrap_or(&self.chunks);
+        grid(&self.shape, outer).map(move |indices| {
+            let names: Vec<String> = indices.iter().map(usize::to_string).collect();
+            let origin = indices.iter().zip(outer).map(|(i, n)| i * n).collect();
+            (
+                format!("{}{}", self.prefix, names.join(&self.separator)),
+                origin,
+            )
+        })
+    }
+
+    /// Where each chunk of the array is, in C order.
+    pub fn chunk_places(&self) -> impl Iterator<Item = ChunkPlace> + '_ {
+        let outer = self.shards.as_ref().unwrap_or(&self.chunks);
+        let keys: Vec<String> = self.objects().map(|(key, _)| key).collect();
+        grid(&self.shape, &self.chunks).map(move |indices| {
+            let (mut object, mut inside) = (0, 0);
+            for (axis, index) in indices.iter().enumerate() {
+                let a_shard = outer[axis] / self.chunks[axis];
+                object = object * self.shape[axis].div_ceil(outer[axis]) + index / a_shard;
+                inside = inside * a_shard + index % a_shard;
+            }
+            ChunkPlace {
+                object,
+                key: keys[object].clone(),
+                number_in_shard: self.shards.is_some().then_some(inside),
+            }
+        })
+    }
+
+    /// How many chunks a shard has; 1 where there are no shards.
+    pub fn chunks_a_shard(&self) -> usize {
+        let outer = self.shards.as_ref().unwrap_or(&self.chunks);
+        outer.iter().zip(&self.chunks).map(|(o, c)| o / c).product()
+    }
+
+    /// The first elements of the chunks of the shard that begins at `shard_origin`, in C order.
+    pub fn origins_in_shard(
+        &self,
+        shard_origin: &[usize],
+    ) -> impl Iterator<Item = Vec<usize>> + '_ {
+        let outer = self.shards.as_ref().unwrap_or(&self.chunks);
+        let shard_origin = shard_origin.to_vec();
+        grid(outer, &self.chunks).map(move |indices| {
+            let axes = shard_origin.iter().zip(&indices).zip(&self.chunks);
+            axes.map(|((origin, i), n)| origin + i * n).collect()
+        })
     }
 
     /// Finds every chunk; reads the indices of shards.
@@ -164,6 +227,21 @@ impl Stored {
             None => File::open(&self.paths[place.file])?.read_exact_at(buffer, from),
         }
     }
+}
+
+/// Bytes of the index of a shard of `chunks`, with its checksum.
+pub fn index_bytes(chunks: usize) -> usize {
+    chunks * ENTRY_BYTES + CHECKSUM_BYTES
+}
+
+/// The ranges in the index of a shard whose chunks are all present.
+pub fn index_ranges(index: &[u8]) -> Vec<Range<u64>> {
+    let entries = index.chunks_exact(ENTRY_BYTES);
+    let ranges = entries.map(|entry| {
+        let offset = number(&entry[..8]);
+        offset..offset.saturating_add(number(&entry[8..]))
+    });
+    ranges.collect()
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -16,6 +16,7 @@ import growth
 import listing
 import paired
 import random_reads
+import remote
 import workbench
 from report import Report
 
@@ -27,6 +28,7 @@ SECTIONS = {
     "listing": (listing.run, "ls -f, ls -ln and stat of very many virtual chunks"),
     "cache": (cache.run, "hit rates beside LRU and Belady on recorded traces"),
     "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
+    "remote": (remote.run, "a web server over links of 0, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
     "growth": (growth.run, "cost by the number of chunks and arrays"),
 }
 
@@ -37,6 +39,8 @@ def parse():
         epilog="sections:\n" + "\n".join(f"  {name:8} {what}" for name, (_, what) in SECTIONS.items()))
     parser.add_argument("--only", action="append", choices=SECTIONS, metavar="SECTION", help="this section, and no other that is not named too")
     parser.add_argument("--store", action="append", choices=datasets.NAMED, help="in `arrays`: this data set only; may be given several times")
+    parser.add_argument("--latency", action="append", type=int, metavar="MS", help="in `remote`: a link of this round trip [0, 20 and 50]")
+    parser.add_argument("--requests", action="append", type=int, metavar="N", help="in `remote`: requests of a library in flight, tried once [10, 32 .. 256]")
     parser.add_argument("--size", type=int, metavar="MIB", help="of each data set, decoded [512]")
     parser.add_argument("--rounds", type=int, help="readings of each, of which the median is told [5]")
     parser.add_argument("--quick", action="store_true", help="a smoke run: 64 MiB, one round, small directories")

@@ -48,11 +48,11 @@ class Bench:
 
     @contextlib.contextmanager
     def mount(self, store, *args, cache="1GiB", binary=None):
-        """A fresh mount, of this build or another one. Its peak memory is noted when it is left, if it is this one's."""
+        """A fresh mount, of this build or another one; of the default cache, where `cache` is None. Its peak memory is noted when it is left, if it is this one's."""
         point = self.folder / f"m{next(self.numbers)}"
         log = point.with_suffix(".log")
         start = time.perf_counter()
-        mounted = mounting.Mount(store, point, "--cache-size", cache, *args, log=log, binary=binary or mounting.BINARY)
+        mounted = mounting.Mount(store, point, *(["--cache-size", cache] if cache else []), *args, log=log, binary=binary or mounting.BINARY)
         mounted.mount_seconds = time.perf_counter() - start
         try:
             yield mounted

@@ -1,11 +1,13 @@
 //! Reads files as a plain program does, and tells how long it took.
 //!
 //! usage: `reader file PATH` | `reader tree DIR` | `reader random` | `reader open` | `reader stat`
+//!        | `reader beside THREADS`
 //!
 //! * `file`, `tree`: from end to end with read(2) of 1 MiB, one file after the other, in the
 //!   order of the directory; `tree` leaves out metadata documents.
 //! * `random`: each line of standard input is `OFFSET PATH`; pread(2) of 4 KiB there. Files are
 //!   opened before the clock starts.
+//! * `beside`: each line is a path: many threads open, read and close one file after the other.
 //! * `open`, `stat`: each line is a path: open, read and close, or stat.
 
 use std::collections::HashMap;
@@ -13,6 +15,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use zarr_mount_benches::report;
@@ -37,6 +41,7 @@ fn main() -> io::Result<()> {
             report::reading(start.elapsed(), bytes)
         }
         "random" => random()?,
+        "beside" => beside(argument(2).parse().map_err(io::Error::other)?)?,
         "open" => {
             let mut buffer = vec![1; BUFFER_BYTES];
             each(|path| read_file(path, &mut buffer).map(drop))?
@@ -93,6 +98,30 @@ fn random() -> io::Result<serde_json::Value> {
         elapsed.push(start.elapsed());
     }
     Ok(report::latencies(elapsed))
+}
+
+/// Reads the files of standard input with `threads` threads, and tells how long all of them took.
+fn beside(threads: usize) -> io::Result<serde_json::Value> {
+    let paths: Vec<String> = io::stdin().lock().lines().collect::<io::Result<_>>()?;
+    let next = AtomicUsize::new(0);
+    let read_some = || -> io::Result<u64> {
+        let mut buffer = vec![1; BUFFER_BYTES];
+        let mut bytes = 0;
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            bytes += read_file(Path::new(path), &mut buffer)?;
+        }
+        Ok(bytes)
+    };
+    let start = Instant::now();
+    let bytes = thread::scope(|scope| {
+        let readers: Vec<_> = (0..threads).map(|_| scope.spawn(read_some)).collect();
+        let each = readers.into_iter().map(|reader| match reader.join() {
+            Ok(read) => read,
+            Err(_) => Err(io::Error::other("a reader panicked")),
+        });
+        each.sum::<io::Result<u64>>()
+    })?;
+    Ok(report::reading(start.elapsed(), bytes))
 }
 
 /// Does `what` with each path of standard input, which is read before the clock starts.
