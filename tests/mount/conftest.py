@@ -41,6 +41,17 @@ def is_about(item):
     return marker is None or marker.kwargs["when"](*item.callspec.params["shown"])
 
 
+def pytest_sessionfinish(session):
+    # A process that runs a part of the tests hands its figures to the one that prints them.
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["figures"] = FIGURES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    FIGURES.extend(getattr(node, "workeroutput", {}).get("figures", []))
+
+
 def pytest_terminal_summary(terminalreporter):
     if FIGURES:
         terminalreporter.section("figures")

@@ -1,10 +1,12 @@
 """Runs the command, waits for what it promises, and leaves nothing behind."""
 import ctypes
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -66,6 +68,25 @@ def daemons(mountpoint):
         if any(b"zarr-mount" in os.path.basename(c) for c in command[:2]) and wanted in command[1:]:
             found.append(int(entry))
     return found
+
+
+@contextmanager
+def linked(link):
+    """Has `link`, in a folder of the system, lead to the binary; None where the name is taken. Tests that run side by side wait for each
+    other, else one would take the link of another for somebody's."""
+    folder = os.open(link.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if os.path.lexists(link):
+            yield None
+            return
+        link.symlink_to(BINARY)
+        try:
+            yield link
+        finally:
+            link.unlink()
+    finally:
+        os.close(folder)
 
 
 class Mount:

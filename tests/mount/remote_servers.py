@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import http.client
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -53,9 +54,15 @@ def clean_environment(**more):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens at. It is below those that Linux gives to connections, of which tests that run at the same time make many."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def tool(name):

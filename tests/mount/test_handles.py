@@ -15,6 +15,7 @@ import zarr
 import mounting
 import sample
 from mounting import until
+from remote_servers import free_port
 
 pytestmark = pytest.mark.root
 
@@ -206,12 +207,6 @@ def test_the_daemons_own_files(mount, store):
     forget()
     assert read_handle(root, handles[0]).startswith(b"{")
     os.close(open_handle(root, handles[1]))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 import mounting
 import sample
-from mounting import BINARY, mount_entry, ok, run, until
+from mounting import mount_entry, ok, run, until
 from test_system import folder  # noqa: F401 (a fixture)
 
 HELPER = Path("/sbin/mount.zarr-mount")
@@ -18,11 +18,10 @@ pytestmark = pytest.mark.root
 @pytest.fixture(autouse=True)
 def helper():
     """The link that mount(8) looks for; it searches /sbin and no PATH."""
-    if os.path.lexists(HELPER):
-        pytest.skip(f"{HELPER} exists, and is not ours to replace")
-    HELPER.symlink_to(BINARY)
-    yield HELPER
-    HELPER.unlink()
+    with mounting.linked(HELPER) as link:
+        if not link:
+            pytest.skip(f"{HELPER} exists, and is not ours to replace")
+        yield link
 
 
 @pytest.fixture

@@ -49,11 +49,10 @@ def command(folder):
 @pytest.fixture
 def on_path():
     """The binary as mount(8) finds it."""
-    if os.path.lexists(ON_PATH):
-        pytest.skip(f"{ON_PATH} exists, and is not ours to replace")
-    ON_PATH.symlink_to(BINARY)
-    yield
-    ON_PATH.unlink()
+    with mounting.linked(ON_PATH) as link:
+        if not link:
+            pytest.skip(f"{ON_PATH} exists, and is not ours to replace")
+        yield link
 
 
 def test_a_plain_user_mounts_through_fusermount3(open_path, store, command):
