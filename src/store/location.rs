@@ -43,7 +43,7 @@ pub enum Location {
     Zip(PathBuf),
     /// The built-in store.
     Demo,
-    /// A store on a server.
+    /// A store on a server, or a zip file.
     #[cfg(feature = "remote")]
     Remote(RemoteUrl),
 }
@@ -172,7 +172,8 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
 /// Opens the store at `location`.
 ///
 /// # Errors
-/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`].
+/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; and
+/// [`StoreError::Unsupported`] for a URL of one object that is no zip file.
 pub fn open_store_for(
     location: &Location,
     options: &OpenOptions,

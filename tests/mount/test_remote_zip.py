@@ -18,6 +18,7 @@ import remote_samples
 import remote_servers
 from remote_fault_server import FaultServer
 from remote_samples import BUCKET, attempt, mounted
+from test_remote_corpus import canonical
 
 STORES = [s for s in corpus.stores().values() if s.entry["container"] == "zip"]
 VIEWS = ("--view", "arrays,chunks,keys", "--files", "npy,raw")
@@ -37,7 +38,7 @@ def look(root):
             elif what.st_size > MOST_BYTES:
                 found[path] = what.st_size
             else:
-                found[path] = hashlib.sha256((root / path).read_bytes()).hexdigest()
+                found[path] = hashlib.sha256(canonical(path, (root / path).read_bytes())).hexdigest()
         except OSError as error:
             found[path] = errno.errorcode[error.errno]
     return found
@@ -202,7 +203,8 @@ def test_a_zip_file_that_is_replaced(kind, root, mount, tmp_path):
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, "--view", "chunks,keys", "--ttl", "1", "--readahead", "0", path="z.zip")
         old, new = (remote_samples.chunk("plain", 2, version) for version in (0, 1))
-        opened = os.open(made.path / "keys" / "plain" / "c" / "2", os.O_RDONLY)
+        # Not one of the last bytes, which are in memory.
+        opened = os.open(made.path / "keys" / "big" / "c" / "2", os.O_RDONLY)
         try:
             shutil.copy(tmp_path / "1.zip", tmp_path / "fresh")
             os.replace(tmp_path / "fresh", file)
@@ -214,7 +216,7 @@ def test_a_zip_file_that_is_replaced(kind, root, mount, tmp_path):
         for view in ("keys", "chunks"):
             assert attempt(made.path / view / "plain" / "c" / "2") in (old, new, "ESTALE")
             mounting.until(lambda: attempt(made.path / view / "plain" / "c" / "2") == new, "the new version")
-        assert attempt(made.path / "keys" / "big" / "c" / "0") == (tmp_path / "1" / BUCKET / "z" / "big" / "c" / "0").read_bytes()
+        assert attempt(made.path / "keys" / "big" / "c" / "2") == remote_samples.chunk("big", 2, 1)
         # It goes, and comes back.
         file.unlink()
         mounting.until(lambda: attempt(made.path / "chunks" / "plain" / "c" / "3") not in (new, "ESTALE")
@@ -277,9 +279,8 @@ def test_info_tells_the_version(folder, root):
     with FaultServer(root) as server:
         url = f"{server.url}/{BUCKET}/z.zip"
         said = mounting.ok(mounting.BINARY, "--info", url, env=remote_servers.clean_environment())
-        etag = server.requests(key="z.zip")[0]
-        first, *rest = said.stdout.splitlines()
-        assert first.startswith(f'{url}: a zip file of {size} bytes, ETag "'), (first, etag)
+        first, *rest = said.splitlines()
+        assert first.startswith(f'{url}: a zip file of {size} bytes, ETag "'), first
         assert any("plain" in line for line in rest)
 
 
