@@ -215,13 +215,13 @@ fn what_is_fetched_with_a_damaged_entry_is_well() {
 
 #[test]
 fn a_replaced_one_is_read_anew_and_open_entries_keep_their_version() {
-    let version = |byte: u8| zip(&[(b"a", &[byte; 70_000], STORED), (b"b", b"b", STORED)]);
+    let version = |byte: u8| zip(&[(b"a", &vec![byte; 70_000], STORED), (b"b", b"b", STORED)]);
     let far = Far::new(&version(1));
     let old = far.store().open(&key("a")).unwrap().unwrap();
     far.memory.insert(key("data.zip"), version(2));
     let new = far.store().open(&key("a")).unwrap().unwrap();
-    assert_eq!(read(&*old).unwrap(), [1; 70_000]);
-    assert_eq!(read(&*new).unwrap(), [2; 70_000]);
+    assert_eq!(read(&*old).unwrap(), vec![1; 70_000]);
+    assert_eq!(read(&*new).unwrap(), vec![2; 70_000]);
     far.memory.overwrite(key("data.zip"), version(3));
     let error = read(&*new).unwrap_err();
     assert!(
@@ -230,7 +230,7 @@ fn a_replaced_one_is_read_anew_and_open_entries_keep_their_version() {
     );
     assert!(new.verify().is_err());
     let newest = far.store().open(&key("a")).unwrap().unwrap();
-    assert_eq!(read(&*newest).unwrap(), [3; 70_000]);
+    assert_eq!(read(&*newest).unwrap(), vec![3; 70_000]);
     far.memory.remove(&key("data.zip"));
     let error = far.store().stat(&key("a")).unwrap_err().to_string();
     assert!(error.contains("the URL: the zip file is gone"), "{error}");
