@@ -175,6 +175,17 @@ def test_a_server_that_denies_what_is_absent(folder, root, mount):
         made.unmount()
 
 
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_server_without_ranges(kind, folder, root, mount):
+    """It sends the whole file each time."""
+    pack(folder, root / BUCKET / "z.zip")
+    with FaultServer(root, kind) as server:
+        server.rules({"fault": "whole"})
+        made = mounted(mount, server, "--view", "chunks", path="z.zip")
+        assert attempt(made.path / "big" / "c" / "2") == remote_samples.chunk("big", 2)
+        made.unmount()
+
+
 def test_requests_of_shards(folder, root, mount):
     """The local header comes with the index, the chunks after it in one request each."""
     pack(folder, root / BUCKET / "z.zip")
