@@ -91,7 +91,7 @@ impl RemoteStore {
     /// # Errors
     /// [`StoreError`] when the server does not answer.
     pub(in crate::store) fn has_names(&self) -> Result<bool, StoreError> {
-        if !self.lists_pages {
+        if !self.shared.client.lists_pages() {
             return Ok(false);
         }
         let shared = Arc::clone(&self.shared);

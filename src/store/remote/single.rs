@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
+use object_store::GetRange;
 
 use super::RemoteStore;
 use super::failure::Failure;
+use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
 use super::shared::Shared;
 use super::tag::Pinned;
@@ -45,7 +47,7 @@ impl RemoteStore {
                 client: shared.client.of_url_itself(),
                 remembered: shared.remembered.emptied(),
                 is_immutable: shared.is_immutable,
-                tails: Arc::default(),
+                first_memory: Arc::default(),
                 absent_403: false,
                 hides_absence: AtomicBool::new(false),
                 lacks_suffixes: AtomicBool::new(shared.lacks_suffixes.load(Ordering::Relaxed)),
@@ -53,7 +55,6 @@ impl RemoteStore {
             prefix_meta: self.prefix_meta,
             most_requests: self.most_requests,
             credentials: self.credentials.clone(),
-            lists_pages: false,
         };
         Some((store, key))
     }
@@ -61,9 +62,14 @@ impl RemoteStore {
     /// The object that [`Shared::open_single`] found.
     pub(super) fn single(self, key: Key, (pinned, tail): (Pinned, Option<Bytes>)) -> SingleObject {
         let version = in_words(&pinned);
+        let size = pinned.meta.size();
         let object = RemoteObject::new(Arc::clone(&self.shared), key.clone(), pinned);
         let object = match tail {
-            Some(tail) => object.with_tail(tail),
+            Some(tail) => {
+                let start = size.saturating_sub(tail.len() as u64);
+                let memory = &self.shared.first_memory;
+                object.with_first(FirstBytes::new(tail, start, (size, size), memory))
+            }
             None => object,
         };
         SingleObject {
@@ -83,8 +89,9 @@ impl Shared {
         let read = if self.lacks_suffixes.load(Ordering::Relaxed) {
             self.client.head(key).await.map(|found| (found, None))
         } else {
-            let read = self.client.get_tail(key, TAIL_BYTES).await;
-            read.map(|(found, body)| (found, Some(body)))
+            let range = GetRange::Suffix(TAIL_BYTES);
+            let read = self.client.get_first(key, range).await;
+            read.map(|(found, _, body)| (found, Some(body)))
         };
         let (found, body) = match read {
             // An empty object has no last bytes.
