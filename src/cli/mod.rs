@@ -47,6 +47,7 @@ use self::logging::StandardError;
 use self::mountpoint::Mountpoint;
 use self::options::Unknown;
 use self::output::Output;
+use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::fuse::session::Session;
 use crate::fuse::{FsOptions, ZarrFs};
@@ -109,12 +110,17 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
-    let printed = match &config.at {
-        Some(indices) => {
+    let begun = match store.whole_object().filter(|_| !config.json) {
+        Some(described) => out.print(&Text::new().line(described)),
+        None => Ok(()),
+    };
+    let printed = match (&config.at, begun) {
+        (_, Err(error)) => Err(error),
+        (Some(indices), Ok(())) => {
             let text = at::describe_element(Arc::clone(&store), &start, indices, config)?;
             out.print(&text).map(|()| true)
         }
-        None => info::report(Arc::clone(&store), &start, config, out),
+        (None, Ok(())) => info::report(Arc::clone(&store), &start, config, out),
     };
     match printed {
         Ok(true) => Ok(()),

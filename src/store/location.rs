@@ -1,7 +1,7 @@
 //! The STORE argument: what it may name, and how that is opened.
 //!
-//! It names a directory, which may be a node inside a hierarchy, a zip file, a remote store by its
-//! URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
+//! It names a directory, which may be a node inside a hierarchy, a zip file, a remote store or a zip
+//! file on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
 //! A zip file often contains one directory with its own name. Where its root holds no Zarr metadata
 //! and exactly one directory in the root does, that directory is the root of the store.
@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "remote")]
-use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
+use super::Object;
+#[cfg(feature = "remote")]
+use super::remote::{RemoteOptions, RemoteStore, RemoteUrl, SingleObject};
 use super::{
     Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError, Symlinks, ZipStore,
     demo,
@@ -41,7 +43,7 @@ pub enum Location {
     Zip(PathBuf),
     /// The built-in store.
     Demo,
-    /// A store on a server.
+    /// A store on a server, or a zip file.
     #[cfg(feature = "remote")]
     Remote(RemoteUrl),
 }
@@ -170,7 +172,8 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
 /// Opens the store at `location`.
 ///
 /// # Errors
-/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`].
+/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; and
+/// [`StoreError::Unsupported`] for a URL of one object that is no zip file.
 pub fn open_store_for(
     location: &Location,
     options: &OpenOptions,
@@ -184,22 +187,60 @@ pub fn open_store_for(
         Location::Zip(path) => Ok(Arc::new(open_zip(path, sharing)?)),
         Location::Demo => Ok(Arc::new(demo::demo_store())),
         #[cfg(feature = "remote")]
-        Location::Remote(url) => {
-            let store = RemoteStore::open(url.clone(), &options.remote)?;
-            store.check()?;
-            Ok(Arc::new(store))
-        }
+        Location::Remote(url) => open_remote(url, &options.remote),
     }
 }
 
 fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
     let store = ZipStore::shared(path, sharing)?;
+    at_hierarchy(store, &one_line(&path.to_string_lossy()))
+}
+
+/// The store of the hierarchy in a zip file, which is called `shown`.
+fn at_hierarchy(store: ZipStore, shown: &str) -> Result<ZipStore, StoreError> {
     let root = find_hierarchy(&store)?.unwrap_or_else(Prefix::root);
     if !root.is_root() {
-        let shown = one_line(&path.to_string_lossy());
         log::info!("{shown}: the hierarchy is in its directory {root}");
     }
     Ok(store.below(root))
+}
+
+/// Opens the store at `url`, or in the zip file at `url`.
+#[cfg(feature = "remote")]
+fn open_remote(url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<dyn Store>, StoreError> {
+    let store = RemoteStore::open(url.clone(), options)?;
+    let mut first = store.ask_first()?;
+    if let Some(found) = first.single.take() {
+        let shown = one_line(&url.to_string());
+        let SingleObject { object, key, .. } = &found;
+        let zip = ZipStore::of_object(&found.store, key, Arc::clone(object), shown.clone())?;
+        if let Some(zip) = zip {
+            let described = format!("{shown}: a zip file of {}", found.version);
+            log::info!("{described}");
+            let zip = at_hierarchy(zip, &shown)?;
+            return Ok(Arc::new(zip.described_as(described)));
+        }
+        if !may_be_listing(&**object)? && !store.has_names()? {
+            let size = object.meta().size();
+            return Err(unsupported(format!(
+                "{shown}: one object of {size} bytes, which is no zip file; name what holds the \
+                 metadata documents (`zarr.json`, `.zgroup`, `.zarray`)"
+            )));
+        }
+    }
+    store.check(first)?;
+    Ok(Arc::new(store))
+}
+
+/// Whether `object` may be what a server answers for a directory: a page of HTML, or nothing.
+#[cfg(feature = "remote")]
+fn may_be_listing(object: &dyn Object) -> Result<bool, StoreError> {
+    let len = object.meta().size().min(512);
+    let mut start = vec![0; usize::try_from(len).unwrap_or(0)];
+    object.read_at(0, &mut start)?;
+    let text = start.trim_ascii_start();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    Ok(text.is_empty() || text.starts_with(b"<"))
 }
 
 /// The prefix of the hierarchy in a zip file: the root, also where several directories in it hold

@@ -174,6 +174,12 @@ pub trait Store: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// What a server tells of the object that the whole store is in, as a line for people; `None`
+    /// where it is in no single object of a server.
+    fn whole_object(&self) -> Option<&str> {
+        None
+    }
+
     /// Size and free space of the file system that holds the store, where there is one.
     fn capacity(&self) -> Option<Capacity> {
         None

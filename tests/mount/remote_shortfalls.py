@@ -1,7 +1,6 @@
 """What remote stores are to do, and do not do yet: the tests that say so are expected to fail, for the reason given here."""
 
 SHORTFALLS = {
-    "test_a_zip_is_two_requests_and_one_for_each_entry": "zip files on servers are not read yet",
     "test_ranges_of_a_server_without_versions": "an object without any version is read only with --immutable",
     "test_credentials_that_expired": "only GET has a body that tells that credentials have expired, and the first request is HEAD",
     "test_a_clock_that_is_wrong": "only GET has a body that tells that the clock is wrong, and the first request is HEAD",

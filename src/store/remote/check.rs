@@ -1,44 +1,120 @@
-//! The first requests to a server: whether it can be asked at all, and whether it tells absence.
+//! The first requests to a server: whether it can be asked at all, whether it tells absence, and
+//! whether the URL names a store or one object.
 
 use std::hash::{BuildHasher, RandomState};
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use futures_util::join;
 
 use super::RemoteStore;
 use super::documents::ROOT_DOCUMENTS;
 use super::failure::Failure;
 use super::shared::Shared;
-use crate::store::{Key, StoreError};
+use super::single::SingleObject;
+use crate::store::{Key, Prefix, StoreError};
 
 /// Documents of the root that are longer than this are read when they are needed.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// The answers to the first requests.
+#[derive(Debug)]
+pub(in crate::store) struct FirstAnswers {
+    /// Whether there is a document at the root.
+    has_documents: bool,
+    /// The answer for a name that cannot exist.
+    nothing: Result<(), Failure>,
+    /// The object at the URL itself, unless there are documents below it.
+    pub(in crate::store) single: Option<SingleObject>,
+}
+
 impl RemoteStore {
-    /// Asks for the documents of the root, and for a name that cannot exist, all at once. The
-    /// documents are kept until they are needed.
+    /// Asks for the documents of the root, for a name that cannot exist, and for the object at the
+    /// URL itself, all at once. The documents are kept until they are needed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be found out whether the URL names one object.
+    pub(in crate::store) fn ask_first(&self) -> Result<FirstAnswers, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let itself = self.of_url_itself();
+        let asked = itself
+            .as_ref()
+            .map(|(store, key)| (Arc::clone(&store.shared), key.clone()));
+        let (has_documents, nothing, single) = self.shared.runtime.wait_for(async move {
+            let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
+            let below = pin!(async {
+                let (found, nothing) = join!(join_all(documents), shared.ask_for_nothing());
+                (found.into_iter().any(|found| found), nothing)
+            });
+            let single = pin!(async {
+                match asked {
+                    Some((shared, key)) => Some(shared.open_single(&key).await),
+                    None => None,
+                }
+            });
+            let (has_documents, nothing, single) = match select(below, single).await {
+                // A store is not kept waiting for an object of its own name. A server that has an
+                // object of any name may have documents for no reason.
+                Either::Left(((true, nothing @ Err(_)), _)) => (true, nothing, None),
+                Either::Left(((has_documents, nothing), single)) => {
+                    (has_documents, nothing, single.await)
+                }
+                Either::Right((single, below)) => {
+                    let (has_documents, nothing) = below.await;
+                    (has_documents, nothing, single)
+                }
+            };
+            (has_documents, nothing, single)
+        })?;
+        let is_store = has_documents && nothing.is_err();
+        let single = match single.filter(|_| !is_store) {
+            Some(Ok(found)) => itself.map(|(store, key)| store.single(key, found)),
+            Some(Err(Failure::Transient(transient))) => {
+                return Err(StoreError::problem(&self.url, transient.problem));
+            }
+            // Nothing is there, or nothing that is an object.
+            Some(Err(_)) | None => None,
+        };
+        Ok(FirstAnswers {
+            has_documents,
+            nothing,
+            single,
+        })
+    }
+
+    /// Whether names are known to lie below the URL.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the server does not answer.
+    pub(in crate::store) fn has_names(&self) -> Result<bool, StoreError> {
+        if !self.shared.client.lists_pages() {
+            return Ok(false);
+        }
+        let shared = Arc::clone(&self.shared);
+        let root = Prefix::root();
+        self.shared
+            .runtime
+            .wait_for(async move { shared.has_names(&root).await })?
+    }
+
+    /// Checks that the URL can be used as a store, as the `first` answers tell.
     ///
     /// # Errors
     /// [`StoreError`] when the server cannot be reached, denies access, or answers with an object
     /// for the name that cannot exist, so that absence cannot be told.
-    pub(in crate::store) fn check(&self) -> Result<(), StoreError> {
-        let shared = std::sync::Arc::clone(&self.shared);
-        let (is_any, nothing) = self.shared.runtime.wait_for(async move {
-            let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
-            let (found, nothing) = join!(join_all(documents), shared.ask_for_nothing());
-            (found.into_iter().any(|found| found), nothing)
-        })?;
+    pub(in crate::store) fn check(&self, first: FirstAnswers) -> Result<(), StoreError> {
         let url = &self.url;
-        match nothing {
+        match first.nothing {
             Ok(()) => Err(StoreError::problem(
                 url,
                 "the server answers every request with an object, such as a page for logging in, so \
                  that the absence of chunks cannot be told",
             )),
-            Err(Failure::Denied(_)) if is_any => {
+            Err(Failure::Denied(_)) if first.has_documents => {
                 self.shared.hides_absence.store(true, Ordering::Relaxed);
                 if !self.shared.absent_403 {
                     log::warn!(

@@ -49,6 +49,8 @@ pub(super) struct RemoteClient {
     pages: Option<Arc<dyn PaginatedListStore>>,
     /// What all keys begin with in the bucket, with a slash at the end unless it is empty.
     base: String,
+    /// Whether the only object is the one at the URL itself, which every key names.
+    is_single: bool,
     pub(super) flow: Arc<Flow>,
     pub(super) statistics: Arc<RemoteStatistics>,
     /// How long a request and its repetitions may take.
@@ -107,6 +109,7 @@ impl RemoteClient {
             store: parts.store,
             pages: parts.pages,
             base,
+            is_single: false,
             flow: parts.flow,
             statistics: Arc::default(),
             deadline: parts.deadline,
@@ -117,9 +120,30 @@ impl RemoteClient {
         }
     }
 
+    /// A client of the object at the URL itself, which shares connections and permits with this
+    /// one.
+    pub(super) fn of_url_itself(&self) -> RemoteClient {
+        RemoteClient {
+            store: Arc::clone(&self.store),
+            pages: None,
+            base: self.base.clone(),
+            is_single: true,
+            flow: Arc::clone(&self.flow),
+            statistics: Arc::clone(&self.statistics),
+            deadline: self.deadline,
+            sends_whole: AtomicBool::new(false),
+            most_whole_bytes: self.most_whole_bytes,
+            is_patient: AtomicBool::new(false),
+            program: self.program.clone(),
+        }
+    }
+
     /// The path of `key` in the bucket; `None` where the key is no text, or has control characters,
     /// so that no object can have it.
     pub(super) fn path(&self, key: &Key) -> Option<Path> {
+        if self.is_single {
+            return Path::parse(&self.base).ok();
+        }
         let key = std::str::from_utf8(key.as_bytes()).ok()?;
         Path::parse(format!("{}{key}", self.base)).ok()
     }

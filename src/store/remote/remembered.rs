@@ -62,6 +62,11 @@ impl Remembered {
         }
     }
 
+    /// The same time to live, and nothing that is remembered.
+    pub(super) fn emptied(&self) -> Remembered {
+        Remembered::new(self.time_to_live)
+    }
+
     fn trusts(&self, checked: Instant) -> bool {
         let ttl = self.time_to_live;
         ttl.is_none_or(|ttl| checked.elapsed() < ttl)

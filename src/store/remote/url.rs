@@ -100,6 +100,13 @@ impl RemoteUrl {
     }
 }
 
+impl RemoteUrl {
+    /// The last segment of the path, as it is; `None` for a bucket or a host.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.path.rsplit('/').next().filter(|name| !name.is_empty())
+    }
+}
+
 /// Scheme and rest of `scheme://rest`.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
@@ -173,6 +180,9 @@ mod tests {
             ("c", Some("acc"))
         );
         assert_eq!(url.to_string(), "abfss://c@acc.dfs.core.windows.net/p");
+        assert_eq!(url.name(), Some("p"));
+        assert_eq!(parse("https://h/a%20b/c%20d.zip").name(), Some("c%20d.zip"));
+        assert_eq!(parse("s3://b/").name(), None);
         assert_eq!(RemoteUrl::parse("/data/a.zarr").unwrap(), None);
         assert_eq!(RemoteUrl::parse("./x/s3://b").unwrap(), None);
     }

@@ -1,17 +1,18 @@
 //! One version of the zip file: its central directory, and entries opened by it.
 
-use std::fmt;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rawzip::{
-    CompressionMethod, ErrorKind, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ZipArchive, ZipEntry,
-    ZipLocator,
-};
+use lru::LruCache;
+use rawzip::{CompressionMethod, ReaderAt};
 
+use super::directory::Directory;
 use super::extent::{Coding, Extent};
-use super::file::{ZipFile, ZipPath};
-use super::index::{Index, IndexBuilder, IndexEntry};
+use super::file::{ZipFile, ZipPath, read_error};
+use super::index::{Index, IndexEntry};
+use super::local_header::{FIXED_BYTES, LocalHeader};
+use super::memory::InflateMemory;
 use super::names;
 use crate::store::{Key, ObjectMeta, StoreError, Times, Version};
 
@@ -21,8 +22,8 @@ const MAX_INFLATED_BYTES: u64 = 1 << 30;
 /// A byte of a deflate stream expands to at most so many bytes.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// What messages about a local header begin with.
-const LOCAL_HEADER: &str = "local header: ";
+/// The most entries of which it is remembered where their bytes begin.
+const MOST_STARTS: usize = 1 << 14;
 
 /// The attributes `file` of a zip file, as those of a directory.
 pub(super) fn prefix_meta(file: &ObjectMeta) -> ObjectMeta {
@@ -43,65 +44,46 @@ pub(super) fn prefix_meta(file: &ObjectMeta) -> ObjectMeta {
 /// The zip file of one version, and what is in it.
 #[derive(Debug)]
 pub(super) struct Archive {
-    zip: ZipArchive<Arc<ZipFile>>,
+    pub(super) file: ZipFile,
     pub(super) index: Index,
+    /// Where the central directory begins.
+    directory_offset: u64,
+    /// Where the bytes of entries begin, by their numbers, as their local headers told. Reading a
+    /// header is a request where the zip file is an object.
+    starts: Mutex<LruCache<usize, u64>>,
+    pub(super) inflating: InflateMemory,
 }
 
 impl Archive {
     /// Reads the central directory.
     ///
     /// # Errors
-    /// [`StoreError::Io`]: with a number of the system when it failed, without when the file is
-    /// damaged or too large.
+    /// [`StoreError::Damaged`] when the file is damaged or too large, and those of reading it.
     pub(super) fn read(place: &ZipPath, file: ZipFile) -> Result<Archive, StoreError> {
-        let shown = &place.shown;
-        let size = file.meta.size();
-        let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
-        let zip = ZipLocator::new()
-            .locate_in_reader(Arc::new(file), &mut buffer, size)
-            .map_err(|(_, error)| refusal(shown, "", &error))?;
-        let mut builder = IndexBuilder::default();
-        let mut count: u64 = 0;
-        let mut records = zip.entries(&mut buffer);
-        let unreadable = |error| refusal(shown, "central directory: ", &error);
-        while let Some(record) = records.next_entry().map_err(unreadable)? {
-            let pushed = builder.push(&record);
-            pushed.map_err(|problem| StoreError::damaged(shown, problem))?;
-            count += 1;
-        }
-        // Files without zip64 count modulo 65536.
-        let expected = zip.entries_hint();
-        if count & 0xffff != expected & 0xffff {
-            let problem = format!("{count} entries in the central directory, {expected} expected");
-            return Err(StoreError::damaged(shown, problem));
-        }
-        let (index, renamed) = builder
-            .finish()
-            .map_err(|problem| StoreError::damaged(shown, problem))?;
-        if let Some(sentence) = renamed {
-            log::warn!("{shown}: {sentence}");
-        }
-        Ok(Archive { zip, index })
-    }
-
-    pub(super) fn file(&self) -> &ZipFile {
-        self.zip.get_ref()
+        let Directory { index, offset } = Directory::read(&file, &place.shown)?;
+        Ok(Archive {
+            file,
+            index,
+            directory_offset: offset,
+            starts: Mutex::new(LruCache::unbounded()),
+            inflating: InflateMemory::default(),
+        })
     }
 
     /// Attributes of the zip file, as those of a directory.
     pub(super) fn prefix_meta(&self) -> ObjectMeta {
-        prefix_meta(&self.file().meta)
+        prefix_meta(&self.file.meta)
     }
 
     /// Attributes of entry number `at`. Its change time is that of the zip file, so that entries of
     /// a file that is too young to be trusted are not trusted either.
     pub(super) fn meta(&self, at: usize) -> Option<ObjectMeta> {
         let entry = self.index.entry(at)?;
-        let file = self.file().meta;
+        let file = self.file.meta;
         let mtime = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.seconds.into());
         Some(ObjectMeta {
             version: Version {
-                size: entry.wayfinder.uncompressed_size_hint(),
+                size: entry.size,
                 mtime: file.version.mtime,
                 inode: u64::try_from(at).ok()?,
                 tag: file.version.fingerprint(),
@@ -116,23 +98,30 @@ impl Archive {
         })
     }
 
-    /// Whether the file still is of this version.
+    /// Checks that the file still is of this version.
     ///
     /// # Errors
     /// [`StoreError::Changed`] when it is not.
     pub(super) fn check_version(&self, key: &Key) -> Result<(), StoreError> {
-        match self.file().is_unchanged() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(StoreError::changed(key)),
-            Err(error) => Err(StoreError::io(key, &error)),
-        }
+        checked(key, self.file.is_unchanged())
     }
 
-    /// Where the bytes of `entry` are. Checks all that can be checked without reading them.
+    /// Checks that what was read just now is of this version.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it is not.
+    pub(super) fn check_read(&self, key: &Key) -> Result<(), StoreError> {
+        checked(key, self.file.is_as_read())
+    }
+
+    /// What the directory says of the bytes of `entry`. Checks all that can be checked without
+    /// reading.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the entry is made in a way that is not supported.
     pub(super) fn extent(&self, entry: &IndexEntry, key: &Key) -> Result<Extent, StoreError> {
         let coding = coding(entry).map_err(|problem| StoreError::damaged(key, problem))?;
-        let size = entry.wayfinder.uncompressed_size_hint();
-        let stored = entry.wayfinder.compressed_size_hint();
+        let IndexEntry { size, stored, .. } = *entry;
         let problem = match coding {
             Coding::Stored if stored != size => {
                 Some(format!("{stored} bytes stored, {size} expected"))
@@ -148,54 +137,102 @@ impl Archive {
         if let Some(problem) = problem {
             return Err(StoreError::damaged(key, problem));
         }
-        let found = self
-            .zip
-            .get_entry(entry.wayfinder)
-            .map_err(|error| refusal(key, LOCAL_HEADER, &error))?;
-        self.check_local_header(entry, key, &found)?;
-        let (start, end) = found.compressed_data_range();
-        if end > self.zip.directory_offset() {
-            let problem = format!("bytes {start}..{end} are not before the central directory");
+        let header_len = FIXED_BYTES + self.index.name(entry).len();
+        let left = self.directory_offset.checked_sub(entry.header_offset);
+        let Some(left) = left.filter(|&left| left >= FIXED_BYTES as u64 && left >= stored) else {
+            let problem = "local header: it and the entry are not before the central directory";
             return Err(StoreError::damaged(key, problem));
-        }
+        };
         Ok(Extent {
-            bytes: start..end,
+            header_offset: entry.header_offset,
+            // A name that was encoded is shorter in the file.
+            header_len: header_len.min(usize::try_from(left).unwrap_or(header_len)),
+            stored,
             coding,
-            crc: found.reader().claim_verifier().crc,
+            crc: entry.crc,
         })
     }
 
-    /// Checks that the local header is one of this entry: a wrong offset must not lead to the bytes
-    /// of another.
-    fn check_local_header(
+    /// Where the bytes of entry number `at` begin, if its local header is known.
+    pub(super) fn known_start(&self, at: usize) -> Option<u64> {
+        self.starts().get(&at).copied()
+    }
+
+    /// Reads the local header of entry number `at`: where its bytes begin.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when it is not the header of this entry, and those of reading.
+    pub(super) fn read_start(
         &self,
-        entry: &IndexEntry,
+        at: usize,
+        extent: &Extent,
         key: &Key,
-        found: &ZipEntry<'_, Arc<ZipFile>>,
-    ) -> Result<(), StoreError> {
-        let name = self.index.name(entry);
-        let mut buffer = vec![0; name.len() + 256];
-        let mut header = found.local_header(&mut buffer);
-        let mut larger;
-        if let Err(error) = &header
-            && let ErrorKind::BufferTooSmall { required } = *error.kind()
-        {
-            larger = vec![0; required];
-            header = found.local_header(&mut larger);
-        }
-        let header = header.map_err(|error| refusal(key, LOCAL_HEADER, &error))?;
-        let method = header.compression_method().as_u16();
-        let local = names::to_key(header.file_path().as_bytes());
+    ) -> Result<u64, StoreError> {
+        let mut header = vec![0; extent.header_len];
+        let read = self.file.read_exact_at(&mut header, extent.header_offset);
+        read.map_err(|error| read_error(key, &error))?;
+        self.start(at, extent, key, &header)
+    }
+
+    /// Where the bytes of entry number `at` begin, after the local header that `header` begins with.
+    /// Checks that it is the header of this entry: a wrong offset must not lead to the bytes of
+    /// another.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when it is not.
+    pub(super) fn start(
+        &self,
+        at: usize,
+        extent: &Extent,
+        key: &Key,
+        header: &[u8],
+    ) -> Result<u64, StoreError> {
+        let damaged =
+            |problem: String| StoreError::damaged(key, format!("local header: {problem}"));
+        let header = LocalHeader::parse(header).map_err(damaged)?;
+        let entry = self.index.entry(at);
+        let name = entry
+            .map(|entry| self.index.name(entry))
+            .unwrap_or_default();
+        let local = header.name.map(names::to_key);
         // The remainder are the `~` that were appended to make the key unique.
-        let rest = name.strip_prefix(&*local);
+        let rest = local.and_then(|local| name.strip_prefix(&*local));
         let same_name = rest.is_some_and(|rest| rest.iter().all(|&byte| byte == b'~'));
-        if same_name && method == entry.method {
-            return Ok(());
+        if !same_name || entry.is_none_or(|entry| entry.method != header.method) {
+            let problem = "the local header is that of another entry";
+            return Err(StoreError::damaged(key, problem));
         }
-        Err(StoreError::damaged(
-            key,
-            "the local header is that of another entry",
-        ))
+        let start = extent.header_offset.saturating_add(header.len);
+        let end = start.saturating_add(extent.stored);
+        if end > self.directory_offset {
+            let problem = format!("bytes {start}..{end} are not before the central directory");
+            return Err(StoreError::damaged(key, problem));
+        }
+        if self.file.object().is_some() {
+            let mut starts = self.starts();
+            if starts.len() >= MOST_STARTS {
+                starts.pop_lru();
+            }
+            starts.put(at, start);
+        }
+        Ok(start)
+    }
+
+    /// Where the central directory begins, which is the end of all entries.
+    pub(super) fn end_of_entries(&self) -> u64 {
+        self.directory_offset
+    }
+
+    fn starts(&self) -> MutexGuard<'_, LruCache<usize, u64>> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn checked(key: &Key, is_same: io::Result<bool>) -> Result<(), StoreError> {
+    match is_same {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(StoreError::changed(key)),
+        Err(error) => Err(read_error(key, &error)),
     }
 }
 
@@ -215,31 +252,5 @@ fn coding(entry: &IndexEntry) -> Result<Coding, String> {
         other => Err(format!(
             "compression method {other} is not supported; methods 0 (stored) and 8 (deflate) are"
         )),
-    }
-}
-
-/// The error for one of the parser, which may be one of the system, with the part of the file that
-/// it is about.
-fn refusal(key: impl fmt::Display, part: &str, error: &rawzip::Error) -> StoreError {
-    let mut errno = None;
-    let message = match error.kind() {
-        ErrorKind::IO(error) if error.raw_os_error().is_some() => {
-            errno = error.raw_os_error();
-            error.to_string()
-        }
-        ErrorKind::MissingEndOfCentralDirectory => {
-            "no end of a central directory; the zip file is cut short, or still being written"
-                .to_owned()
-        }
-        _ => error.to_string(),
-    };
-    let message = format!("{part}{message}");
-    if errno.is_none() {
-        return StoreError::damaged(key, message);
-    }
-    StoreError::Io {
-        key: key.to_string(),
-        message,
-        errno,
     }
 }

@@ -1,11 +1,14 @@
-//! Where an entry is in the zip file.
+//! What the central directory says of the bytes of an entry.
 
-use std::ops::Range;
-
-/// Where the bytes of an entry are in the zip file, and how they are encoded.
-#[derive(Debug)]
+/// How the bytes of an entry are stored. Where they begin, the local header tells.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
-    pub(super) bytes: Range<u64>,
+    /// Where the local header begins.
+    pub(super) header_offset: u64,
+    /// The length of the local header without extra fields, or more.
+    pub(super) header_len: usize,
+    /// The number of bytes in the zip file.
+    pub(super) stored: u64,
     pub(super) coding: Coding,
     pub(super) crc: u32,
 }

@@ -1,4 +1,8 @@
 //! The zip file itself: where it is, which version of it is there, and its bytes.
+//!
+//! It is a file, whose bytes are read by its descriptor, or an object of a store that has no files,
+//! such as one on a server. Each read of an object is a request, which the store answers with bytes
+//! of the opened version or with an error.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,13 +11,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rawzip::{ErrorKind, RECOMMENDED_BUFFER_SIZE, ReaderAt, ZipLocator};
+use rawzip::ReaderAt;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::store::dir::attributes::{kind_of, object_meta};
 use crate::store::dir::rights::restrict_entry_by_list;
-use crate::store::{Key, ObjectMeta, Sharing, StatKind, Store, StoreError, Version};
+use crate::store::{
+    Key, Object, ObjectMeta, ReadRange, Sharing, StatKind, Store, StoreError, Version,
+};
+
+/// So many of the last bytes of an object are read when it is opened: the end of the central
+/// directory, which is in front of a comment of any length.
+pub(in crate::store) const TAIL_BYTES: u64 = 22 + 0xffff;
 
 /// The zip file, by a name that stays valid.
 #[derive(Debug)]
@@ -32,18 +42,27 @@ enum ZipPlace {
         name: OsString,
         sharing: Sharing,
     },
-    /// A key of a store of files, which finds it safely.
+    /// A key of a store, which finds it safely.
     Store { store: Arc<dyn Store>, key: Key },
 }
 
 /// One version of the zip file, held open.
 #[derive(Debug)]
 pub(super) struct ZipFile {
-    fd: OwnedFd,
+    source: ZipSource,
     /// Attributes of this version.
     pub(super) meta: ObjectMeta,
-    /// The version as the descriptor has it. A store may report another one.
-    opened: Version,
+}
+
+#[derive(Debug)]
+enum ZipSource {
+    /// An open file, and its version as the descriptor has it. A store may report another one.
+    Descriptor { fd: OwnedFd, opened: Version },
+    /// An object, and its last bytes.
+    Object {
+        object: Arc<dyn Object>,
+        tail: Vec<u8>,
+    },
 }
 
 impl ZipPath {
@@ -67,7 +86,7 @@ impl ZipPath {
         Ok(ZipPath { place, shown })
     }
 
-    /// The zip file at `key` of `store`, whose objects must be files.
+    /// The zip file at `key` of `store`.
     pub(super) fn within(store: &Arc<dyn Store>, key: &Key) -> ZipPath {
         ZipPath {
             place: ZipPlace::Store {
@@ -75,6 +94,20 @@ impl ZipPath {
                 key: key.clone(),
             },
             shown: key.to_string(),
+        }
+    }
+
+    /// The same, called `shown` in messages.
+    #[cfg(any(feature = "remote", test))]
+    pub(super) fn shown_as(self, shown: String) -> ZipPath {
+        ZipPath { shown, ..self }
+    }
+
+    /// The store that the zip file is an object of, if it is one.
+    pub(super) fn store(&self) -> Option<&Arc<dyn Store>> {
+        match &self.place {
+            ZipPlace::Directory { .. } => None,
+            ZipPlace::Store { store, .. } => Some(store),
         }
     }
 
@@ -88,12 +121,11 @@ impl ZipPath {
                     .map_err(|errno| refusal(&self.shown, errno))?;
                 self.regular(&stat)
             }
-            ZipPlace::Store { store, key } => match store.stat(key)? {
-                Some(stat) => stat
-                    .object_meta()
-                    .ok_or_else(|| StoreError::not_an_object(key, "a directory")),
-                None => Err(refusal(&self.shown, Errno::NOENT)),
-            },
+            ZipPlace::Store { store, key } => {
+                let found = store.stat_objects(std::slice::from_ref(key)).pop();
+                let found = found.unwrap_or(Ok(None))?;
+                found.ok_or_else(|| refusal(&self.shown, Errno::NOENT))
+            }
         }
     }
 
@@ -113,9 +145,11 @@ impl ZipPath {
             }
             ZipPlace::Store { store, key } => {
                 let object = store.open(key)?.ok_or_else(|| refused(Errno::NOENT))?;
-                let file = object.as_file().map(|file| file.try_clone_to_owned());
-                let file = file.ok_or_else(|| StoreError::not_an_object(key, "not a file"))?;
-                let fd = file.map_err(|error| StoreError::io(key, &error))?;
+                let Some(file) = object.as_file() else {
+                    return ZipFile::of_object(object);
+                };
+                let fd = file.try_clone_to_owned();
+                let fd = fd.map_err(|error| StoreError::io(key, &error))?;
                 ZipFile::new(fd, *object.meta()).map_err(refused)
             }
         }
@@ -144,34 +178,134 @@ impl ZipPath {
 impl ZipFile {
     fn new(fd: OwnedFd, meta: ObjectMeta) -> Result<ZipFile, Errno> {
         let opened = object_meta(&fstat(&fd)?).version;
-        Ok(ZipFile { fd, meta, opened })
+        let source = ZipSource::Descriptor { fd, opened };
+        Ok(ZipFile { source, meta })
     }
 
-    /// Whether the open file still has the version that was opened. Unlinking does not change that,
+    /// The zip file that `object` is. Reads its last bytes, which a store on a server has read
+    /// already when it opened the object.
+    ///
+    /// # Errors
+    /// As [`Object::read_at`].
+    pub(super) fn of_object(object: Arc<dyn Object>) -> Result<ZipFile, StoreError> {
+        let meta = *object.meta();
+        let len = meta.size().min(TAIL_BYTES);
+        let mut tail = vec![0; usize::try_from(len).unwrap_or(0)];
+        if !tail.is_empty() {
+            object.read_at(meta.size() - len, &mut tail)?;
+        }
+        let source = ZipSource::Object { object, tail };
+        Ok(ZipFile { source, meta })
+    }
+
+    /// The object, if this is no file.
+    pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
+        match &self.source {
+            ZipSource::Descriptor { .. } => None,
+            ZipSource::Object { object, .. } => Some(object),
+        }
+    }
+
+    /// The descriptor, if this is a file.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.source {
+            ZipSource::Descriptor { fd, .. } => Some(fd.as_fd()),
+            ZipSource::Object { .. } => None,
+        }
+    }
+
+    /// The last bytes, if this is no file.
+    pub(super) fn tail(&self) -> Option<&[u8]> {
+        match &self.source {
+            ZipSource::Descriptor { .. } => None,
+            ZipSource::Object { tail, .. } => Some(tail),
+        }
+    }
+
+    /// Where the last bytes begin that are in memory.
+    pub(super) fn tail_start(&self) -> u64 {
+        let len = self.tail().unwrap_or_default().len() as u64;
+        self.meta.size().saturating_sub(len)
+    }
+
+    /// Whether the version is still the one that was opened. Unlinking a file does not change that,
     /// so that a replaced file stays readable.
     pub(super) fn is_unchanged(&self) -> io::Result<bool> {
-        match fstat(&self.fd) {
-            Ok(stat) => Ok(object_meta(&stat).version == self.opened),
+        let ZipSource::Object { object, .. } = &self.source else {
+            return self.is_as_read();
+        };
+        match object.verify() {
+            Ok(()) => Ok(true),
+            Err(StoreError::Changed { .. }) => Ok(false),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// Whether bytes that were read just now are of the version that was opened. An object has
+    /// checked that itself.
+    pub(super) fn is_as_read(&self) -> io::Result<bool> {
+        let ZipSource::Descriptor { fd, opened } = &self.source else {
+            return Ok(true);
+        };
+        match fstat(fd) {
+            Ok(stat) => Ok(object_meta(&stat).version == *opened),
             // NFS: the file was deleted on the server.
             Err(Errno::STALE) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
-}
 
-impl AsFd for ZipFile {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    /// Reads `ranges`; those of an object together.
+    ///
+    /// # Errors
+    /// As [`Object::read_ranges`].
+    pub(super) fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> io::Result<()> {
+        let tail_start = self.tail_start();
+        match &self.source {
+            ZipSource::Object { object, .. }
+                if ranges.iter().any(|range| range.offset_bytes < tail_start) =>
+            {
+                object.read_ranges(ranges).map_err(io::Error::other)
+            }
+            _ => ranges
+                .iter_mut()
+                .try_for_each(|range| self.read_exact_at(range.buf, range.offset_bytes)),
+        }
     }
 }
 
 impl ReaderAt for ZipFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         // Offsets come from the file, and may be larger than the system allows.
-        if offset >= self.meta.size() {
+        let Some(left) = self.meta.size().checked_sub(offset) else {
             return Ok(0);
+        };
+        match &self.source {
+            ZipSource::Descriptor { fd, .. } if left > 0 => {
+                Ok(retry_on_intr(|| pread(fd, &mut *buf, offset))?)
+            }
+            ZipSource::Descriptor { .. } => Ok(0),
+            ZipSource::Object { object, tail } => {
+                let len = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let buf = buf.get_mut(..len).unwrap_or_default();
+                let at = offset.checked_sub(self.tail_start());
+                let kept = at.and_then(|at| tail.get(usize::try_from(at).ok()?..)?.get(..len));
+                match kept {
+                    Some(kept) => buf.copy_from_slice(kept),
+                    None => object.read_at(offset, buf).map_err(io::Error::other)?,
+                }
+                Ok(len)
+            }
         }
-        Ok(retry_on_intr(|| pread(&self.fd, &mut *buf, offset))?)
+    }
+}
+
+/// The error for a failed read of the bytes of `key`. An error of a store is passed on.
+pub(super) fn read_error(key: &Key, error: &io::Error) -> StoreError {
+    match error.get_ref().and_then(|error| error.downcast_ref()) {
+        Some(StoreError::Changed { .. }) => StoreError::changed(key),
+        Some(error) => error.clone(),
+        None => StoreError::io(key, error),
     }
 }
 
@@ -185,28 +319,5 @@ fn refusal(shown: &str, errno: Errno) -> StoreError {
         // Not absence of a key, which would mean the fill value.
         Errno::NOENT | Errno::NOTDIR => StoreError::problem(shown, "the zip file is gone"),
         other => StoreError::io(shown, &other.into()),
-    }
-}
-
-/// Whether `file` begins like a zip file, or ends like one that other data was prepended to.
-pub(super) fn looks_like_zip(file: ZipFile) -> io::Result<bool> {
-    /// A local header, or the end of an empty file.
-    const STARTS: [&[u8; 4]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-    let mut start = [0; 4];
-    let size = file.meta.size();
-    if size < 4 {
-        return Ok(false);
-    }
-    file.read_exact_at(&mut start, 0)?;
-    if STARTS.contains(&&start) {
-        return Ok(true);
-    }
-    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-    match ZipLocator::new().locate_in_reader(file, &mut buffer, size) {
-        Ok(_) => Ok(true),
-        Err((_, error)) => match error.into_kind() {
-            ErrorKind::IO(error) if error.raw_os_error().is_some() => Err(error),
-            _ => Ok(false),
-        },
     }
 }

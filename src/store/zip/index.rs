@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use rawzip::{ZipArchiveEntryWayfinder, ZipFileHeaderRecord};
+use rawzip::ZipFileHeaderRecord;
 
 use super::names;
 use super::time;
@@ -31,8 +31,14 @@ const MAX_TILDES: usize = 8;
 /// One entry of the central directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexEntry {
-    /// Where its bytes are, how many, and their checksum.
-    pub(super) wayfinder: ZipArchiveEntryWayfinder,
+    /// Its length when it is decoded.
+    pub(super) size: u64,
+    /// Its length in the zip file.
+    pub(super) stored: u64,
+    /// Where its local header begins in the zip file.
+    pub(super) header_offset: u64,
+    /// The checksum of the decoded bytes.
+    pub(super) crc: u32,
     name_start: u32,
     name_len: u32,
     /// Time of modification, in seconds since 1970.
@@ -147,7 +153,10 @@ impl IndexBuilder {
         let key = names::to_key(name);
         let (name_start, name_len) = self.index.store_name(&key)?;
         let entry = IndexEntry {
-            wayfinder: record.wayfinder(),
+            size: record.uncompressed_size_hint(),
+            stored: record.compressed_size_hint(),
+            header_offset: record.local_header_offset(),
+            crc: record.crc32(),
             name_start,
             name_len,
             seconds: time::seconds_since_1970(&record.last_modified()),

@@ -6,9 +6,10 @@ use std::ops::Range;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use rawzip::ReaderAt;
 
+/// Bytes of a file that are read at once.
 const INPUT_BYTES: usize = 16 << 10;
 
-/// A position in a deflate stream. Takes about 60 KiB, however long the stream is.
+/// A position in a deflate stream. Takes about 45 KiB and its input, however long the stream is.
 pub(super) struct EntryInflater {
     state: Decompress,
     /// The range of the file with the compressed bytes that were not read yet.
@@ -24,10 +25,19 @@ impl EntryInflater {
     /// At the start of the stream in `bytes` of the file.
     pub(super) fn new(bytes: Range<u64>) -> EntryInflater {
         EntryInflater {
-            state: Decompress::new(false),
-            remaining: bytes,
-            input: vec![0; INPUT_BYTES],
             unread: 0..0,
+            ..EntryInflater::with_input(vec![0; INPUT_BYTES], bytes)
+        }
+    }
+
+    /// At the start of the stream that begins with `input`, and goes on in `remaining` of the file.
+    /// As many bytes as the input has are read at once.
+    pub(super) fn with_input(input: Vec<u8>, remaining: Range<u64>) -> EntryInflater {
+        EntryInflater {
+            state: Decompress::new(false),
+            remaining,
+            unread: 0..input.len(),
+            input,
             crc: Crc::new(),
             ended: false,
         }
@@ -113,7 +123,8 @@ impl EntryInflater {
 
     fn refill(&mut self, file: &impl ReaderAt) -> io::Result<()> {
         let left = self.remaining.end - self.remaining.start;
-        let len = INPUT_BYTES.min(usize::try_from(left).unwrap_or(INPUT_BYTES));
+        let most = self.input.len();
+        let len = most.min(usize::try_from(left).unwrap_or(most));
         let input = self.input.get_mut(..len).unwrap_or_default();
         file.read_exact_at(input, self.remaining.start)?;
         self.remaining.start += u64::try_from(len).unwrap_or(left);

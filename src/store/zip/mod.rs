@@ -22,22 +22,34 @@
 //! within that time, it would have the same version, and a directory that was read before would be
 //! trusted for ever.
 //!
+//! # Zip files on servers
+//!
+//! The zip file may be an object of a store that has no files. Its last bytes are in memory, and
+//! each read of others is a request ([`ZipFile`]), so no local header is read for its own sake: it
+//! comes with the first bytes of its entry (`entry_read`). The store that the object is in tells
+//! when it asks the server for the version again.
+//!
 //! # Memory
 //!
 //! Nothing is allocated from numbers in the file: the directory grows entry by entry, up to a
 //! limit, and a name takes as much memory as it has bytes.
 
 mod archive;
+mod directory;
+mod entry_read;
 mod extent;
 mod file;
 mod index;
 mod inflate;
 mod listing;
+mod local_header;
+mod memory;
 mod names;
 mod object;
 #[cfg(test)]
 mod tests;
 mod time;
+mod together;
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -45,11 +57,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Sharing,
-    Stat, StatKind, Store, StoreError, Version,
+    Access, Capacity, Cursor, Detail, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
+    Prefix, Profile, Sharing, Stat, StatKind, Store, StoreError, Version,
 };
 use archive::Archive;
-use file::{ZipFile, ZipPath};
+use directory::looks_like_zip;
+#[cfg(feature = "remote")]
+pub(super) use file::TAIL_BYTES;
+use file::{ZipFile, ZipPath, read_error};
 use index::Index;
 use listing::ZipListing;
 use object::ZipObject;
@@ -66,6 +81,8 @@ pub struct ZipStore {
     /// What messages put before keys: the key of the zip file in another store.
     outer: Prefix,
     profile: Profile,
+    /// What a server tells of the zip file.
+    described: Option<String>,
     current: RwLock<Option<CurrentArchive>>,
 }
 
@@ -110,7 +127,7 @@ impl ZipStore {
         ZipStore::at(ZipPath::new(path, sharing)?, Prefix::root())
     }
 
-    /// Opens the zip file at `key` of `store`, which must be a directory.
+    /// Opens the zip file at `key` of `store`.
     ///
     /// # Errors
     /// As [`ZipStore::open`].
@@ -118,15 +135,59 @@ impl ZipStore {
         ZipStore::at(ZipPath::within(store, key), key.to_prefix())
     }
 
+    /// The zip file at `key` of `store`, where `object` was opened; `None` if it is none. Messages
+    /// call it `shown`.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`].
+    #[cfg(any(feature = "remote", test))]
+    pub(super) fn of_object(
+        store: &Arc<dyn Store>,
+        key: &Key,
+        object: Arc<dyn Object>,
+        shown: String,
+    ) -> Result<Option<ZipStore>, StoreError> {
+        let file = ZipFile::of_object(object)?;
+        if !looks_like_zip(&file).map_err(|error| read_error(key, &error))? {
+            return Ok(None);
+        }
+        let place = ZipPath::within(store, key).shown_as(shown);
+        let mut current = None;
+        // What may still change without a trace is opened again when it cannot any more.
+        if file.meta.settles_in(SystemTime::now()).is_none() {
+            current = Some(CurrentArchive {
+                version: file.meta.version,
+                access: file.meta.access(),
+                archive: Ok(Arc::new(Archive::read(&place, file)?)),
+            });
+        }
+        ZipStore::with_current(place, Prefix::root(), current).map(Some)
+    }
+
     fn at(place: ZipPath, outer: Prefix) -> Result<ZipStore, StoreError> {
+        ZipStore::with_current(place, outer, None)
+    }
+
+    fn with_current(
+        place: ZipPath,
+        outer: Prefix,
+        current: Option<CurrentArchive>,
+    ) -> Result<ZipStore, StoreError> {
         let store = ZipStore {
             place,
             root: Prefix::root(),
             outer,
             profile: Profile::local(),
-            current: RwLock::new(None),
+            described: None,
+            current: RwLock::new(current),
         };
-        let profile = Profile::of_file_system(store.archive()?.file());
+        let archive = store.archive()?;
+        let profile = match (archive.file.descriptor(), store.place.store()) {
+            (Some(file), _) => Profile::of_file_system(file),
+            // Documents are requests, as in the store below.
+            (None, Some(below)) => below.profile(),
+            (None, None) => Profile::local(),
+        };
         Ok(ZipStore { profile, ..store })
     }
 
@@ -136,13 +197,20 @@ impl ZipStore {
         ZipStore { root, ..self }
     }
 
+    /// The same store, of whose zip file a server tells what is `described`.
+    #[cfg(feature = "remote")]
+    pub(super) fn described_as(self, described: String) -> ZipStore {
+        let described = Some(described);
+        ZipStore { described, ..self }
+    }
+
     /// Whether the file at `path` begins or ends as a zip file does.
     ///
     /// # Errors
     /// As [`ZipStore::open`], when it cannot be read.
     pub fn is_zip(path: &Path) -> Result<bool, StoreError> {
         let file = ZipPath::new(path, Sharing::Nobody)?.open()?;
-        file::looks_like_zip(file).map_err(|error| StoreError::io(path.display(), &error))
+        looks_like_zip(&file).map_err(|error| StoreError::io(path.display(), &error))
     }
 
     /// As [`ZipStore::is_zip`], of the file at `key` of `store`.
@@ -151,7 +219,7 @@ impl ZipStore {
     /// As [`ZipStore::open`], when it cannot be read.
     pub(super) fn is_zip_in(store: &Arc<dyn Store>, key: &Key) -> Result<bool, StoreError> {
         let file = ZipPath::within(store, key).open()?;
-        file::looks_like_zip(file).map_err(|error| StoreError::io(key, &error))
+        looks_like_zip(&file).map_err(|error| read_error(key, &error))
     }
 
     /// Attributes of the root prefix of a zip file with the attributes `file`.
@@ -221,6 +289,21 @@ impl ZipStore {
         }
     }
 
+    fn open_entry(
+        &self,
+        archive: &Arc<Archive>,
+        key: &Key,
+    ) -> Result<Option<Arc<ZipObject>>, StoreError> {
+        match self.find(&archive.index, key) {
+            KeyMatch::Entry(at) => {
+                let shown = self.outer.key(key.as_bytes())?;
+                Ok(ZipObject::open(archive, at, &shown)?.map(Arc::new))
+            }
+            KeyMatch::Prefix => Err(StoreError::not_an_object(key, "a prefix")),
+            KeyMatch::Nothing => Ok(None),
+        }
+    }
+
     /// What the names of all keys below `prefix` begin with in the zip file.
     fn start_of(&self, prefix: &Prefix) -> Vec<u8> {
         self.root.join(&prefix.join(b""))
@@ -256,15 +339,25 @@ impl Store for ZipStore {
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let archive = self.archive()?;
-        match self.find(&archive.index, key) {
-            KeyMatch::Entry(at) => {
-                let shown = self.outer.key(key.as_bytes())?;
-                let object = ZipObject::open(&archive, at, &shown)?;
-                Ok(object.map(|object| Arc::new(object) as Arc<dyn Object>))
+        let entry = self.open_entry(&self.archive()?, key)?;
+        Ok(entry.map(|entry| entry as Arc<dyn Object>))
+    }
+
+    fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        match self.archive() {
+            Ok(archive) if archive.file.object().is_some() => {
+                let keys = requests.iter().map(|request| request.key);
+                let opened = keys.map(|key| self.open_entry(&archive, key)).collect();
+                together::fetch(&archive, opened, requests)
             }
-            KeyMatch::Prefix => Err(StoreError::not_an_object(key, "a prefix")),
-            KeyMatch::Nothing => Ok(None),
+            _ => {
+                let each = requests.iter_mut();
+                each.map(|request| self.fetch(request.key, request.most_bytes, request.buffer))
+                    .collect()
+            }
         }
     }
 
@@ -288,7 +381,16 @@ impl Store for ZipStore {
         self.profile
     }
 
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        let below = self.place.store().map(|store| store.statistics());
+        below.unwrap_or_default()
+    }
+
+    fn whole_object(&self) -> Option<&str> {
+        self.described.as_deref()
+    }
+
     fn capacity(&self) -> Option<Capacity> {
-        Capacity::of_file_system(self.archive().ok()?.file())
+        Capacity::of_file_system(self.archive().ok()?.file.descriptor()?)
     }
 }

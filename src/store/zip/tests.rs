@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::store::EntryKind;
 
+mod of_objects;
+
 const STORED: CompressionMethod = CompressionMethod::STORE;
 const DEFLATED: CompressionMethod = CompressionMethod::DEFLATE;
 

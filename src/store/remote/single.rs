@@ -1,0 +1,122 @@
+//! The object at the URL of a store itself, where there is one: a zip file.
+//!
+//! The keys of a store are below its URL, so this object has none. It is in a store of its own, in
+//! which it is the only object.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant, SystemTime};
+
+use bytes::Bytes;
+use object_store::GetRange;
+
+use super::RemoteStore;
+use super::failure::Failure;
+use super::first_bytes::FirstBytes;
+use super::object::RemoteObject;
+use super::shared::Shared;
+use super::tag::Pinned;
+use crate::store::zip::TAIL_BYTES;
+use crate::store::{Key, Object, Store};
+
+/// A server that sends no ranges is asked for objects of up to this length whole.
+const MOST_WHOLE_BYTES: u64 = 1 << 20;
+
+/// The object at a URL.
+#[derive(Debug)]
+pub(in crate::store) struct SingleObject {
+    /// The store in which it is the only object.
+    pub(in crate::store) store: Arc<dyn Store>,
+    pub(in crate::store) key: Key,
+    /// The current version.
+    pub(in crate::store) object: Arc<dyn Object>,
+    /// What the server tells of the version, in words.
+    pub(in crate::store) version: String,
+}
+
+impl RemoteStore {
+    /// The store that has the object at the URL itself, and the key of that object. `None` for a
+    /// URL of a bucket or a host.
+    pub(super) fn of_url_itself(&self) -> Option<(RemoteStore, Key)> {
+        let shared = &self.shared;
+        let key = Key::parse(self.url.name()?.as_bytes()).ok()?;
+        let store = RemoteStore {
+            url: self.url.clone(),
+            shared: Arc::new(Shared {
+                runtime: Arc::clone(&shared.runtime),
+                client: shared.client.of_url_itself(),
+                remembered: shared.remembered.emptied(),
+                is_immutable: shared.is_immutable,
+                first_memory: Arc::default(),
+                absent_403: false,
+                hides_absence: AtomicBool::new(false),
+                lacks_suffixes: AtomicBool::new(shared.lacks_suffixes.load(Ordering::Relaxed)),
+            }),
+            prefix_meta: self.prefix_meta,
+            most_requests: self.most_requests,
+            credentials: self.credentials.clone(),
+        };
+        Some((store, key))
+    }
+
+    /// The object that [`Shared::open_single`] found.
+    pub(super) fn single(self, key: Key, (pinned, tail): (Pinned, Option<Bytes>)) -> SingleObject {
+        let version = in_words(&pinned);
+        let size = pinned.meta.size();
+        let object = RemoteObject::new(Arc::clone(&self.shared), key.clone(), pinned);
+        let object = match tail {
+            Some(tail) => {
+                let start = size.saturating_sub(tail.len() as u64);
+                let memory = &self.shared.first_memory;
+                object.with_first(FirstBytes::new(tail, start, (size, size), memory))
+            }
+            None => object,
+        };
+        SingleObject {
+            store: Arc::new(self),
+            key,
+            object: Arc::new(object),
+            version,
+        }
+    }
+}
+
+impl Shared {
+    /// Opens the object at `key` by reading its last bytes, or all of it where the server sends no
+    /// ranges.
+    pub(super) async fn open_single(&self, key: &Key) -> Result<(Pinned, Option<Bytes>), Failure> {
+        let begun = Instant::now();
+        let read = if self.lacks_suffixes.load(Ordering::Relaxed) {
+            self.client.head(key).await.map(|found| (found, None))
+        } else {
+            let range = GetRange::Suffix(TAIL_BYTES);
+            let read = self.client.get_first(key, range).await;
+            read.map(|(found, _, body)| (found, Some(body)))
+        };
+        let (found, body) = match read {
+            // An empty object has no last bytes.
+            Err(Failure::BeyondEnd) => (self.client.head(key).await?, None),
+            Err(Failure::NotPartial) => {
+                self.lacks_suffixes.store(true, Ordering::Relaxed);
+                self.client.get_whole(key, MOST_WHOLE_BYTES).await?
+            }
+            read => read?,
+        };
+        self.remembered.put(key, begun, Some(found.clone()));
+        Ok((found, body.map(|body| Bytes::from(body.concat()))))
+    }
+}
+
+fn in_words(found: &Pinned) -> String {
+    let size = found.meta.size();
+    let since = found
+        .meta
+        .version
+        .mtime
+        .duration_since(SystemTime::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    match &found.tag {
+        Some(tag) => format!("{size} bytes, ETag {tag}"),
+        None => format!("{size} bytes, changed {seconds} s after 1970 began"),
+    }
+}

@@ -1,0 +1,74 @@
+//! Memory for compressed bytes that were received from a server and are not inflated yet.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The memory of all compressed bytes of a zip file.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Counts the memory of compressed bytes. Who takes memory waits for nobody before giving it back,
+/// except for the server.
+#[derive(Debug, Default)]
+pub(super) struct InflateMemory {
+    taken: Mutex<usize>,
+    given_back: Condvar,
+}
+
+/// A part of the memory, until it is dropped.
+#[derive(Debug)]
+pub(super) struct InflateBytes<'m> {
+    memory: &'m InflateMemory,
+    bytes: usize,
+}
+
+impl InflateMemory {
+    /// Waits for `bytes`. More than all of it is as much as all of it.
+    pub(super) fn take(&self, bytes: usize) -> InflateBytes<'_> {
+        let bytes = bytes.min(MOST_BYTES);
+        let is_full = |taken: &mut usize| *taken + bytes > MOST_BYTES;
+        let waited = self.given_back.wait_while(self.lock(), is_full);
+        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+        let memory = self;
+        InflateBytes { memory, bytes }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InflateBytes<'_> {
+    fn drop(&mut self) {
+        *self.memory.lock() -= self.bytes;
+        self.memory.given_back.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_than_there_is() {
+        let (memory, taken) = (InflateMemory::default(), AtomicUsize::new(0));
+        let begin = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (memory, taken, begin) = (&memory, &taken, &begin);
+                scope.spawn(move || {
+                    begin.wait();
+                    for _ in 0..100 {
+                        let bytes = (number + 1) * (MOST_BYTES / 8 + 1);
+                        let part = memory.take(bytes);
+                        let before = taken.fetch_add(part.bytes, Ordering::Relaxed);
+                        assert!(before + part.bytes <= MOST_BYTES);
+                        taken.fetch_sub(part.bytes, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(*memory.lock(), 0);
+    }
+}
