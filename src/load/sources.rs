@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lru::LruCache;
 
+use super::opening::Opening;
 use crate::counters::LoadCounters;
 use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
@@ -36,6 +37,7 @@ pub struct Sources {
     freshness: Freshness,
     counters: Arc<LoadCounters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
+    opening: Opening,
     /// Owners and modes of the directories above objects. `None` where only the user of the daemon
     /// has access to the mount, because the kernel checks that user's permissions in the store.
     directory_access: Option<DirectoryAccess>,
@@ -59,6 +61,7 @@ impl Sources {
             freshness,
             counters,
             kept: Mutex::new(LruCache::new(most_kept)),
+            opening: Opening::default(),
             directory_access: None,
         }
     }
@@ -318,23 +321,16 @@ impl Sources {
         found: Option<ObjectMeta>,
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let kept = self.lock().get(key).cloned();
-        if let Some(object) = kept {
-            let now = match found {
-                Some(_) => found,
-                None => self.stat(key)?,
-            };
-            // The owner and mode are shown to users, so they must be the current ones.
-            let is_same = |now: ObjectMeta| {
-                let kept = object.meta();
-                // The change time tells whether the object was moved away and back meanwhile.
-                now.version == kept.version
-                    && now.changed() == kept.changed()
-                    && now.access() == kept.access()
-            };
-            if now.is_some_and(is_same) {
-                return Ok(Some(object));
-            }
+        if let Some(object) = self.kept_current(key, found)? {
+            return Ok(Some(object));
+        }
+        let turn = self.opening.turn(key, &*self.store);
+        let _turn = turn.wait();
+        // Another caller may have opened it meanwhile.
+        if turn.is_shared()
+            && let Some(object) = self.kept_current(key, None)?
+        {
+            return Ok(Some(object));
         }
         let object = self.open_by(|| self.store.open_reading(key, first))?;
         let mut kept = self.lock();
@@ -346,6 +342,31 @@ impl Sources {
         // Closing a file is a system call, which must not happen under the lock.
         drop(replaced);
         Ok(object)
+    }
+
+    /// The object at `key` that is kept open, if it is the current version. `found` is that version,
+    /// where it is known.
+    fn kept_current(
+        &self,
+        key: &Key,
+        found: Option<ObjectMeta>,
+    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let Some(object) = self.lock().get(key).cloned() else {
+            return Ok(None);
+        };
+        let now = match found {
+            Some(_) => found,
+            None => self.stat(key)?,
+        };
+        // The owner and mode are shown to users, so they must be the current ones.
+        let is_same = |now: ObjectMeta| {
+            let kept = object.meta();
+            // The change time tells whether the object was moved away and back meanwhile.
+            now.version == kept.version
+                && now.changed() == kept.changed()
+                && now.access() == kept.access()
+        };
+        Ok(now.is_some_and(is_same).then_some(object))
     }
 
     /// The object at `key` in `version`. An object that is kept open is returned without a request
@@ -361,8 +382,13 @@ impl Sources {
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let is_asked = |object: &Arc<dyn Object>| object.meta().version == version;
-        let kept = self.lock().get(key).cloned();
-        if let Some(object) = kept.filter(is_asked) {
+        let kept = || self.lock().get(key).cloned().filter(is_asked);
+        if let Some(object) = kept() {
+            return Ok(Some(object));
+        }
+        let turn = self.opening.turn(key, &*self.store);
+        let _turn = turn.wait();
+        if let Some(object) = kept() {
             return Ok(Some(object));
         }
         let opened = self.open_by(|| self.store.open_reading(key, first))?;
