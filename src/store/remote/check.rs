@@ -12,6 +12,7 @@ use super::RemoteStore;
 use super::documents::ROOT_DOCUMENTS;
 use super::failure::Failure;
 use super::shared::Shared;
+use super::url::Service;
 use crate::store::{Key, StoreError};
 
 /// Documents of the root that are longer than this are read when they are needed.
@@ -26,10 +27,12 @@ impl RemoteStore {
     /// for the name that cannot exist, so that absence cannot be told.
     pub(in crate::store) fn check(&self) -> Result<(), StoreError> {
         let shared = std::sync::Arc::clone(&self.shared);
-        let (is_any, nothing) = self.shared.runtime.wait_for(async move {
+        let (is_any, failed, nothing) = self.shared.runtime.wait_for(async move {
             let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
             let (found, nothing) = join!(join_all(documents), shared.ask_for_nothing());
-            (found.into_iter().any(|found| found), nothing)
+            let is_any = found.iter().any(|found| matches!(found, Ok(true)));
+            let failed = found.into_iter().find_map(Result::err);
+            (is_any, failed, nothing)
         })?;
         let url = &self.url;
         match nothing {
@@ -48,35 +51,72 @@ impl RemoteStore {
                 }
                 Ok(())
             }
-            Err(Failure::Denied(reason) | Failure::Unauthorized(reason)) => {
-                Err(StoreError::Denied {
-                    key: url.to_string(),
-                    reason: if self.credentials.is_empty() {
-                        reason
-                    } else {
-                        format!("{reason}; {}", self.credentials)
-                    },
-                })
-            }
-            Err(Failure::Unusable(problem)) => Err(StoreError::problem(url, problem)),
-            Err(Failure::Transient(transient)) => Err(StoreError::problem(url, transient.problem)),
             Err(
                 Failure::Absent
                 | Failure::Directory
                 | Failure::Changed
                 | Failure::Unchanged
                 | Failure::NotPartial
+                | Failure::UnreadableName
                 | Failure::BeyondEnd,
-            ) => Ok(()),
+            ) => match failed.filter(|_| !is_any) {
+                Some(failure) => Err(self.refusal(failure)),
+                None => Ok(()),
+            },
+            Err(failure) => Err(self.refusal(failure)),
         }
+    }
+
+    /// The error for a store that cannot be used. It names the store, and no document of it.
+    fn refusal(&self, failure: Failure) -> StoreError {
+        let url = &self.url;
+        match failure {
+            Failure::Denied(reason) | Failure::Unauthorized(reason) => StoreError::Denied {
+                key: url.to_string(),
+                reason: format!(
+                    "{reason}; the requests had {}; {}",
+                    self.credentials,
+                    advice(url.service)
+                ),
+            },
+            Failure::Unusable(problem) => StoreError::problem(url, problem),
+            Failure::Transient(transient) => StoreError::problem(url, transient.problem),
+            Failure::Absent
+            | Failure::Directory
+            | Failure::Changed
+            | Failure::NotPartial
+            | Failure::UnreadableName
+            | Failure::BeyondEnd => {
+                StoreError::problem(url, "the server's answers contradict each other")
+            }
+        }
+    }
+}
+
+/// How credentials are given.
+fn advice(service: Service) -> &'static str {
+    match service {
+        Service::S3 => {
+            "give others by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by --profile, or \
+                        --anonymous for a public bucket"
+        }
+        Service::Gcs => {
+            "give others by GOOGLE_APPLICATION_CREDENTIALS, or --anonymous for a public \
+                         bucket"
+        }
+        Service::Azure => {
+            "give others by AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, or \
+                           --anonymous for a public container"
+        }
+        Service::Http => "give others by --header 'Authorization: @FILE'",
     }
 }
 
 impl Shared {
     /// Reads a document of the root before anyone asks for it; whether there is one.
-    async fn read_early(&self, name: &[u8]) -> bool {
+    async fn read_early(&self, name: &[u8]) -> Result<bool, Failure> {
         let Ok(key) = Key::parse(name) else {
-            return false;
+            return Ok(false);
         };
         let begun = Instant::now();
         match self.client.get_whole(&key, MOST_BYTES).await {
@@ -86,14 +126,14 @@ impl Shared {
                     let bytes = Bytes::from(body.concat());
                     self.remembered.keep_document(&key, found, bytes);
                 }
-                true
+                Ok(true)
             }
             Err(Failure::Absent | Failure::Directory) => {
                 self.remembered.put(&key, begun, None);
-                false
+                Ok(false)
             }
-            // Whoever needs the document gets the error.
-            Err(_) => false,
+            // Whoever needs the document gets the error, if the store is of use without it.
+            Err(failure) => Err(failure),
         }
     }
 
