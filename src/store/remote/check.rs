@@ -74,7 +74,7 @@ impl RemoteStore {
             Failure::Denied(reason) | Failure::Unauthorized(reason) => StoreError::Denied {
                 key: url.to_string(),
                 reason: format!(
-                    "{reason}; the requests had {}; {}",
+                    "{reason} (credentials: {}); {}",
                     self.credentials,
                     advice(url.service)
                 ),

@@ -151,7 +151,8 @@ impl Failure {
                 "the clock of this machine differs too much from the server's".to_owned(),
             );
         }
-        if status == StatusCode::GONE {
+        // An answer whose body cannot be read is no `NotFound` of the client library.
+        if matches!(status, StatusCode::GONE | StatusCode::NOT_FOUND) {
             return Failure::Absent;
         }
         if status == StatusCode::FORBIDDEN {
