@@ -6,10 +6,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use object_store::ListResult;
 
 use super::absences::ListedNames;
-use super::client::{Body, RemoteClient};
+use super::client::{Body, Page, RemoteClient};
 use super::documents::is_document;
 use super::failure::Failure;
 use super::first_bytes::FirstMemory;
@@ -151,7 +150,7 @@ impl Shared {
         let checked = Instant::now();
         let page = self.client.page(&start, None, offset, None).await.ok()?;
         let is_last = page.token.is_none();
-        let names = self.names_in(prefix, &start, page.names, checked);
+        let names = self.names_in(prefix, &start, page, checked);
         Some(ListedNames {
             checked,
             after: after.as_bytes().to_vec(),
@@ -166,19 +165,19 @@ impl Shared {
         &self,
         prefix: &Prefix,
         start: &str,
-        page: ListResult,
+        page: Page,
         checked: Instant,
     ) -> Vec<Vec<u8>> {
-        let prefixes = page.common_prefixes.iter().filter_map(|path| {
+        let prefixes = page.names.common_prefixes.iter().filter_map(|path| {
             let name = path.as_ref().strip_prefix(start)?;
             Some([name.as_bytes(), b"/"].concat())
         });
         let mut names: Vec<Vec<u8>> = prefixes.collect();
-        for object in page.objects {
+        for object in page.names.objects {
             if let Some(name) = object.location.as_ref().strip_prefix(start) {
                 names.push(name.as_bytes().to_vec());
                 if let Ok(key) = prefix.key(name.as_bytes()) {
-                    let found = Pinned::new(&object);
+                    let found = Pinned::new(&object, page.date);
                     self.remembered.put(&key, checked, Some(found));
                 }
             }
