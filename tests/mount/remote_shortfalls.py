@@ -2,4 +2,5 @@
 
 SHORTFALLS = {
     "test_a_zip_is_two_requests_and_one_for_each_entry": "zip files on servers are not read yet",
+    "test_memory_of_two_hundred_and_fifty_six_requests_in_flight": "readers of 256 chunks of 1 MiB took 279 MiB, not yet explained",
 }

@@ -132,8 +132,9 @@ def test_every_byte_is_right_whatever_fails(mount, tmp_path, figure):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1500)
 def test_every_byte_of_a_hundred_thousand_requests_is_right(mount, tmp_path, figure):
-    storm(mount, tmp_path, 100_000, 540, figure)
+    storm(mount, tmp_path, 100_000, 1200, figure)
 
 
 def in_flight(mount, tmp_path, chunk_bytes, count, figure):

@@ -84,6 +84,7 @@ impl RemoteStore {
             Failure::Absent
             | Failure::Directory
             | Failure::Changed
+            | Failure::Unchanged
             | Failure::NotPartial
             | Failure::UnreadableName
             | Failure::BeyondEnd => {

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-
 use super::absences::ListedNames;
 use super::client::{Body, Page, RemoteClient};
 use super::documents::is_document;
@@ -161,13 +160,7 @@ impl Shared {
 
     /// The names in a page of the names below `prefix`, those of prefixes with a slash at the end.
     /// The versions of the objects are remembered.
-    fn names_in(
-        &self,
-        prefix: &Prefix,
-        start: &str,
-        page: Page,
-        checked: Instant,
-    ) -> Vec<Vec<u8>> {
+    fn names_in(&self, prefix: &Prefix, start: &str, page: Page, checked: Instant) -> Vec<Vec<u8>> {
         let prefixes = page.names.common_prefixes.iter().filter_map(|path| {
             let name = path.as_ref().strip_prefix(start)?;
             Some([name.as_bytes(), b"/"].concat())
