@@ -189,6 +189,10 @@ impl Object for GatedObject {
         self.object.verify()
     }
 
+    fn doubt(&self) {
+        self.object.doubt();
+    }
+
     fn is_sequential(&self) -> bool {
         self.object.is_sequential()
     }

@@ -63,15 +63,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
     use crate::store::MemoryStore;
-    use crate::store::testing::slow;
+    use crate::store::testing::{Slow, wrap};
 
     #[test]
     fn one_caller_opens_an_object_at_a_time_and_nothing_is_left() {
         let (opening, inside) = (Opening::default(), AtomicUsize::new(0));
-        let store = testing::wrap(
+        let store = wrap(
             Arc::new(MemoryStore::default()),
             &Arc::new(Slow::new(Duration::ZERO, 8)),
         );

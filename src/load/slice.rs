@@ -179,8 +179,12 @@ impl Slice {
         }
     }
 
-    /// `error` with the name and the range of this slice.
+    /// `error` with the name and the range of this slice. The store is told that its bytes are
+    /// wrong.
     pub(super) fn error(&self, error: FormatError) -> Error {
+        if let SliceSource::Object { object, .. } = &self.source {
+            object.doubt();
+        }
         Error::Chunk {
             key: self.name().to_string(),
             start: self.offset,

@@ -43,6 +43,12 @@ pub enum Dating {
     /// A strong `ETag` tells any two contents apart, whatever the times are. These have a grain of
     /// [`SERVER_GRAIN`].
     Tag,
+    /// Only the times tell, and the server's clock showed that this version is older than
+    /// [`SERVER_YOUTH`].
+    Old,
+    /// Only the times tell, and the server's clock showed that this version is younger than
+    /// [`SERVER_YOUTH`].
+    Young,
     /// Nothing tells a change, as in a prefix of an object store. So equal attributes prove
     /// nothing.
     Nothing,
@@ -50,6 +56,10 @@ pub enum Dating {
 
 /// The grain of the time of last modification that servers report, which has whole seconds.
 pub const SERVER_GRAIN: Duration = Duration::from_secs(1);
+
+/// How long after a modification a version on a server may still change without showing it: the
+/// grain of the time of modification, and that of the server's date.
+pub const SERVER_YOUTH: Duration = Duration::from_secs(2);
 
 impl Dating {
     /// That of files, whose times have the grain of the kernel's clock.
@@ -59,7 +69,7 @@ impl Dating {
     pub fn grain(self) -> Duration {
         match self {
             Dating::Times(grain) => grain,
-            Dating::Tag => SERVER_GRAIN,
+            Dating::Tag | Dating::Old | Dating::Young => SERVER_GRAIN,
             Dating::Nothing => Duration::ZERO,
         }
     }
@@ -107,7 +117,9 @@ impl ObjectMeta {
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         let grain = match self.dating {
             Dating::Times(grain) => grain,
-            Dating::Tag => return None,
+            Dating::Tag | Dating::Old => return None,
+            // Our clock cannot tell when it was old enough. It is by then.
+            Dating::Young => return Some(SERVER_YOUTH),
             Dating::Nothing => return Some(Duration::MAX),
         };
         let age = now

@@ -45,7 +45,9 @@ pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, OpenOptions, open_store, open_store_for, path_of_file_url};
 pub use memory::MemoryStore;
-pub use meta::{Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_GRAIN, Times, Version};
+pub use meta::{
+    Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_GRAIN, SERVER_YOUTH, Times, Version,
+};
 pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 #[cfg(feature = "remote")]
@@ -214,6 +216,10 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError::Changed`] when it is not, [`StoreError::Io`] when that cannot be found out.
     fn verify(&self) -> Result<(), StoreError>;
+
+    /// Notes that the bytes of this version make no sense. So what the store remembers of the key
+    /// may come from a wrong answer of a server, which is asked anew then.
+    fn doubt(&self) {}
 
     /// Whether reading a range costs as much as reading all bytes before it, as in a compressed
     /// object. Such an object is best read whole and cached.

@@ -144,6 +144,12 @@ def forbid_absent(answer, _rule):
         status(answer, {"status": 403, "code": "AccessDenied"})
 
 
+def odd_names(answer, rule):
+    """Pages of names have these as well, as prefixes."""
+    more = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in rule["names"])
+    answer.body = answer.body.replace(b"</ListBucketResult>", more.encode() + b"</ListBucketResult>")
+
+
 def login(answer, _rule):
     """As servers do that want everyone to log in first, and single-page applications."""
     answer.status, answer.body = 200, b"<html><body>Please log in.</body></html>\n"
@@ -159,7 +165,7 @@ FAULTS = {
     "truncate": truncate, "stall": stall, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
     "status": status, "no_etag": no_etag, "weak_etag": weak_etag, "changing_etag": changing_etag, "latency": latency,
     "no_last_modified": no_last_modified, "no_length": no_length, "encode": encode, "redirect": redirect,
-    "forbid_absent": forbid_absent, "login": login,
+    "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names,
 }
 # And these how it is made: `whole` sends 200 for a range; `shift` begins a range `by` bytes later; `unconditional` ignores
 # `If-Match` and its like; `stale` takes the bytes of the last snapshot.

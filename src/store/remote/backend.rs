@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use object_store::aws::AwsCredential;
 use object_store::list::PaginatedListStore;
 use object_store::{ObjectStore, RetryConfig};
 
 use super::connection::{ConnectionOptions, Connector};
+use super::credentials::access::Access;
 use super::credentials::cloud_options::CloudOptions;
 use super::credentials::credential_error::CredentialError;
 use super::credentials::environment::Environment;
-use super::credentials::renewed::Renewed;
 use super::credentials::{aws, azure, gcs, region};
 use super::options::{HeaderOption, RemoteOptions};
 use super::url::{RemoteUrl, Service};
@@ -29,8 +28,8 @@ pub(super) struct Backend {
     pub(super) path: String,
     /// Which credentials are used, as a message.
     pub(super) credentials: String,
-    /// The program that gives the credentials, which can be asked again.
-    pub(super) program: Option<Arc<Renewed<AwsCredential>>>,
+    /// How requests prove who asks.
+    pub(super) access: Access,
 }
 
 /// Repetitions are ours alone.
@@ -103,6 +102,7 @@ fn headers(options: &RemoteOptions) -> Result<HeaderMap, StoreError> {
 fn paged<T: ObjectStore + PaginatedListStore>(
     store: T,
     path: &str,
+    access: Access,
     credentials: String,
 ) -> Backend {
     let store = Arc::new(store);
@@ -111,7 +111,7 @@ fn paged<T: ObjectStore + PaginatedListStore>(
         pages: Some(store),
         path: path.to_owned(),
         credentials,
-        program: None,
+        access,
     }
 }
 
@@ -132,7 +132,7 @@ fn web(url: &RemoteUrl, connector: Connector) -> Result<Backend, StoreError> {
         pages: None,
         path: String::new(),
         credentials: "no credentials but the headers that were given".to_owned(),
-        program: None,
+        access: Access::Anonymous,
     })
 }
 
@@ -145,19 +145,22 @@ async fn s3(
     let cloud = cloud_options(url, options);
     let configured = aws::configure(&cloud, env, connector.clone()).await;
     let configured = configured.map_err(|error| refused(&error))?;
-    let (credentials, program) = (configured.credentials.clone(), configured.program.clone());
+    let (credentials, access) = (configured.credentials.clone(), configured.access.clone());
     let region = match configured.region() {
         Some(region) => region.to_owned(),
         // Other servers take any.
         None if configured.endpoint().is_some() => "us-east-1".to_owned(),
         None => region_of(url, &connector).await?,
     };
-    let builder = configured.in_region(&region).with_retry(no_retries());
+    let mut builder = configured.in_region(&region).with_retry(no_retries());
+    let library = builder.clone();
+    let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
+    let (access, provider) = access.renewing(make);
+    if let Some(provider) = provider {
+        builder = builder.with_credentials(provider);
+    }
     let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(Backend {
-        program,
-        ..paged(store, &url.path, credentials)
-    })
+    Ok(paged(store, &url.path, access, credentials))
 }
 
 /// Asks S3 for the region of a bucket.
@@ -177,9 +180,15 @@ async fn gcs(
     let cloud = cloud_options(url, options);
     let configured = gcs::configure(&cloud, env, connector).await;
     let configured = configured.map_err(|error| refused(&error))?;
-    let builder = configured.builder.with_retry(no_retries());
+    let mut builder = configured.builder.with_retry(no_retries());
+    let library = builder.clone();
+    let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
+    let (access, provider) = configured.access.renewing(make);
+    if let Some(provider) = provider {
+        builder = builder.with_credentials(provider);
+    }
     let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, configured.credentials))
+    Ok(paged(store, &url.path, access, configured.credentials))
 }
 
 fn azure(
@@ -190,9 +199,15 @@ fn azure(
 ) -> Result<Backend, StoreError> {
     let cloud = cloud_options(url, options);
     let configured = azure::configure(&cloud, env, connector).map_err(|error| refused(&error))?;
-    let builder = configured.builder.with_retry(no_retries());
+    let mut builder = configured.builder.with_retry(no_retries());
+    let library = builder.clone();
+    let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
+    let (access, provider) = configured.access.renewing(make);
+    if let Some(provider) = provider {
+        builder = builder.with_credentials(provider);
+    }
     let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, configured.credentials))
+    Ok(paged(store, &url.path, access, configured.credentials))
 }
 
 /// What `url` and `options` say about a store in a cloud.

@@ -16,6 +16,7 @@ use super::documents::ROOT_DOCUMENTS;
 use super::failure::Failure;
 use super::shared::Shared;
 use super::single::SingleObject;
+use super::url::Service;
 use crate::store::{Key, Prefix, StoreError};
 
 /// Documents of the root that are longer than this are read when they are needed.
@@ -26,6 +27,8 @@ const MOST_BYTES: u64 = 1 << 20;
 pub(in crate::store) struct FirstAnswers {
     /// Whether there is a document at the root.
     has_documents: bool,
+    /// Why a document could not be read.
+    failed: Option<Failure>,
     /// The answer for a name that cannot exist.
     nothing: Result<(), Failure>,
     /// The object at the URL itself, unless there are documents below it.
@@ -44,11 +47,13 @@ impl RemoteStore {
         let asked = itself
             .as_ref()
             .map(|(store, key)| (Arc::clone(&store.shared), key.clone()));
-        let (has_documents, nothing, single) = self.shared.runtime.wait_for(async move {
+        let (below, single) = self.shared.runtime.wait_for(async move {
             let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
             let below = pin!(async {
                 let (found, nothing) = join!(join_all(documents), shared.ask_for_nothing());
-                (found.into_iter().any(|found| found), nothing)
+                let has_documents = found.iter().any(|found| matches!(found, Ok(true)));
+                let failed = found.into_iter().find_map(Result::err);
+                (has_documents, failed, nothing)
             });
             let single = pin!(async {
                 match asked {
@@ -56,20 +61,15 @@ impl RemoteStore {
                     None => None,
                 }
             });
-            let (has_documents, nothing, single) = match select(below, single).await {
+            match select(below, single).await {
                 // A store is not kept waiting for an object of its own name. A server that has an
                 // object of any name may have documents for no reason.
-                Either::Left(((true, nothing @ Err(_)), _)) => (true, nothing, None),
-                Either::Left(((has_documents, nothing), single)) => {
-                    (has_documents, nothing, single.await)
-                }
-                Either::Right((single, below)) => {
-                    let (has_documents, nothing) = below.await;
-                    (has_documents, nothing, single)
-                }
-            };
-            (has_documents, nothing, single)
+                Either::Left((below @ (true, _, Err(_)), _)) => (below, None),
+                Either::Left((below, single)) => (below, single.await),
+                Either::Right((single, below)) => (below.await, single),
+            }
         })?;
+        let (has_documents, failed, nothing) = below;
         let is_store = has_documents && nothing.is_err();
         let single = match single.filter(|_| !is_store) {
             Some(Ok(found)) => itself.map(|(store, key)| store.single(key, found)),
@@ -81,6 +81,7 @@ impl RemoteStore {
         };
         Ok(FirstAnswers {
             has_documents,
+            failed,
             nothing,
             single,
         })
@@ -124,35 +125,73 @@ impl RemoteStore {
                 }
                 Ok(())
             }
-            Err(Failure::Denied(reason) | Failure::Unauthorized(reason)) => {
-                Err(StoreError::Denied {
-                    key: url.to_string(),
-                    reason: if self.credentials.is_empty() {
-                        reason
-                    } else {
-                        format!("{reason}; {}", self.credentials)
-                    },
-                })
-            }
-            Err(Failure::Unusable(problem)) => Err(StoreError::problem(url, problem)),
-            Err(Failure::Transient(transient)) => Err(StoreError::problem(url, transient.problem)),
             Err(
                 Failure::Absent
                 | Failure::Directory
                 | Failure::Changed
                 | Failure::Unchanged
                 | Failure::NotPartial
+                | Failure::UnreadableName
                 | Failure::BeyondEnd,
-            ) => Ok(()),
+            ) => match first.failed.filter(|_| !first.has_documents) {
+                Some(failure) => Err(self.refusal(failure)),
+                None => Ok(()),
+            },
+            Err(failure) => Err(self.refusal(failure)),
         }
+    }
+
+    /// The error for a store that cannot be used. It names the store, and no document of it.
+    fn refusal(&self, failure: Failure) -> StoreError {
+        let url = &self.url;
+        match failure {
+            Failure::Denied(reason) | Failure::Unauthorized(reason) => StoreError::Denied {
+                key: url.to_string(),
+                reason: format!(
+                    "{reason} (credentials: {}); {}",
+                    self.credentials,
+                    advice(url.service)
+                ),
+            },
+            Failure::Unusable(problem) => StoreError::problem(url, problem),
+            Failure::Transient(transient) => StoreError::problem(url, transient.problem),
+            Failure::Absent
+            | Failure::Directory
+            | Failure::Changed
+            | Failure::Unchanged
+            | Failure::NotPartial
+            | Failure::UnreadableName
+            | Failure::BeyondEnd => {
+                StoreError::problem(url, "the server's answers contradict each other")
+            }
+        }
+    }
+}
+
+/// How credentials are given.
+fn advice(service: Service) -> &'static str {
+    match service {
+        Service::S3 => {
+            "give others by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by --profile, or \
+                        --anonymous for a public bucket"
+        }
+        Service::Gcs => {
+            "give others by GOOGLE_APPLICATION_CREDENTIALS, or --anonymous for a public \
+                         bucket"
+        }
+        Service::Azure => {
+            "give others by AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, or \
+                           --anonymous for a public container"
+        }
+        Service::Http => "give others by --header 'Authorization: @FILE'",
     }
 }
 
 impl Shared {
     /// Reads a document of the root before anyone asks for it; whether there is one.
-    async fn read_early(&self, name: &[u8]) -> bool {
+    async fn read_early(&self, name: &[u8]) -> Result<bool, Failure> {
         let Ok(key) = Key::parse(name) else {
-            return false;
+            return Ok(false);
         };
         let begun = Instant::now();
         match self.client.get_whole(&key, MOST_BYTES).await {
@@ -162,14 +201,14 @@ impl Shared {
                     let bytes = Bytes::from(body.concat());
                     self.remembered.keep_document(&key, found, bytes);
                 }
-                true
+                Ok(true)
             }
             Err(Failure::Absent | Failure::Directory) => {
                 self.remembered.put(&key, begun, None);
-                false
+                Ok(false)
             }
-            // Whoever needs the document gets the error.
-            Err(_) => false,
+            // Whoever needs the document gets the error, if the store is of use without it.
+            Err(failure) => Err(failure),
         }
     }
 

@@ -6,18 +6,17 @@ use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
-use object_store::aws::AwsCredential;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
 use tokio::time::{sleep, timeout};
 
-use super::credentials::renewed::Renewed;
+use super::credentials::access::Access;
 use super::exchange::{Exchange, RequestKind};
 use super::failure::{Failure, Transient};
 use super::flow::Flow;
@@ -60,8 +59,10 @@ pub(super) struct RemoteClient {
     /// Whole objects that are read for a range of them are no longer than this.
     most_whole_bytes: u64,
     is_patient: AtomicBool,
-    /// The program that gives the credentials, if one does.
-    program: Option<Arc<Renewed<AwsCredential>>>,
+    /// Whether a page had names that the client library cannot read.
+    leaves_out_names: AtomicBool,
+    said_left_out: AtomicBool,
+    access: Access,
 }
 
 /// The parts of a client.
@@ -73,7 +74,7 @@ pub(super) struct ClientParts {
     pub(super) flow: Arc<Flow>,
     pub(super) deadline: Duration,
     pub(super) most_whole_bytes: u64,
-    pub(super) program: Option<Arc<Renewed<AwsCredential>>>,
+    pub(super) access: Access,
 }
 
 /// The body of an answer: its parts, in order.
@@ -90,6 +91,8 @@ pub(super) struct Page {
     pub(super) names: ListResult,
     /// Continues the listing; `None` after the last page.
     pub(super) token: Option<String>,
+    /// When the server told it, by its own clock.
+    pub(super) date: Option<SystemTime>,
 }
 
 impl fmt::Debug for RemoteClient {
@@ -116,7 +119,9 @@ impl RemoteClient {
             sends_whole: AtomicBool::new(false),
             most_whole_bytes: parts.most_whole_bytes,
             is_patient: AtomicBool::new(false),
-            program: parts.program,
+            leaves_out_names: AtomicBool::new(false),
+            said_left_out: AtomicBool::new(false),
+            access: parts.access,
         }
     }
 
@@ -134,7 +139,9 @@ impl RemoteClient {
             sends_whole: AtomicBool::new(false),
             most_whole_bytes: self.most_whole_bytes,
             is_patient: AtomicBool::new(false),
-            program: self.program.clone(),
+            leaves_out_names: AtomicBool::new(false),
+            said_left_out: AtomicBool::new(false),
+            access: self.access.clone(),
         }
     }
 
@@ -165,12 +172,36 @@ impl RemoteClient {
             async move {
                 let found = self.store.get_opts(&path, options).await;
                 let facts = exchange.facts();
-                let found = found.map_err(|error| Failure::new(&error, &facts))?;
-                facts.check()?;
-                Ok(Pinned::new(&found.meta))
+                match found {
+                    Ok(found) => {
+                        facts.check()?;
+                        Ok(Pinned::new(&found.meta, facts.date))
+                    }
+                    Err(error) => {
+                        let failure = Failure::new(&error, &facts);
+                        if self.access.is_signed() && facts.needs_reason() {
+                            return Err(self.reason(&path).await.unwrap_or(failure));
+                        }
+                        Err(failure)
+                    }
+                }
             }
         })
         .await
+    }
+
+    /// Why a request for attributes was refused, which only the answer to a request for bytes tells:
+    /// an answer to the former has no body. `None` where no reason is told but that.
+    async fn reason(&self, path: &Path) -> Option<Failure> {
+        self.statistics.count(RequestKind::Get);
+        let exchange = Exchange::default();
+        let mut options = GetOptions::new();
+        options.range = Some(GetRange::Bounded(0..1));
+        options.extensions.insert(exchange.clone());
+        let error = self.store.get_opts(path, options).await.err()?;
+        let failure = Failure::new(&error, &exchange.facts());
+        let tells = matches!(failure, Failure::Unauthorized(_) | Failure::Unusable(_));
+        tells.then_some(failure)
     }
 
     /// Reads all of the object at `key`, if it has at most `most_bytes`; or else only its
@@ -282,9 +313,7 @@ impl RemoteClient {
                 async move {
                     let head = self.head_of_get(&path, options, &exchange).await?;
                     // Servers may ignore the condition.
-                    if !head.found.is_same(pinned) {
-                        return Err(Failure::Changed);
-                    }
+                    head.found.check_is(pinned, is_whole)?;
                     self.body(head, range).await
                 }
             })
@@ -316,9 +345,7 @@ impl RemoteClient {
                 let path = path.clone();
                 async move {
                     let head = self.head_of_get(&path, options, &exchange).await?;
-                    if !head.found.is_same(pinned) {
-                        return Err(Failure::Changed);
-                    }
+                    head.found.check_is(pinned, true)?;
                     let len = pinned.meta.size();
                     self.body(head, 0..len).await
                 }
@@ -350,7 +377,33 @@ impl RemoteClient {
         let Some(pages) = &self.pages else {
             return self.web_listing(start).await;
         };
+        let leaves_out = self.leaves_out_names.load(Ordering::Relaxed);
+        let asked = || self.page_of(&**pages, start, [&token, &offset], most);
+        if !leaves_out {
+            match asked().await {
+                Err(Failure::UnreadableName) => {
+                    self.leaves_out_names.store(true, Ordering::Relaxed);
+                }
+                page => return page,
+            }
+        }
+        asked().await
+    }
+
+    /// As [`RemoteClient::page`].
+    async fn page_of(
+        &self,
+        pages: &dyn PaginatedListStore,
+        start: &str,
+        [token, offset]: [&Option<String>; 2],
+        most: Option<usize>,
+    ) -> Result<Page, Failure> {
         self.attempts(RequestKind::List, |exchange| {
+            let exchange = if self.leaves_out_names.load(Ordering::Relaxed) {
+                Exchange::leaving_out_names()
+            } else {
+                exchange
+            };
             let mut options = PaginatedListOptions {
                 offset: offset.clone(),
                 delimiter: Some("/".into()),
@@ -364,9 +417,18 @@ impl RemoteClient {
                 let found = pages.list_paginated(prefix, options).await;
                 let PaginatedListResult { result, page_token } =
                     found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
+                let facts = exchange.facts();
+                if facts.left_out > 0 && !self.said_left_out.swap(true, Ordering::Relaxed) {
+                    log::warn!(
+                        "{} of the names below {start:?} are left out, because they have an empty \
+                         segment, or . or .. as one (this is said once)",
+                        facts.left_out
+                    );
+                }
                 Ok(Page {
                     names: result,
                     token: page_token,
+                    date: facts.date,
                 })
             }
         })
@@ -383,7 +445,11 @@ impl RemoteClient {
         let names = found
             .map_err(|_| Failure::transient("the server does not answer"))?
             .map_err(|_| Failure::Unusable("the web server does not tell names".to_owned()))?;
-        Ok(Page { names, token: None })
+        Ok(Page {
+            names,
+            token: None,
+            date: None,
+        })
     }
 
     /// Whether names can be listed after a key.
@@ -432,7 +498,7 @@ impl RemoteClient {
         self.statistics.latencies.add(begun.elapsed());
         let result = result?;
         facts.check()?;
-        let found = Pinned::new(&result.meta);
+        let found = Pinned::new(&result.meta, facts.date);
         Ok(AnswerHead { found, result })
     }
 
@@ -487,6 +553,10 @@ impl RemoteClient {
     {
         let begun = Instant::now();
         let mut renewed = false;
+        let refusals = match &self.access {
+            Access::Renewed(refusals) => Some(refusals),
+            _ => None,
+        };
         for number in 0.. {
             let left = self.deadline.saturating_sub(begun.elapsed());
             let entered = timeout(left, self.flow.enter()).await;
@@ -495,10 +565,14 @@ impl RemoteClient {
             };
             self.statistics.count(kind);
             let exchange = Exchange::default();
+            let credentials = refusals.map_or(0, |refusals| refusals.current());
             let left = self.deadline.saturating_sub(begun.elapsed());
             let failure = match timeout(left, attempt(exchange)).await {
                 Ok(Ok(found)) => {
                     self.flow.succeeded();
+                    if let Some(refusals) = refusals {
+                        refusals.accept(credentials);
+                    }
                     return Ok(found);
                 }
                 Ok(Err(failure)) => failure,
@@ -508,11 +582,10 @@ impl RemoteClient {
             let wait = match &failure {
                 Failure::Transient(transient) => self.wait_before_next(transient, number),
                 // The credentials may have expired just now.
-                Failure::Unauthorized(_) if !renewed => {
+                Failure::Unauthorized(_)
+                    if !renewed && refusals.is_some_and(|all| all.refuse(credentials)) =>
+                {
                     renewed = true;
-                    if let Some(program) = &self.program {
-                        program.forget().await;
-                    }
                     Duration::ZERO
                 }
                 Failure::Absent | Failure::Directory => return Err(failure),

@@ -11,7 +11,8 @@ use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HeaderMap, HeaderValue, LOCATION};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
@@ -19,6 +20,8 @@ use reqwest::tls::Certificate;
 use reqwest::{Client, Url};
 
 use super::exchange::Exchange;
+use super::listed_names::without_unreadable_names;
+use super::proxy::proxy_hosts;
 use crate::store::StoreError;
 
 /// A connection must stand within this time.
@@ -55,6 +58,11 @@ struct Connection {
     client: Client,
     /// For other origins, whose names may not stand for private addresses.
     foreign: Client,
+    /// For servers of credentials that are asked in plain HTTP. They are those of this machine and
+    /// of its network, and no proxy may answer for them, or read what they say.
+    direct: Client,
+    /// The hosts of proxies, in lower case.
+    proxies: Arc<[String]>,
     options: ConnectionOptions,
 }
 
@@ -67,8 +75,15 @@ impl Connector {
         // An error means that a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = certificates(&options)?;
-        let client = |is_foreign: bool| {
-            let mut builder = Client::builder()
+        let proxies: Arc<[String]> = proxy_hosts().into();
+        if options.follows_redirects && !proxies.is_empty() {
+            log::info!(
+                "where redirects lead to is checked by the proxy, which is the one that resolves \
+                 names"
+            );
+        }
+        let builder = || {
+            Client::builder()
                 .redirect(Policy::none())
                 .connect_timeout(CONNECT_TIMEOUT)
                 .read_timeout(READ_TIMEOUT)
@@ -76,16 +91,18 @@ impl Connector {
                 .tcp_nodelay(true)
                 .http1_only()
                 .user_agent(concat!("zarr-mount/", env!("CARGO_PKG_VERSION")))
-                .tls_certs_merge(certificates.clone());
-            if is_foreign {
-                builder = builder.dns_resolver(Arc::new(PublicNames));
-            }
-            let client = builder.build();
-            client.map_err(|error| StoreError::problem("TLS", error.to_string()))
+                .tls_certs_merge(certificates.clone())
         };
+        let names = PublicNames {
+            proxies: Arc::clone(&proxies),
+        };
+        let foreign = builder().dns_resolver(Arc::new(names));
+        let failed = |error: reqwest::Error| StoreError::problem("TLS", error.to_string());
         Ok(Connector(Arc::new(Connection {
-            client: client(false)?,
-            foreign: client(true)?,
+            client: builder().build().map_err(failed)?,
+            foreign: foreign.build().map_err(failed)?,
+            direct: builder().no_proxy().build().map_err(failed)?,
+            proxies,
             options,
         })))
     }
@@ -154,20 +171,34 @@ impl HttpService for SharedConnection {
                 request.headers_mut().insert(name, value.clone());
             }
         }
-        let mut client = &connection.client;
+        let is_listing = request.method().as_str() == "PROPFIND";
+        let is_plain = request.uri().scheme_str() == Some("http");
+        let mut client = if exchange.is_none() && !is_listing && is_plain {
+            &connection.direct
+        } else {
+            &connection.client
+        };
         for hop in 0.. {
             let answer = client.call(request.clone()).await?;
             let Some(exchange) = &exchange else {
                 return Ok(answer);
             };
             exchange.answered(answer.status(), answer.headers());
+            if exchange.leaves_out_names() && answer.status().is_success() {
+                return readable(answer, exchange).await;
+            }
             let location = answer.headers().get(LOCATION);
             let Some(location) = location.filter(|_| {
                 connection.options.follows_redirects && answer.status().is_redirection()
             }) else {
                 return Ok(answer);
             };
-            let step = Step::new(request.uri(), location, hop);
+            let step = Step::new(request.uri(), location, hop).and_then(|step| {
+                if is_same_origin(&origin, &step.target) {
+                    return Ok(step);
+                }
+                step.leading_to_no_proxy(&connection.proxies)
+            });
             match step {
                 Err(reason) => {
                     exchange.refuse(reason);
@@ -198,6 +229,21 @@ impl HttpService for SharedConnection {
             std::io::Error::other("too many redirects"),
         ))
     }
+}
+
+/// A page of names without those that the client library cannot read.
+async fn readable(answer: HttpResponse, exchange: &Exchange) -> Result<HttpResponse, HttpError> {
+    let (head, body) = answer.into_parts();
+    let page = body.bytes().await?;
+    let page = match std::str::from_utf8(&page) {
+        Ok(text) => {
+            let (kept, left_out) = without_unreadable_names(text);
+            exchange.left_out(left_out);
+            kept.into()
+        }
+        Err(_) => HttpResponseBody::from(page),
+    };
+    Ok(HttpResponse::from_parts(head, page))
 }
 
 /// A redirect that may be followed.
@@ -239,6 +285,16 @@ impl Step {
         let adds_slash = target.path().strip_suffix('/') == Some(base.path());
         Ok(Step { target, adds_slash })
     }
+
+    /// Refuses to ask a proxy for itself: its address may be private.
+    fn leading_to_no_proxy(self, proxies: &[String]) -> Result<Step, String> {
+        let host = self.target.host_str().unwrap_or_default();
+        let is_proxy = proxies.iter().any(|proxy| host.eq_ignore_ascii_case(proxy));
+        if is_proxy {
+            return Err(format!("a redirect to the proxy {host} is not followed"));
+        }
+        Ok(self)
+    }
 }
 
 fn is_same_origin(origin: &http::Uri, target: &Url) -> bool {
@@ -248,13 +304,19 @@ fn is_same_origin(origin: &http::Uri, target: &Url) -> bool {
 
 /// Resolves names to public addresses alone, so that a server cannot make this machine talk to its
 /// own network.
-struct PublicNames;
+struct PublicNames {
+    /// The hosts of proxies, which may have private addresses.
+    proxies: Arc<[String]>,
+}
 
 impl Resolve for PublicNames {
     fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str();
+        let is_proxy = self.proxies.iter().any(|it| it.eq_ignore_ascii_case(host));
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public: Vec<SocketAddr> = found.filter(|found| is_public(found.ip())).collect();
+            let is_allowed = |found: &SocketAddr| is_proxy || is_public(found.ip());
+            let public: Vec<SocketAddr> = found.filter(is_allowed).collect();
             if public.is_empty() {
                 return Err(Box::from(std::io::Error::other(PRIVATE_ADDRESS)));
             }

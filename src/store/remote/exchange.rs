@@ -1,10 +1,12 @@
 //! What is known of one request and its answer beside what the client library passes on.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+
+use super::credentials::timestamp;
 
 /// The kinds of requests, which are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub(super) struct AnswerFacts {
     pub(super) status: Option<StatusCode>,
     /// The coding of the body, other than none: its bytes are not those of the object.
     pub(super) coding: Option<String>,
+    /// When the server answered, by its own clock.
+    pub(super) date: Option<SystemTime>,
     /// How long the server asks to wait.
     pub(super) retry_after: Option<Duration>,
     /// The region that a bucket is in, where the server tells it.
@@ -38,9 +42,31 @@ pub(super) struct AnswerFacts {
     /// Whether the server redirects to the same path with a slash, as web servers do for
     /// directories.
     pub(super) is_directory: bool,
+    /// Whether names that the client library cannot read are to be taken out of the page.
+    leaves_out_names: bool,
+    /// How many names were taken out of the page.
+    pub(super) left_out: u64,
 }
 
 impl Exchange {
+    /// A request for a page of names, of which those are left out that the client library cannot
+    /// read.
+    pub(super) fn leaving_out_names() -> Exchange {
+        let exchange = Exchange::default();
+        exchange.lock().leaves_out_names = true;
+        exchange
+    }
+
+    /// Whether names that the client library cannot read are to be taken out of the page.
+    pub(super) fn leaves_out_names(&self) -> bool {
+        self.lock().leaves_out_names
+    }
+
+    /// Notes that so many names were taken out of the page.
+    pub(super) fn left_out(&self, names: u64) {
+        self.lock().left_out = names;
+    }
+
     /// What is known of the answer so far.
     pub(super) fn facts(&self) -> AnswerFacts {
         self.lock().clone()
@@ -51,6 +77,7 @@ impl Exchange {
         let mut facts = self.lock();
         facts.status = Some(status);
         facts.coding = coding(headers);
+        facts.date = text(headers, &DATE).and_then(|date| timestamp::parse_http(&date));
         facts.retry_after = retry_after(headers);
         facts.region = text(headers, &HeaderName::from_static("x-amz-bucket-region"));
     }

@@ -9,10 +9,14 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use super::connection::PRIVATE_ADDRESS;
 use super::exchange::AnswerFacts;
+use super::tag::Pinned;
 use crate::store::{Key, StoreError};
 
 /// Codes of answers about buckets and containers.
 const NO_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+
+/// Codes of answers to requests with credentials that were good before.
+const EXPIRED: [&str; 3] = ["ExpiredToken", "RequestExpired", "TokenRefreshRequired"];
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub(super) enum Failure {
     Unauthorized(String),
     /// The server answers a request for a range with the whole object.
     NotPartial,
+    /// A page has a name that the client library cannot read.
+    UnreadableName,
     /// The range is beyond the end of the object.
     BeyondEnd,
     /// The answer cannot be used, and another attempt would get the same.
@@ -75,6 +81,7 @@ impl Failure {
         }
         match error {
             Error::NotFound { .. } => return Failure::Absent,
+            Error::InvalidPath { .. } => return Failure::UnreadableName,
             Error::Precondition { .. } => return Failure::Changed,
             Error::NotModified { .. } => return Failure::Unchanged,
             _ => {}
@@ -133,8 +140,10 @@ impl Failure {
     }
 
     fn of_status(status: StatusCode, facts: &AnswerFacts, text: &str) -> Failure {
-        let code = ["ExpiredToken", "RequestExpired", "TokenRefreshRequired"];
-        if status == StatusCode::UNAUTHORIZED || code.iter().any(|code| text.contains(code)) {
+        if EXPIRED.iter().any(|code| text.contains(code)) {
+            return Failure::Unauthorized("the credentials have expired".to_owned());
+        }
+        if status == StatusCode::UNAUTHORIZED {
             return Failure::Unauthorized(format!("the server answered {status}"));
         }
         if text.contains("RequestTimeTooSkewed") {
@@ -142,7 +151,8 @@ impl Failure {
                 "the clock of this machine differs too much from the server's".to_owned(),
             );
         }
-        if status == StatusCode::GONE {
+        // An answer whose body cannot be read is no `NotFound` of the client library.
+        if matches!(status, StatusCode::GONE | StatusCode::NOT_FOUND) {
             return Failure::Absent;
         }
         if status == StatusCode::FORBIDDEN {
@@ -193,6 +203,9 @@ impl Failure {
             Failure::NotPartial => {
                 StoreError::problem(key, "the server cannot send parts of objects")
             }
+            Failure::UnreadableName => {
+                StoreError::problem(key, "the server told a name that cannot be read")
+            }
             Failure::BeyondEnd => StoreError::problem(key, "the object is shorter than it was"),
             Failure::Unusable(problem) => StoreError::problem(key, problem),
             Failure::Transient(transient) => StoreError::problem(key, transient.problem),
@@ -201,6 +214,15 @@ impl Failure {
 }
 
 impl AnswerFacts {
+    /// Whether the answer may have a reason that only its body tells.
+    pub(super) fn needs_reason(&self) -> bool {
+        let may = matches!(
+            self.status,
+            Some(StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN)
+        );
+        may && self.region.is_none() && self.refused.is_none()
+    }
+
     /// Refuses an answer that is no object, or whose bytes are not those of the object.
     ///
     /// # Errors
@@ -216,6 +238,28 @@ impl AnswerFacts {
                 "the server sends the bytes in the coding {coding:?}, not as they are stored"
             ))),
         }
+    }
+}
+
+impl Pinned {
+    /// Checks that this, which an answer tells, is the version `asked` for. The length of an answer
+    /// that is the whole object is that of its body, which may be wrong.
+    ///
+    /// # Errors
+    /// [`Failure::Changed`] for another version, and [`Failure::Unusable`] where the server says that
+    /// it is the same one, and sends a body of another length.
+    pub(super) fn check_is(&self, asked: &Pinned, is_whole: bool) -> Result<(), Failure> {
+        if self.is_same(asked) {
+            return Ok(());
+        }
+        let is_same_tag = self.tag.is_some() && self.tag == asked.tag;
+        if is_whole && is_same_tag {
+            let (found, expected) = (self.meta.size(), asked.meta.size());
+            return Err(Failure::Unusable(format!(
+                "the server sends {found} bytes of an object of {expected} bytes"
+            )));
+        }
+        Err(Failure::Changed)
     }
 }
 

@@ -163,7 +163,7 @@ impl RemoteListing {
             if is_marker(name, object.size) {
                 continue;
             }
-            let found = Pinned::new(&object);
+            let found = Pinned::new(&object, page.date);
             entries.push(entry(name, EntryKind::Object, Some(found.meta)));
             if let Ok(key) = self.prefix.key(name.as_bytes()) {
                 self.shared.remembered.put(&key, checked, Some(found));

@@ -30,10 +30,12 @@ mod exchange;
 mod failure;
 mod first_bytes;
 mod flow;
+mod listed_names;
 mod listing;
 mod object;
 mod open;
 mod options;
+mod proxy;
 mod ranges;
 mod remembered;
 mod runtime;
@@ -107,7 +109,7 @@ impl RemoteStore {
             pages,
             path,
             credentials,
-            program,
+            access,
         } = backend??;
         log::info!("{url}: {credentials}");
         let is_azure = url.service == Service::Azure;
@@ -117,7 +119,7 @@ impl RemoteStore {
             path,
             flow: Flow::new(options.requests, options.budget_bytes),
             deadline: options.timeout,
-            program,
+            access,
             most_whole_bytes: options.most_whole_bytes,
         });
         Ok(RemoteStore {

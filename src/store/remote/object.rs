@@ -39,10 +39,11 @@ impl RemoteObject {
     }
 
     /// Fails where nothing tells this version from a later one, so that several requests could get
-    /// parts of two versions.
-    fn check_identified(&self, n_requests: usize) -> Result<(), StoreError> {
+    /// parts of two versions. One request for all of the object gets one version.
+    fn check_identified(&self, requests: &[Range<u64>]) -> Result<(), StoreError> {
         let is_safe = self.pinned.is_identified() || self.shared.is_immutable;
-        if is_safe || n_requests == 1 && self.pinned.meta.size() == 0 {
+        let is_whole = matches!(requests, [all] if *all == (0..self.pinned.meta.size()));
+        if is_safe || is_whole {
             return Ok(());
         }
         Err(StoreError::problem(
@@ -118,7 +119,7 @@ impl Object for RemoteObject {
         if requests.is_empty() {
             return Ok(());
         }
-        self.check_identified(requests.len())?;
+        self.check_identified(&requests)?;
         let most_bytes = self.shared.client.flow.answer_bytes();
         for requests in waves(&requests, most_bytes) {
             self.read_wave(requests, &wanted, ranges)?;
@@ -132,6 +133,10 @@ impl Object for RemoteObject {
             return Ok(());
         }
         Err(StoreError::changed(&self.key))
+    }
+
+    fn doubt(&self) {
+        self.shared.remembered.forget(&self.key);
     }
 }
 

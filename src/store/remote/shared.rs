@@ -6,10 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use object_store::ListResult;
-
 use super::absences::ListedNames;
-use super::client::{Body, RemoteClient};
+use super::client::{Body, Page, RemoteClient};
 use super::documents::is_document;
 use super::failure::Failure;
 use super::first_bytes::FirstMemory;
@@ -150,7 +148,7 @@ impl Shared {
         let checked = Instant::now();
         let page = self.client.page(&start, None, offset, None).await.ok()?;
         let is_last = page.token.is_none();
-        let names = self.names_in(prefix, &start, page.names, checked);
+        let names = self.names_in(prefix, &start, page, checked);
         Some(ListedNames {
             checked,
             after: after.as_bytes().to_vec(),
@@ -161,23 +159,17 @@ impl Shared {
 
     /// The names in a page of the names below `prefix`, those of prefixes with a slash at the end.
     /// The versions of the objects are remembered.
-    fn names_in(
-        &self,
-        prefix: &Prefix,
-        start: &str,
-        page: ListResult,
-        checked: Instant,
-    ) -> Vec<Vec<u8>> {
-        let prefixes = page.common_prefixes.iter().filter_map(|path| {
+    fn names_in(&self, prefix: &Prefix, start: &str, page: Page, checked: Instant) -> Vec<Vec<u8>> {
+        let prefixes = page.names.common_prefixes.iter().filter_map(|path| {
             let name = path.as_ref().strip_prefix(start)?;
             Some([name.as_bytes(), b"/"].concat())
         });
         let mut names: Vec<Vec<u8>> = prefixes.collect();
-        for object in page.objects {
+        for object in page.names.objects {
             if let Some(name) = object.location.as_ref().strip_prefix(start) {
                 names.push(name.as_bytes().to_vec());
                 if let Ok(key) = prefix.key(name.as_bytes()) {
-                    let found = Pinned::new(&object);
+                    let found = Pinned::new(&object, page.date);
                     self.remembered.put(&key, checked, Some(found));
                 }
             }

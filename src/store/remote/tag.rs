@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use object_store::ObjectMeta as ServerMeta;
 use rustix::process::{getegid, geteuid};
 
-use crate::store::{Dating, ObjectMeta, Times, Version};
+use crate::store::{Dating, ObjectMeta, SERVER_YOUTH, Times, Version};
 
 /// A version of an object: its attributes, and how requests ask for this version alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,16 +18,16 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// The version that a server describes. Its time is cut to whole seconds, because a listing
-    /// may have a finer one than the object's own answer.
-    pub(super) fn new(found: &ServerMeta) -> Pinned {
+    /// The version that a server describes, whose clock shows `date` then. Its time is cut to whole
+    /// seconds, because a listing may have a finer one than the object's own answer.
+    pub(super) fn new(found: &ServerMeta, date: Option<SystemTime>) -> Pinned {
         let seconds = u64::try_from(found.last_modified.timestamp()).unwrap_or(0);
         let mtime = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let tag = found.e_tag.as_deref().and_then(strong);
         let dating = if tag.is_some() {
             Dating::Tag
         } else {
-            Dating::Times(2 * crate::store::SERVER_GRAIN)
+            dating_by(date, mtime)
         };
         let version = Version {
             size: found.size,
@@ -49,6 +49,22 @@ impl Pinned {
     /// Whether something tells this version from a later one of the same length.
     pub(super) fn is_identified(&self) -> bool {
         self.tag.is_some() || self.meta.version.mtime > SystemTime::UNIX_EPOCH
+    }
+}
+
+/// How finely a time of modification tells changes apart, where nothing else does. It is compared
+/// with the clock that it is of, and with ours only where the server tells no date.
+fn dating_by(date: Option<SystemTime>, mtime: SystemTime) -> Dating {
+    match date {
+        None => Dating::Times(SERVER_YOUTH),
+        Some(date)
+            if date
+                .duration_since(mtime)
+                .is_ok_and(|age| age < SERVER_YOUTH) =>
+        {
+            Dating::Young
+        }
+        Some(_) => Dating::Old,
     }
 }
 
@@ -111,21 +127,39 @@ mod tests {
 
     #[test]
     fn a_listing_and_an_answer_tell_the_same_version() {
-        let listed = Pinned::new(&meta(Some("0x1"), "2026-01-01T00:00:00.123Z"));
-        let answered = Pinned::new(&meta(Some("\"0x1\""), "2026-01-01T00:00:00Z"));
+        let listed = Pinned::new(&meta(Some("0x1"), "2026-01-01T00:00:00.123Z"), None);
+        let answered = Pinned::new(&meta(Some("\"0x1\""), "2026-01-01T00:00:00Z"), None);
         assert!(listed.is_same(&answered));
         assert_eq!(listed.meta.dating, Dating::Tag);
-        let other = Pinned::new(&meta(Some("\"0x2\""), "2026-01-01T00:00:00Z"));
+        let other = Pinned::new(&meta(Some("\"0x2\""), "2026-01-01T00:00:00Z"), None);
         assert!(!listed.is_same(&other));
     }
 
     #[test]
+    fn the_age_of_a_version_is_told_by_the_server() {
+        let found = meta(None, "2026-01-01T00:00:00Z");
+        let written = SystemTime::from(found.last_modified);
+        for (seconds, expected, why) in [
+            (0, Dating::Young, "just now"),
+            (1, Dating::Young, "within the grain"),
+            (2, Dating::Old, "before"),
+        ] {
+            let date = written + Duration::from_secs(seconds);
+            assert_eq!(
+                Pinned::new(&found, Some(date)).meta.dating,
+                expected,
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
     fn a_weak_tag_tells_nothing() {
-        let weak = Pinned::new(&meta(Some("W/\"1\""), "2026-01-01T00:00:00Z"));
+        let weak = Pinned::new(&meta(Some("W/\"1\""), "2026-01-01T00:00:00Z"), None);
         assert_eq!(weak.tag, None);
         assert!(weak.is_identified(), "by its time");
         assert_ne!(weak.meta.dating, Dating::Tag);
-        let none = Pinned::new(&meta(None, "1970-01-01T00:00:00Z"));
+        let none = Pinned::new(&meta(None, "1970-01-01T00:00:00Z"), None);
         assert!(!none.is_identified());
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use object_store::client::HttpConnector;
 
+use crate::store::remote::credentials::access::Access;
 use crate::store::remote::credentials::aws_profile::{Profile, ProfileKeys, WebIdentity};
 use crate::store::remote::credentials::aws_settings::{
     AwsSettings, BucketPlace, endpoint_of_region,
@@ -27,7 +28,6 @@ use crate::store::remote::credentials::credential_process::process_credentials;
 use crate::store::remote::credentials::endpoint::Endpoint;
 use crate::store::remote::credentials::environment::Environment;
 use crate::store::remote::credentials::instance;
-use crate::store::remote::credentials::renewed::Renewed;
 use crate::store::remote::credentials::static_credentials::{StaticCredentials, aws_credential};
 
 /// The addresses of containers' own servers, beside loopback, that may be asked by HTTP.
@@ -45,8 +45,8 @@ pub(crate) struct ConfiguredS3 {
     settings: AwsSettings,
     /// Which credentials are used, as a message.
     pub(crate) credentials: String,
-    /// Credentials of a program, which can be forgotten when the server refuses them.
-    pub(crate) program: Option<Arc<Renewed<AwsCredential>>>,
+    /// How its requests prove who asks.
+    pub(crate) access: Access,
 }
 
 impl fmt::Debug for ConfiguredS3 {
@@ -137,13 +137,13 @@ pub(crate) async fn configure<C: HttpConnector + Clone>(
         .with_bucket_name(&options.bucket)
         .with_request_payer(options.requester_pays || pays)
         .with_http_connector(connector);
-    let (builder, program, credentials) = with_source(builder, source, env)?;
+    let (builder, access, credentials) = with_source(builder, source, env)?;
     Ok(ConfiguredS3 {
         builder,
         bucket: options.bucket.clone(),
         settings,
         credentials,
-        program,
+        access,
     })
 }
 
@@ -285,7 +285,7 @@ fn instance_endpoint(env: &Environment) -> Result<String, CredentialError> {
     Ok(address.to_owned())
 }
 
-type WithSource = (AmazonS3Builder, Option<Arc<Renewed<AwsCredential>>>, String);
+type WithSource = (AmazonS3Builder, Access, String);
 
 fn with_source(
     builder: AmazonS3Builder,
@@ -293,19 +293,21 @@ fn with_source(
     env: &Environment,
 ) -> Result<WithSource, CredentialError> {
     use AmazonS3ConfigKey as Key;
-    let mut program = None;
+    let mut access = Access::Library;
     let (builder, message) = match source {
         Source::Anonymous(message) => {
+            access = Access::Anonymous;
             let builder = builder.with_skip_signature(true);
             (builder, message.to_owned())
         }
         Source::Keys(keys, from) => {
+            access = Access::Fixed;
             let keys = Arc::new(StaticCredentials::new(keys));
             (builder.with_credentials(keys), format!("keys of {from}"))
         }
         Source::Program(found, from) => {
             let keys = Arc::new(process_credentials(found));
-            program = Some(Arc::clone(&keys));
+            access = Access::Renewed(keys.refusals());
             let message = format!("keys of the program (credential_process) of {from}");
             (builder.with_credentials(keys), message)
         }
@@ -336,7 +338,7 @@ fn with_source(
             (builder, "the role of this instance (EC2)".to_owned())
         }
     };
-    Ok((builder, program, message))
+    Ok((builder, access, message))
 }
 
 #[cfg(test)]

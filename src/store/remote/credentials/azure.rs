@@ -21,6 +21,7 @@ use object_store::azure::{
 };
 use object_store::client::HttpConnector;
 
+use crate::store::remote::credentials::access::Access;
 use crate::store::remote::credentials::azure_cli::azure_cli_credentials;
 use crate::store::remote::credentials::cloud_options::{CloudOptions, is_host_label};
 use crate::store::remote::credentials::credential_error::CredentialError;
@@ -64,6 +65,8 @@ const NOTHING_FOUND: &str = "anonymous: no credentials found in AZURE_* variable
 pub(crate) struct ConfiguredAzure {
     /// The client.
     pub(crate) builder: MicrosoftAzureBuilder,
+    /// How its requests prove who asks.
+    pub(crate) access: Access,
     /// Which credentials are used, as a message.
     pub(crate) credentials: String,
 }
@@ -101,9 +104,11 @@ pub(crate) fn configure<C: HttpConnector + Clone>(
     } else if env.flag("AZURE_USE_FABRIC_ENDPOINT")? == Some(true) {
         builder = builder.with_use_fabric_endpoint(true);
     }
-    let (builder, credentials) = with_credentials(builder, options, env, endpoint.as_ref())?;
+    let (builder, access, credentials) =
+        with_credentials(builder, options, env, endpoint.as_ref())?;
     Ok(ConfiguredAzure {
         builder,
+        access,
         credentials,
     })
 }
@@ -161,12 +166,12 @@ fn with_credentials(
     options: &CloudOptions,
     env: &Environment,
     endpoint: Option<&Endpoint>,
-) -> Result<(MicrosoftAzureBuilder, String), CredentialError> {
+) -> Result<(MicrosoftAzureBuilder, Access, String), CredentialError> {
     let anonymous = |message: &str| {
         // With credentials the client library looks for none of its own.
         let none = AzureCredential::BearerToken(String::new());
         let builder = with_static(builder.clone(), none).with_skip_signature(true);
-        Ok((builder, message.to_owned()))
+        Ok((builder, Access::Anonymous, message.to_owned()))
     };
     if options.anonymous {
         return anonymous("anonymous, as --anonymous says");
@@ -187,6 +192,7 @@ fn with_credentials(
         let builder = with_static(builder, AzureCredential::BearerToken(token));
         return Ok((
             builder,
+            Access::Fixed,
             format!("the token of {name}, which is not renewed"),
         ));
     }
@@ -196,7 +202,7 @@ fn with_credentials(
         let key = AzureAccessKey::try_new(&key);
         let key = key.map_err(|_| CredentialError::setting(name, problem))?;
         let builder = with_static(builder, AzureCredential::AccessKey(key));
-        return Ok((builder, format!("the key of {name}")));
+        return Ok((builder, Access::Fixed, format!("the key of {name}")));
     }
     let (client, tenant) = (env.first(&CLIENTS), env.first(&TENANTS));
     if let (Some((_, client)), Some((_, tenant))) = (client, tenant) {
@@ -211,12 +217,14 @@ fn with_credentials(
         if let Some(file) = env.get(TOKEN_FILE) {
             check_private("a token of Azure")?;
             let builder = builder.with_federated_token_file(file);
-            return Ok((builder, format!("workload identity of {TOKEN_FILE}")));
+            let message = format!("workload identity of {TOKEN_FILE}");
+            return Ok((builder, Access::Library, message));
         }
         if let Some((name, secret)) = env.first(&SECRETS) {
             check_private("a token of Azure")?;
             let builder = builder.with_client_secret(secret);
-            return Ok((builder, format!("the service principal of {name}")));
+            let message = format!("the service principal of {name}");
+            return Ok((builder, Access::Library, message));
         }
     }
     if let Some((name, signature)) = env.first(&SIGNATURES) {
@@ -225,20 +233,23 @@ fn with_credentials(
         let pairs = pairs.map_err(|_| CredentialError::setting(name, problem))?;
         check_private("a shared access signature")?;
         let builder = with_static(builder, AzureCredential::SASToken(pairs));
-        return Ok((builder, format!("the shared access signature of {name}")));
+        let message = format!("the shared access signature of {name}");
+        return Ok((builder, Access::Fixed, message));
     }
     if env.flag("AZURE_USE_AZURE_CLI")? == Some(true) {
         check_private("a token of Azure")?;
         let problem = "the command cannot be run";
         let tokens = azure_cli_credentials(env);
         let tokens = tokens.ok_or_else(|| CredentialError::setting("az", problem))?;
+        let access = Access::Renewed(tokens.refusals());
         let builder = builder.with_credentials(Arc::new(tokens));
-        return Ok((builder, "tokens of the command az".to_owned()));
+        return Ok((builder, access, "tokens of the command az".to_owned()));
     }
     if let Some((name, _)) = env.first(&IDENTITIES) {
         check_private("a token of Azure")?;
         return Ok((
             managed_identity(builder, env)?,
+            Access::Library,
             format!("managed identity of {name}"),
         ));
     }

@@ -22,6 +22,7 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKe
 use serde_json::Value;
 
 use super::{instance, small_file};
+use crate::store::remote::credentials::access::Access;
 use crate::store::remote::credentials::cloud_options::CloudOptions;
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::endpoint::Endpoint;
@@ -41,6 +42,8 @@ const NOTHING_FOUND: &str = "anonymous: no credentials found in GOOGLE_* variabl
 pub(crate) struct ConfiguredGcs {
     /// The client.
     pub(crate) builder: GoogleCloudStorageBuilder,
+    /// How its requests prove who asks.
+    pub(crate) access: Access,
     /// Which credentials are used, as a message.
     pub(crate) credentials: String,
 }
@@ -101,9 +104,15 @@ pub(crate) async fn configure<C: HttpConnector + Clone>(
             .with_base_url(&endpoint.to_string())
             .with_config(allow_http, endpoint.is_http().to_string());
     }
+    let access = match source {
+        Source::Anonymous(_) => Access::Anonymous,
+        Source::Token(_) => Access::Fixed,
+        Source::AccountKey(..) | Source::File(..) | Source::Instance => Access::Library,
+    };
     let (builder, credentials) = with_source(builder, source)?;
     Ok(ConfiguredGcs {
         builder,
+        access,
         credentials,
     })
 }

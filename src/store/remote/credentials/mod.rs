@@ -1,6 +1,7 @@
 //! Credentials and settings of the clouds, as their users have them: in variables, in files, from
 //! programs and from metadata servers.
 
+pub(super) mod access;
 pub(super) mod aws;
 mod aws_ini;
 mod aws_profile;
@@ -22,4 +23,4 @@ pub(super) mod renewed;
 pub(super) mod secret_check;
 mod small_file;
 mod static_credentials;
-mod timestamp;
+pub(super) mod timestamp;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use object_store::CredentialProvider;
 use tokio::sync::Mutex;
 
+use crate::store::remote::credentials::access::Refusals;
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::static_credentials::CredentialFuture;
 
@@ -43,11 +44,14 @@ pub(crate) struct Renewed<T> {
     held: Mutex<Held<T>>,
     /// How many fetches have ended.
     ended: AtomicU64,
+    refusals: Arc<Refusals>,
 }
 
 /// The result of the last fetch.
 struct Held<T> {
     credentials: Option<(Arc<T>, Option<SystemTime>)>,
+    /// That of the credentials, for refusals.
+    number: u64,
     failure: Option<CredentialError>,
     pause_until: Instant,
 }
@@ -84,10 +88,12 @@ impl<T: Send + Sync + 'static> Renewed<T> {
             fetch: Arc::new(fetch),
             held: Mutex::new(Held {
                 credentials: None,
+                number: 0,
                 failure: None,
                 pause_until: Instant::now(),
             }),
             ended: AtomicU64::new(0),
+            refusals: Arc::default(),
         }
     }
 
@@ -98,6 +104,9 @@ impl<T: Send + Sync + 'static> Renewed<T> {
     pub(crate) async fn get(&self) -> Result<Arc<T>, CredentialError> {
         let ended = self.ended.load(Ordering::Acquire);
         let mut held = self.held.lock().await;
+        if self.refusals.is_refused(held.number) {
+            held.credentials = None;
+        }
         if let Some(fresh) = held.fresh(SystemTime::now()) {
             return Ok(fresh);
         }
@@ -124,6 +133,7 @@ impl<T: Send + Sync + 'static> Renewed<T> {
             (Ok(fetched), _) => {
                 let credentials = Arc::new(fetched.credentials);
                 held.credentials = Some((Arc::clone(&credentials), fetched.expires));
+                held.number = self.refusals.issue();
                 Ok(credentials)
             }
             (Err(failure), Some((credentials, _))) => {
@@ -137,9 +147,9 @@ impl<T: Send + Sync + 'static> Renewed<T> {
         result
     }
 
-    /// Forgets the credentials, because a server refused them.
-    pub(crate) async fn forget(&self) {
-        self.held.lock().await.credentials = None;
+    /// Receives refusals of servers. Credentials that were refused are fetched anew.
+    pub(crate) fn refusals(&self) -> Arc<Refusals> {
+        Arc::clone(&self.refusals)
     }
 }
 
@@ -199,13 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_fetched_once_until_they_are_forgotten() {
+    fn credentials_are_fetched_once_until_they_are_refused() {
         run(async {
             for expires in [None, Some(after(1000))] {
                 let (renewed, count) = counted(move |_| Ok(expires));
                 assert_eq!(*renewed.get().await.unwrap(), 1);
                 assert_eq!(*renewed.get().await.unwrap(), 1);
-                renewed.forget().await;
+                renewed.refusals().accept(1);
+                assert!(renewed.refusals().refuse(1));
                 assert_eq!(*renewed.get_credential().await.unwrap(), 2);
                 assert_eq!(count.load(Ordering::SeqCst), 2);
             }

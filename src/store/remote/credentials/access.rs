@@ -1,0 +1,195 @@
+//! How requests prove who asks, and what becomes of credentials that the server refuses: those that
+//! are fetched are fetched anew, once for all requests that had them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use object_store::CredentialProvider;
+
+use crate::store::remote::credentials::static_credentials::CredentialFuture;
+
+/// Credentials that no server has accepted are used for at least so long before others are fetched,
+/// so that a server that refuses everyone does not cause a fetch for each request.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How requests prove who asks.
+#[derive(Debug, Clone)]
+pub(crate) enum Access {
+    /// Not at all.
+    Anonymous,
+    /// By credentials that stay the same.
+    Fixed,
+    /// By credentials that the client library fetches, and keeps until they expire.
+    Library,
+    /// By credentials that are fetched anew when these refusals say so.
+    Renewed(Arc<Refusals>),
+}
+
+impl Access {
+    /// Whether requests have credentials, which may expire.
+    pub(crate) fn is_signed(&self) -> bool {
+        !matches!(self, Access::Anonymous)
+    }
+
+    /// The same, where credentials of the client library are fetched anew too: the provider that
+    /// `wrap` takes is to be used in place of the library's own, which `make` gives.
+    pub(crate) fn renewing<T: fmt::Debug + Send + Sync + 'static>(
+        self,
+        make: impl Fn() -> object_store::Result<Shared<T>> + Send + Sync + 'static,
+    ) -> (Access, Option<Arc<Reissued<T>>>) {
+        let Access::Library = self else {
+            return (self, None);
+        };
+        let refusals = Arc::<Refusals>::default();
+        let provider = Reissued {
+            make: Box::new(make),
+            held: Mutex::new(None),
+            refusals: Arc::clone(&refusals),
+        };
+        (Access::Renewed(refusals), Some(Arc::new(provider)))
+    }
+}
+
+/// Which of the credentials that were fetched one after the other a server has refused. The first
+/// ones have the number 1.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<Numbers>);
+
+#[derive(Debug, Default)]
+struct Numbers {
+    issued: u64,
+    issued_at: Option<Instant>,
+    accepted: u64,
+    refused: u64,
+}
+
+impl Refusals {
+    /// The number of the credentials that a request gets which begins now.
+    pub(crate) fn current(&self) -> u64 {
+        let numbers = self.lock();
+        numbers.issued.max(numbers.refused + 1)
+    }
+
+    /// Notes that a server has accepted the credentials `number`.
+    pub(crate) fn accept(&self, number: u64) {
+        let mut numbers = self.lock();
+        numbers.accepted = numbers.accepted.max(number);
+    }
+
+    /// Notes that a server has refused the credentials `number`; whether others can be had.
+    pub(crate) fn refuse(&self, number: u64) -> bool {
+        let mut numbers = self.lock();
+        if number > numbers.refused {
+            let is_new = numbers.accepted < number
+                && numbers.issued_at.is_some_and(|at| at.elapsed() < PAUSE);
+            if is_new {
+                return false;
+            }
+            numbers.refused = number;
+        }
+        true
+    }
+
+    /// Notes that credentials are fetched, and gives them a number.
+    pub(crate) fn issue(&self) -> u64 {
+        let mut numbers = self.lock();
+        numbers.issued += 1;
+        numbers.issued_at = Some(Instant::now());
+        numbers.issued
+    }
+
+    /// Whether the credentials `number` are to be used no more.
+    pub(crate) fn is_refused(&self, number: u64) -> bool {
+        number <= self.lock().refused
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Numbers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A provider of credentials.
+type Shared<T> = Arc<dyn CredentialProvider<Credential = T>>;
+
+/// Credentials of the client library, whose provider is made anew when a server has refused what it
+/// gave.
+pub(crate) struct Reissued<T> {
+    make: Box<dyn Fn() -> object_store::Result<Shared<T>> + Send + Sync>,
+    held: Mutex<Option<(u64, Shared<T>)>>,
+    refusals: Arc<Refusals>,
+}
+
+impl<T> Reissued<T> {
+    fn provider(&self) -> object_store::Result<Shared<T>> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((number, provider)) = &*held
+            && !self.refusals.is_refused(*number)
+        {
+            return Ok(Arc::clone(provider));
+        }
+        let provider = (self.make)()?;
+        *held = Some((self.refusals.issue(), Arc::clone(&provider)));
+        Ok(provider)
+    }
+}
+
+impl<T> fmt::Debug for Reissued<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reissued")
+    }
+}
+
+impl<T: fmt::Debug + Send + Sync + 'static> CredentialProvider for Reissued<T> {
+    type Credential = T;
+
+    fn get_credential<'s, 'f>(&'s self) -> CredentialFuture<'f, T>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        Box::pin(async { self.provider()?.get_credential().await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::store::remote::credentials::static_credentials::StaticCredentials;
+
+    #[test]
+    fn refused_credentials_are_fetched_anew_once_for_all_requests() {
+        let fetches = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&fetches);
+        let (access, provider) = Access::Library.renewing(move || {
+            let mut fetches = counted.lock().unwrap();
+            *fetches += 1;
+            Ok(Arc::new(StaticCredentials::new(*fetches)) as Shared<i32>)
+        });
+        let (Access::Renewed(refusals), Some(provider)) = (access, provider) else {
+            panic!("credentials of the library are fetched");
+        };
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let get = || *runtime.block_on(provider.get_credential()).unwrap();
+        // Two requests begin before there are any.
+        let (first, second) = (refusals.current(), refusals.current());
+        assert_eq!((get(), get()), (1, 1));
+        refusals.accept(first);
+        assert!(refusals.refuse(first));
+        assert_eq!(get(), 2);
+        assert!(refusals.refuse(second), "others are there already");
+        assert_eq!(get(), 2);
+        assert!(!refusals.refuse(refusals.current()), "these are new");
+        assert_eq!(get(), 2);
+    }
+
+    #[test]
+    fn other_credentials_stay() {
+        for access in [Access::Anonymous, Access::Fixed] {
+            let (_, provider) = access.renewing::<i32>(|| unreachable!("nothing is fetched"));
+            assert!(provider.is_none());
+        }
+    }
+}
