@@ -53,6 +53,17 @@ pub(crate) const OPEN_BYTES: u64 = 64 << 10;
 /// around it in two requests that follow each other.
 pub(crate) const OPEN_READS: u64 = 3;
 
+/// A first read of this many bytes at the beginning of a file comes from a program that reads all of
+/// the file, as `cat` does. A page fault, or a look at a header, is shorter.
+pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
+
+/// Chunks that are prefetched at least in a store that is slow to answer, unless they are longer than
+/// [`FIRST_WINDOW_BYTES`].
+pub(crate) const FIRST_WINDOW_CHUNKS: u64 = 4;
+
+/// The most bytes of these chunks.
+pub(crate) const FIRST_WINDOW_BYTES: u64 = 16 << 20;
+
 /// The factor by which the readahead window of a local store grows while the reader reads to its
 /// end.
 pub(crate) const GROWTH_LOCAL: u64 = 2;

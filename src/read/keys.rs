@@ -23,7 +23,7 @@ impl KeyReadahead {
         if state.sequence.step(from, len) == Step::First {
             state.window = Window::default();
         }
-        let Some(in_order) = state.sequence.in_order() else {
+        let Some(in_order) = state.sequence.in_order(loader.is_local()) else {
             return;
         };
         if state.window.is_full() {

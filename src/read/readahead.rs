@@ -50,13 +50,16 @@ pub struct RegionRange<'a> {
 
 impl Readahead {
     /// Notes a read of `len` bytes at `from`, and tells whether it continues where the last one
-    /// ended. This is called once for each read.
-    pub fn goes_on(&self, from: u64, len: u64) -> bool {
-        let step = lock(&self.sequence).step(from, len);
+    /// ended, or is expected to be continued. This is called once for each read.
+    pub fn goes_on(&self, loader: &Loader, from: u64, len: u64) -> bool {
+        let mut sequence = lock(&self.sequence);
+        let step = sequence.step(from, len);
+        let goes_on = sequence.goes_on(loader.is_local());
+        drop(sequence);
         if step == Step::First {
             *lock(&self.plan) = ReadaheadPlan::default();
         }
-        step == Step::Next
+        goes_on
     }
 
     /// Prefetches the next chunks after a read for which [`Readahead::goes_on`] was true. Does
@@ -82,12 +85,13 @@ impl Readahead {
             return;
         };
         let sequence = *lock(&self.sequence);
-        if !sequence.goes_on() {
+        let is_local = loader.is_local();
+        if !sequence.goes_on(is_local) {
             return;
         }
         let next = sequence.next();
         let passed = plan.mark_passed(loader, next, &order, range, versions);
-        let Some(in_order) = sequence.in_order() else {
+        let Some(in_order) = sequence.in_order(is_local) else {
             return;
         };
         if plan.window.is_full() {

@@ -1,7 +1,8 @@
 //! Detects whether the reads of a handle are sequential. All readahead uses this one rule.
 
 use crate::load::tuning::{
-    LONG_READ_BYTES, OPEN_BYTES, OPEN_READS, SHORT_READ_BYTES, STRAY_BYTES, STRAY_REQUESTS,
+    FIRST_READ_BYTES, LONG_READ_BYTES, OPEN_BYTES, OPEN_READS, SHORT_READ_BYTES, STRAY_BYTES,
+    STRAY_REQUESTS,
 };
 
 /// The reads of one handle.
@@ -12,6 +13,8 @@ pub struct Sequence {
     /// The number of reads in order, and their bytes.
     reads: u64,
     in_order: u64,
+    /// Whether it began with a long read at the beginning of the file.
+    is_from_start: bool,
 }
 
 /// How a read relates to the read before it.
@@ -38,6 +41,9 @@ impl Sequence {
                 self.in_order = len;
                 self.next = end;
             }
+            if self.reads == 1 {
+                self.is_from_start = from == 0 && len >= FIRST_READ_BYTES;
+            }
         }
         // The first read of a file is expected at its beginning, but it may be the only one.
         if self.reads > 1 {
@@ -63,15 +69,17 @@ impl Sequence {
         self.next
     }
 
-    /// Whether the last read continued the one before it.
-    pub(super) fn goes_on(&self) -> bool {
-        self.reads > 1
+    /// Whether the last read continued the one before it, or is expected to be continued. In a store
+    /// that is not local, that is expected of a long read at the beginning of a file.
+    pub(super) fn goes_on(&self, is_local: bool) -> bool {
+        self.reads > 1 || self.is_from_start && !is_local
     }
 
     /// Bytes that were read in order; `None` while they are too few to prefetch for the reader.
-    pub(super) fn in_order(&self) -> Option<u64> {
+    pub(super) fn in_order(&self, is_local: bool) -> Option<u64> {
         let is_known = self.reads >= OPEN_READS && self.in_order >= OPEN_BYTES;
-        is_known.then_some(self.in_order)
+        let is_expected = self.is_from_start && !is_local;
+        (is_known || is_expected).then_some(self.in_order)
     }
 }
 
@@ -126,16 +134,29 @@ mod tests {
         for page in 10..17 {
             sequence.step(page * 4096, 4096);
         }
-        assert_eq!(sequence.in_order(), None);
+        assert_eq!(sequence.in_order(true), None);
         for page in 17..26 {
             sequence.step(page * 4096, 4096);
         }
-        assert_eq!(sequence.in_order(), Some(64 << 10));
+        assert_eq!(sequence.in_order(true), Some(64 << 10));
         // A page fault: two requests around it.
         let mut fault = Sequence::default();
         for at in [8 << 20, 9 << 20] {
             fault.step(at, 1 << 20);
         }
-        assert_eq!(fault.in_order(), None);
+        assert_eq!(fault.in_order(true), None);
+    }
+
+    #[test]
+    fn a_long_first_read_of_a_far_file_is_expected_to_go_on() {
+        let begun = |from, len| {
+            let mut sequence = Sequence::default();
+            sequence.step(from, len);
+            [true, false].map(|is_local| (sequence.goes_on(is_local), sequence.in_order(is_local)))
+        };
+        let no = (false, None);
+        assert_eq!(begun(0, 512 << 10), [no, (true, Some(512 << 10))]);
+        assert_eq!(begun(0, 64 << 10), [no, no], "a look at a header");
+        assert_eq!(begun(4096, 512 << 10), [no, no], "a page fault");
     }
 }

@@ -3,7 +3,7 @@
 //! as the reader goes on (in a store that is slow to answer it quadruples), and wastes no more than
 //! a small multiple of what was read when the reader stops.
 
-use crate::load::tuning::{GROWTH_FAR, GROWTH_LOCAL};
+use crate::load::tuning::{FIRST_WINDOW_BYTES, FIRST_WINDOW_CHUNKS, GROWTH_FAR, GROWTH_LOCAL};
 use crate::load::{Loader, Prefetch};
 
 /// The share of one reader of a stored object in the cache is the cache divided by this.
@@ -26,7 +26,10 @@ impl Window {
         } else {
             GROWTH_FAR
         };
-        let window = in_order.saturating_mul(growth - 1).div_ceil(chunk_bytes);
+        let mut window = in_order.saturating_mul(growth - 1).div_ceil(chunk_bytes);
+        if !loader.is_local() {
+            window = window.max(FIRST_WINDOW_CHUNKS.min(FIRST_WINDOW_BYTES / chunk_bytes));
+        }
         let most = loader.readahead().map(|most| most / chunk_bytes);
         most.map_or(window, |most| window.min(most))
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[cfg(feature = "remote")]
 use super::Object;
 #[cfg(feature = "remote")]
-use super::remote::{RemoteOptions, RemoteStore, RemoteUrl, SingleObject};
+use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
 use super::{
     Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError, Symlinks, ZipStore,
     demo,
@@ -212,7 +212,7 @@ fn open_remote(url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<dyn Store
     let mut first = store.ask_first()?;
     if let Some(found) = first.single.take() {
         let shown = one_line(&url.to_string());
-        let SingleObject { object, key, .. } = &found;
+        let (object, key) = (&found.object, &found.key);
         let zip = ZipStore::of_object(&found.store, key, Arc::clone(object), shown.clone())?;
         if let Some(zip) = zip {
             let described = format!("{shown}: a zip file of {}", found.version);

@@ -47,7 +47,7 @@ impl Scan {
 
     /// Notes a read of `len` bytes at `from`, and prefetches where it continues the one before it.
     fn read(&self, from: u64, len: u64) -> bool {
-        let goes_on = self.readahead.goes_on(from, len);
+        let goes_on = self.readahead.goes_on(&self.reader.loader, from, len);
         if goes_on {
             let range = RegionRange {
                 array: &self.reader.array,

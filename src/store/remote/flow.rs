@@ -13,7 +13,7 @@ const FIRST_REQUESTS: usize = 64;
 const LEAST_REQUESTS: usize = 2;
 
 /// Answered requests for which one more may be in flight.
-const ANSWERS_PER_REQUEST: usize = 4;
+const ANSWERS_PER_REQUEST: usize = 1;
 
 /// The least memory of answers in flight.
 const LEAST_BYTES: u64 = 8 << 20;

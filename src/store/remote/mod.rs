@@ -65,7 +65,6 @@ pub use self::options::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 use self::remembered::{Known, Remembered};
 use self::runtime::Runtime;
 use self::shared::Shared;
-pub(in crate::store) use self::single::SingleObject;
 pub use self::statistics::RemoteStatistics;
 use self::tag::Pinned;
 pub use self::url::{RemoteUrl, Service};

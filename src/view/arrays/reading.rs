@@ -191,7 +191,7 @@ impl PlainOpen {
             Err(error) => return reply(Err(error.into())),
         };
         plan.fill(layout, &mut out);
-        let Some((runs, prefetch)) = self.runs(&plan, len) else {
+        let Some((runs, prefetch)) = self.runs(loader, &plan, len) else {
             let name = &self.file.name;
             return reply(Err(Error::internal(format!(
                 "{name:?}: no source of {len} bytes"
@@ -223,7 +223,12 @@ impl PlainOpen {
     /// The runs of elements of a read of `read_len` bytes, and those runs that continue a
     /// sequential read. Of several runs of one array, the last one counts, because it tells where
     /// the reader is.
-    fn runs(&self, plan: &Plan, read_len: usize) -> Option<(Runs, Prefetches<'_>)> {
+    fn runs(
+        &self,
+        loader: &Loader,
+        plan: &Plan,
+        read_len: usize,
+    ) -> Option<(Runs, Prefetches<'_>)> {
         let (mut runs, mut prefetch) = (Runs::new(), Prefetches::new());
         // Consecutive runs of one part of the layout share its region.
         let mut last: Option<(&Elements, Arc<Region>)> = None;
@@ -242,7 +247,7 @@ impl PlainOpen {
                 len: planned.len,
                 policy: *policy,
             };
-            let goes_on = readahead.goes_on(run.from, run.len as u64);
+            let goes_on = readahead.goes_on(loader, run.from, run.len as u64);
             if *policy == Policy::Whole && goes_on {
                 prefetch.retain(|(known, _)| !ptr::eq(*known, readahead));
                 prefetch.push((readahead, run.clone()));
