@@ -10,6 +10,7 @@ mod common;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use zarr_mount::budget::Holding;
 use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
 use zarr_mount::store::testing::{CallKind, Fault, Faulty, Gate, Recording, Slow, wrap};
@@ -370,11 +371,14 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     let mut both = options(ViewKind::Chunks, false);
     both.views.push(ViewKind::Arrays);
     let view = view(wrap(store, &faulty), both);
-    let warm = open(&view, "arrays/b.raw").unwrap().unwrap();
-    assert!(read_at(&warm, 0, 64 << 10).is_ok());
     let cold: Vec<_> = (1..72)
         .map(|n| open(&view, &format!("chunks/a/{n}")).unwrap().unwrap())
         .collect();
+    // The lookups loaded the chunks, which leave the cache again.
+    let budget = view.loader().cache().budget();
+    drop(budget.reserve(budget.limit(), Holding::NOTHING));
+    let warm = open(&view, "arrays/b.raw").unwrap().unwrap();
+    assert!(read_at(&warm, 0, 64 << 10).is_ok());
     faulty.hang_chunks(Arc::clone(&gate));
     let (send, replies) = mpsc::channel();
     for file in &cold {
@@ -395,11 +399,11 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     let (tell, told) = mpsc::channel();
     let looking = Arc::clone(&view);
     view.threads().submit(Class::Names, move || {
-        let (found, _) = walk(&looking, "chunks/b/0").unwrap().unwrap();
+        let (found, _) = walk(&looking, "arrays/b.raw").unwrap().unwrap();
         assert!(looking.attributes(found).unwrap().is_some());
-        tell.send(files(&looking, "chunks/b").len()).unwrap();
+        tell.send(files(&looking, "arrays").len()).unwrap();
     });
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), 2);
+    assert!(told.recv_timeout(PATIENCE).unwrap() >= 2);
     assert!(replies.try_recv().is_err(), "those still hang");
     gate.open();
     for _ in &cold {

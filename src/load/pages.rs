@@ -95,33 +95,66 @@ impl Loader {
         })
     }
 
-    /// Fills `out` with bytes of `pages` from `offset` on. `false` where some of them are not in
-    /// memory and this thread must not wait; `out` then has unspecified bytes.
+    /// Loads the pages that `len` bytes of `pages` at `offset` lie in. So a caller needs memory for
+    /// the bytes only when they have come. `false` where some of them are not in memory and this
+    /// thread must not wait.
     ///
     /// # Errors
     /// [`Error::Store`] when they cannot be read, and those of memory.
-    pub fn read_pages(
+    pub fn load_pages(
         self: &Arc<Self>,
         pages: &Arc<Pages>,
         offset: u64,
-        out: &mut [u8],
+        len: usize,
         patience: Patience,
     ) -> Result<bool, Error> {
         if patience == Patience::Waits {
             // Other threads load the other pages while this thread loads the first.
-            let others = pages.touched(offset, out.len()).skip(1);
-            for (number, ..) in others {
+            for (number, ..) in pages.touched(offset, len).skip(1) {
                 self.begin_page(pages, number);
             }
         }
+        for (number, ..) in pages.touched(offset, len) {
+            if self.page(pages, number, patience)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The page `number`; `None` where it is not in memory and this thread must not wait.
+    fn page(
+        &self,
+        pages: &Pages,
+        number: u64,
+        patience: Patience,
+    ) -> Result<Option<Arc<Block>>, Error> {
+        let key = pages.key(number).ok_or(Error::Stale)?;
+        match patience {
+            Patience::Waits => {
+                let block = self.cache().load(key, || self.load_page(pages, number))?;
+                Ok(Some(block))
+            }
+            Patience::Never => Ok(self.cache().get(&key)),
+        }
+    }
+
+    /// Fills `out` with bytes of `pages` from `offset` on, which [`Loader::load_pages`] has loaded.
+    /// `false` where some of them were evicted since and this thread must not wait; `out` then has
+    /// unspecified bytes.
+    ///
+    /// # Errors
+    /// As [`Loader::load_pages`].
+    pub fn read_pages(
+        &self,
+        pages: &Pages,
+        offset: u64,
+        out: &mut [u8],
+        patience: Patience,
+    ) -> Result<bool, Error> {
         for (number, from, to) in pages.touched(offset, out.len()) {
-            let key = pages.key(number).ok_or(Error::Stale)?;
-            let block = match patience {
-                Patience::Waits => self.cache().load(key, || self.load_page(pages, number))?,
-                Patience::Never => match self.cache().get(&key) {
-                    Some(block) => block,
-                    None => return Ok(false),
-                },
+            let Some(block) = self.page(pages, number, patience)? else {
+                return Ok(false);
             };
             let bytes = block.get(from..).and_then(|bytes| bytes.get(..to.len()));
             let (Some(bytes), Some(out)) = (bytes, out.get_mut(to)) else {

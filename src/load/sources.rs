@@ -102,10 +102,8 @@ impl Sources {
     /// # Errors
     /// As [`Store::stat`]; [`StoreError::NotAnObject`] when `key` is a prefix.
     pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
-        if self.freshness.is_immutable()
-            && let Some(object) = self.lock().get(key)
-        {
-            return Ok(Some(*object.meta()));
+        if let Some(known) = self.known(key) {
+            return Ok(known);
         }
         let mut found = self.store.stat_objects(std::slice::from_ref(key));
         found.pop().unwrap_or(Ok(None))
@@ -222,6 +220,11 @@ impl Sources {
 
     /// What is at `key`, where that is known without a request to the store.
     pub fn known(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        if self.freshness.is_immutable()
+            && let Some(object) = self.lock().get(key)
+        {
+            return Some(Some(*object.meta()));
+        }
         self.store.known_object(key)
     }
 
@@ -285,6 +288,10 @@ impl Sources {
             return Ok(object.map(|object| Fetched { object, is_read }));
         }
         self.counters.fetches.add(1);
+        if self.keeps_all() {
+            let replaced = self.lock().push(key.clone(), Arc::clone(&fetched.object));
+            drop(replaced);
+        }
         Ok(Some(fetched))
     }
 

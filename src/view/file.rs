@@ -312,16 +312,27 @@ impl OpenFile {
                 });
             }
             FileContent::Paged(pages, readahead) => {
-                let reply = self.fill(range.len(), reply, |out| {
-                    let is_read = loader.read_pages(pages, offset, out, patience)?;
-                    if is_read {
-                        readahead.advance(loader, pages, offset, out.len() as u64);
+                let mut reply = reply;
+                // Memory for the bytes is taken when their pages have come. Pages may be evicted
+                // before they are read; they are waited for with that memory only at last.
+                for is_last in [false, false, false, true] {
+                    match loader.load_pages(pages, offset, range.len(), patience) {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(error) => return reply(Err(error)),
                     }
-                    Ok(is_read)
-                });
-                if let Some(reply) = reply {
-                    self.read_later(offset, len, reply);
+                    let patience = if is_last { patience } else { Patience::Never };
+                    let left = self.fill(range.len(), reply, |out| {
+                        let is_read = loader.read_pages(pages, offset, out, patience)?;
+                        if is_read {
+                            readahead.advance(loader, pages, offset, out.len() as u64);
+                        }
+                        Ok(is_read)
+                    });
+                    let Some(left) = left else { return };
+                    reply = left;
                 }
+                self.read_later(offset, len, reply);
             }
             FileContent::Chunk(chunk) if waits => {
                 let reply = self.fill(range.len(), reply, |out| {

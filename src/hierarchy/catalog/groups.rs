@@ -260,7 +260,7 @@ impl Catalog {
     /// the time to live.
     pub(super) fn covering(&self, prefix: &Prefix) -> Result<Option<Covered>, StoreError> {
         /// How often a group that changes is looked at again.
-        const MOST_TRIES: usize = 3;
+        const MOST_TRIES: usize = 16;
         let mut read_now = None;
         for _ in 0..MOST_TRIES {
             let Some(holder) = self.holder_of(prefix) else {
@@ -276,7 +276,11 @@ impl Catalog {
             self.look_at(&holder.group)?;
             read_now = Some(holder.group.clone());
         }
-        Ok(None)
+        // Without its copies, nodes of the group would seem to be absent.
+        Err(StoreError::problem(
+            prefix.to_string(),
+            "its consolidated metadata changes, or leaves memory, whenever it is read",
+        ))
     }
 
     /// Whether the documents of a group are still those that were found.

@@ -38,7 +38,9 @@ impl Catalog {
         let (parent, name) = (key.parent(), key.name());
         let Some(covered) = self.covering(&parent)? else {
             // The root of copies is a prefix too.
-            let is_group = self.covering(&key.to_prefix())?.is_some();
+            let prefix = key.to_prefix();
+            let covered = self.covering(&prefix)?;
+            let is_group = covered.is_some_and(|covered| covered.holder.group == prefix);
             return Ok(if is_group {
                 Known::Prefix(self.prefix_meta()?)
             } else {

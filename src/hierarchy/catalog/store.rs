@@ -167,7 +167,15 @@ impl Store for CatalogStore {
     }
 
     fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
-        let known: Vec<_> = keys.iter().map(|key| self.stat_known(key)).collect();
+        // A chunk is never a copy, and must not wait until copies are checked.
+        let known = keys.iter().map(|key| {
+            if is_document_name(key.name()) {
+                self.stat_known(key)
+            } else {
+                Ok(Told::Unknown)
+            }
+        });
+        let known: Vec<_> = known.collect();
         let unknown = keys.iter().zip(&known);
         let unknown = unknown.filter(|(_, known)| matches!(known, Ok(Told::Unknown)));
         let unknown: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
