@@ -1,9 +1,9 @@
 //! Opens of the same object take turns, so that many readers of a shard send one request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::store::{Key, Store};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The objects that are being opened.
 #[derive(Debug, Default)]
@@ -60,6 +60,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
+#[cfg(not(feature = "model"))]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
