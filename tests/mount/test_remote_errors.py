@@ -55,6 +55,15 @@ def test_nobody_listens_at_the_endpoint(tmp_path):
     assert re.search(r"connect|refused", line), line
 
 
+def test_redirects_that_are_not_followed(tmp_path, root):
+    """The line tells of the redirect, and gives no advice about credentials."""
+    with FaultServer(root) as server, FaultServer(root) as other:
+        server.rules({"fault": "redirect", "location": f"{other.url}/{{key}}"})
+        line = of_server(tmp_path, server)
+        assert "redirect" in line and "redentials" not in line and "--header" not in line, line
+        assert not other.requests()
+
+
 def test_unknown_host(tmp_path):
     """The name is reserved for names that do not exist (RFC 2606)."""
     line = refused(tmp_path, "http://no-such-host.invalid/z")

@@ -75,6 +75,17 @@ def test_redirects_to_private_addresses_are_refused(root, mount):
         assert made.log_text().count("redirect") >= 1
 
 
+def test_a_refused_redirect_is_no_absence(root, mount):
+    """`--absent-403` takes what the server denies for absent, and not what this program does."""
+    with FaultServer(root) as server, FaultServer(root) as other:
+        made = mounted(mount, server, *ARGS, "--absent-403")
+        server.rules({"fault": "redirect", "location": target(other), "key": key("plain")})
+        assert got(made, "plain", 0) == "EACCES"
+        assert attempt(made.path / "arrays" / "plain.raw") == "EACCES"
+        assert got(made, "plain", 1) == RIGHT
+        made.unmount()
+
+
 def test_https_is_not_left(root, mount, tmp_path):
     certificate = remote_servers.certificate(tmp_path / "tls")
     with FaultServer(root, tls=(certificate.chain, certificate.key)) as server, FaultServer(root) as other:

@@ -228,6 +228,10 @@ impl Store for CatalogStore {
     }
 
     fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        // A document may be a copy here, whatever the store knows of the object of that name.
+        if is_document_name(key.name()) {
+            return None;
+        }
         self.within().known_object(key)
     }
 

@@ -153,6 +153,10 @@ impl RemoteStore {
                     advice(url.service)
                 ),
             },
+            Failure::Refused(reason) => StoreError::Denied {
+                key: url.to_string(),
+                reason: format!("{reason}; give the URL that it leads to if you trust it"),
+            },
             Failure::Unusable(problem) => StoreError::problem(url, problem),
             Failure::Transient(transient) => StoreError::problem(url, transient.problem),
             Failure::Absent

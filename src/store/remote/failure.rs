@@ -31,6 +31,8 @@ pub(super) enum Failure {
     Unchanged,
     /// The server denies access.
     Denied(String),
+    /// A redirect is not followed. This says nothing of the object.
+    Refused(String),
     /// The credentials are not accepted; new ones may be.
     Unauthorized(String),
     /// The server answers a request for a range with the whole object.
@@ -70,7 +72,7 @@ impl Failure {
     pub(super) fn new(error: &object_store::Error, facts: &AnswerFacts) -> Failure {
         use object_store::Error;
         if let Some(refused) = &facts.refused {
-            return Failure::Denied(refused.clone());
+            return Failure::Refused(refused.clone());
         }
         if facts.is_directory {
             return Failure::Directory;
@@ -87,7 +89,7 @@ impl Failure {
             _ => {}
         }
         if text.contains(PRIVATE_ADDRESS) {
-            return Failure::Denied("a redirect to a private address is not followed".to_owned());
+            return Failure::Refused("a redirect to a private address is not followed".to_owned());
         }
         match facts.status {
             None => Failure::without_answer(error, &text),
@@ -193,10 +195,10 @@ impl Failure {
                 StoreError::problem(key, "there is no such object")
             }
             Failure::Changed => StoreError::changed(key),
-            Failure::Denied(reason) | Failure::Unauthorized(reason) => StoreError::Denied {
-                key: key.to_string(),
-                reason,
-            },
+            Failure::Denied(reason) | Failure::Unauthorized(reason) | Failure::Refused(reason) => {
+                let key = key.to_string();
+                StoreError::Denied { key, reason }
+            }
             Failure::Unchanged => {
                 StoreError::problem(key, "the server answered 304, for which nobody asked")
             }

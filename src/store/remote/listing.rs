@@ -133,7 +133,7 @@ impl RemoteListing {
     fn error(&self, failure: Failure) -> StoreError {
         let key = self.prefix.to_string();
         match failure {
-            Failure::Denied(reason) | Failure::Unusable(reason) => {
+            Failure::Denied(reason) | Failure::Refused(reason) | Failure::Unusable(reason) => {
                 StoreError::Unlisted { key, reason }
             }
             failure => {

@@ -255,7 +255,9 @@ impl Shared {
         let begun = Instant::now();
         let has = match self.client.page(&start, None, None, Some(1)).await {
             Ok(page) => !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty(),
-            Err(Failure::Absent | Failure::Denied(_) | Failure::Unusable(_)) => return Ok(false),
+            Err(
+                Failure::Absent | Failure::Denied(_) | Failure::Refused(_) | Failure::Unusable(_),
+            ) => return Ok(false),
             Err(failure) => {
                 let key = prefix.to_key();
                 let key = key.as_ref().map_or_else(String::new, Key::to_string);
