@@ -7,13 +7,16 @@
 
 mod common;
 
+use std::io::Write;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use zarr_mount::budget::Holding;
 use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
-use zarr_mount::store::testing::{CallKind, Fault, Faulty, Gate, Recording, Slow, wrap};
+use zarr_mount::store::testing::{CallKind, Failure, Fault, Faulty, Gate, Recording, Slow, wrap};
 use zarr_mount::store::{Detail, GRAIN, Key, MemoryStore, Store};
 use zarr_mount::threads::Class;
 use zarr_mount::view::{EntrySource, FileFormat, View, ViewKind, ViewOptions};
@@ -35,35 +38,43 @@ fn key(key: &str) -> Key {
 fn put_array(store: &MemoryStore, path: &str, n_chunks: usize, is_sharded: bool) {
     const CHUNK: usize = 64 << 10;
     let bytes = r#"[{"name": "bytes"}]"#;
-    let shape = n_chunks * CHUNK;
-    let (stored, codecs) = if is_sharded {
-        let codec = format!(
-            r#"[{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [{CHUNK}],
-            "codecs": {bytes}, "index_codecs": [{{"name": "bytes",
-            "configuration": {{"endian": "little"}}}}]}}}}]"#
-        );
-        (shape, codec)
-    } else {
-        (CHUNK, bytes.to_owned())
-    };
+    let chunks = (0..n_chunks).map(|n| vec![byte_of(n); CHUNK]);
+    if is_sharded {
+        let chunks: Vec<_> = chunks.collect();
+        return put_shard(store, path, CHUNK, bytes, &chunks);
+    }
+    put_document(store, path, n_chunks * CHUNK, CHUNK, bytes);
+    for (n, chunk) in chunks.enumerate() {
+        store.insert(key(&format!("{path}/{n}")), chunk);
+    }
+}
+
+/// A v3 array of one shard of these encoded chunks, of `chunk_len` bytes decoded.
+fn put_shard(store: &MemoryStore, path: &str, chunk_len: usize, codecs: &str, chunks: &[Vec<u8>]) {
+    let codec = format!(
+        r#"[{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [{chunk_len}],
+        "codecs": {codecs}, "index_codecs": [{{"name": "bytes",
+        "configuration": {{"endian": "little"}}}}]}}}}]"#
+    );
+    let shape = chunks.len() * chunk_len;
+    put_document(store, path, shape, shape, &codec);
+    let mut shard = chunks.concat();
+    let mut offset = 0;
+    for chunk in chunks {
+        shard.extend((offset as u64).to_le_bytes());
+        shard.extend((chunk.len() as u64).to_le_bytes());
+        offset += chunk.len();
+    }
+    store.insert(key(&format!("{path}/0")), shard);
+}
+
+fn put_document(store: &MemoryStore, path: &str, shape: usize, stored: usize, codecs: &str) {
     let document = format!(
         r#"{{"zarr_format": 3, "node_type": "array", "shape": [{shape}], "data_type": "uint8",
         "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [{stored}]}}}},
         "chunk_key_encoding": {{"name": "v2"}}, "fill_value": 0, "codecs": {codecs}}}"#
     );
     store.insert(key(&format!("{path}/zarr.json")), document);
-    let chunks = (0..n_chunks).map(|n| vec![byte_of(n); CHUNK]);
-    if is_sharded {
-        let mut shard = chunks.collect::<Vec<_>>().concat();
-        for n in 0..n_chunks {
-            shard.extend(((n * CHUNK) as u64).to_le_bytes());
-            shard.extend((CHUNK as u64).to_le_bytes());
-        }
-        return store.insert(key(&format!("{path}/0")), shard);
-    }
-    for (n, chunk) in chunks.enumerate() {
-        store.insert(key(&format!("{path}/{n}")), chunk);
-    }
 }
 
 fn byte_of(chunk: usize) -> u8 {
@@ -95,9 +106,17 @@ fn farther(
     options: ViewOptions,
     latency: Duration,
 ) -> (Arc<View>, Arc<Recording>, Arc<Slow>) {
+    far_of(Arc::new(store), options, latency)
+}
+
+fn far_of(
+    store: Arc<dyn Store>,
+    options: ViewOptions,
+    latency: Duration,
+) -> (Arc<View>, Arc<Recording>, Arc<Slow>) {
     let slow = Arc::new(Slow::new(latency, IN_FLIGHT));
     let recording = Arc::new(Recording::default());
-    let store = wrap(Arc::new(store) as Arc<dyn Store>, &slow);
+    let store = wrap(store, &slow);
     (view(wrap(store, &recording), options), recording, slow)
 }
 
@@ -152,6 +171,87 @@ fn a_whole_array_takes_one_request_a_chunk_and_as_many_at_once_as_there_may_be()
         used <= limit && peak <= limit,
         "{used} and {peak} of {limit}"
     );
+}
+
+#[test]
+fn chunks_of_a_shard_are_read_together() {
+    let store = MemoryStore::new();
+    let n = 512;
+    put_array(&store, "a", n, true);
+    let (view, recording, _) = far(store, options(ViewKind::Arrays, true));
+    let bytes = read_in_order(&view, "a.raw");
+    for (n, chunk) in bytes.chunks(64 << 10).enumerate() {
+        assert!(chunk.iter().all(|&byte| byte == byte_of(n)), "chunk {n}");
+    }
+    assert_eq!(bytes.len(), n << 16);
+    let reads = recording.count(CallKind::Read);
+    println!("{n} chunks of a shard: {reads} reads");
+    assert!(reads <= n / 8, "{reads} reads of {n} chunks");
+}
+
+#[test]
+fn an_error_of_chunks_that_are_read_together_comes_once_and_the_next_read_is_right() {
+    let store = MemoryStore::new();
+    put_array(&store, "a", 64, true);
+    let faulty = Arc::new(Faulty::default());
+    let store = wrap(Arc::new(store) as Arc<dyn Store>, &faulty);
+    let mut options = options(ViewKind::Arrays, true);
+    options.readahead = Some(0);
+    let (view, recording, _) = far_of(store, options, LATENCY);
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    assert_eq!(read_at(&file, 0, 10).unwrap(), vec![byte_of(0); 10]);
+    recording.clear();
+    faulty.at(CallKind::Read, 1, Fault::Fails(Failure::Io));
+    assert!(read_at(&file, 4 << 16, 1 << 20).is_err());
+    assert_eq!(
+        recording.count(CallKind::Read),
+        1,
+        "{:?}",
+        recording.calls()
+    );
+    let bytes = read_at(&file, 4 << 16, 1 << 20).unwrap();
+    assert_eq!(
+        recording.count(CallKind::Read),
+        2,
+        "{:?}",
+        recording.calls()
+    );
+    for (n, chunk) in bytes.chunks(64 << 10).enumerate() {
+        assert!(
+            chunk.iter().all(|&byte| byte == byte_of(n + 4)),
+            "chunk {n}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_chunk_does_not_hurt_those_that_are_read_with_it() {
+    const CHUNK: usize = 64 << 10;
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut chunks: Vec<_> = (0..16).map(|n| gzip(&vec![byte_of(n); CHUNK])).collect();
+    let damaged = 5;
+    chunks[damaged].fill(7);
+    let start: usize = chunks[..damaged].iter().map(Vec::len).sum();
+    let end = start + chunks[damaged].len();
+    let store = MemoryStore::new();
+    let codecs = r#"[{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}]"#;
+    put_shard(&store, "a", CHUNK, codecs, &chunks);
+    let (view, ..) = far(store, options(ViewKind::Arrays, true));
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    let error = read_at(&file, 0, 16 * CHUNK).unwrap_err().to_string();
+    assert!(error.contains(&format!("{start}..{end}")), "{error}");
+    for n in 0..16 {
+        let found = read_at(&file, (n * CHUNK) as u64, CHUNK);
+        if n == damaged {
+            assert!(found.is_err());
+        } else {
+            assert_eq!(found.unwrap(), vec![byte_of(n); CHUNK], "chunk {n}");
+        }
+    }
 }
 
 #[test]

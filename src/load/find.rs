@@ -5,10 +5,12 @@ use super::array::ChunkedArray;
 use super::block::{Block, BlockKey};
 use super::cache::LatestChunk;
 use super::loader::Loader;
+use super::neighbours::Neighbour;
 use super::request::Versions;
 use super::slice::Slice;
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::grid::Dims;
 use crate::store::{Object, ObjectMeta};
 use crate::sync::Arc;
 
@@ -40,16 +42,34 @@ impl OpenedChunk {
 
 impl Loader {
     /// Finds the chunk `indices` in the version that `versions` tell, and the load that decodes all
-    /// of it.
+    /// of it. It is read together with its neighbours, if it is a `neighbour` of other chunks.
     pub(super) fn find_latest(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
         versions: &Arc<dyn Versions>,
         indices: &[u64],
+        neighbour: Option<Neighbour>,
     ) -> Result<LatestChunk, Error> {
         // Another thread may have loaded the block since it was asked for.
         if let Some(answer) = self.peek(array, &**versions, indices) {
             return Ok(LatestChunk::Known(answer));
+        }
+        if let Some(found) = neighbour.and_then(|neighbour| neighbour.take(self)) {
+            let (key, chunk) = found?;
+            let (loader, array) = (Arc::clone(self), Arc::clone(array));
+            let (versions, indices) = (Arc::clone(versions), Dims::from(indices));
+            let load = move || match loader.decode(&array, &chunk) {
+                // It is read again alone, and its error tells where it lies in the shard.
+                Err(Error::Chunk { .. }) => {
+                    let found = loader.find(&array, &versions, &indices, Retention::Nothing)?;
+                    let (_, chunk) = found
+                        .filter(|(found, _)| *found == key)
+                        .ok_or(Error::Stale)?;
+                    loader.decode(&array, &chunk)
+                }
+                decoded => decoded,
+            };
+            return Ok(LatestChunk::Block(key, Box::new(load)));
         }
         let Some((key, chunk)) = self.find(array, versions, indices, Retention::Nothing)? else {
             return Ok(LatestChunk::Known(None));
@@ -89,6 +109,25 @@ impl Loader {
     /// Whether a chunk of `array` is loaded by the request that examines it.
     pub fn loads_early(&self, array: &ChunkedArray) -> bool {
         self.fetched_bytes(array, Retention::Nothing).is_some()
+    }
+
+    /// Whether a far store is known to lack the chunk `indices`, or its block is in memory in the
+    /// version that is known. This makes no request.
+    pub(crate) fn has_latest(&self, array: &ChunkedArray, indices: &[u64]) -> bool {
+        if self.is_local() {
+            return false;
+        }
+        let Ok(key) = array.stored_key(indices) else {
+            return false;
+        };
+        match self.sources().known(&key) {
+            None => false,
+            Some(None) => true,
+            Some(Some(meta)) => {
+                let block = array.block_key(meta.version, indices);
+                block.is_some_and(|key| self.cache().keep(&key))
+            }
+        }
     }
 
     /// Finds the chunk `indices` in the version that `versions` tell; `None` when it is absent.

@@ -14,7 +14,8 @@ use super::block::{Block, BlockKey, BlockPart};
 use super::cache::{Answer, AnswerCallback, Cache, FlightKey, Load};
 use super::deadline::Deadline;
 use super::gate::{Permit, PriorityGate, Turn};
-use super::queued::QueuedFlights;
+use super::neighbours::{Neighbour, Neighbours};
+use super::queued::{Batches, QueuedFlights};
 use super::request::{ChunkForm, ChunkSource, Request, Versions};
 use super::sources::Sources;
 use super::steps::Steps;
@@ -75,6 +76,14 @@ pub enum Patience {
 pub struct Pending {
     loader: Arc<Loader>,
     bytes: u64,
+}
+
+/// A flight that is not in the cache yet.
+pub(super) struct NewFlight {
+    pub(super) key: FlightKey,
+    pub(super) load: Load,
+    /// Whether its chunk is the first of those that are read together with it.
+    pub(super) is_first: bool,
 }
 
 /// Counts a lookup that loads a chunk, until it is dropped.
@@ -220,29 +229,27 @@ impl Loader {
         requests: impl IntoIterator<Item = (Request, AnswerCallback)>,
         patience: Patience,
     ) {
-        let (mut keys, mut array) = (Vec::new(), None);
+        let (mut asked, mut neighbours) = (None, None);
         for (request, done) in requests {
-            array.get_or_insert_with(|| Arc::clone(&request.array));
-            match self.flight(request) {
+            let (batches, _) = asked.get_or_insert_with(|| {
+                let batches = Batches::of(self.chunks_per_step(&request.array));
+                (batches, Arc::clone(&request.array))
+            });
+            match self.flight(request, &mut neighbours) {
                 Err(error) => done(Err(error)),
-                Ok((key, load)) => {
-                    if self.cache().ask(key, load, Some(done)) {
-                        keys.push(key);
+                Ok(flight) => {
+                    if self.cache().ask(flight.key, flight.load, Some(done)) {
+                        batches.push(flight.key, flight.is_first);
                     }
                 }
             }
         }
-        match (keys.as_slice(), array) {
-            (&[key], _) if patience == Patience::Waits => self.cache().run(key),
-            (_, Some(array)) => {
-                self.run_all(
-                    keys,
-                    self.chunks_per_step(&array),
-                    self.workers(&array),
-                    patience,
-                );
-            }
-            (_, None) => {}
+        let Some((batches, array)) = asked else {
+            return;
+        };
+        match batches.only() {
+            Some(key) if patience == Patience::Waits => self.cache().run(key),
+            _ => self.run_all(batches, self.workers(&array), patience),
         }
     }
 
@@ -256,20 +263,13 @@ impl Loader {
     ) {
         let (key, load) = (FlightKey::Block(key), Load::Block(Box::new(load)));
         if self.cache().ask(key, load, Some(done)) {
-            self.run_all(vec![key], 1, 1, patience);
+            self.run_all(Batches::one(key), 1, patience);
         }
     }
 
-    /// Runs queued flights on at most `workers` threads. Each step runs `per_step` flights, one
-    /// after the other.
-    pub(super) fn run_all(
-        self: &Arc<Self>,
-        keys: Vec<FlightKey>,
-        per_step: usize,
-        workers: usize,
-        patience: Patience,
-    ) {
-        let queued = QueuedFlights::new(self.cache(), keys, per_step, |_| {});
+    /// Runs queued flights on at most `workers` threads.
+    pub(super) fn run_all(self: &Arc<Self>, batches: Batches, workers: usize, patience: Patience) {
+        let queued = QueuedFlights::new(self.cache(), batches, |_| {});
         let (loader, steps) = (Arc::clone(self), Arc::clone(&queued.steps));
         let workers = steps.count().min(workers);
         if !self.run_parallel(workers, patience, move || loader.load_in_turns(&steps)) {
@@ -313,13 +313,18 @@ impl Loader {
         }
     }
 
-    /// Chunks of `array` that one step loads: one, or several small ones in a local store.
+    /// Chunks of `array` that one step loads: one, or several small ones in a local store, or
+    /// several of a shard that are read together.
     pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
-        if !self.is_local() {
+        let (bytes, most) = if self.is_local() {
+            (tuning::STEP_BYTES, tuning::STEP_CHUNKS)
+        } else if array.layout.is_sharded() {
+            (self.most_together(), tuning::TOGETHER_CHUNKS)
+        } else {
             return 1;
-        }
-        let step = usize::try_from(tuning::STEP_BYTES / array.chunk_bytes());
-        step.unwrap_or(usize::MAX).clamp(1, tuning::STEP_CHUNKS)
+        };
+        let step = usize::try_from(bytes / array.chunk_bytes());
+        step.unwrap_or(usize::MAX).clamp(1, most)
     }
 
     /// The number of threads that load the chunks of one read.
@@ -351,8 +356,12 @@ impl Loader {
         })
     }
 
-    /// The flight of `request`, and its load.
-    pub(super) fn flight(self: &Arc<Self>, request: Request) -> Result<(FlightKey, Load), Error> {
+    /// The flight of `request`. Its chunk joins `neighbours`, if it is near them.
+    pub(super) fn flight(
+        self: &Arc<Self>,
+        request: Request,
+        neighbours: &mut Option<Arc<Neighbours>>,
+    ) -> Result<NewFlight, Error> {
         let Request {
             array,
             indices,
@@ -368,7 +377,11 @@ impl Loader {
                 };
                 let key = array.key(object.meta().version, part);
                 let load = move || loader.load_of_object(&array, &object, &indices, form);
-                (FlightKey::Block(key), Load::Block(Box::new(load)))
+                NewFlight {
+                    key: FlightKey::Block(key),
+                    load: Load::Block(Box::new(load)),
+                    is_first: false,
+                }
             }
             ChunkSource::Versions(versions) => {
                 // The load finds the version, and each reader may find another one.
@@ -377,8 +390,14 @@ impl Loader {
                     array: array.identity(),
                     rank,
                 };
-                let find = move || loader.find_latest(&array, &versions, &indices);
-                (key, Load::Latest(Box::new(find)))
+                let neighbour = Neighbours::join(neighbours, self, (&array, &versions), &indices);
+                let is_first = neighbour.as_ref().is_some_and(Neighbour::is_first);
+                let find = move || loader.find_latest(&array, &versions, &indices, neighbour);
+                NewFlight {
+                    key,
+                    load: Load::Latest(Box::new(find)),
+                    is_first,
+                }
             }
         })
     }

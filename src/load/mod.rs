@@ -18,6 +18,7 @@ mod layout;
 mod loader;
 mod locate;
 mod located_chunk;
+mod neighbours;
 mod opening;
 mod pages;
 mod part;

@@ -7,6 +7,7 @@ use super::block::{Block, BlockKey, BlockPart, Owner};
 use super::cache::{FlightKey, Load};
 use super::loader::{Loader, Patience};
 use super::prefetch::Prefetch;
+use super::queued::Batches;
 use super::slice::Slice;
 use super::tuning::{LEAST_PAGE_BYTES, MOST_PAGE_BYTES, PAGES_SHARE};
 use super::whole::NAMES;
@@ -174,20 +175,20 @@ impl Loader {
         pages: &Arc<Pages>,
         numbers: std::ops::Range<u64>,
     ) -> Prefetch {
-        let mut keys = Vec::new();
+        let mut batches = Batches::of(1);
         for (key, load) in numbers.filter_map(|number| self.page_flight(pages, number)) {
             if self.cache().ask(key, load, None) {
-                keys.push(key);
+                batches.push(key, false);
             }
         }
-        self.prefetch_queued(keys, 1, None)
+        self.prefetch_queued(batches, None)
     }
 
     fn begin_page(self: &Arc<Self>, pages: &Arc<Pages>, number: u64) {
         if let Some((key, load)) = self.page_flight(pages, number)
             && self.cache().ask(key, load, None)
         {
-            self.run_all(vec![key], 1, 1, Patience::Never);
+            self.run_all(Batches::one(key), 1, Patience::Never);
         }
     }
 

@@ -1,9 +1,8 @@
 //! Prefetches chunks and pages, before a reader asks for them.
 
 use super::array::ChunkedArray;
-use super::cache::FlightKey;
 use super::loader::Loader;
-use super::queued::QueuedFlights;
+use super::queued::{Batches, QueuedFlights};
 use super::request::{ChunkSource, Request, Versions};
 use crate::grid::Dims;
 use crate::sync::Arc;
@@ -26,7 +25,8 @@ impl Loader {
         versions: &Arc<dyn Versions>,
         chunks: impl IntoIterator<Item = Dims>,
     ) -> Prefetch {
-        let mut keys = Vec::new();
+        let mut batches = Batches::of(self.chunks_per_step(array));
+        let mut neighbours = None;
         for indices in chunks {
             let is_here = match versions.known(array, &indices) {
                 Some(Some(version)) => array
@@ -43,31 +43,25 @@ impl Loader {
                 indices,
                 source: ChunkSource::Versions(Arc::clone(versions)),
             };
-            if let Ok((key, load)) = self.flight(request)
-                && self.cache().ask(key, load, None)
+            if let Ok(flight) = self.flight(request, &mut neighbours)
+                && self.cache().ask(flight.key, flight.load, None)
             {
-                keys.push(key);
+                batches.push(flight.key, flight.is_first);
             }
         }
-        self.prefetch_queued(
-            keys,
-            self.chunks_per_step(array),
-            Some(Arc::clone(versions)),
-        )
+        self.prefetch_queued(batches, Some(Arc::clone(versions)))
     }
 
-    /// Runs queued flights as prefetches. Each step runs `per_step` flights, one after the other.
-    /// Then it calls `settle` on `versions`: in a local store after each step, else after the last
-    /// one, because that costs a request.
+    /// Runs queued flights as prefetches. After a step this calls `settle` on `versions`: in a local
+    /// store after each step, else after the last one, because that costs a request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
-        keys: Vec<FlightKey>,
-        per_step: usize,
+        batches: Batches,
         versions: Option<Arc<dyn Versions>>,
     ) -> Prefetch {
-        let count = keys.len().div_ceil(per_step);
+        let count = batches.count();
         let (is_local, last) = (self.is_local(), count.saturating_sub(1));
-        let queued = QueuedFlights::new(self.cache(), keys, per_step, move |number| {
+        let queued = QueuedFlights::new(self.cache(), batches, move |number| {
             if let Some(versions) = versions.as_ref().filter(|_| is_local || number == last) {
                 versions.settle();
             }

@@ -57,6 +57,12 @@ impl Slice {
         }
     }
 
+    /// The part of `block` from `start` on that has the bytes of this slice. `None` when it is
+    /// shorter.
+    pub(super) fn replaced_by_part(&self, block: Arc<Block>, start: u64) -> Option<Slice> {
+        self.replaced_by(block).part(start, self.len)
+    }
+
     /// `len` bytes at `offset` within this slice; `None` when they pass its end.
     pub fn part(&self, offset: u64, len: u64) -> Option<Slice> {
         Some(Slice {

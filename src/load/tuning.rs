@@ -10,6 +10,16 @@ pub(crate) const STEP_BYTES: u64 = 256 << 10;
 /// steps.
 pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64 };
 
+/// Most encoded bytes of a shard that are read together in a store where requests take long.
+pub(crate) const TOGETHER_BYTES: u64 = 8 << 20;
+
+/// They are also no more than the cache divided by this, because each thread that reads may hold as
+/// many.
+pub(crate) const TOGETHER_SHARE: u64 = 16;
+
+/// Most chunks that are read together. One thread decodes them.
+pub(crate) const TOGETHER_CHUNKS: usize = 256;
+
 /// Most memory of blocks that are marked "evict first", where the store is local. Beyond this, the
 /// next block reuses the memory of the last of them, because the page cache of the kernel holds what
 /// was read, and fresh memory costs more than the copy from it.
@@ -56,6 +66,10 @@ pub(crate) const OPEN_READS: u64 = 3;
 /// A first read of this many bytes at the beginning of a file comes from a program that reads all of
 /// the file, as `cat` does. A page fault, or a look at a header, is shorter.
 pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
+
+/// In a store that is slow to answer, such a program has the readahead window of one that has read
+/// this much. A smaller window is a round trip more before all requests are under way.
+pub(crate) const EXPECTED_BYTES: u64 = 6 << 20;
 
 /// Chunks that are prefetched at least in a store that is slow to answer, unless they are longer than
 /// [`FIRST_WINDOW_BYTES`].

@@ -118,7 +118,9 @@ impl FileReader {
         let after = self.order.after(&self.last, counts);
         let chunks = after.take(to_count(wanted));
         let versions: Arc<dyn Versions> = Arc::new(CurrentVersions);
-        let chunks = chunks.skip(to_count(self.window.planned));
+        let chunks = chunks
+            .skip(to_count(self.window.planned))
+            .filter(|indices| !loader.has_latest(array, indices));
         let prefetch = loader.prefetch(array, &versions, chunks);
         self.window.extend(wanted, prefetch);
     }

@@ -1,8 +1,8 @@
 //! Detects whether the reads of a handle are sequential. All readahead uses this one rule.
 
 use crate::load::tuning::{
-    FIRST_READ_BYTES, LONG_READ_BYTES, OPEN_BYTES, OPEN_READS, SHORT_READ_BYTES, STRAY_BYTES,
-    STRAY_REQUESTS,
+    EXPECTED_BYTES, FIRST_READ_BYTES, LONG_READ_BYTES, OPEN_BYTES, OPEN_READS, SHORT_READ_BYTES,
+    STRAY_BYTES, STRAY_REQUESTS,
 };
 
 /// The reads of one handle.
@@ -75,11 +75,14 @@ impl Sequence {
         self.reads > 1 || self.is_from_start && !is_local
     }
 
-    /// Bytes that were read in order; `None` while they are too few to prefetch for the reader.
+    /// Bytes that were read in order, or are expected to be; `None` while they are too few to
+    /// prefetch for the reader.
     pub(super) fn in_order(&self, is_local: bool) -> Option<u64> {
         let is_known = self.reads >= OPEN_READS && self.in_order >= OPEN_BYTES;
-        let is_expected = self.is_from_start && !is_local;
-        (is_known || is_expected).then_some(self.in_order)
+        if self.is_from_start && !is_local {
+            return Some(self.in_order.max(EXPECTED_BYTES));
+        }
+        is_known.then_some(self.in_order)
     }
 }
 
