@@ -47,7 +47,7 @@ struct Waiting {
 
 /// A permit, which is given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Permit<'g> {
+pub struct Permit<'g> {
     gate: &'g PriorityGate,
     one: u64,
 }

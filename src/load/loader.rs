@@ -54,6 +54,8 @@ pub struct Loader {
     /// Limits the chunks that hold memory for decoding, because more of them would only evict each
     /// other.
     loading: Arc<PriorityGate>,
+    /// Limits the reads that hold memory for their bytes while they wait for these.
+    outputs: PriorityGate,
     /// The number of sequential readers that chunks are prefetched for.
     pub(super) prefetchers: AtomicU64,
     /// Output bytes of the reads that wait for chunks.
@@ -112,10 +114,13 @@ impl Loader {
         } else {
             profile.most_in_flight
         };
+        let outputs = parts.cache.budget().limit() / tuning::OUTPUTS_SHARE / tuning::OUTPUT_BYTES;
+        let outputs = usize::try_from(outputs).unwrap_or(usize::MAX);
         Arc::new(Loader {
             profile,
             decoding: PriorityGate::lenient(parts.decoders),
             loading: Arc::new(PriorityGate::lenient(fetching + parts.decoders)),
+            outputs: PriorityGate::lenient(outputs),
             parts,
             prefetchers: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
@@ -197,6 +202,11 @@ impl Loader {
     /// Waits for a permit to load one more chunk.
     pub(super) fn loading(&self) -> Permit<'_> {
         self.loading.enter()
+    }
+
+    /// Waits for a permit to hold memory for the bytes of a read before they have come.
+    pub fn hold_output(&self) -> Permit<'_> {
+        self.outputs.enter()
     }
 
     /// Waits for a permit to decode, and calls `decode`, which must not make requests to the store.

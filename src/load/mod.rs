@@ -43,6 +43,7 @@ pub use deadline::Deadline;
 pub(crate) use decode::Destination;
 pub use decode::PartialDecodeRule;
 pub(crate) use find::Retention;
+pub use gate::Permit;
 pub use gated::GatedStore;
 pub use layout::{ChunkLayout, Shards};
 pub use loader::{Loader, LoaderParts, Patience, Pending};

@@ -77,6 +77,16 @@ impl Pages {
     }
 }
 
+impl Pages {
+    /// The page that has all of the `len` bytes at `offset`, and where they begin in it; `None`
+    /// where they lie in several.
+    pub fn only_page(&self, offset: u64, len: usize) -> Option<(u64, usize)> {
+        let mut touched = self.touched(offset, len);
+        let (number, from, _) = touched.next()?;
+        touched.next().is_none().then_some((number, from))
+    }
+}
+
 impl Loader {
     /// Cuts `slice` into pages. `None` where pages are of no use: the kernel caches local files,
     /// and a slice of a block is in memory already.
@@ -124,7 +134,10 @@ impl Loader {
     }
 
     /// The page `number`; `None` where it is not in memory and this thread must not wait.
-    fn page(
+    ///
+    /// # Errors
+    /// [`Error::Store`] when it cannot be read, and those of memory.
+    pub fn page(
         &self,
         pages: &Pages,
         number: u64,

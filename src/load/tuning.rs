@@ -51,6 +51,13 @@ pub(crate) const MOST_PAGE_BYTES: u64 = 4 << 20;
 /// page.
 pub(crate) const PAGES_SHARE: u64 = 64;
 
+/// The kernel asks for no more bytes in one read.
+pub(crate) const OUTPUT_BYTES: u64 = 512 << 10;
+
+/// Reads whose pages are evicted by other reads before they are copied hold memory for their bytes
+/// while they wait: all together the cache divided by this.
+pub(crate) const OUTPUTS_SHARE: u64 = 16;
+
 /// Output bytes of the reads that wait for chunks. When there are more, further reads wait for a
 /// thread before they take memory.
 pub(crate) const MOST_PENDING_BYTES: u64 = 16 << 20;

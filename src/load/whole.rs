@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use super::block::{Block, BlockKey, BlockPart, Owner};
 use super::loader::Loader;
+use super::size::to_usize;
 use super::slice::Slice;
+use crate::buffers::Buffer;
 use crate::error::Error;
 
 /// The hash function for names of objects, which is random for each process.
@@ -47,7 +49,10 @@ impl Loader {
     /// # Errors
     /// [`Error::Store`], and those of memory.
     pub(crate) fn read_whole(&self, slice: &Slice) -> Result<Block, Error> {
-        let reservation = self.cache().reserve(slice.len(), slice.holding())?;
-        Ok(Block::new(slice.read_all()?, reservation))
+        let room = Buffer::capacity_of(slice.len());
+        let reservation = self.cache().reserve(room, slice.holding())?;
+        let mut bytes = self.cache().buffers().take(to_usize(slice.len())?)?;
+        slice.read_at(0, &mut bytes)?;
+        Ok(Block::new(bytes, reservation))
     }
 }

@@ -312,6 +312,16 @@ impl OpenFile {
                 });
             }
             FileContent::Paged(pages, readahead) => {
+                if let Some((number, from)) = pages.only_page(offset, range.len()) {
+                    return match loader.page(pages, number, patience) {
+                        Ok(Some(block)) => {
+                            readahead.advance(loader, pages, offset, range.len() as u64);
+                            reply(Ok(part(&block, from..from + range.len())));
+                        }
+                        Ok(None) => self.read_later(offset, len, reply),
+                        Err(error) => reply(Err(error)),
+                    };
+                }
                 let mut reply = reply;
                 // Memory for the bytes is taken when their pages have come. Pages may be evicted
                 // before they are read; they are waited for with that memory only at last.
@@ -322,6 +332,7 @@ impl OpenFile {
                         Err(error) => return reply(Err(error)),
                     }
                     let patience = if is_last { patience } else { Patience::Never };
+                    let _permit = (patience == Patience::Waits).then(|| loader.hold_output());
                     let left = self.fill(range.len(), reply, |out| {
                         let is_read = loader.read_pages(pages, offset, out, patience)?;
                         if is_read {

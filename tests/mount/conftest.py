@@ -7,7 +7,6 @@ import signal
 import pytest
 
 import mounting
-from remote_shortfalls import SHORTFALLS
 
 FIGURES = []
 
@@ -26,9 +25,6 @@ def pytest_collection_modifyitems(config, items):
     others = [item for item in items if not is_about(item)]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if is_about(item)]
-    for item in items:
-        if reason := SHORTFALLS.get(item.originalname):
-            item.add_marker(pytest.mark.xfail(reason=reason))
     if os.geteuid() != 0:
         for item in items:
             if item.get_closest_marker("root"):
