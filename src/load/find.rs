@@ -54,7 +54,9 @@ impl Loader {
         if let Some(answer) = self.peek(array, &**versions, indices) {
             return Ok(LatestChunk::Known(answer));
         }
-        if let Some(found) = neighbour.and_then(|neighbour| neighbour.take(self)) {
+        if let Some(found) = neighbour
+            .and_then(|neighbour| neighbour.take(|group, wanted| self.read_together(group, wanted)))
+        {
             let (key, chunk) = found?;
             let (loader, array) = (Arc::clone(self), Arc::clone(array));
             let (versions, indices) = (Arc::clone(versions), Dims::from(indices));

@@ -337,6 +337,20 @@ impl Loader {
         step.unwrap_or(usize::MAX).clamp(1, most)
     }
 
+    /// Most chunks of a shard of `array` that are read together; 1 where each is read alone.
+    fn most_neighbours(&self, array: &ChunkedArray) -> usize {
+        if self.is_local() {
+            return 1;
+        }
+        self.chunks_per_step(array)
+    }
+
+    /// Most encoded bytes that are read together, so that many such reads fit in the budget.
+    pub(super) fn most_together(&self) -> u64 {
+        let limit = self.cache().budget().limit();
+        tuning::TOGETHER_BYTES.min(limit / tuning::TOGETHER_SHARE)
+    }
+
     /// The number of threads that load the chunks of one read.
     pub(crate) fn workers(&self, array: &ChunkedArray) -> usize {
         let beside = self.decodes_beside(array, 0).max(1);
@@ -400,7 +414,8 @@ impl Loader {
                     array: array.identity(),
                     rank,
                 };
-                let neighbour = Neighbours::join(neighbours, self, (&array, &versions), &indices);
+                let most = self.most_neighbours(&array);
+                let neighbour = Neighbours::join(neighbours, most, (&array, &versions), &indices);
                 let is_first = neighbour.as_ref().is_some_and(Neighbour::is_first);
                 let find = move || loader.find_latest(&array, &versions, &indices, neighbour);
                 NewFlight {

@@ -33,6 +33,7 @@ mod sources;
 mod steps;
 #[cfg(test)]
 pub(crate) mod testing;
+mod together;
 pub(crate) mod tuning;
 mod whole;
 

@@ -2,23 +2,19 @@
 //! together, because one request for several takes no longer than a request for one.
 
 use super::array::ChunkedArray;
-use super::block::{Block, BlockKey};
-use super::find::Retention;
-use super::loader::Loader;
+use super::block::BlockKey;
 use super::located_chunk::LocatedChunk;
 use super::request::Versions;
-use super::size::to_usize;
-use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Key, ReadRange};
+use crate::store::Key;
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Chunks of one shard, of which each is loaded by a flight of its own. The first flight reads the
 /// encoded bytes of all that are still wanted, and the others wait for it.
 pub(super) struct Neighbours {
-    array: Arc<ChunkedArray>,
-    versions: Arc<dyn Versions>,
+    pub(super) array: Arc<ChunkedArray>,
+    pub(super) versions: Arc<dyn Versions>,
     shard: Key,
     state: Mutex<State>,
     is_read: Condvar,
@@ -33,7 +29,7 @@ enum State {
 }
 
 /// A chunk whose encoded bytes are in memory, or the error of the request for them.
-type FoundChunk = Result<(BlockKey, LocatedChunk), Error>;
+pub(super) type FoundChunk = Result<(BlockKey, LocatedChunk), Error>;
 
 /// One of the chunks. Dropping this tells that it is not wanted any more.
 pub(super) struct Neighbour {
@@ -48,18 +44,14 @@ struct Reading<'g> {
 }
 
 impl Neighbours {
-    /// Adds a chunk to `group` if it is near the others, else to a new group that replaces it.
-    /// `None` where chunks are read alone.
+    /// Adds a chunk to `group` if it is near the others, else to a new group that replaces it. A
+    /// group has at most `most` chunks. `None` where chunks are read alone.
     pub(super) fn join(
         group: &mut Option<Arc<Neighbours>>,
-        loader: &Loader,
+        most: usize,
         (array, versions): (&Arc<ChunkedArray>, &Arc<dyn Versions>),
         indices: &Dims,
     ) -> Option<Neighbour> {
-        if loader.is_local() || !array.layout.is_sharded() {
-            return None;
-        }
-        let most = loader.chunks_per_step(array);
         if most < 2 {
             return None;
         }
@@ -97,9 +89,13 @@ impl Neighbour {
         self.number == 0
     }
 
-    /// The chunk with its encoded bytes, which are read together with those of the others. `None`
-    /// where it has to be read alone.
-    pub(super) fn take(self, loader: &Arc<Loader>) -> Option<FoundChunk> {
+    /// The chunk with its encoded bytes, which are read together with those of the others: `read`
+    /// is called for the chunks that are still wanted, unless another caller did that. `None` where
+    /// the chunk has to be read alone.
+    pub(super) fn take(
+        self,
+        read: impl FnOnce(&Neighbours, &[Option<Dims>]) -> Vec<Option<FoundChunk>>,
+    ) -> Option<FoundChunk> {
         let group = &self.group;
         let mut state = lock(&group.state);
         if let State::Wanted(wanted) = &mut *state {
@@ -111,7 +107,7 @@ impl Neighbour {
                 read: Vec::new(),
             };
             if wanted.iter().flatten().count() > 1 {
-                reading.read = loader.read_together(group, &wanted);
+                reading.read = read(group, &wanted);
             }
             drop(reading);
             state = lock(&group.state);
@@ -167,101 +163,6 @@ impl Drop for Reading<'_> {
         self.group.is_read.notify_all();
         drop(unwanted);
     }
-}
-
-impl Loader {
-    /// Reads the `wanted` chunks of `group` with as few requests as the store needs. `None` for a
-    /// chunk that is in memory, absent or damaged, which its own flight finds again. When a request
-    /// fails, all chunks get its error: as many further requests would only take longer.
-    fn read_together(
-        self: &Arc<Self>,
-        group: &Neighbours,
-        wanted: &[Option<Dims>],
-    ) -> Vec<Option<FoundChunk>> {
-        let mut chunks: Vec<Option<(BlockKey, LocatedChunk)>> = Vec::with_capacity(wanted.len());
-        let (mut len, most) = (0_u64, self.most_together());
-        let mut version = None;
-        for indices in wanted {
-            let found = match indices {
-                Some(indices) => {
-                    self.find(&group.array, &group.versions, indices, Retention::Nothing)
-                }
-                None => Ok(None),
-            };
-            let found = match found {
-                Ok(found) => found,
-                Err(Error::Chunk { .. } | Error::Stale) => None,
-                Err(error) => return failed(wanted, &error),
-            };
-            let found = found.and_then(|(key, chunk)| {
-                let longer = len.checked_add(chunk.encoded.len())?;
-                let fits = longer <= most && *version.get_or_insert(key.version) == key.version;
-                let is_wanted = fits && !self.cache().expects(&key);
-                (is_wanted && chunk.encoded.object().is_some()).then(|| {
-                    len = longer;
-                    (key, chunk)
-                })
-            });
-            chunks.push(found);
-        }
-        match self.fetch_together(len, &chunks) {
-            Ok(block) => with_bytes(&block, chunks),
-            Err(error) => failed(&chunks, &error),
-        }
-    }
-
-    /// The encoded bytes of `chunks`, one after the other, which are `len` in all.
-    fn fetch_together(
-        &self,
-        len: u64,
-        chunks: &[Option<(BlockKey, LocatedChunk)>],
-    ) -> Result<Arc<Block>, Error> {
-        let present = || chunks.iter().flatten().map(|(_, chunk)| &chunk.encoded);
-        let reservation = self.cache().reserve(len, Holding::NOTHING)?;
-        let mut bytes = self.cache().buffers().scratch(to_usize(len)?)?;
-        if let Some(object) = present().find_map(|encoded| encoded.object()) {
-            let mut rest = &mut bytes[..];
-            let mut ranges = Vec::with_capacity(chunks.len());
-            for encoded in present() {
-                let (buf, after) = rest.split_at_mut(to_usize(encoded.len())?);
-                let offset_bytes = encoded.offset();
-                ranges.push(ReadRange { offset_bytes, buf });
-                rest = after;
-            }
-            object.read_ranges(&mut ranges)?;
-            self.cache().counters().fetched_bytes.add(len);
-        }
-        Ok(Arc::new(Block::new(bytes, reservation)))
-    }
-
-    /// Most encoded bytes that are read together, so that many such reads fit in the budget.
-    pub(super) fn most_together(&self) -> u64 {
-        let limit = self.cache().budget().limit();
-        super::tuning::TOGETHER_BYTES.min(limit / super::tuning::TOGETHER_SHARE)
-    }
-}
-
-/// `error` for each chunk that is wanted.
-fn failed<T>(wanted: &[Option<T>], error: &Error) -> Vec<Option<FoundChunk>> {
-    let each = wanted.iter().map(Option::as_ref);
-    each.map(|wanted| wanted.map(|_| Err(error.clone())))
-        .collect()
-}
-
-/// `chunks` with the bytes of `block`, in which they follow each other.
-fn with_bytes(
-    block: &Arc<Block>,
-    chunks: Vec<Option<(BlockKey, LocatedChunk)>>,
-) -> Vec<Option<FoundChunk>> {
-    let mut at = 0;
-    let read = chunks.into_iter().map(|chunk| {
-        let (key, LocatedChunk { encoded }) = chunk?;
-        let start = at;
-        at += encoded.len();
-        let encoded = encoded.replaced_by_part(Arc::clone(block), start)?;
-        Some(Ok((key, LocatedChunk { encoded })))
-    });
-    read.collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -152,11 +152,12 @@ def nginx(root, tmp, certificate=None):
 
 
 @contextmanager
-def caddy(root, tmp):
+def caddy(root, tmp, browse=True):
+    """Only with `--browse` it answers for directories, by a page or a redirect to it."""
     port = free_port()
     home = {"HOME": str(tmp), "XDG_DATA_HOME": str(tmp), "XDG_CONFIG_HOME": str(tmp)}
     with process(tmp / "caddy.log", port, tool("caddy"), "file-server", "--root", root, "--listen", f"127.0.0.1:{port}",
-                 env={**os.environ, **home}):
+                 *["--browse"] * browse, env={**os.environ, **home}):
         yield Server(f"http://127.0.0.1:{port}", "http")
 
 

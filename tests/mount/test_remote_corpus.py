@@ -201,6 +201,20 @@ def test_from_caddy(root, local, module_mount, tmp_path):
 
 
 @pytest.mark.heavy
+def test_from_a_server_that_tells_no_directories(root, local, module_mount, tmp_path):
+    """Prefixes without a document are not found; all that is found has the same bytes."""
+    with remote_servers.caddy(root / "corpus", tmp_path, browse=False) as server:
+        made = module_mount(server.url("all"), *VIEWS, env=remote_servers.clean_environment())
+        by_path = {str(made.path / path): names for path, names in local.items() if isinstance(names, list)}
+        remote = look(made.path, lambda folder: by_path.get(str(folder), []))
+        same = [path for path, found in remote.items() if found == local[path] and not isinstance(found, list)]
+        other = {path: (local[path], found) for path, found in remote.items() if found != local[path] and not isinstance(found, list)}
+        assert {found for _, found in other.values()} <= {"ENOENT"}, [(path, *both) for path, both in other.items() if both[1] != "ENOENT"][:9]
+        assert len(same) > len(local) // 4, (len(same), len(local))
+        made.unmount()
+
+
+@pytest.mark.heavy
 def test_from_nginx_with_tls(root, local, module_mount, tmp_path):
     certificate = remote_servers.certificate(tmp_path / "tls")
     with remote_servers.nginx(root / "corpus", tmp_path, certificate) as server:

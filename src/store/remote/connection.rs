@@ -14,6 +14,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
 };
+use percent_encoding::percent_decode_str;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::tls::Certificate;
@@ -261,7 +262,8 @@ impl Step {
         }
         let unreadable = || "a redirect to an address that cannot be read".to_owned();
         let base = Url::parse(&from.to_string()).map_err(|_| unreadable())?;
-        let location = location.to_str().map_err(|_| unreadable())?;
+        // Some servers send names as they are, and `join` encodes them.
+        let location = std::str::from_utf8(location.as_bytes()).map_err(|_| unreadable())?;
         let target = base.join(location).map_err(|_| unreadable())?;
         let shown = target.host_str().unwrap_or_default();
         let is_safe = matches!(
@@ -282,7 +284,10 @@ impl Step {
                 "a redirect to the private address {shown} is not followed"
             ));
         }
-        let adds_slash = target.path().strip_suffix('/') == Some(base.path());
+        // Servers write a path in another way than it was asked for, such as `%c3` for `%C3`.
+        let shorter = target.path().strip_suffix('/');
+        let adds_slash = shorter
+            .is_some_and(|path| percent_decode_str(path).eq(percent_decode_str(base.path())));
         Ok(Step { target, adds_slash })
     }
 
@@ -386,6 +391,20 @@ mod tests {
             ("https://h/a", "file:///etc/passwd", None),
         ] {
             assert_eq!(step(from, to).ok().as_deref(), expected, "{from} to {to}");
+        }
+        for (to, adds_slash) in [
+            ("/a/", false),
+            ("/%C3%BC%20b/", true),
+            ("/%c3%bc%20b/", true),
+            ("/%c3%bc b/", true),
+            ("/ü b/", true),
+            ("/%c3%bc b", false),
+            ("/%c3%bc%2fb/", false),
+        ] {
+            let location = HeaderValue::from_bytes(to.as_bytes()).unwrap();
+            let from = "http://h/%C3%BC%20b".parse().unwrap();
+            let step = Step::new(&from, &location, 0).unwrap();
+            assert_eq!(step.adds_slash, adds_slash, "{to}");
         }
         let location = HeaderValue::from_static("/b");
         let from = "http://h/a".parse().unwrap();
