@@ -158,7 +158,7 @@ mod tests {
             [true, false].map(|is_local| (sequence.goes_on(is_local), sequence.in_order(is_local)))
         };
         let no = (false, None);
-        assert_eq!(begun(0, 512 << 10), [no, (true, Some(512 << 10))]);
+        assert_eq!(begun(0, 512 << 10), [no, (true, Some(EXPECTED_BYTES))]);
         assert_eq!(begun(0, 64 << 10), [no, no], "a look at a header");
         assert_eq!(begun(4096, 512 << 10), [no, no], "a page fault");
     }
