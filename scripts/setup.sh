@@ -1,7 +1,8 @@
 # What the other scripts need on a machine. Sourced by them; each function installs or says what is missing.
 # shellcheck shell=bash
 
-say() { printf '== %s\n' "$*"; }
+# With the minutes and seconds that the script has run.
+say() { printf '== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 as_root() {

@@ -511,3 +511,47 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     }
     assert_eq!(read(&view, "chunks/b/0").unwrap().unwrap().len(), 64 << 10);
 }
+
+#[test]
+fn requests_for_a_file_that_is_closed_are_given_up_and_the_next_reader_gets_its_bytes() {
+    const READ: usize = 512 << 10;
+    let n = 1024;
+    for (is_sharded, kind, first) in [(false, CallKind::Fetch, 100), (true, CallKind::Read, 4)] {
+        let store = MemoryStore::new();
+        put_array(&store, "a", n, is_sharded);
+        let slow = Arc::new(Slow::new(Duration::from_millis(20), IN_FLIGHT));
+        let (faulty, gate) = (Arc::new(Faulty::default()), Arc::new(Gate::default()));
+        let store = wrap(Arc::new(store) as Arc<dyn Store>, &slow);
+        let view = view(wrap(store, &faulty), options(ViewKind::Arrays, true));
+        for nth in first..first + 100 {
+            faulty.at(kind, nth, Fault::Hangs(Arc::clone(&gate)));
+        }
+        let both = [(); 2].map(|()| open(&view, "a.raw").unwrap().unwrap());
+        assert_eq!(read_at(&both[0], 0, READ).unwrap()[READ - 1], byte_of(7));
+        until(|| gate.waiting() > 0);
+        let [one, other] = both;
+        drop(one);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(gate.waiting() > 0, "another handle is open");
+        drop(other);
+        until(|| gate.waiting() == 0);
+        // Whoever opens the file meanwhile does not get the error of those requests.
+        let bytes = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| read_in_order(&view, "a.raw"));
+            std::thread::sleep(Duration::from_millis(100));
+            gate.open();
+            reader.join().unwrap()
+        });
+        let right = (0..n).flat_map(|n| vec![byte_of(n); 64 << 10]);
+        assert!(bytes.into_iter().eq(right), "sharded: {is_sharded}");
+    }
+}
+
+/// Waits until `is_so`.
+fn until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

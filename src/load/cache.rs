@@ -79,6 +79,9 @@ pub(super) enum FlightKey {
         /// The address of the reader's [`Versions`](crate::load::Versions), which live as long as
         /// the flight.
         reader: usize,
+        /// The number of the token that cancels the requests of the flight, or 0. So nobody waits
+        /// for a flight that was cancelled.
+        token: u64,
         /// The array.
         array: ReaderIdentity,
         /// The rank of the chunk.

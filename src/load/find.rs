@@ -11,7 +11,7 @@ use super::slice::Slice;
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Object, ObjectMeta};
+use crate::store::{CancelToken, Object, ObjectMeta};
 use crate::sync::Arc;
 
 /// Bytes of headers and checksums by which an encoded chunk may be longer than a decoded one.
@@ -93,7 +93,7 @@ impl Loader {
         let Some(Some(_turn)) = turn else {
             return self.stat_stored(array, indices);
         };
-        let Some(opened) = self.open_latest(array, indices, Retention::Nothing)? else {
+        let Some(opened) = self.open_latest(array, indices, Retention::Nothing, None)? else {
             return Ok(None);
         };
         let meta = *opened.object.meta();
@@ -141,10 +141,11 @@ impl Loader {
         retention: Retention,
     ) -> Result<Option<(BlockKey, LocatedChunk)>, Error> {
         let mut opened = None;
+        let token = || versions.cancel_token();
         let version = match versions.known(array, indices) {
             Some(known) => known,
             None => versions.version(array, indices, &mut |_| {
-                opened = self.open_latest(array, indices, retention)?;
+                opened = self.open_latest(array, indices, retention, token())?;
                 Ok(opened.as_ref().map(|opened| *opened.object.meta()))
             })?,
         };
@@ -160,7 +161,7 @@ impl Loader {
                         .open_version(&key, version, array.layout.first_read())?;
                 object.map(OpenedChunk::unread)
             }
-            None => self.open_latest(array, indices, retention)?,
+            None => self.open_latest(array, indices, retention, token())?,
         };
         let opened = opened.filter(|opened| opened.object.meta().version == version);
         let OpenedChunk { object, bytes } = opened.ok_or(Error::Stale)?;
@@ -177,12 +178,14 @@ impl Loader {
     }
 
     /// Opens the current version of the object that holds the chunk `indices`. Its bytes are read
-    /// in the same request where [`Loader::fetched_bytes`] is not `None`.
+    /// in the same request where [`Loader::fetched_bytes`] is not `None`; `token` cancels that
+    /// request.
     fn open_latest(
         &self,
         array: &ChunkedArray,
         indices: &[u64],
         retention: Retention,
+        token: Option<Arc<CancelToken>>,
     ) -> Result<Option<OpenedChunk>, Error> {
         let Some(most) = self.fetched_bytes(array, retention) else {
             let object = self.open_stored(array, indices, None)?;
@@ -191,7 +194,8 @@ impl Loader {
         let reservation = self.cache().reserve(most, Holding::NOTHING)?;
         let mut bytes = Vec::new();
         let key = array.stored_key(indices)?;
-        let Some(fetched) = self.sources().fetch(&key, most, &mut bytes)? else {
+        let fetch = || self.sources().fetch(&key, most, &mut bytes);
+        let Some(fetched) = CancelToken::scope(token, fetch)? else {
             return Ok(None);
         };
         let bytes = fetched.is_read.then(|| {

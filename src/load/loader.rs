@@ -409,8 +409,10 @@ impl Loader {
             }
             ChunkSource::Versions(versions) => {
                 // The load finds the version, and each reader may find another one.
+                let token = versions.cancel_token().filter(|_| !self.is_local());
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,
+                    token: token.map_or(0, |token| token.number()),
                     array: array.identity(),
                     rank,
                 };

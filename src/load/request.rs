@@ -3,7 +3,7 @@
 use super::array::ChunkedArray;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Key, Object, ObjectMeta, Version};
+use crate::store::{CancelToken, Key, Object, ObjectMeta, Version};
 use crate::sync::Arc;
 
 /// A request to load a chunk.
@@ -59,6 +59,12 @@ pub trait Versions: Send + Sync + 'static {
     ) -> Result<Option<Version>, Error> {
         let found = look(&array.stored_key(indices)?)?;
         Ok(found.map(|meta| meta.version))
+    }
+
+    /// The token that is cancelled once nobody reads through these any more. Whoever reads later gets
+    /// another one. `None` where requests are not cancelled.
+    fn cancel_token(&self) -> Option<Arc<CancelToken>> {
+        None
     }
 
     /// Called after chunks were prefetched, so that requests about their versions can be made

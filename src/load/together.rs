@@ -9,7 +9,7 @@ use super::size::to_usize;
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::ReadRange;
+use crate::store::{CancelToken, ReadRange};
 use crate::sync::Arc;
 
 impl Loader {
@@ -47,7 +47,9 @@ impl Loader {
             });
             chunks.push(found);
         }
-        match self.fetch_together(len, &chunks) {
+        // Only readers of these versions wait for the chunks.
+        let token = group.versions.cancel_token();
+        match CancelToken::scope(token, || self.fetch_together(len, &chunks)) {
             Ok(block) => with_bytes(&block, chunks),
             Err(error) => failed(&chunks, &error),
         }

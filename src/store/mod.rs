@@ -14,6 +14,7 @@
 //! takes absence for the fill value.
 
 mod access;
+mod cancel;
 mod cursor;
 mod demo;
 mod dir;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use rustix::fs::fstatvfs;
 
 pub use access::{Access, ReadRight, Readers};
+pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{DirStore, Sharing, Symlinks};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};

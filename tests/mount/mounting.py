@@ -45,7 +45,9 @@ def ok(*args, **kwargs):
 def mount_entry(path):
     """(type, option list) of the topmost mount at `path`, or None."""
     found = None
-    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
+    # A path, perhaps of another test's mount, may have characters at which text would be split as well.
+    for line in Path("/proc/self/mountinfo").read_bytes().removesuffix(b"\n").split(b"\n"):
+        line = line.decode("utf-8", "surrogateescape")
         fields, _, tail = line.partition(" - ")
         point = fields.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
         if point == str(path):

@@ -215,6 +215,7 @@ fn a_version_that_is_found_on_the_way_shares_the_load_of_its_block() {
             };
             let key = FlightKey::Latest {
                 reader: 1,
+                token: 0,
                 array,
                 rank: 9,
             };

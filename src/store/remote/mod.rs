@@ -379,10 +379,12 @@ impl Store for RemoteStore {
         }
         let (shared, asked) = (Arc::clone(&self.shared), key.clone());
         let whole_bytes = whole_bytes(most_bytes);
-        let (found, _memory) = self.shared.runtime.wait_for(async move {
+        let answer = async move {
             let memory = shared.client.flow.reserve(whole_bytes).await;
             (shared.fetch(&asked, whole_bytes).await, memory)
-        })?;
+        };
+        let runtime = &self.shared.runtime;
+        let (found, _memory) = runtime.wait_while_wanted(key, answer)?;
         let Some((pinned, body)) = found? else {
             return Ok(None);
         };

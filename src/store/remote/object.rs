@@ -62,15 +62,16 @@ impl RemoteObject {
     ) -> Result<(), StoreError> {
         let (shared, key) = (Arc::clone(&self.shared), self.key.clone());
         let (pinned, asked) = (self.pinned.clone(), requests.to_vec());
-        let answered = self.shared.runtime.wait_for(async move {
+        let answers = async move {
             let client = &shared.client;
             let memory = client.flow.reserve(bytes_of(&asked)).await;
             let each = asked
                 .into_iter()
                 .map(|range| client.get_range(&key, &pinned, range));
             (try_join_all(each).await, memory)
-        });
-        let (bodies, _memory) = answered?;
+        };
+        let runtime = &self.shared.runtime;
+        let (bodies, _memory) = runtime.wait_while_wanted(&self.key, answers)?;
         let bodies = bodies.map_err(|failure| self.error(failure))?;
         for (range, wanted) in ranges.iter_mut().zip(wanted) {
             copy(requests, &bodies, wanted, range.buf);

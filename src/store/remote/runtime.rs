@@ -7,8 +7,9 @@ use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
-use crate::store::StoreError;
+use crate::store::{CancelToken, Key, StoreError};
 
 /// From so many cores on, two threads serve the connections.
 const CORES_FOR_TWO: usize = 4;
@@ -64,15 +65,48 @@ impl Runtime {
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let (_, result) = self.begin(future);
+        result.recv().map_err(|_| ended())
+    }
+
+    /// As [`Runtime::wait_for`], for requests that read bytes of `key`. They are given up when the
+    /// [`CancelToken`] is cancelled in whose scope this thread is.
+    ///
+    /// # Errors
+    /// As [`Runtime::wait_for`]; [`StoreError::Io`] also when the requests were given up.
+    pub(super) fn wait_while_wanted<T: Send + 'static>(
+        &self,
+        key: &Key,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(token) = CancelToken::current() else {
+            return self.wait_for(future);
+        };
+        if token.is_cancelled() {
+            return Err(CancelToken::error(key));
+        }
+        let (task, result) = self.begin(future);
+        let _registration = token.on_cancel(move || task.abort());
+        result.recv().map_err(|_| {
+            if token.is_cancelled() {
+                CancelToken::error(key)
+            } else {
+                ended()
+            }
+        })
+    }
+
+    /// Begins `future`. Nothing is received when it is aborted, or panics.
+    fn begin<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> (AbortHandle, mpsc::Receiver<T>) {
         let (send, receive) = mpsc::sync_channel(1);
-        self.handle.spawn(async move {
+        let task = self.handle.spawn(async move {
             // The receiver waits.
             let _ = send.send(future.await);
         });
-        let ended = "the requests to the remote store have ended";
-        receive
-            .recv()
-            .map_err(|_| StoreError::problem("remote-io", ended))
+        (task.abort_handle(), receive)
     }
 
     /// Begins `future`, whose result nobody waits for here.
@@ -81,8 +115,14 @@ impl Runtime {
     }
 }
 
+fn ended() -> StoreError {
+    StoreError::problem("remote-io", "the requests to the remote store have ended")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -98,5 +138,32 @@ mod tests {
             .collect();
         let sum: i32 = threads.into_iter().map(|t| t.join().unwrap()).sum();
         assert_eq!(sum, 49 * 50 / 2);
+    }
+
+    #[test]
+    fn requests_are_given_up_when_they_are_cancelled_and_no_others_are() {
+        let runtime = Runtime::start().unwrap();
+        let key = Key::parse(b"c/0").unwrap();
+        let (wanted, unwanted) = (CancelToken::new(), CancelToken::new());
+        let (begun, is_begun) = mpsc::channel();
+        thread::scope(|scope| {
+            let cancelled = scope.spawn(|| {
+                let forever = async move {
+                    begun.send(()).unwrap();
+                    std::future::pending::<()>().await;
+                };
+                let token = Some(Arc::clone(&unwanted));
+                CancelToken::scope(token, || runtime.wait_while_wanted(&key, forever))
+            });
+            is_begun.recv().unwrap();
+            unwanted.cancel();
+            let error = cancelled.join().unwrap().unwrap_err();
+            assert!(error.to_string().contains("cancelled"), "{error}");
+        });
+        let ask =
+            |token| CancelToken::scope(token, || runtime.wait_while_wanted(&key, async { 5 }).ok());
+        assert_eq!(ask(Some(wanted)), Some(5));
+        assert_eq!(ask(None), Some(5));
+        assert_eq!(ask(Some(unwanted)), None, "it is not begun");
     }
 }

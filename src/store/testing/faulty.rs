@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::call::{Call, CallKind};
 use super::gate::Gate;
 use super::layer::Layer;
-use crate::store::StoreError;
+use crate::store::{CancelToken, StoreError};
 
 /// Makes chosen calls fail or hang.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub enum Fault {
     Fails(Failure),
     /// It fails with this error.
     Error(StoreError),
-    /// It waits at the gate, and then continues.
+    /// It waits at the gate, and then continues, or fails if it is cancelled before.
     Hangs(Arc<Gate>),
 }
 
@@ -102,10 +102,8 @@ impl Fault {
         match self {
             Fault::Fails(failure) => Err(failure.at(call)),
             Fault::Error(error) => Err(error),
-            Fault::Hangs(gate) => {
-                gate.pass();
-                Ok(())
-            }
+            Fault::Hangs(gate) if gate.pass() => Ok(()),
+            Fault::Hangs(_) => Err(CancelToken::error(&call.path)),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::store::CancelToken;
+
 /// How often waiting threads check whether the file is gone.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -37,15 +39,19 @@ impl Gate {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Waits until the gate is open.
-    pub(super) fn pass(&self) {
+    /// Waits until the gate is open; `false` when the call was cancelled before.
+    pub(super) fn pass(&self) -> bool {
+        let token = CancelToken::current();
+        let is_cancelled = || token.as_ref().is_some_and(|token| token.is_cancelled());
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let mut is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*is_open && self.file.as_ref().is_none_or(|file| file.exists()) {
+        let is_shut = || self.file.as_ref().is_none_or(|file| file.exists());
+        while !*is_open && is_shut() && !is_cancelled() {
             let woken = self.opened.wait_timeout(is_open, LOOK);
             is_open = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(is_open);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
+        !is_cancelled()
     }
 }

@@ -15,7 +15,7 @@
 //! advance, and handles that are opened later do not share it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lru::{DefaultHasher, LruCache};
@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::fresh::Moment;
 use crate::grid::Dims;
 use crate::load::{ChunkedArray, Loader, ReaderIdentity, StatCallback, Versions};
-use crate::store::{FileIdentity, Key, ObjectMeta, Prefix, StoreError, Version};
+use crate::store::{CancelToken, FileIdentity, Key, ObjectMeta, Prefix, StoreError, Version};
 
 /// The most stored objects whose versions are remembered for good.
 const MOST_SEEN: usize = 2048;
@@ -54,12 +54,19 @@ pub(in crate::view) struct Snapshot {
     documents: HashMap<ReaderIdentity, (Key, Version)>,
     /// Everything that the file was made from.
     inputs: Arc<Inputs>,
-    /// The number of open handles.
-    handles: AtomicUsize,
+    handles: Mutex<Handles>,
     clean: AtomicBool,
     /// Held while the moment advances.
     advancing: Mutex<()>,
     state: Mutex<SnapshotState>,
+}
+
+/// The open handles of a file.
+#[derive(Debug)]
+struct Handles {
+    count: usize,
+    /// Cancels the requests that only these handles wait for, once the last one is closed.
+    token: Arc<CancelToken>,
 }
 
 #[derive(Debug)]
@@ -132,7 +139,10 @@ impl Snapshot {
             audience,
             documents: documents.collect(),
             inputs: Arc::clone(&file.inputs),
-            handles: AtomicUsize::new(0),
+            handles: Mutex::new(Handles {
+                count: 0,
+                token: CancelToken::new(),
+            }),
             clean: AtomicBool::new(false),
             advancing: Mutex::default(),
             state: Mutex::new(SnapshotState {
@@ -155,19 +165,26 @@ impl Snapshot {
 
     /// Counts an open handle, until [`Snapshot::close`].
     pub(super) fn open(&self) {
-        self.handles.fetch_add(1, Ordering::AcqRel);
+        lock(&self.handles).count += 1;
     }
 
-    /// Counts a handle that was closed.
+    /// Counts a handle that was closed. After the last one, requests that were made for it alone
+    /// are cancelled.
     pub(super) fn close(&self) {
-        if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            lock(&self.state).recent = LruCache::unbounded();
+        let mut handles = lock(&self.handles);
+        handles.count = handles.count.saturating_sub(1);
+        if handles.count > 0 {
+            return;
         }
+        let token = std::mem::replace(&mut handles.token, CancelToken::new());
+        drop(handles);
+        token.cancel();
+        lock(&self.state).recent = LruCache::unbounded();
     }
 
     /// Whether a handle is open.
     pub(super) fn is_open(&self) -> bool {
-        self.handles.load(Ordering::Acquire) > 0
+        lock(&self.handles).count > 0
     }
 
     /// Whether this is a snapshot of the same version of `file`, for the same users.
@@ -484,6 +501,10 @@ impl Versions for Snapshot {
             None if state.overflowed => state.recent.get(&object).copied(),
             None => None,
         }
+    }
+
+    fn cancel_token(&self) -> Option<Arc<CancelToken>> {
+        Some(Arc::clone(&lock(&self.handles).token))
     }
 
     fn settle(&self) {
