@@ -6,6 +6,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::gate::PriorityGate;
 use crate::store::{
@@ -153,6 +154,14 @@ impl Store for GatedStore {
 
     fn profile(&self) -> Profile {
         self.store.profile()
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.store.told_since()
+    }
+
+    fn ask_again(&self) {
+        self.store.ask_again();
     }
 
     fn generation(&self) -> u64 {

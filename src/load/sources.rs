@@ -122,7 +122,7 @@ impl Sources {
     pub fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, StoreError> {
         match prefix.to_key() {
             Some(key) if self.store.profile().has_directories => {
-                Ok(prefix_meta(self.store.stat(&key)?))
+                Ok(prefix_meta(self.store.stat(&key)?.as_ref()))
             }
             _ => self.store.stat_root().map(Some),
         }
@@ -148,7 +148,7 @@ impl Sources {
                 return self.store.stat_root().map(Some);
             };
             let stat = found.next().unwrap_or_else(|| self.store.stat(&key));
-            stat.map(prefix_meta)
+            stat.map(|stat| prefix_meta(stat.as_ref()))
         };
         prefixes.iter().map(&mut next).collect()
     }
@@ -413,8 +413,8 @@ impl Sources {
 }
 
 /// The attributes of the prefix that `stat` is of; `None` when it is of an object.
-fn prefix_meta(stat: Option<Stat>) -> Option<ObjectMeta> {
-    stat.and_then(|stat| stat.prefix_meta())
+fn prefix_meta(stat: Option<&Stat>) -> Option<ObjectMeta> {
+    stat.and_then(Stat::prefix_meta)
 }
 
 fn is_out_of_descriptors(error: &StoreError) -> bool {

@@ -145,6 +145,7 @@ impl MemoryContents {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
             dating: Dating::FILE,
+            changed_here: None,
         }
     }
 

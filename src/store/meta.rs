@@ -18,7 +18,7 @@ use super::{Key, StoreError};
 pub const GRAIN: Duration = Duration::from_millis(20);
 
 /// What a store reports of an object or prefix without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Eq)]
 pub struct ObjectMeta {
     /// Identifies the bytes.
     pub version: Version,
@@ -32,6 +32,10 @@ pub struct ObjectMeta {
     pub gid: u32,
     /// How finely the version and the times tell changes apart.
     pub dating: Dating,
+    /// The time of the last change by the clock of this machine, where the times are of another
+    /// clock that was told with them. The change may have been up to [`SERVER_GRAIN`] later. This is
+    /// not compared, because two answers of a server tell it a little differently.
+    pub changed_here: Option<SystemTime>,
 }
 
 /// How finely the version and the times of an object tell its changes apart.
@@ -72,6 +76,16 @@ impl Dating {
             Dating::Tag | Dating::Old | Dating::Young => SERVER_GRAIN,
             Dating::Nothing => Duration::ZERO,
         }
+    }
+}
+
+impl PartialEq for ObjectMeta {
+    fn eq(&self, other: &ObjectMeta) -> bool {
+        let compared = |meta: &ObjectMeta| {
+            let owner = (meta.mode, meta.uid, meta.gid);
+            (meta.version, meta.times, owner, meta.dating)
+        };
+        compared(self) == compared(other)
     }
 }
 

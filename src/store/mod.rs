@@ -35,6 +35,7 @@ mod zip;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustix::fs::fstatvfs;
 
@@ -121,6 +122,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn known_object(&self, _key: &Key) -> Option<Option<ObjectMeta>> {
         None
     }
+
+    /// The time before which nothing was told of what the store remembers of objects, so that it need
+    /// not ask for it. `None` where it remembers nothing, or nothing in it changes.
+    fn told_since(&self) -> Option<SystemTime> {
+        None
+    }
+
+    /// Forgets what the store remembers of objects.
+    fn ask_again(&self) {}
 
     /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of
     /// it into `buffer`; in a single request where the store supports that.

@@ -207,18 +207,18 @@ impl NestedZips {
         Ok(store)
     }
 
-    /// `stat` of the object at `key`, with the attributes of the prefix of that name.
-    fn with_keys_below(&self, key: &Key, stat: Stat) -> Stat {
+    /// The attributes of the prefix of the same name, where `stat` is of an object at `key` that is
+    /// looked into.
+    fn prefix_below(&self, key: &Key, stat: &Stat) -> Option<ObjectMeta> {
         if stat.kind != StatKind::Object || !is_named_as_zip(key.as_bytes()) {
-            return stat;
+            return stat.below;
         }
-        let below = match self.contents(key, &stat.meta) {
+        match self.contents(key, &stat.meta) {
             Ok(Contents::Other) => None,
             Ok(Contents::Hierarchy(_) | Contents::Damaged(_)) | Err(_) => {
                 Some(ZipStore::prefix_meta_of(&stat.meta))
             }
-        };
-        Stat { below, ..stat }
+        }
     }
 }
 
@@ -273,7 +273,10 @@ impl Store for NestedZips {
             Place::Within(zip, path) => zip.stat(&inner(&path)?),
             Place::Outside => {
                 let stat = self.within.stat(key)?;
-                Ok(stat.map(|stat| self.with_keys_below(key, stat)))
+                Ok(stat.map(|stat| Stat {
+                    below: self.prefix_below(key, &stat),
+                    ..stat
+                }))
             }
         }
     }
@@ -335,6 +338,14 @@ impl Store for NestedZips {
 
     fn profile(&self) -> Profile {
         self.within.profile()
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.within.told_since()
+    }
+
+    fn ask_again(&self) {
+        self.within.ask_again();
     }
 
     fn generation(&self) -> u64 {

@@ -9,6 +9,7 @@ import gzip
 import random
 import threading
 from dataclasses import dataclass, field
+from email.utils import formatdate, parsedate_to_datetime
 
 
 @dataclass
@@ -95,6 +96,13 @@ def other_total(answer, rule):
         answer.headers["Content-Range"] = f"{span}/{int(total) + rule.get('by', 1)}"
 
 
+def content_range(answer, rule):
+    """An answer of status 206 whose `Content-Range` is `value`; also in place of 416, for an empty object."""
+    if answer.status in (206, 416):
+        answer.status = 206
+        answer.headers["Content-Range"] = rule["value"]
+
+
 def status(answer, rule):
     code = rule.get("code", "Fault")
     answer.status = rule["status"]
@@ -156,6 +164,14 @@ def login(answer, _rule):
     answer.headers = {"Content-Type": "text/html", "ETag": '"login"', "Last-Modified": "Mon, 03 Nov 2025 00:00:00 GMT"}
 
 
+def clock(answer, rule):
+    """The clock of the server is ahead by `seconds`, as far as headers tell."""
+    told = {"Date": formatdate(usegmt=True), **answer.headers}
+    for name in {"Date", "Last-Modified"} & told.keys():
+        shown = parsedate_to_datetime(told[name]).timestamp() + rule["seconds"]
+        answer.headers[name] = formatdate(shown, usegmt=True)
+
+
 def latency(answer, rule):
     answer.wait += rule["seconds"]
 
@@ -165,7 +181,8 @@ FAULTS = {
     "truncate": truncate, "stall": stall, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
     "status": status, "no_etag": no_etag, "weak_etag": weak_etag, "changing_etag": changing_etag, "latency": latency,
     "no_last_modified": no_last_modified, "no_length": no_length, "encode": encode, "redirect": redirect,
-    "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names,
+    "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names, "clock": clock,
+    "content_range": content_range,
 }
 # And these how it is made: `whole` sends 200 for a range; `shift` begins a range `by` bytes later; `unconditional` ignores
 # `If-Match` and its like; `stale` takes the bytes of the last snapshot.

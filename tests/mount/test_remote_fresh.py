@@ -1,4 +1,5 @@
 """Objects that are replaced while they are read: a read is wholly old, wholly new, or ESTALE; never of two versions."""
+import errno
 import os
 import threading
 import time
@@ -166,3 +167,60 @@ def test_documents_that_are_replaced(root, mount, tmp_path):
         zarr.consolidate_metadata(str(root / remote_samples.BUCKET / "z"), zarr_format=3)
         mounting.until(lambda: os.stat(made.path / "chunk.raw").st_size == 2 * LENGTH, "the new shape")
         made.unmount()
+
+
+@pytest.mark.parametrize("seconds", [0, -600, 600])
+def test_chunks_that_came_later_are_told_whatever_the_clock_of_the_server_shows(mount, tmp_path, seconds):
+    count = 16
+    folder = tmp_path / remote_samples.BUCKET / "z"
+    array = zarr.create_array(str(folder), shape=(count * LENGTH,), chunks=(LENGTH,), dtype="<u4", compressors=None)
+    old, new = (remote_samples.values(count * LENGTH, version) for version in range(2))
+    array[...] = old
+    hour_ago = time.time() - 3600
+    for n in range(count):
+        os.utime(folder / "c" / str(n), (hour_ago, hour_ago))
+    with FaultServer(tmp_path) as server:
+        server.rules({"fault": "clock", "seconds": seconds})
+        made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--readahead", "0")
+        fd = os.open(made.path / "z.raw", os.O_RDONLY)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+            assert os.pread(fd, 4096, 0) == old[:1024].tobytes()
+            time.sleep(1.5)
+            for n in range(count):
+                fresh = tmp_path / "fresh"
+                fresh.write_bytes(new[n * LENGTH:(n + 1) * LENGTH].tobytes())
+                os.replace(fresh, folder / "c" / str(n))
+            # The first chunk was read before, so the last one would be of another version.
+            with pytest.raises(OSError) as error:
+                os.pread(fd, 4096, (count - 1) * LENGTH * 4)
+            assert error.value.errno == errno.ESTALE
+        finally:
+            os.close(fd)
+        assert attempt(made.path / "z.raw") == new.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_an_empty_object_of_which_the_server_invents_a_range(kind, tmp_path, mount):
+    """As fake-gcs-server does: `bytes 0--1/0`, where the right answer is 416."""
+    write(tmp_path, 0)
+    (tmp_path / remote_samples.BUCKET / "z" / "nothing").write_bytes(b"")
+    with FaultServer(tmp_path, kind) as server:
+        made = mounted(mount, server, "--view", "keys", "--ttl", "0", "--timeout", "5")
+        server.rules({"fault": "content_range", "key": "*nothing", "value": "bytes 0--1/0"})
+        assert (made.path / "nothing").read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_the_same_bytes_put_once_more_are_no_error(kind, root, mount):
+    """Where the tag is made of the bytes it stays, and only the time is later: ESTALE at most, and once."""
+    chunk = root / remote_samples.BUCKET / "z" / "chunk" / "c" / "0"
+    with FaultServer(root, kind) as server:
+        made = mounted(mount, server, "--view", "keys", "--readahead", "0")
+        path, right = made.path / "chunk" / "c" / "0", chunk.read_bytes()
+        for number in range(1, 4):
+            later = path.stat().st_mtime + 100 * number
+            os.utime(chunk, (later, later))
+            found = attempt(path)
+            assert found in (right, "ESTALE"), found if isinstance(found, str) else len(found)
+            assert found == right or attempt(path) == right

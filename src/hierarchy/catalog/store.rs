@@ -1,6 +1,7 @@
 //! The store as its catalog shows it.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::copies::CopiedNode;
 use super::groups::Catalog;
@@ -325,6 +326,14 @@ impl Store for CatalogStore {
 
     fn profile(&self) -> Profile {
         self.within().profile()
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.within().told_since()
+    }
+
+    fn ask_again(&self) {
+        self.within().ask_again();
     }
 
     fn generation(&self) -> u64 {

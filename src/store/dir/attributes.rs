@@ -52,6 +52,7 @@ pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
         uid: stat.st_uid,
         gid: stat.st_gid,
         dating: Dating::FILE,
+        changed_here: None,
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use lru::LruCache;
 
+use super::trust::Trust;
 use crate::store::{Key, Prefix};
 
 /// The most prefixes that are watched, each with some thousand names at most.
@@ -22,8 +23,8 @@ const MOST_MISSES: u32 = 1 << 10;
 /// What is known of absent objects, by their prefix.
 #[derive(Debug)]
 pub(super) struct Absences {
-    /// How long a listing is trusted; `None` where the store never changes.
-    time_to_live: Option<Duration>,
+    /// How long a listing is trusted.
+    trust: Arc<Trust>,
     by_prefix: Mutex<LruCache<Prefix, Watched>>,
 }
 
@@ -69,9 +70,9 @@ impl ListedNames {
 }
 
 impl Absences {
-    pub(super) fn new(time_to_live: Option<Duration>) -> Absences {
+    pub(super) fn new(trust: Arc<Trust>) -> Absences {
         Absences {
-            time_to_live,
+            trust,
             by_prefix: Mutex::new(LruCache::new(MOST_PREFIXES)),
         }
     }
@@ -84,12 +85,8 @@ impl Absences {
     }
 
     fn tells(&self, watched: &Watched, key: &Key) -> bool {
-        let trusts = |checked: Instant| {
-            let ttl = self.time_to_live;
-            ttl.is_none_or(|ttl| checked.elapsed() < ttl)
-        };
         let listed = watched.listed.as_ref();
-        let listed = listed.filter(|listed| trusts(listed.checked));
+        let listed = listed.filter(|listed| self.trust.covers(listed.checked));
         listed.is_some_and(|listed| listed.covers(key.name()) && !listed.names.contains(key.name()))
     }
 
@@ -161,6 +158,8 @@ impl Absences {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn key(text: &str) -> Key {
@@ -178,7 +177,7 @@ mod tests {
 
     #[test]
     fn names_are_listed_after_three_absent_ones_and_then_less_and_less_often() {
-        let absences = Absences::new(None);
+        let absences = Absences::new(Arc::new(Trust::new(None)));
         let mut since_last = 0;
         let mut listings = Vec::new();
         for number in 0..100 {
@@ -198,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_listing_tells_only_of_the_names_that_it_covers() {
-        let absences = Absences::new(None);
+        let absences = Absences::new(Arc::new(Trust::new(None)));
         absences.add(&key("c/0"));
         assert!(!absences.has(&key("c/0")), "nothing is listed");
         let some = listed("1", Some("3"), &["10", "3"]);
@@ -220,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_listing_is_trusted_for_the_time_to_live() {
-        let absences = Absences::new(Some(Duration::ZERO));
+        let absences = Absences::new(Arc::new(Trust::new(Some(Duration::ZERO))));
         absences.add(&key("c/0"));
         absences.put(&key("c").to_prefix(), Some(listed("", None, &[])));
         assert!(!absences.has(&key("c/0")));

@@ -128,6 +128,14 @@ impl Failure {
         if text.contains("Requested") && text.contains("got") {
             return Failure::Unusable("the server sent another range than asked for".to_owned());
         }
+        if text.contains("CONTENT_RANGE") || text.contains("Content-Range") {
+            // Some servers invent a range of an empty object, as `bytes 0--1/0`.
+            if text.contains("/0\"") {
+                return Failure::BeyondEnd;
+            }
+            let problem = "the answer does not say which bytes of the object it has";
+            return Failure::Unusable(problem.to_owned());
+        }
         if text.contains("Header missing") {
             let header = ["ETag", "Last-Modified", "Content-Length"]
                 .into_iter()
@@ -255,8 +263,9 @@ impl Pinned {
             return Ok(());
         }
         let is_same_tag = self.tag.is_some() && self.tag == asked.tag;
-        if is_whole && is_same_tag {
-            let (found, expected) = (self.meta.size(), asked.meta.size());
+        let (found, expected) = (self.meta.size(), asked.meta.size());
+        // The same bytes that were put once more have the same tag, and a later time.
+        if is_whole && is_same_tag && found != expected {
             return Err(Failure::Unusable(format!(
                 "the server sends {found} bytes of an object of {expected} bytes"
             )));

@@ -43,11 +43,12 @@ mod shared;
 mod single;
 mod statistics;
 mod tag;
+mod trust;
 mod url;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -361,6 +362,14 @@ impl Store for RemoteStore {
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         self.shared.open(key, first)
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.shared.remembered.trust().since()
+    }
+
+    fn ask_again(&self) {
+        self.shared.remembered.trust().renew();
     }
 
     fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {

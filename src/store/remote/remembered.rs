@@ -2,8 +2,7 @@
 //! short documents.
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use lru::LruCache;
 use super::absences::Absences;
 use super::documents::is_document;
 use super::tag::Pinned;
+use super::trust::Trust;
 use crate::store::{Key, Prefix};
 
 /// The most keys that are remembered, about 200 bytes each.
@@ -30,8 +30,7 @@ pub(super) struct Known(pub(super) Option<Pinned>);
 /// What the server told of keys.
 #[derive(Debug)]
 pub(super) struct Remembered {
-    /// How long an answer is trusted; `None` where the store never changes.
-    time_to_live: Option<Duration>,
+    trust: Arc<Trust>,
     keys: Mutex<LruCache<Key, (Instant, Option<Pinned>)>>,
     /// Whether keys begin with a prefix.
     prefixes: Mutex<LruCache<Prefix, (Instant, bool)>>,
@@ -50,32 +49,37 @@ struct KeptDocuments {
 impl Remembered {
     /// Remembers nothing yet.
     pub(super) fn new(time_to_live: Option<Duration>) -> Remembered {
+        Remembered::trusting(Trust::new(time_to_live))
+    }
+
+    fn trusting(trust: Trust) -> Remembered {
+        let trust = Arc::new(trust);
         Remembered {
-            time_to_live,
+            absences: Absences::new(Arc::clone(&trust)),
+            trust,
             keys: Mutex::new(LruCache::new(MOST_KEYS)),
             prefixes: Mutex::new(LruCache::new(MOST_PREFIXES)),
             documents: Mutex::new(KeptDocuments {
                 by_key: LruCache::unbounded(),
                 bytes: 0,
             }),
-            absences: Absences::new(time_to_live),
         }
     }
 
     /// The same time to live, and nothing that is remembered.
     pub(super) fn emptied(&self) -> Remembered {
-        Remembered::new(self.time_to_live)
+        Remembered::trusting(self.trust.anew())
     }
 
-    fn trusts(&self, checked: Instant) -> bool {
-        let ttl = self.time_to_live;
-        ttl.is_none_or(|ttl| checked.elapsed() < ttl)
+    /// For how long answers are trusted.
+    pub(super) fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// What is at `key`, where it was told no longer ago than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
         if let Some((checked, found)) = lock(&self.keys).get(key)
-            && self.trusts(*checked)
+            && self.trust.covers(*checked)
         {
             return Some(Known(found.clone()));
         }
@@ -86,7 +90,7 @@ impl Remembered {
     pub(super) fn has_prefix(&self, prefix: &Prefix) -> Option<bool> {
         let mut prefixes = lock(&self.prefixes);
         let (checked, has) = *prefixes.get(prefix)?;
-        self.trusts(checked).then_some(has)
+        self.trust.covers(checked).then_some(has)
     }
 
     /// Remembers what a request that was sent at `checked` told of `key`.

@@ -35,10 +35,11 @@ impl Pinned {
             inode: 0,
             tag: tag.as_deref().map_or(0, hash),
         };
-        Pinned {
-            meta: attributes(version, 0o444, dating),
-            tag,
-        }
+        let meta = ObjectMeta {
+            changed_here: date.and_then(|date| by_our_clock(mtime, date, SystemTime::now())),
+            ..attributes(version, 0o444, dating)
+        };
+        Pinned { meta, tag }
     }
 
     /// Whether `other` is the same version.
@@ -68,6 +69,16 @@ fn dating_by(date: Option<SystemTime>, mtime: SystemTime) -> Dating {
     }
 }
 
+/// The time `changed` of a clock that shows `date` while ours shows `now`. Servers that answer for
+/// each other have clocks that differ a little, so that a change may be dated a little ahead.
+fn by_our_clock(changed: SystemTime, date: SystemTime, now: SystemTime) -> Option<SystemTime> {
+    match date.duration_since(changed) {
+        Ok(age) => now.checked_sub(age),
+        Err(ahead) if ahead.duration() <= SERVER_YOUTH => Some(now),
+        Err(ahead) => now.checked_add(ahead.duration()),
+    }
+}
+
 /// Attributes of a prefix, which all prefixes have.
 pub(super) fn prefix_attributes(mounted: SystemTime) -> ObjectMeta {
     let version = Version {
@@ -92,6 +103,7 @@ fn attributes(version: Version, mode: u32, dating: Dating) -> ObjectMeta {
         uid: geteuid().as_raw(),
         gid: getegid().as_raw(),
         dating,
+        changed_here: None,
     }
 }
 
@@ -136,6 +148,19 @@ mod tests {
     }
 
     #[test]
+    fn the_same_bytes_put_once_more_are_another_version_and_no_wrong_answer() {
+        use super::super::failure::Failure;
+        let asked = Pinned::new(&meta(Some("\"1\""), "2026-01-01T00:00:00Z"), None);
+        let later = meta(Some("\"1\""), "2026-01-01T00:01:00Z");
+        let again = Pinned::new(&later, None);
+        let check = again.check_is(&asked, true);
+        assert!(matches!(check, Err(Failure::Changed)), "{check:?}");
+        let cut = Pinned::new(&ServerMeta { size: 4, ..later }, None);
+        let check = cut.check_is(&asked, true);
+        assert!(matches!(check, Err(Failure::Unusable(_))), "{check:?}");
+    }
+
+    #[test]
     fn the_age_of_a_version_is_told_by_the_server() {
         let found = meta(None, "2026-01-01T00:00:00Z");
         let written = SystemTime::from(found.last_modified);
@@ -161,5 +186,23 @@ mod tests {
         assert_ne!(weak.meta.dating, Dating::Tag);
         let none = Pinned::new(&meta(None, "1970-01-01T00:00:00Z"), None);
         assert!(!none.is_identified());
+    }
+
+    #[test]
+    fn a_change_is_dated_by_our_clock() {
+        let seconds = Duration::from_secs;
+        let (date, changed) = (SystemTime::UNIX_EPOCH + seconds(1000), |n| {
+            SystemTime::UNIX_EPOCH + seconds(n)
+        });
+        let now = SystemTime::now();
+        for (told, expected, why) in [
+            (400, now - seconds(600), "before"),
+            (1000, now, "just now"),
+            (1001, now, "by a clock that is a little ahead"),
+            (1600, now + seconds(600), "set by hand"),
+        ] {
+            let found = by_our_clock(changed(told), date, now);
+            assert_eq!(found, Some(expected), "{why}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use crate::store::{
     Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
@@ -49,21 +50,20 @@ impl Flat {
         self.refused.load(Ordering::Relaxed)
     }
 
-    fn shown(&self, stat: Stat) -> Option<Stat> {
-        let is_prefix = stat.object_meta().is_none();
-        (self.refusal.is_none() || !is_prefix).then_some(stat)
+    fn shows(&self, stat: &Stat) -> bool {
+        self.refusal.is_none() || stat.object_meta().is_some()
     }
 }
 
 impl Store for Flat {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
-        Ok(self.within.stat(key)?.and_then(|stat| self.shown(stat)))
+        Ok(self.within.stat(key)?.filter(|stat| self.shows(stat)))
     }
 
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         let found = self.within.stat_many(keys).into_iter();
         found
-            .map(|stat| Ok(stat?.and_then(|stat| self.shown(stat))))
+            .map(|stat| Ok(stat?.filter(|stat| self.shows(stat))))
             .collect()
     }
 
@@ -115,6 +115,14 @@ impl Store for Flat {
             has_directories: false,
             ..self.within.profile()
         }
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.within.told_since()
+    }
+
+    fn ask_again(&self) {
+        self.within.ask_again();
     }
 
     fn generation(&self) -> u64 {

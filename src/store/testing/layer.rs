@@ -5,6 +5,7 @@ use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
+use std::time::SystemTime;
 
 use super::call::{Call, CallKind};
 use crate::store::{
@@ -181,6 +182,14 @@ impl<L: Layer> Store for Layered<L> {
 
     fn profile(&self) -> Profile {
         self.layer.profile(self.within.profile())
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.within.told_since()
+    }
+
+    fn ask_again(&self) {
+        self.within.ask_again();
     }
 
     fn generation(&self) -> u64 {

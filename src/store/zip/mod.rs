@@ -377,6 +377,16 @@ impl Store for ZipStore {
         Ok(Some(Box::new(listing)))
     }
 
+    fn told_since(&self) -> Option<SystemTime> {
+        self.place.store()?.told_since()
+    }
+
+    fn ask_again(&self) {
+        if let Some(store) = self.place.store() {
+            store.ask_again();
+        }
+    }
+
     fn profile(&self) -> Profile {
         self.profile
     }

@@ -133,6 +133,7 @@ impl Snapshot {
                 (document.key.clone(), version),
             )
         });
+        let since = Moment::known_to(&**loader.sources().store());
         Snapshot {
             generation,
             loader,
@@ -146,7 +147,7 @@ impl Snapshot {
             clean: AtomicBool::new(false),
             advancing: Mutex::default(),
             state: Mutex::new(SnapshotState {
-                since: Moment::now(),
+                since,
                 checked_documents: HashSet::new(),
                 directories: HashMap::new(),
                 unconfirmed: HashMap::new(),
@@ -203,10 +204,23 @@ impl Snapshot {
         self.clean.store(true, Ordering::Release);
     }
 
+    /// Whether handles that are opened now show this snapshot: nothing has changed, as far as the
+    /// store remembers. Where it remembers nothing, the moment advances to now.
+    pub(super) fn is_current(&self) -> bool {
+        if self.loader.sources().store().told_since().is_none() {
+            return self.advance_to_now();
+        }
+        let state = lock(&self.state);
+        let is_shown = !state.stale && !state.overflowed;
+        let seen: Vec<_> = state.seen.values().cloned().collect();
+        drop(state);
+        is_shown && self.is_unchanged(&seen)
+    }
+
     /// Advances the moment to now. Returns `false` when something has changed, or when too much was
     /// read to check it. The store is asked without the lock that every read takes; if another
     /// thread advances the moment meanwhile, everything is checked again.
-    pub(super) fn advance_to_now(&self) -> bool {
+    fn advance_to_now(&self) -> bool {
         if self.is_immutable() {
             return true;
         }
@@ -215,6 +229,8 @@ impl Snapshot {
         let _alone = lock(&self.advancing);
         loop {
             let now = Moment::now();
+            // What was told before this moment may have changed since.
+            self.loader.sources().store().ask_again();
             let (seen, advances): (Vec<_>, u64) = {
                 let state = lock(&self.state);
                 if state.stale || state.overflowed {

@@ -75,7 +75,7 @@ impl Arrays {
         loop {
             let known = lock(&self.snapshots).get(name);
             let is_good = match &known {
-                Some(known) => known.is_of(file, audience) && known.advance_to_now(),
+                Some(known) => known.is_of(file, audience) && known.is_current(),
                 None => false,
             };
             // Checked and counted under one lock, so that other threads see that the snapshot is
