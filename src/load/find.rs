@@ -43,12 +43,14 @@ impl OpenedChunk {
 impl Loader {
     /// Finds the chunk `indices` in the version that `versions` tell, and the load that decodes all
     /// of it. It is read together with its neighbours, if it is a `neighbour` of other chunks.
+    /// `token` cancels the requests.
     pub(super) fn find_latest(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
         versions: &Arc<dyn Versions>,
         indices: &[u64],
         neighbour: Option<Neighbour>,
+        token: Option<Arc<CancelToken>>,
     ) -> Result<LatestChunk, Error> {
         // Another thread may have loaded the block since it was asked for.
         if let Some(answer) = self.peek(array, &**versions, indices) {
@@ -63,7 +65,8 @@ impl Loader {
             let load = move || match loader.decode(&array, &chunk) {
                 // It is read again alone, and its error tells where it lies in the shard.
                 Err(Error::Chunk { .. }) => {
-                    let found = loader.find(&array, &versions, &indices, Retention::Nothing)?;
+                    let nothing = Retention::Nothing;
+                    let found = loader.find(&array, &versions, &indices, nothing, token)?;
                     let (_, chunk) = found
                         .filter(|(found, _)| *found == key)
                         .ok_or(Error::Stale)?;
@@ -73,7 +76,8 @@ impl Loader {
             };
             return Ok(LatestChunk::Block(key, Box::new(load)));
         }
-        let Some((key, chunk)) = self.find(array, versions, indices, Retention::Nothing)? else {
+        let found = self.find(array, versions, indices, Retention::Nothing, token)?;
+        let Some((key, chunk)) = found else {
             return Ok(LatestChunk::Known(None));
         };
         let (loader, array) = (Arc::clone(self), Arc::clone(array));
@@ -133,19 +137,20 @@ impl Loader {
     }
 
     /// Finds the chunk `indices` in the version that `versions` tell; `None` when it is absent.
+    /// `token` cancels a request that reads its bytes too.
     pub(crate) fn find(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
         versions: &Arc<dyn Versions>,
         indices: &[u64],
         retention: Retention,
+        token: Option<Arc<CancelToken>>,
     ) -> Result<Option<(BlockKey, LocatedChunk)>, Error> {
         let mut opened = None;
-        let token = || versions.cancel_token();
         let version = match versions.known(array, indices) {
             Some(known) => known,
             None => versions.version(array, indices, &mut |_| {
-                opened = self.open_latest(array, indices, retention, token())?;
+                opened = self.open_latest(array, indices, retention, token.clone())?;
                 Ok(opened.as_ref().map(|opened| *opened.object.meta()))
             })?,
         };
@@ -161,7 +166,7 @@ impl Loader {
                         .open_version(&key, version, array.layout.first_read())?;
                 object.map(OpenedChunk::unread)
             }
-            None => self.open_latest(array, indices, retention, token())?,
+            None => self.open_latest(array, indices, retention, token)?,
         };
         let opened = opened.filter(|opened| opened.object.meta().version == version);
         let OpenedChunk { object, bytes } = opened.ok_or(Error::Stale)?;

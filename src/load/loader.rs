@@ -408,18 +408,21 @@ impl Loader {
                 }
             }
             ChunkSource::Versions(versions) => {
-                // The load finds the version, and each reader may find another one.
+                // The load finds the version, and each reader may find another one. It is cancelled
+                // with the handles that are open now, not with those that are when it begins.
                 let token = versions.cancel_token().filter(|_| !self.is_local());
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,
-                    token: token.map_or(0, |token| token.number()),
+                    token: token.as_ref().map_or(0, |token| token.number()),
                     array: array.identity(),
                     rank,
                 };
                 let most = self.most_neighbours(&array);
-                let neighbour = Neighbours::join(neighbours, most, (&array, &versions), &indices);
+                let of = (&array, &versions);
+                let neighbour = Neighbours::join(neighbours, most, of, &indices, token.as_ref());
                 let is_first = neighbour.as_ref().is_some_and(Neighbour::is_first);
-                let find = move || loader.find_latest(&array, &versions, &indices, neighbour);
+                let find =
+                    move || loader.find_latest(&array, &versions, &indices, neighbour, token);
                 NewFlight {
                     key,
                     load: Load::Latest(Box::new(find)),

@@ -7,7 +7,7 @@ use super::located_chunk::LocatedChunk;
 use super::request::Versions;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::Key;
+use crate::store::{CancelToken, Key};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Chunks of one shard, of which each is loaded by a flight of its own. The first flight reads the
@@ -15,6 +15,8 @@ use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) struct Neighbours {
     pub(super) array: Arc<ChunkedArray>,
     pub(super) versions: Arc<dyn Versions>,
+    /// Cancels the requests for all of them.
+    pub(super) token: Option<Arc<CancelToken>>,
     shard: Key,
     state: Mutex<State>,
     is_read: Condvar,
@@ -51,6 +53,7 @@ impl Neighbours {
         most: usize,
         (array, versions): (&Arc<ChunkedArray>, &Arc<dyn Versions>),
         indices: &Dims,
+        token: Option<&Arc<CancelToken>>,
     ) -> Option<Neighbour> {
         if most < 2 {
             return None;
@@ -60,6 +63,7 @@ impl Neighbours {
             && Arc::ptr_eq(&group.array, array)
             && Arc::ptr_eq(&group.versions, versions)
             && group.shard == shard
+            && group.token.as_ref().map(|token| token.number()) == token.map(|token| token.number())
             && let State::Wanted(wanted) = &mut *lock(&group.state)
             && wanted.len() < most
         {
@@ -71,6 +75,7 @@ impl Neighbours {
         let new = Arc::new(Neighbours {
             array: Arc::clone(array),
             versions: Arc::clone(versions),
+            token: token.cloned(),
             shard,
             state: Mutex::new(State::Wanted(vec![Some(indices.clone())])),
             is_read: Condvar::new(),
@@ -106,9 +111,8 @@ impl Neighbour {
                 group,
                 read: Vec::new(),
             };
-            if wanted.iter().flatten().count() > 1 {
-                reading.read = read(group, &wanted);
-            }
+            // A single chunk too: this request is for the group alone, and so it can be cancelled.
+            reading.read = read(group, &wanted);
             drop(reading);
             state = lock(&group.state);
         }

@@ -61,8 +61,8 @@ pub trait Versions: Send + Sync + 'static {
         Ok(found.map(|meta| meta.version))
     }
 
-    /// The token that is cancelled once nobody reads through these any more. Whoever reads later gets
-    /// another one. `None` where requests are not cancelled.
+    /// The token that is cancelled once nobody reads through these any more. Whoever opens them later
+    /// gets another one. `None` where requests are not cancelled.
     fn cancel_token(&self) -> Option<Arc<CancelToken>> {
         None
     }

@@ -27,7 +27,14 @@ impl Loader {
         for indices in wanted {
             let found = match indices {
                 Some(indices) => {
-                    self.find(&group.array, &group.versions, indices, Retention::Nothing)
+                    let (array, versions) = (&group.array, &group.versions);
+                    self.find(
+                        array,
+                        versions,
+                        indices,
+                        Retention::Nothing,
+                        group.token.clone(),
+                    )
                 }
                 None => Ok(None),
             };
@@ -48,8 +55,7 @@ impl Loader {
             chunks.push(found);
         }
         // Only readers of these versions wait for the chunks.
-        let token = group.versions.cancel_token();
-        match CancelToken::scope(token, || self.fetch_together(len, &chunks)) {
+        match CancelToken::scope(group.token.clone(), || self.fetch_together(len, &chunks)) {
             Ok(block) => with_bytes(&block, chunks),
             Err(error) => failed(&chunks, &error),
         }

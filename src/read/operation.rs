@@ -414,7 +414,9 @@ impl SharedRun {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let array = &self.run.array;
-        let Some((key, chunk)) = loader.find(array, versions, indices, Retention::Object)? else {
+        let token = versions.cancel_token();
+        let found = loader.find(array, versions, indices, Retention::Object, token)?;
+        let Some((key, chunk)) = found else {
             return deliver(array, &self.chunk, pieces, &None, out);
         };
         let rule = match self.run.policy {

@@ -13,7 +13,7 @@ pub struct Sequence {
     /// The number of reads in order, and their bytes.
     reads: u64,
     in_order: u64,
-    /// Whether it began with a long read at the beginning of the file.
+    /// Whether one of its first reads was a long one at the beginning of the file.
     is_from_start: bool,
 }
 
@@ -41,9 +41,9 @@ impl Sequence {
                 self.in_order = len;
                 self.next = end;
             }
-            if self.reads == 1 {
-                self.is_from_start = from == 0 && len >= FIRST_READ_BYTES;
-            }
+            // The kernel splits a long read, and its parts may come in another order.
+            let is_start = from == 0 && len >= FIRST_READ_BYTES;
+            self.is_from_start = is_start || self.reads > 1 && self.is_from_start;
         }
         // The first read of a file is expected at its beginning, but it may be the only one.
         if self.reads > 1 {
@@ -152,14 +152,21 @@ mod tests {
 
     #[test]
     fn a_long_first_read_of_a_far_file_is_expected_to_go_on() {
-        let begun = |from, len| {
+        let after = |reads: &[(u64, u64)]| {
             let mut sequence = Sequence::default();
-            sequence.step(from, len);
+            for &(from, len) in reads {
+                sequence.step(from, len);
+            }
             [true, false].map(|is_local| (sequence.goes_on(is_local), sequence.in_order(is_local)))
         };
+        let begun = |from, len| after(&[(from, len)]);
         let no = (false, None);
         assert_eq!(begun(0, 512 << 10), [no, (true, Some(EXPECTED_BYTES))]);
         assert_eq!(begun(0, 64 << 10), [no, no], "a look at a header");
         assert_eq!(begun(4096, 512 << 10), [no, no], "a page fault");
+        let overtaken = after(&[(512 << 10, 512 << 10), (0, 512 << 10)]);
+        assert_eq!(overtaken, [(true, None), (true, Some(EXPECTED_BYTES))]);
+        let elsewhere = after(&[(0, 512 << 10), (1 << 30, 512 << 10)]);
+        assert_eq!(elsewhere, [no, no], "a look at two places");
     }
 }

@@ -65,7 +65,8 @@ pub(in crate::view) struct Snapshot {
 #[derive(Debug)]
 struct Handles {
     count: usize,
-    /// Cancels the requests that only these handles wait for, once the last one is closed.
+    /// Cancels the requests that only these handles wait for, once the last one is closed. The next
+    /// one that is opened gets another token.
     token: Arc<CancelToken>,
 }
 
@@ -166,18 +167,22 @@ impl Snapshot {
 
     /// Counts an open handle, until [`Snapshot::close`].
     pub(super) fn open(&self) {
-        lock(&self.handles).count += 1;
+        let mut handles = lock(&self.handles);
+        if handles.count == 0 {
+            handles.token = CancelToken::new();
+        }
+        handles.count += 1;
     }
 
     /// Counts a handle that was closed. After the last one, requests that were made for it alone
-    /// are cancelled.
+    /// are cancelled, and those that a thread makes for it a little later.
     pub(super) fn close(&self) {
         let mut handles = lock(&self.handles);
         handles.count = handles.count.saturating_sub(1);
         if handles.count > 0 {
             return;
         }
-        let token = std::mem::replace(&mut handles.token, CancelToken::new());
+        let token = Arc::clone(&handles.token);
         drop(handles);
         token.cancel();
         lock(&self.state).recent = LruCache::unbounded();
