@@ -26,7 +26,7 @@ use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
 use super::gate::step_aside;
 use super::partial_ledger::PartialDecodeLedger;
-use super::tuning::MOST_EVICT_FIRST_BYTES;
+use super::tuning::{MOST_EVICT_FIRST_BYTES, MOST_EVICT_FIRST_BYTES_FAR};
 use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::buffers::Buffers;
 use crate::counters::LoadCounters;
@@ -118,11 +118,10 @@ impl Cache {
     /// An empty cache of chunks of a store of this profile, that `budget` evicts from.
     pub fn new(budget: Arc<Budget>, counters: Arc<LoadCounters>, profile: Profile) -> Arc<Cache> {
         let cache = Arc::new(Cache {
-            // To fetch a chunk again from a store that is far away costs more than fresh memory.
             most_evict_first_bytes: if profile.is_local {
                 MOST_EVICT_FIRST_BYTES
             } else {
-                u64::MAX
+                MOST_EVICT_FIRST_BYTES_FAR
             },
             budget,
             buffers: Arc::default(),

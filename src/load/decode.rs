@@ -62,7 +62,8 @@ impl Loader {
         let room = out_capacity.saturating_add(chain.scratch_bytes(decoded_len));
         self.decode_within(chunk, room, |encoded| {
             let mut out = cache.buffers().take(to_usize(decoded_len)?)?;
-            self.decoding(|| chain.decode(&spec(array), encoded, &mut out))
+            chain
+                .decode(&spec(array), encoded, &mut out)
                 .map_err(|error| chunk.encoded.error(error))?;
             Ok(out)
         })
@@ -98,7 +99,9 @@ impl Loader {
             range(0, head),
             range(before + decoded_len, tail),
         ])?;
-        cache.counters().fetched_bytes.add(chunk.encoded.len());
+        if !chunk.encoded.is_received() {
+            cache.counters().fetched_bytes.add(chunk.encoded.len());
+        }
         self.decoding(|| step.finish(&around, &mut numbers))
             .map_err(|error| chunk.encoded.error(error))?;
         Ok(Some(Block::new(numbers, reservation)))
@@ -112,7 +115,8 @@ impl Loader {
         growing(chunk.encoded.len(), most, |limit| {
             let room = limit.saturating_add(chain.variable_scratch_bytes(limit));
             self.decode_within(chunk, room, |encoded| {
-                self.decoding(|| chain.decode_variable(&spec(array), encoded, limit))
+                chain
+                    .decode_variable(&spec(array), encoded, limit)
                     .map_err(|error| chunk.encoded.error(error))
                     .map(Buffer::from)
             })
@@ -134,16 +138,22 @@ impl Loader {
         };
         let cache = self.cache();
         let reservation = cache.reserve(room.saturating_add(buffers), chunk.encoded.holding())?;
-        let mut fetched;
-        let encoded = if let Some(bytes) = in_memory {
-            bytes
-        } else {
-            fetched = cache.buffers().scratch(to_usize(encoded_len)?)?;
-            chunk.encoded.read_at(0, &mut fetched)?;
-            cache.counters().fetched_bytes.add(encoded_len);
-            &fetched
+        let read = || -> Result<Buffer, Error> {
+            let mut bytes = cache.buffers().scratch(to_usize(encoded_len)?)?;
+            chunk.encoded.read_at(0, &mut bytes)?;
+            Ok(bytes)
         };
-        Ok(Block::new(decode(encoded)?, reservation))
+        let decoded = if let Some(bytes) = in_memory {
+            self.decoding(|| decode(bytes))?
+        } else if chunk.encoded.is_received() {
+            // Many chunks may have been received. They are copied one by one, to the same memory.
+            self.decoding(|| decode(&read()?))?
+        } else {
+            let bytes = read()?;
+            cache.counters().fetched_bytes.add(encoded_len);
+            self.decoding(|| decode(&bytes))?
+        };
+        Ok(Block::new(decoded, reservation))
     }
 
     fn check_limit(&self, array: &ChunkedArray, len: u64, what: &str) -> Result<(), Error> {

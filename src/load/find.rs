@@ -2,16 +2,15 @@
 
 use super::LocatedChunk;
 use super::array::ChunkedArray;
-use super::block::{Block, BlockKey};
+use super::block::BlockKey;
 use super::cache::LatestChunk;
 use super::loader::Loader;
 use super::neighbours::Neighbour;
 use super::request::Versions;
-use super::slice::Slice;
+use super::slice::{Received, Slice};
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::grid::Dims;
-use crate::store::{CancelToken, Object, ObjectMeta};
+use crate::store::{CancelToken, FetchBuffer, Object, ObjectMeta, ReceivedBytes};
 use crate::sync::Arc;
 
 /// Bytes of headers and checksums by which an encoded chunk may be longer than a decoded one.
@@ -30,7 +29,37 @@ pub(crate) enum Retention {
 struct OpenedChunk {
     object: Arc<dyn Object>,
     /// All bytes of the object, where they were read when it was opened.
-    bytes: Option<Arc<Block>>,
+    bytes: Option<Arc<Received>>,
+}
+
+/// All bytes of an object.
+#[derive(Default)]
+struct WholeObject {
+    received: Option<ReceivedBytes>,
+    /// Memory for a store that has none of its own.
+    filled: Vec<u8>,
+}
+
+impl FetchBuffer for WholeObject {
+    fn of_len(&mut self, len: u64) -> Option<&mut [u8]> {
+        self.received = None;
+        self.filled.of_len(len)
+    }
+
+    fn receive(&mut self, bytes: ReceivedBytes) -> bool {
+        self.received = Some(bytes);
+        true
+    }
+}
+
+impl WholeObject {
+    fn into_received(self) -> ReceivedBytes {
+        self.received.unwrap_or_else(|| {
+            let mut received = ReceivedBytes::default();
+            received.push(0, self.filled.into());
+            received
+        })
+    }
 }
 
 impl OpenedChunk {
@@ -61,19 +90,7 @@ impl Loader {
         {
             let (key, chunk) = found?;
             let (loader, array) = (Arc::clone(self), Arc::clone(array));
-            let (versions, indices) = (Arc::clone(versions), Dims::from(indices));
-            let load = move || match loader.decode(&array, &chunk) {
-                // It is read again alone, and its error tells where it lies in the shard.
-                Err(Error::Chunk { .. }) => {
-                    let nothing = Retention::Nothing;
-                    let found = loader.find(&array, &versions, &indices, nothing, token)?;
-                    let (_, chunk) = found
-                        .filter(|(found, _)| *found == key)
-                        .ok_or(Error::Stale)?;
-                    loader.decode(&array, &chunk)
-                }
-                decoded => decoded,
-            };
+            let load = move || loader.decode(&array, &chunk);
             return Ok(LatestChunk::Block(key, Box::new(load)));
         }
         let found = self.find(array, versions, indices, Retention::Nothing, token)?;
@@ -105,7 +122,7 @@ impl Loader {
             && let Some(key) = array.block_key(meta.version, indices)
         {
             let name = array.stored_key(indices)?.to_string();
-            let encoded = Slice::of_object(opened.object, name.into()).replaced_by(bytes);
+            let encoded = Slice::of_object(opened.object, name.into()).received(bytes);
             // Whoever reads the chunk gets the error.
             let _ = self.load_located(array, key, LocatedChunk { encoded });
         }
@@ -173,7 +190,7 @@ impl Loader {
         let chunk = match bytes {
             Some(bytes) => {
                 let name = array.stored_key(indices)?.to_string();
-                let encoded = Slice::of_object(object, name.into()).replaced_by(bytes);
+                let encoded = Slice::of_object(object, name.into()).received(bytes);
                 Some(LocatedChunk { encoded })
             }
             None => self.locate(array, &object, indices)?,
@@ -197,18 +214,16 @@ impl Loader {
             return Ok(object.map(OpenedChunk::unread));
         };
         let reservation = self.cache().reserve(most, Holding::NOTHING)?;
-        let mut bytes = Vec::new();
+        let mut whole = WholeObject::default();
         let key = array.stored_key(indices)?;
-        let fetch = || self.sources().fetch(&key, most, &mut bytes);
+        let fetch = || self.sources().fetch(&key, most, &mut whole);
         let Some(fetched) = CancelToken::scope(token, fetch)? else {
             return Ok(None);
         };
         let bytes = fetched.is_read.then(|| {
-            self.cache()
-                .counters()
-                .fetched_bytes
-                .add(bytes.len() as u64);
-            Arc::new(Block::new(bytes, reservation))
+            let bytes = whole.into_received();
+            self.cache().counters().fetched_bytes.add(bytes.len());
+            Received::new(bytes, reservation)
         });
         Ok(Some(OpenedChunk {
             object: fetched.object,

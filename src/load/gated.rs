@@ -4,6 +4,7 @@
 //! lookups. A thread holds a permit for the time of one request, and does nothing else meanwhile.
 
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,7 +12,8 @@ use std::time::SystemTime;
 use super::gate::PriorityGate;
 use crate::store::{
     Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, ListEntry,
-    Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
+    Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, ReceivedBytes, Stat, Store,
+    StoreError,
 };
 use crate::threads::{Class, current_class};
 
@@ -191,6 +193,11 @@ impl Object for GatedObject {
     fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
         let _permit = self.gates.of_class().enter();
         self.object.read_ranges(ranges)
+    }
+
+    fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
+        let _permit = self.gates.of_class().enter();
+        self.object.receive(ranges)
     }
 
     fn verify(&self) -> Result<(), StoreError> {

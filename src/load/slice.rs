@@ -1,11 +1,11 @@
 //! A range of bytes of a stored object, or of a shard body in the cache.
 
-use super::block::Block;
+use super::block::{Block, ENTRY_OVERHEAD_BYTES};
 use super::size::to_usize;
-use crate::budget::Holding;
+use crate::budget::{Holding, Reservation};
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
-use crate::store::{Object, ReadRange, StoreError};
+use crate::store::{Object, ReadRange, ReceivedBytes, StoreError};
 use crate::sync::Arc;
 
 /// Bytes `offset..offset + len` of an object in one version, or of a block.
@@ -22,6 +22,12 @@ enum SliceSource {
         object: Arc<dyn Object>,
         name: Arc<str>,
     },
+    /// Bytes of the object that were received from the store.
+    Received {
+        object: Arc<dyn Object>,
+        name: Arc<str>,
+        bytes: Arc<Received>,
+    },
     Body {
         block: Arc<Block>,
         name: Arc<str>,
@@ -29,6 +35,24 @@ enum SliceSource {
         /// from.
         holding: Holding,
     },
+}
+
+/// Bytes that were received from a store, in the memory in which they were.
+#[derive(Debug)]
+pub(super) struct Received {
+    bytes: ReceivedBytes,
+    _reservation: Reservation,
+}
+
+impl Received {
+    /// `bytes`, for which `reservation` was made.
+    pub(super) fn new(bytes: ReceivedBytes, mut reservation: Reservation) -> Arc<Received> {
+        reservation.shrink_to(bytes.len() + ENTRY_OVERHEAD_BYTES);
+        Arc::new(Received {
+            bytes,
+            _reservation: reservation,
+        })
+    }
 }
 
 impl Slice {
@@ -57,10 +81,17 @@ impl Slice {
         }
     }
 
-    /// The part of `block` from `start` on that has the bytes of this slice. `None` when it is
-    /// shorter.
-    pub(super) fn replaced_by_part(&self, block: Arc<Block>, start: u64) -> Option<Slice> {
-        self.replaced_by(block).part(start, self.len)
+    /// The same range of an object, whose bytes were received.
+    pub(super) fn received(self, bytes: Arc<Received>) -> Slice {
+        let source = match self.source {
+            SliceSource::Object { object, name } => SliceSource::Received {
+                object,
+                name,
+                bytes,
+            },
+            other => other,
+        };
+        Slice { source, ..self }
     }
 
     /// `len` bytes at `offset` within this slice; `None` when they pass its end.
@@ -94,12 +125,17 @@ impl Slice {
         self.len == 0
     }
 
-    /// The object that this is a range of; `None` for a range of a block.
+    /// The object that this is a range of; `None` where the bytes are in memory.
     pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
             SliceSource::Object { object, .. } => Some(object),
-            SliceSource::Body { .. } => None,
+            SliceSource::Received { .. } | SliceSource::Body { .. } => None,
         }
+    }
+
+    /// Whether the bytes were received, so that reading them is copying them.
+    pub(super) fn is_received(&self) -> bool {
+        matches!(self.source, SliceSource::Received { .. })
     }
 
     /// The object, if the slice is all of one.
@@ -118,14 +154,14 @@ impl Slice {
     pub(super) fn is_sequential(&self) -> bool {
         match &self.source {
             SliceSource::Object { object, .. } => object.is_sequential(),
-            SliceSource::Body { .. } => false,
+            SliceSource::Received { .. } | SliceSource::Body { .. } => false,
         }
     }
 
-    /// The bytes, if they are in memory already.
+    /// The bytes, if they are in memory already, one after the other.
     pub fn in_memory(&self) -> Option<&[u8]> {
         match &self.source {
-            SliceSource::Object { .. } => None,
+            SliceSource::Object { .. } | SliceSource::Received { .. } => None,
             SliceSource::Body { block, .. } => range_of(block, self.offset, self.len),
         }
     }
@@ -155,17 +191,22 @@ impl Slice {
                 }));
             };
             range.offset_bytes = offset;
-            if let SliceSource::Body { block, .. } = &self.source {
-                let bytes = range_of(block, offset, len).ok_or_else(|| {
-                    let (name, end) = (self.name(), block.len());
-                    Error::internal(format!("{name}: {len} bytes at {offset} of {end} decoded"))
-                })?;
-                range.buf.copy_from_slice(bytes);
+            let is_copied = match &self.source {
+                SliceSource::Object { .. } => true,
+                SliceSource::Received { bytes, .. } => bytes.bytes.read(offset, range.buf),
+                SliceSource::Body { block, .. } => range_of(block, offset, len)
+                    .map(|bytes| range.buf.copy_from_slice(bytes))
+                    .is_some(),
+            };
+            if !is_copied {
+                let name = self.name();
+                let problem = format!("{name}: {len} bytes at {offset} are not in memory");
+                return Err(Error::internal(problem));
             }
         }
         match &self.source {
             SliceSource::Object { object, .. } => Ok(object.read_ranges(ranges)?),
-            SliceSource::Body { .. } => Ok(()),
+            SliceSource::Received { .. } | SliceSource::Body { .. } => Ok(()),
         }
     }
 
@@ -181,6 +222,7 @@ impl Slice {
     pub(super) fn holding(&self) -> Holding {
         match self.source {
             SliceSource::Object { .. } => Holding::NOTHING,
+            SliceSource::Received { .. } => Holding::SOURCE,
             SliceSource::Body { holding, .. } => holding,
         }
     }
@@ -188,7 +230,9 @@ impl Slice {
     /// `error` with the name and the range of this slice. The store is told that its bytes are
     /// wrong.
     pub(super) fn error(&self, error: FormatError) -> Error {
-        if let SliceSource::Object { object, .. } = &self.source {
+        if let SliceSource::Object { object, .. } | SliceSource::Received { object, .. } =
+            &self.source
+        {
             object.doubt();
         }
         Error::Chunk {
@@ -202,7 +246,9 @@ impl Slice {
     /// The name of the object, for messages.
     pub fn name(&self) -> &Arc<str> {
         match &self.source {
-            SliceSource::Object { name, .. } | SliceSource::Body { name, .. } => name,
+            SliceSource::Object { name, .. }
+            | SliceSource::Received { name, .. }
+            | SliceSource::Body { name, .. } => name,
         }
     }
 }

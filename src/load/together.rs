@@ -1,15 +1,17 @@
 //! Reads chunks that lie in one shard with few requests.
 
-use super::block::{Block, BlockKey};
+use std::ops::Range;
+
+use super::block::BlockKey;
 use super::find::Retention;
 use super::loader::Loader;
 use super::located_chunk::LocatedChunk;
 use super::neighbours::{FoundChunk, Neighbours};
-use super::size::to_usize;
+use super::slice::{Received, Slice};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{CancelToken, ReadRange};
+use crate::store::CancelToken;
 use crate::sync::Arc;
 
 impl Loader {
@@ -55,35 +57,46 @@ impl Loader {
             chunks.push(found);
         }
         // Only readers of these versions wait for the chunks.
-        match CancelToken::scope(group.token.clone(), || self.fetch_together(len, &chunks)) {
-            Ok(block) => with_bytes(&block, chunks),
+        let receive = || self.receive_together(len, &chunks);
+        match CancelToken::scope(group.token.clone(), receive) {
+            // Each is found again by its own flight.
+            Ok(None) => Vec::new(),
+            Ok(Some(received)) => with_bytes(&received, chunks),
             Err(error) => failed(&chunks, &error),
         }
     }
 
-    /// The encoded bytes of `chunks`, one after the other, which are `len` in all.
-    fn fetch_together(
+    /// The encoded bytes of `chunks`, which are `len` in all; `None` where there are no chunks.
+    fn receive_together(
         &self,
         len: u64,
         chunks: &[Option<(BlockKey, LocatedChunk)>],
-    ) -> Result<Arc<Block>, Error> {
+    ) -> Result<Option<Arc<Received>>, Error> {
         let present = || chunks.iter().flatten().map(|(_, chunk)| &chunk.encoded);
+        let Some(object) = present().find_map(|encoded| encoded.object()) else {
+            return Ok(None);
+        };
         let reservation = self.cache().reserve(len, Holding::NOTHING)?;
-        let mut bytes = self.cache().buffers().scratch(to_usize(len)?)?;
-        if let Some(object) = present().find_map(|encoded| encoded.object()) {
-            let mut rest = &mut bytes[..];
-            let mut ranges = Vec::with_capacity(chunks.len());
-            for encoded in present() {
-                let (buf, after) = rest.split_at_mut(to_usize(encoded.len())?);
-                let offset_bytes = encoded.offset();
-                ranges.push(ReadRange { offset_bytes, buf });
-                rest = after;
-            }
-            object.read_ranges(&mut ranges)?;
-            self.cache().counters().fetched_bytes.add(len);
-        }
-        Ok(Arc::new(Block::new(bytes, reservation)))
+        let received = object.receive(&disjoint(present()))?;
+        self.cache().counters().fetched_bytes.add(len);
+        Ok(Some(Received::new(received, reservation)))
     }
+}
+
+/// The ranges of `slices` in order. Those that overlap, in a damaged shard, are one range.
+fn disjoint<'s>(slices: impl Iterator<Item = &'s Slice>) -> Vec<Range<u64>> {
+    let mut each: Vec<_> = slices
+        .map(|slice| slice.offset()..slice.offset().saturating_add(slice.len()))
+        .collect();
+    each.sort_unstable_by_key(|range| range.start);
+    let mut ranges: Vec<Range<u64>> = Vec::with_capacity(each.len());
+    for range in each {
+        match ranges.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => ranges.push(range),
+        }
+    }
+    ranges
 }
 
 /// `error` for each chunk that is wanted.
@@ -93,18 +106,34 @@ fn failed<T>(wanted: &[Option<T>], error: &Error) -> Vec<Option<FoundChunk>> {
         .collect()
 }
 
-/// `chunks` with the bytes of `block`, in which they follow each other.
+/// `chunks` with the bytes of their object that were received.
 fn with_bytes(
-    block: &Arc<Block>,
+    received: &Arc<Received>,
     chunks: Vec<Option<(BlockKey, LocatedChunk)>>,
 ) -> Vec<Option<FoundChunk>> {
-    let mut at = 0;
-    let read = chunks.into_iter().map(|chunk| {
-        let (key, LocatedChunk { encoded }) = chunk?;
-        let start = at;
-        at += encoded.len();
-        let encoded = encoded.replaced_by_part(Arc::clone(block), start)?;
-        Some(Ok((key, LocatedChunk { encoded })))
-    });
-    read.collect()
+    let with = |(key, LocatedChunk { encoded })| {
+        let encoded = encoded.received(Arc::clone(received));
+        Ok((key, LocatedChunk { encoded }))
+    };
+    chunks.into_iter().map(|chunk| chunk.map(with)).collect()
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests {
+    use super::*;
+    use crate::store::{Key, MemoryStore, Store};
+
+    #[test]
+    fn ranges_that_overlap_are_one() {
+        let store = MemoryStore::new();
+        let key = Key::parse(b"c/0").unwrap();
+        store.insert(key.clone(), vec![0; 100]);
+        let whole = Slice::of_object(store.open(&key).unwrap().unwrap(), "c/0".into());
+        let slices: Vec<_> = [(50, 10), (0, 10), (10, 5), (55, 20), (57, 1), (75, 1)]
+            .iter()
+            .map(|&(offset, len)| whole.part(offset, len).unwrap())
+            .collect();
+        assert_eq!(disjoint(slices.iter()), [0..10, 10..15, 50..75, 75..76]);
+    }
 }

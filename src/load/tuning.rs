@@ -25,6 +25,11 @@ pub(crate) const TOGETHER_CHUNKS: usize = 256;
 /// was read, and fresh memory costs more than the copy from it.
 pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 16 << 20;
 
+/// The same where the store is far away: to fetch a chunk again costs more than fresh memory, so the
+/// beginning of what was read stays for a second program. All of it would fill the whole cache, for
+/// nothing as long as the kernel has it too.
+pub(crate) const MOST_EVICT_FIRST_BYTES_FAR: u64 = 64 << 20;
+
 /// Chunks of one read that are requested at once. The requests take no more memory than the bytes
 /// of a long read.
 pub(crate) const MOST_CHUNKS: usize = 4096;
@@ -76,7 +81,7 @@ pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
 
 /// In a store that is slow to answer, such a program has the readahead window of one that has read
 /// this much. A smaller window is a round trip more before all requests are under way.
-pub(crate) const EXPECTED_BYTES: u64 = 6 << 20;
+pub(crate) const EXPECTED_BYTES: u64 = 16 << 20;
 
 /// Chunks that are prefetched at least in a store that is slow to answer, unless they are longer than
 /// [`FIRST_WINDOW_BYTES`].

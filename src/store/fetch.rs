@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Key, Object, StoreError};
+use super::{Key, Object, ReceivedBytes, StoreError};
 
 /// The bytes of an object that are read first once it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,13 @@ pub trait FetchBuffer {
     /// object is not read. Called once for each attempt, which discards the buffer of the one
     /// before.
     fn of_len(&mut self, len: u64) -> Option<&mut [u8]>;
+
+    /// Takes all bytes of the object, which a store has received in memory of its own. `false` when
+    /// the caller has no memory for them.
+    fn receive(&mut self, bytes: ReceivedBytes) -> bool {
+        let buf = self.of_len(bytes.len());
+        buf.is_some_and(|buf| bytes.read(0, buf))
+    }
 }
 
 /// One of the requests of a [`Store::fetch_many`](super::Store::fetch_many).

@@ -26,6 +26,7 @@ mod memory;
 mod meta;
 mod nested;
 mod profile;
+mod received;
 #[cfg(feature = "remote")]
 mod remote;
 #[cfg(any(test, debug_assertions))]
@@ -33,6 +34,7 @@ pub mod testing;
 mod zip;
 
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -53,6 +55,7 @@ pub use meta::{
 };
 pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
+pub use received::ReceivedBytes;
 #[cfg(feature = "remote")]
 pub use remote::{
     DEFAULT_REQUESTS, HeaderOption, RemoteOptions, RemoteStatistics, RemoteStore, RemoteUrl,
@@ -221,6 +224,39 @@ pub trait Object: Send + Sync + fmt::Debug {
     fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
         let mut ranges = ranges.iter_mut();
         ranges.try_for_each(|range| self.read_at(range.offset_bytes, range.buf))
+    }
+
+    /// As [`Object::read_ranges`], but hands over the memory in which the bytes were received. The
+    /// ranges are in order, and none begins before the end of the one before it.
+    ///
+    /// # Errors
+    /// As [`Object::read_at`].
+    fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
+        let mut buffers = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let mut buffer = Vec::new();
+            if buffer
+                .of_len(range.end.saturating_sub(range.start))
+                .is_none()
+            {
+                let problem = "the system has no memory for a part of an object";
+                return Err(StoreError::problem("memory", problem));
+            }
+            buffers.push(buffer);
+        }
+        let each = ranges.iter().zip(&mut buffers);
+        let mut wanted: Vec<_> = each
+            .map(|(range, buf)| ReadRange {
+                offset_bytes: range.start,
+                buf,
+            })
+            .collect();
+        self.read_ranges(&mut wanted)?;
+        let mut received = ReceivedBytes::default();
+        for (range, buffer) in ranges.iter().zip(buffers) {
+            received.push(range.start, buffer.into());
+        }
+        Ok(received)
     }
 
     /// Whether the version is still the one that was opened.

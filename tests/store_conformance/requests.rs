@@ -45,6 +45,25 @@ fn several_ranges_are_read_or_none() {
 }
 
 #[test]
+fn received_bytes_are_those_of_one_version() {
+    for fixture in fixtures() {
+        fixture.put("a", b"0123456789");
+        let object = open(fixture.store(), "a");
+        let received = object.receive(&[0..2, 4..4, 5..8]).unwrap();
+        assert_eq!(received.len(), 5);
+        let mut three = [0; 3];
+        assert!(received.read(5, &mut three));
+        assert_eq!(&three, b"567");
+        assert!(!received.read(1, &mut three), "a gap");
+        let error = object.receive(&[0..2, 9..11]).unwrap_err();
+        assert!(matches!(error, StoreError::Short { .. }), "{error}");
+        fixture.overwrite("a", b"longer than before");
+        let error = object.receive(&[0..2, 4..6]).unwrap_err();
+        assert!(matches!(error, StoreError::Changed { .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_version_is_verified_without_a_read() {
     for fixture in fixtures() {
         fixture.put("a", b"old bytes");

@@ -1,12 +1,11 @@
 //! Bytes of opened objects that were read when the objects were opened, such as the index of a
 //! shard.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-
-use crate::store::ReadRange;
 
 /// The most memory of all first bytes. Beyond this they are not kept, and are read again when they
 /// are needed.
@@ -61,37 +60,25 @@ impl FirstBytes {
         FirstBytes(Mutex::new(fits.then_some(kept)))
     }
 
-    /// Fills the buffers of all `ranges`, if their bytes are here.
-    pub(super) fn read(&self, ranges: &mut [ReadRange<'_>]) -> bool {
+    /// The bytes of each of `ranges`, if all of them are here.
+    pub(super) fn read(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(first) = kept.as_ref() else {
-            return false;
-        };
-        let has_all = ranges
-            .iter()
-            .all(|range| first.part(range.offset_bytes, range.buf.len()).is_some());
-        if !has_all {
-            return false;
-        }
-        let mut read_to = 0;
-        for range in ranges {
-            let len = range.buf.len();
-            if let Some(part) = first.part(range.offset_bytes, len) {
-                range.buf.copy_from_slice(part);
-                read_to = read_to.max(range.offset_bytes.saturating_add(len as u64));
-            }
-        }
-        if first.end.is_some_and(|end| read_to >= end) {
+        let first = kept.as_ref()?;
+        let parts: Option<Vec<_>> = ranges.iter().map(|range| first.part(range)).collect();
+        let read_to = ranges.iter().map(|range| range.end).max();
+        if parts.is_some() && first.end.is_some_and(|end| read_to >= Some(end)) {
             *kept = None;
         }
-        true
+        parts
     }
 }
 
 impl Kept {
-    fn part(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
-        self.bytes.get(at..at.checked_add(len)?)
+    fn part(&self, range: &Range<u64>) -> Option<Bytes> {
+        let index = |offset: u64| usize::try_from(offset.checked_sub(self.start)?).ok();
+        let part = index(range.start)?..index(range.end)?;
+        self.bytes.get(part.clone())?;
+        Some(self.bytes.slice(part))
     }
 }
 
@@ -106,13 +93,10 @@ impl Drop for Kept {
 mod tests {
     use super::*;
 
-    fn read(first: &FirstBytes, offset_bytes: u64) -> Option<[u8; 3]> {
-        let mut buf = [0; 3];
-        let range = ReadRange {
-            offset_bytes,
-            buf: &mut buf,
-        };
-        first.read(&mut [range]).then_some(buf)
+    fn read(first: &FirstBytes, start: u64) -> Option<Vec<u8>> {
+        let wanted = start..start + 3;
+        let parts = first.read(&[wanted])?;
+        Some(parts.concat())
     }
 
     #[test]
@@ -122,32 +106,32 @@ mod tests {
         let first = FirstBytes::new(bytes.clone(), 6, (10, 10), &memory);
         assert_eq!(read(&first, 5), None, "before them");
         assert_eq!(read(&first, 8), None, "beyond the end");
-        assert_eq!(read(&first, 6), Some(*b"wxy"), "a piece of the index");
-        assert_eq!(read(&first, 7), Some(*b"xyz"));
+        assert_eq!(
+            read(&first, 6),
+            Some(b"wxy".to_vec()),
+            "a piece of the index"
+        );
+        assert_eq!(read(&first, 7), Some(b"xyz".to_vec()));
         assert_eq!(read(&first, 7), None, "given up");
         assert_eq!(memory.0.load(Ordering::Relaxed), 0);
         let at_start = FirstBytes::new(bytes.clone(), 0, (3, 10), &memory);
-        assert_eq!(read(&at_start, 0), Some(*b"wxy"));
+        assert_eq!(read(&at_start, 0), Some(b"wxy".to_vec()));
         assert_eq!(read(&at_start, 0), None, "given up after the index");
         let whole = FirstBytes::new(bytes, 0, (4, 4), &memory);
-        assert_eq!(read(&whole, 1), Some(*b"xyz"));
-        assert_eq!(read(&whole, 1), Some(*b"xyz"));
+        assert_eq!(read(&whole, 1), Some(b"xyz".to_vec()));
+        assert_eq!(read(&whole, 1), Some(b"xyz".to_vec()));
         assert_eq!(memory.0.load(Ordering::Relaxed), 4);
     }
 
     #[test]
     fn several_ranges_are_read_together_or_not_at_all() {
         let first = FirstBytes::new(Bytes::from_static(b"wxyz"), 6, (10, 10), &Arc::default());
-        let (mut a, mut b) = ([0; 2], [0; 2]);
-        let mut ranges = [(6, &mut a), (9, &mut b)].map(|(offset_bytes, buf)| ReadRange {
-            offset_bytes,
-            buf: buf.as_mut_slice(),
-        });
-        assert!(!first.read(&mut ranges), "one is beyond the end");
-        let [_, second] = &mut ranges;
-        second.offset_bytes = 8;
-        assert!(first.read(&mut ranges));
-        assert_eq!((&a, &b), (b"wx", b"yz"));
+        assert!(
+            first.read(&[6..8, 9..11]).is_none(),
+            "one is beyond the end"
+        );
+        let parts = first.read(&[8..10, 6..8]).unwrap();
+        assert_eq!(parts, ["yz", "wx"]);
     }
 
     #[test]

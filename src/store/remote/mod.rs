@@ -50,7 +50,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::join;
 
@@ -60,7 +59,7 @@ use self::documents::is_no_prefix;
 use self::failure::Failure;
 use self::flow::Flow;
 use self::listing::RemoteListing;
-use self::object::RemoteObject;
+use self::object::{RemoteObject, add_parts};
 use self::open::ANY_READ;
 pub use self::options::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 use self::remembered::{Known, Remembered};
@@ -71,7 +70,7 @@ use self::tag::Pinned;
 pub use self::url::{RemoteUrl, Service};
 use super::{
     Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
-    ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError,
+    ObjectMeta, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store, StoreError,
 };
 
 /// Bytes that are received in the time of one request, for plans of what is read together.
@@ -151,28 +150,19 @@ impl RemoteStore {
         Arc::new(RemoteObject::new(shared, key.clone(), pinned))
     }
 
-    /// Copies an answer of `pinned` into the buffer of a caller.
+    /// Hands an answer of `pinned`, which is all of the object, to a caller.
     fn fetched(
         &self,
         key: &Key,
         pinned: Pinned,
-        parts: &[Bytes],
+        parts: Body,
         buffer: &mut dyn FetchBuffer,
     ) -> Fetched {
-        let mut is_read = false;
-        if let Some(mut buf) = buffer.of_len(pinned.meta.size()) {
-            for part in parts {
-                let Some((filled, rest)) = buf.split_at_mut_checked(part.len()) else {
-                    break;
-                };
-                filled.copy_from_slice(part);
-                buf = rest;
-            }
-            is_read = true;
-        }
+        let mut bytes = ReceivedBytes::default();
+        add_parts(&mut bytes, 0, parts);
         Fetched {
+            is_read: buffer.receive(bytes),
             object: self.object(key, pinned),
-            is_read,
         }
     }
 }
@@ -187,7 +177,7 @@ impl RemoteStore {
         buffer: &mut dyn FetchBuffer,
     ) -> Option<Result<Option<Fetched>, StoreError>> {
         if let Some((pinned, bytes)) = self.shared.remembered.document(key) {
-            return Some(Ok(Some(self.fetched(key, pinned, &[bytes], buffer))));
+            return Some(Ok(Some(self.fetched(key, pinned, vec![bytes], buffer))));
         }
         match self.shared.remembered.get(key)? {
             Known(None) => Some(Ok(None)),
@@ -209,7 +199,7 @@ impl RemoteStore {
         buffer: &mut dyn FetchBuffer,
     ) -> Result<Fetched, StoreError> {
         match body {
-            Some(body) => Ok(self.fetched(key, pinned, &body, buffer)),
+            Some(body) => Ok(self.fetched(key, pinned, body, buffer)),
             None => Fetched::of_object(self.object(key, pinned), most_bytes, buffer),
         }
     }

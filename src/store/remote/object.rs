@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::client::Body;
@@ -12,7 +11,7 @@ use super::first_bytes::FirstBytes;
 use super::ranges::requests;
 use super::shared::Shared;
 use super::tag::Pinned;
-use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
+use crate::store::{Key, Object, ObjectMeta, ReadRange, ReceivedBytes, StoreError};
 
 /// One version of an object. Each request for its bytes asks for this version alone.
 #[derive(Debug)]
@@ -53,28 +52,45 @@ impl RemoteObject {
         ))
     }
 
-    /// Sends `requests` side by side, and copies what their answers have of the `wanted` ranges.
-    fn read_wave(
+    /// The requests that read all of `wanted`, in groups that are sent one after the other so that
+    /// their answers fit in memory.
+    ///
+    /// # Errors
+    /// As [`RemoteObject::check_identified`].
+    fn waves(&self, wanted: &[Range<u64>]) -> Result<Vec<Vec<Range<u64>>>, StoreError> {
+        let requests = requests(wanted);
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.check_identified(&requests)?;
+        let most_bytes = self.shared.client.flow.answer_bytes();
+        Ok(waves(&requests, most_bytes)
+            .into_iter()
+            .map(<[_]>::to_vec)
+            .collect())
+    }
+
+    /// Sends `requests` side by side, and adds their answers to `received`.
+    fn receive_wave(
         &self,
-        requests: &[Range<u64>],
-        wanted: &[Range<u64>],
-        ranges: &mut [ReadRange<'_>],
+        requests: Vec<Range<u64>>,
+        received: &mut ReceivedBytes,
     ) -> Result<(), StoreError> {
         let (shared, key) = (Arc::clone(&self.shared), self.key.clone());
-        let (pinned, asked) = (self.pinned.clone(), requests.to_vec());
+        let pinned = self.pinned.clone();
         let answers = async move {
             let client = &shared.client;
-            let memory = client.flow.reserve(bytes_of(&asked)).await;
-            let each = asked
-                .into_iter()
-                .map(|range| client.get_range(&key, &pinned, range));
+            let memory = client.flow.reserve(bytes_of(&requests)).await;
+            let each = requests.into_iter().map(async |range| {
+                let start = range.start;
+                Ok((start, client.get_range(&key, &pinned, range).await?))
+            });
             (try_join_all(each).await, memory)
         };
         let runtime = &self.shared.runtime;
         let (bodies, _memory) = runtime.wait_while_wanted(&self.key, answers)?;
-        let bodies = bodies.map_err(|failure| self.error(failure))?;
-        for (range, wanted) in ranges.iter_mut().zip(wanted) {
-            copy(requests, &bodies, wanted, range.buf);
+        for (start, body) in bodies.map_err(|failure| self.error(failure))? {
+            add_parts(received, start, body);
         }
         Ok(())
     }
@@ -109,23 +125,42 @@ impl Object for RemoteObject {
             let meta = &self.pinned.meta;
             meta.check_range(&self.key, range.offset_bytes, range.buf.len())?;
         }
-        if self.first.read(ranges) {
+        let range_of = |range: &ReadRange<'_>| {
+            range.offset_bytes..range.offset_bytes.saturating_add(range.buf.len() as u64)
+        };
+        let wanted: Vec<Range<u64>> = ranges.iter().map(range_of).collect();
+        if let Some(parts) = self.first.read(&wanted) {
+            for (range, part) in ranges.iter_mut().zip(parts) {
+                range.buf.copy_from_slice(&part);
+            }
             return Ok(());
         }
-        let wanted: Vec<Range<u64>> = ranges
-            .iter()
-            .map(|range| range.offset_bytes..range.offset_bytes + range.buf.len() as u64)
-            .collect();
-        let requests = requests(&wanted);
-        if requests.is_empty() {
-            return Ok(());
-        }
-        self.check_identified(&requests)?;
-        let most_bytes = self.shared.client.flow.answer_bytes();
-        for requests in waves(&requests, most_bytes) {
-            self.read_wave(requests, &wanted, ranges)?;
+        for requests in self.waves(&wanted)? {
+            let mut received = ReceivedBytes::default();
+            self.receive_wave(requests, &mut received)?;
+            for range in &mut *ranges {
+                received.copy(range.offset_bytes, range.buf);
+            }
         }
         Ok(())
+    }
+
+    fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
+        for range in ranges {
+            let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+            self.pinned.meta.check_range(&self.key, range.start, len)?;
+        }
+        let mut received = ReceivedBytes::default();
+        if let Some(parts) = self.first.read(ranges) {
+            for (range, part) in ranges.iter().zip(parts) {
+                received.push(range.start, part);
+            }
+            return Ok(received);
+        }
+        for requests in self.waves(ranges)? {
+            self.receive_wave(requests, &mut received)?;
+        }
+        Ok(received)
     }
 
     fn verify(&self) -> Result<(), StoreError> {
@@ -165,29 +200,12 @@ fn waves(requests: &[Range<u64>], most_bytes: u64) -> Vec<&[Range<u64>]> {
     waves
 }
 
-/// Copies what the `bodies` of the answers to `requests` have of the bytes `wanted` of the object.
-fn copy(requests: &[Range<u64>], bodies: &[Body], wanted: &Range<u64>, buf: &mut [u8]) {
-    let first = requests.partition_point(|request| request.end <= wanted.start);
-    let overlapping = requests.iter().zip(bodies).skip(first);
-    for (request, body) in overlapping.take_while(|(request, _)| request.start < wanted.end) {
-        let mut at = request.start;
-        for part in body {
-            copy_part(part, at, wanted, buf);
-            at += part.len() as u64;
-        }
-    }
-}
-
-/// Copies what `part`, which begins at `at` in the object, has of `wanted`.
-fn copy_part(part: &Bytes, at: u64, wanted: &Range<u64>, buf: &mut [u8]) {
-    let (from, to) = (wanted.start.max(at), wanted.end.min(at + part.len() as u64));
-    if from >= to {
-        return;
-    }
-    let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let source = part.get(index(from - at)..index(to - at));
-    let target = buf.get_mut(index(from - wanted.start)..index(to - wanted.start));
-    if let (Some(source), Some(target)) = (source, target) {
-        target.copy_from_slice(source);
+/// Adds the parts of a body that begins at `start` in the object.
+pub(super) fn add_parts(received: &mut ReceivedBytes, start: u64, body: Body) {
+    let mut at = start;
+    for part in body {
+        let len = part.len() as u64;
+        received.push(at, part);
+        at += len;
     }
 }

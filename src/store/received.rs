@@ -1,0 +1,109 @@
+//! Bytes of an object in the memory in which they were received, so that a caller copies them once,
+//! and only when it needs them.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// Bytes of one version of an object.
+#[derive(Debug, Clone, Default)]
+pub struct ReceivedBytes {
+    /// Parts, and where each begins in the object, in the order of these offsets. None is empty.
+    parts: Vec<(u64, Bytes)>,
+}
+
+impl ReceivedBytes {
+    /// Adds `bytes` that begin at `offset_bytes` of the object, which is not before the end of what
+    /// was added so far.
+    pub fn push(&mut self, offset_bytes: u64, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.parts.push((offset_bytes, bytes));
+        }
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> u64 {
+        self.parts.iter().map(|(_, part)| part.len() as u64).sum()
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Fills `buf` with the bytes from `offset_bytes` of the object on. Returns `false`, and leaves
+    /// any bytes in `buf`, where one of them was not received.
+    pub fn read(&self, offset_bytes: u64, buf: &mut [u8]) -> bool {
+        self.copy(offset_bytes, buf) == buf.len()
+    }
+
+    /// As [`ReceivedBytes::read`], for as many of the bytes as were received. Returns their number.
+    pub fn copy(&self, offset_bytes: u64, buf: &mut [u8]) -> usize {
+        let wanted = offset_bytes..offset_bytes.saturating_add(buf.len() as u64);
+        let end_of = |(start, part): &(u64, Bytes)| start.saturating_add(part.len() as u64);
+        let first = self
+            .parts
+            .partition_point(|part| end_of(part) <= wanted.start);
+        let overlapping = self.parts.iter().skip(first);
+        overlapping
+            .take_while(|(start, _)| *start < wanted.end)
+            .map(|(start, part)| copy_part(part, *start, &wanted, buf))
+            .sum()
+    }
+}
+
+/// Copies what `part`, which begins at `start` in the object, has of `wanted`, and returns how many
+/// bytes that are.
+fn copy_part(part: &Bytes, start: u64, wanted: &Range<u64>, buf: &mut [u8]) -> usize {
+    let (from, to) = (
+        wanted.start.max(start),
+        wanted.end.min(start + part.len() as u64),
+    );
+    if from >= to {
+        return 0;
+    }
+    let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let source = part.get(index(from - start)..index(to - start));
+    let target = buf.get_mut(index(from - wanted.start)..index(to - wanted.start));
+    match (source, target) {
+        (Some(source), Some(target)) => {
+            target.copy_from_slice(source);
+            source.len()
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_from_one_part_or_several() {
+        let mut received = ReceivedBytes::default();
+        for (offset, part) in [(10, "abc"), (13, ""), (13, "de"), (20, "xyz")] {
+            received.push(offset, Bytes::from_static(part.as_bytes()));
+        }
+        assert_eq!(received.len(), 8);
+        for (offset, len, expected) in [
+            (10, 5, Some("abcde")),
+            (11, 2, Some("bc")),
+            (12, 2, Some("cd")),
+            (14, 0, Some("")),
+            (20, 3, Some("xyz")),
+            (22, 1, Some("z")),
+            (9, 3, None),
+            (14, 2, None),
+            (15, 1, None),
+            (21, 3, None),
+            (u64::MAX, 1, None),
+        ] {
+            let mut buf = vec![0; len];
+            let is_read = received.read(offset, &mut buf);
+            assert_eq!(is_read, expected.is_some(), "{len} bytes at {offset}");
+            if let Some(expected) = expected {
+                assert_eq!(buf, expected.as_bytes());
+            }
+        }
+    }
+}
