@@ -166,6 +166,10 @@ impl Store for GatedStore {
         self.store.ask_again();
     }
 
+    fn begin_open(&self) {
+        self.store.begin_open();
+    }
+
     fn generation(&self) -> u64 {
         self.store.generation()
     }

@@ -135,6 +135,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Forgets what the store remembers of objects.
     fn ask_again(&self) {}
 
+    /// Tells that a file is about to be opened, which must not be looked for in a place that another
+    /// store has taken since requests last found it there.
+    fn begin_open(&self) {}
+
     /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of
     /// it into `buffer`; in a single request where the store supports that.
     ///

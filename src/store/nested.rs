@@ -348,6 +348,10 @@ impl Store for NestedZips {
         self.within.ask_again();
     }
 
+    fn begin_open(&self) {
+        self.within.begin_open();
+    }
+
     fn generation(&self) -> u64 {
         self.within.generation()
     }

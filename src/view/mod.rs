@@ -302,6 +302,7 @@ impl View {
     /// [`Error`]. A version younger than the grain of file times is waited for, until it can be
     /// told from the next one.
     pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<OpenedVnode>, Error> {
+        self.tree.loader.sources().store().begin_open();
         self.open_vnode(&self.vnode(id)?)
     }
 

@@ -70,6 +70,21 @@ def test_a_store_renamed_into_place_is_shown_by_the_next_open(tmp_path, mount):
         os.rename(tmp_path / "between", other)
 
 
+def test_stores_that_are_exchanged_quickly_are_shown_by_the_next_open(tmp_path, mount):
+    """Other requests may have looked at the path a few microseconds before the exchange."""
+    store, other, between = map(str, (write(tmp_path / "s.zarr", 1), write(tmp_path / "other.zarr", 2), tmp_path / "between"))
+    chunk = str(mount(store, "--view", "chunks").path / "a" / "c" / "0" / "0")
+    right = [np.full(CHUNK, value, "i4").tobytes() for value in (1, 2)]
+    wrong = 0
+    for number in range(4000):
+        fd = os.open(chunk, os.O_RDONLY)
+        wrong += os.pread(fd, 100, 0) != right[number % 2]
+        os.close(fd)
+        for source, target in ((store, between), (other, store), (between, other)):
+            os.rename(source, target)
+    assert not wrong
+
+
 def test_readers_of_a_store_that_is_made_again_see_one_store_or_an_error(tmp_path, mount):
     """Each chunk file is of one value, and nothing but values that were written or, of what is being
     written, the fill value."""

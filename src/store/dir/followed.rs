@@ -40,8 +40,13 @@ const ATTEMPTS: usize = 16;
 
 /// How long a check of the path stays valid in a mount. A listing with attributes, or reads of many
 /// small chunks, make a hundred thousand requests a second, and a check costs a tenth of such a
-/// request. A request takes about as long to get here through the kernel.
+/// request. An open of a file makes a check of its own ([`FollowedRoot::check_next`]), because other
+/// threads may have made one just before the directory was replaced.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_micros(50);
+
+/// Bits of [`FollowedRoot::last_check`] that count opens. The others are the time in microseconds,
+/// or 0 where the next request has to make a check.
+const OPENS_BITS: u32 = 16;
 
 /// The directory of the store, followed by its path.
 #[derive(Debug)]
@@ -55,7 +60,8 @@ pub(super) struct FollowedRoot {
     generation: AtomicU32,
     /// A request does not check the path when another one did within this time.
     check_interval: Duration,
-    /// When a request last checked the path: nanoseconds since `started`, 0 before the first.
+    /// When a request last checked the path, since `started`, and how many opens there were: see
+    /// [`OPENS_BITS`]. A check that began before an open is no check for that open.
     last_check: AtomicU64,
     started: Instant,
 }
@@ -103,6 +109,14 @@ impl FollowedRoot {
     /// not take its place; [`StoreError::Denied`] when the path may not be examined any more.
     pub(super) fn now(&self) -> Result<Arc<Root>, StoreError> {
         self.current().map(|(root, _)| root)
+    }
+
+    /// Makes the next request check the path, however short ago another one did.
+    pub(super) fn check_next(&self) {
+        let opened = |last: u64| Some(last.wrapping_add(1) & ((1 << OPENS_BITS) - 1));
+        let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
+        // The function always returns a number, so this never fails.
+        let _ = self.last_check.fetch_update(set, fetch, opened);
     }
 
     /// Runs `ask`, which looks for `key`, on the directory that is at the path now. If that
@@ -169,9 +183,10 @@ impl FollowedRoot {
     /// The directory that a request uses, and whether this request found that it was replaced.
     fn current(&self) -> Result<(Arc<Root>, bool), StoreError> {
         let held = Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner));
+        let last_check = self.last_check.load(Ordering::SeqCst);
         let now = self.started.elapsed();
-        let last_check = Duration::from_nanos(self.last_check.load(Ordering::Relaxed));
-        if now.saturating_sub(last_check) < self.check_interval {
+        let checked = Duration::from_micros(last_check >> OPENS_BITS);
+        if !checked.is_zero() && now.saturating_sub(checked) < self.check_interval {
             // If the directory was deleted since, its names are absent, which `ask` notices.
             return Ok((held, false));
         }
@@ -181,8 +196,14 @@ impl FollowedRoot {
             Err(errno) => return Err(self.refused(errno)),
         };
         let root = if is_new { self.open_anew(&held)? } else { held };
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.last_check.store(now, Ordering::Relaxed);
+        let micros = u64::try_from(now.as_micros()).unwrap_or(0);
+        let opens = last_check & ((1 << OPENS_BITS) - 1);
+        let checked = micros << OPENS_BITS | opens;
+        // Fails where a file is opened meanwhile, or another request has made a check.
+        let (set, fetch) = (Ordering::SeqCst, Ordering::Relaxed);
+        let _ = self
+            .last_check
+            .compare_exchange(last_check, checked, set, fetch);
         Ok((root, is_new))
     }
 
@@ -253,5 +274,36 @@ fn doubt_absence<T>(
     match answer {
         Ok(None) if is_new => Err(StoreError::changed(key)),
         answer => answer,
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_makes_a_check_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other, between] = ["store", "other", "between"].map(|n| folder.path().join(n));
+        for directory in [&path, &other] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        let long = Duration::from_secs(3600);
+        let root = FollowedRoot::open(&path, Symlinks::Inside, Sharing::Nobody, long).unwrap();
+        let first = root.now().unwrap().identity;
+        std::fs::rename(&path, &between).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(root.now().unwrap().identity, first, "it shares the check");
+        root.check_next();
+        let second = root.now().unwrap().identity;
+        assert_ne!(second, first);
+        std::fs::rename(&path, &other).unwrap();
+        std::fs::rename(&between, &path).unwrap();
+        assert_eq!(root.now().unwrap().identity, second);
+        for _ in 0..=1 << OPENS_BITS {
+            root.check_next();
+        }
+        assert_eq!(root.now().unwrap().identity, first);
     }
 }

@@ -116,6 +116,10 @@ impl Store for DirStore {
         })
     }
 
+    fn begin_open(&self) {
+        self.root.check_next();
+    }
+
     fn profile(&self) -> Profile {
         self.profile
     }

@@ -125,6 +125,10 @@ impl Store for Flat {
         self.within.ask_again();
     }
 
+    fn begin_open(&self) {
+        self.within.begin_open();
+    }
+
     fn generation(&self) -> u64 {
         self.within.generation()
     }

@@ -192,6 +192,10 @@ impl<L: Layer> Store for Layered<L> {
         self.within.ask_again();
     }
 
+    fn begin_open(&self) {
+        self.within.begin_open();
+    }
+
     fn generation(&self) -> u64 {
         self.within.generation()
     }
