@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use super::block::{Block, BlockKey, ReaderIdentity};
 use super::blocks::Blocks;
-use super::gate::step_aside;
+use super::gate::{Ticket, step_aside};
 use super::partial_ledger::PartialDecodeLedger;
 use super::tuning::{MOST_EVICT_FIRST_BYTES, MOST_EVICT_FIRST_BYTES_FAR};
 use crate::budget::{Budget, Evict, Holding, Reservation};
@@ -111,6 +111,8 @@ struct Flight {
     load: Option<Load>,
     /// Whether it was queued as a prefetch, without a caller.
     is_prefetch: bool,
+    /// When it was asked for.
+    ticket: Ticket,
     waiting: SmallVec<[AnswerCallback; 1]>,
 }
 
@@ -292,6 +294,7 @@ impl Cache {
         let flight = Flight {
             load: Some(load),
             is_prefetch,
+            ticket: Ticket::next(),
             waiting: done.into_iter().collect(),
         };
         state.flights.insert(key, flight);
@@ -308,9 +311,9 @@ impl Cache {
             return;
         };
         let is_awaited = !flight.is_prefetch || !flight.waiting.is_empty();
+        let ticket = flight.ticket;
         drop(state);
-        // After a panic, `Landing` passes an error to the callers that wait, and later loads go on.
-        confine(LOAD, || match load {
+        let load = || match load {
             Load::Block(load) => {
                 self.count_load(is_awaited);
                 let _ = self.land(key, || load().map(Arc::new).map(Some), is_awaited);
@@ -324,7 +327,9 @@ impl Cache {
                 },
                 is_awaited,
             )),
-        });
+        };
+        // After a panic, `Landing` passes an error to the callers that wait, and later loads go on.
+        confine(LOAD, || ticket.present(load));
     }
 
     /// Removes the loads among `keys` that have not begun and that no caller waits for.
@@ -423,6 +428,7 @@ impl Flight {
         Flight {
             load: None,
             is_prefetch: false,
+            ticket: Ticket::next(),
             waiting: SmallVec::new(),
         }
     }

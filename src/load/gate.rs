@@ -3,15 +3,23 @@
 //! One gate limits the requests to the store that are under way at once, and another one limits the
 //! chunks that are decoded at once to the number of cores. A thread holds a permit of at most one
 //! of these two.
+//!
+//! Threads that wait get permits in the order of their [`Ticket`]s, which is that in which the
+//! chunks were asked for. A reader that reads in order then goes on with the first chunk while the
+//! others are decoded, and the memory of the chunks that it has passed is used again. In the order
+//! in which the answers of a server arrive, it would wait until most of them are in memory.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod ticket;
 mod turn;
 
+pub(super) use ticket::Ticket;
 pub(super) use turn::{Turn, step_aside};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, PoisonError, wait_timeout};
+use crate::sync::{Arc, Condvar, Mutex, PoisonError, wait_timeout};
 use crate::threads::{Class, current_class};
 
 /// One permit in the counter of permits: those of awaited work are counted in the upper half, and
@@ -34,15 +42,53 @@ pub(super) struct PriorityGate {
     /// Most permits in all.
     most_of_all: u64,
     inside: AtomicU64,
-    outside: Mutex<()>,
-    awaited: Waiting,
-    prefetches: Waiting,
+    outside: Mutex<Queues>,
+    /// The number of awaited threads that wait, and of prefetches.
+    n_awaited: AtomicUsize,
+    n_prefetches: AtomicUsize,
+}
+
+/// The threads that wait and have not been called.
+#[derive(Debug, Default)]
+struct Queues {
+    awaited: Queue,
+    prefetches: Queue,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    count: AtomicUsize,
-    called: Condvar,
+struct Queue(BTreeMap<Ticket, Arc<Condvar>>);
+
+impl Queue {
+    /// Calls the first thread, which then tries to enter. It is not called again, so that the next
+    /// call goes to another one.
+    fn call(&mut self) {
+        if let Some((_, called)) = self.0.pop_first() {
+            called.notify_one();
+        }
+    }
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Awaited,
+    Prefetch,
+}
+
+impl Wanted {
+    fn one(self) -> u64 {
+        match self {
+            Wanted::Awaited => ONE_AWAITED,
+            Wanted::Prefetch => ONE_PREFETCH,
+        }
+    }
+
+    fn queue(self, queues: &mut Queues) -> &mut Queue {
+        match self {
+            Wanted::Awaited => &mut queues.awaited,
+            Wanted::Prefetch => &mut queues.prefetches,
+        }
+    }
 }
 
 /// A permit, which is given back when it is dropped.
@@ -70,9 +116,9 @@ impl PriorityGate {
             most: in_half(most),
             most_of_all: in_half(most_of_all),
             inside: AtomicU64::new(0),
-            outside: Mutex::new(()),
-            awaited: Waiting::default(),
-            prefetches: Waiting::default(),
+            outside: Mutex::default(),
+            n_awaited: AtomicUsize::new(0),
+            n_prefetches: AtomicUsize::new(0),
         }
     }
 
@@ -85,43 +131,55 @@ impl PriorityGate {
 
     fn take(&self) -> u64 {
         let is_prefetch = current_class() == Class::Prefetch;
-        if is_prefetch && self.wait(ONE_PREFETCH, &self.prefetches, PREFETCH_PATIENCE) {
+        if is_prefetch && self.wait(Wanted::Prefetch, PREFETCH_PATIENCE) {
             return ONE_PREFETCH;
         }
-        while !self.wait(ONE_AWAITED, &self.awaited, Duration::MAX) {}
+        while !self.wait(Wanted::Awaited, Duration::MAX) {}
         ONE_AWAITED
     }
 
     /// Whether a thread waits for a permit.
     fn has_waiting(&self) -> bool {
-        let mut waiting = [&self.awaited, &self.prefetches].into_iter();
-        waiting.any(|waiting| waiting.count.load(Ordering::SeqCst) > 0)
+        let mut waiting = [&self.n_awaited, &self.n_prefetches].into_iter();
+        waiting.any(|count| count.load(Ordering::SeqCst) > 0)
+    }
+
+    fn count(&self, wanted: Wanted) -> &AtomicUsize {
+        match wanted {
+            Wanted::Awaited => &self.n_awaited,
+            Wanted::Prefetch => &self.n_prefetches,
+        }
     }
 
     /// Waits for a permit, but not longer than `patience`; tells whether it got one.
-    fn wait(&self, one: u64, waiting: &Waiting, patience: Duration) -> bool {
-        if self.try_enter(one) {
+    fn wait(&self, wanted: Wanted, patience: Duration) -> bool {
+        if self.try_enter(wanted.one()) {
             return true;
         }
+        let (ticket, called) = (Ticket::current(), Arc::new(Condvar::new()));
         let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-        // This thread is counted before it tries again, and notified under the lock, so no
-        // notification is missed.
-        waiting.count.fetch_add(1, Ordering::SeqCst);
+        // This thread is counted before it tries again, and called under the lock, so no call is
+        // missed.
+        self.count(wanted).fetch_add(1, Ordering::SeqCst);
         let mut is_late = false;
         let is_inside = loop {
-            if self.try_enter(one) {
+            if self.try_enter(wanted.one()) {
                 break true;
             }
             if is_late {
                 break false;
             }
-            (outside, is_late) = wait_timeout(&waiting.called, &self.outside, outside, patience);
+            // Another thread may have entered after this one was called.
+            let queue = wanted.queue(&mut outside);
+            queue.0.insert(ticket, Arc::clone(&called));
+            (outside, is_late) = wait_timeout(&called, &self.outside, outside, patience);
         };
-        waiting.count.fetch_sub(1, Ordering::SeqCst);
-        // Prefetches yield while awaited work is waiting, and permits given back meanwhile notify
-        // only that work. So every thread that gets a permit notifies a prefetch, because there may
-        // be a permit left.
-        self.prefetches.called.notify_one();
+        wanted.queue(&mut outside).0.remove(&ticket);
+        self.count(wanted).fetch_sub(1, Ordering::SeqCst);
+        // Prefetches yield while awaited work is waiting, and permits given back meanwhile call
+        // only that work. So every thread that gets a permit calls a prefetch, because there may be
+        // a permit left.
+        outside.prefetches.call();
         drop(outside);
         is_inside
     }
@@ -135,7 +193,7 @@ impl PriorityGate {
                 let has_room = if one == ONE_AWAITED {
                     awaited < self.most && all < self.most_of_all
                 } else {
-                    all < self.most && self.awaited.count.load(Ordering::SeqCst) == 0
+                    all < self.most && self.n_awaited.load(Ordering::SeqCst) == 0
                 };
                 has_room.then_some(inside + one)
             });
@@ -144,10 +202,10 @@ impl PriorityGate {
 
     fn leave(&self, one: u64) {
         self.inside.fetch_sub(one, Ordering::SeqCst);
-        for waiting in [&self.awaited, &self.prefetches] {
-            if waiting.count.load(Ordering::SeqCst) > 0 {
-                let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.called.notify_one();
+        for wanted in [Wanted::Awaited, Wanted::Prefetch] {
+            if self.count(wanted).load(Ordering::SeqCst) > 0 {
+                let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+                wanted.queue(&mut outside).call();
                 drop(outside);
                 return;
             }
@@ -193,6 +251,32 @@ mod tests {
         });
         assert!(most.into_inner() <= 3);
         assert_eq!(gate.inside.into_inner(), 0);
+    }
+
+    #[test]
+    fn permits_are_given_in_the_order_of_tickets() {
+        let gate = PriorityGate::strict(1);
+        let tickets: Vec<_> = (0..6).map(|_| Ticket::next()).collect();
+        let order = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            let permit = gate.enter();
+            for (n, ticket) in [3, 0, 5, 1, 4, 2].into_iter().enumerate() {
+                let (gate, order, ticket) = (&gate, &order, tickets[ticket]);
+                scope.spawn(move || {
+                    ticket.present(|| {
+                        let _permit = gate.enter();
+                        order.lock().unwrap().push(ticket);
+                    });
+                });
+                while gate.n_awaited.load(Ordering::SeqCst) <= n {
+                    thread::yield_now();
+                }
+            }
+            // Each is in the queue once it has been counted and this lock is free.
+            drop(gate.outside.lock().unwrap());
+            drop(permit);
+        });
+        assert_eq!(order.into_inner().unwrap(), tickets);
     }
 
     #[test]

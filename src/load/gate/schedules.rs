@@ -62,8 +62,9 @@ fn crowd(
         thread.join().unwrap();
     }
     assert_eq!(gate.inside.load(Ordering::SeqCst), 0);
-    assert_eq!(gate.awaited.count.load(Ordering::SeqCst), 0);
-    assert_eq!(gate.prefetches.count.load(Ordering::SeqCst), 0);
+    assert!(!gate.has_waiting());
+    let outside = gate.outside.lock().unwrap();
+    assert!(outside.awaited.0.is_empty() && outside.prefetches.0.is_empty());
 }
 
 #[test]

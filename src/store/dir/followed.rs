@@ -196,7 +196,7 @@ impl FollowedRoot {
             Err(errno) => return Err(self.refused(errno)),
         };
         let root = if is_new { self.open_anew(&held)? } else { held };
-        let micros = u64::try_from(now.as_micros()).unwrap_or(0);
+        let micros = u64::try_from(now.as_micros()).unwrap_or(0).max(1);
         let opens = last_check & ((1 << OPENS_BITS) - 1);
         let checked = micros << OPENS_BITS | opens;
         // Fails where a file is opened meanwhile, or another request has made a check.
