@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::client::Body;
@@ -12,6 +13,9 @@ use super::ranges::requests;
 use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, ReceivedBytes, StoreError};
+
+/// A shorter body is copied out of the buffers of its connection.
+const SHORT_BODY_BYTES: usize = 512 << 10;
 
 /// One version of an object. Each request for its bytes asks for this version alone.
 #[derive(Debug)]
@@ -200,8 +204,13 @@ fn waves(requests: &[Range<u64>], most_bytes: u64) -> Vec<&[Range<u64>]> {
     waves
 }
 
-/// Adds the parts of a body that begins at `start` in the object.
+/// Adds the parts of a body that begins at `start` in the object. Each part keeps all of a buffer of
+/// its connection in memory, which is up to 400 KiB, so those of a short body are copied.
 pub(super) fn add_parts(received: &mut ReceivedBytes, start: u64, body: Body) {
+    let len: usize = body.iter().map(Bytes::len).sum();
+    if len < SHORT_BODY_BYTES {
+        return received.push(start, body.concat().into());
+    }
     let mut at = start;
     for part in body {
         let len = part.len() as u64;
