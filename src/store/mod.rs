@@ -236,31 +236,7 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`Object::read_at`].
     fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
-        let mut buffers = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let mut buffer = Vec::new();
-            if buffer
-                .of_len(range.end.saturating_sub(range.start))
-                .is_none()
-            {
-                let problem = "the system has no memory for a part of an object";
-                return Err(StoreError::problem("memory", problem));
-            }
-            buffers.push(buffer);
-        }
-        let each = ranges.iter().zip(&mut buffers);
-        let mut wanted: Vec<_> = each
-            .map(|(range, buf)| ReadRange {
-                offset_bytes: range.start,
-                buf,
-            })
-            .collect();
-        self.read_ranges(&mut wanted)?;
-        let mut received = ReceivedBytes::default();
-        for (range, buffer) in ranges.iter().zip(buffers) {
-            received.push(range.start, buffer.into());
-        }
-        Ok(received)
+        received::copied(self, ranges)
     }
 
     /// Whether the version is still the one that was opened.

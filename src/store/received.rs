@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::{FetchBuffer, Object, ReadRange, StoreError};
+
 /// Bytes of one version of an object.
 #[derive(Debug, Clone, Default)]
 pub struct ReceivedBytes {
@@ -50,6 +52,39 @@ impl ReceivedBytes {
             .map(|(start, part)| copy_part(part, *start, &wanted, buf))
             .sum()
     }
+}
+
+/// The bytes of `ranges` of `object`, each in memory of its own.
+///
+/// # Errors
+/// As [`Object::read_ranges`].
+pub(super) fn copied<O: Object + ?Sized>(
+    object: &O,
+    ranges: &[Range<u64>],
+) -> Result<ReceivedBytes, StoreError> {
+    let mut buffers = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let mut buffer = Vec::new();
+        let len = range.end.saturating_sub(range.start);
+        if buffer.of_len(len).is_none() {
+            let problem = "the system has no memory for a part of an object";
+            return Err(StoreError::problem("memory", problem));
+        }
+        buffers.push(buffer);
+    }
+    let each = ranges.iter().zip(&mut buffers);
+    let mut wanted: Vec<_> = each
+        .map(|(range, buf)| ReadRange {
+            offset_bytes: range.start,
+            buf,
+        })
+        .collect();
+    object.read_ranges(&mut wanted)?;
+    let mut received = ReceivedBytes::default();
+    for (range, buffer) in ranges.iter().zip(buffers) {
+        received.push(range.start, buffer.into());
+    }
+    Ok(received)
 }
 
 /// Copies what `part`, which begins at `start` in the object, has of `wanted`, and returns how many

@@ -1,16 +1,19 @@
 """Many requests of which some fail in each way, and many in flight at once: the bytes, the time and the memory that it takes."""
 import errno
+import json
 import os
 import random
 import threading
 import time
 
+import google_crc32c
 import numpy as np
 import pytest
 import zarr
 
 import mounting
 import remote_samples
+import remote_servers
 from remote_fault_server import FaultServer
 from remote_samples import mounted
 
@@ -171,6 +174,49 @@ def in_flight(mount, tmp_path, chunk_bytes, count, figure):
 
 def test_memory_of_many_requests_in_flight(mount, tmp_path, figure):
     in_flight(mount, tmp_path, 64 << 10, 512, figure)
+
+
+def test_gaps_between_the_chunks_of_a_shard_take_no_memory(mount, tmp_path, figure):
+    """Chunks of 1 KiB with unused bytes between them, up to half of what is wanted of a request: these come with the chunks."""
+    shards, per, chunk, readers = 64, 256, 1024, 64
+    values = np.arange(shards * per * chunk // 4, dtype="<u4").tobytes()
+    array = tmp_path / "root" / "z" / "a"
+    (array / "c").mkdir(parents=True)
+    (array.parent / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    codec = {"name": "bytes", "configuration": {"endian": "little"}}
+    sharding = {"chunk_shape": [chunk // 4], "codecs": [codec], "index_codecs": [codec, {"name": "crc32c"}], "index_location": "end"}
+    (array / "zarr.json").write_text(json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": [len(values) // 4], "data_type": "uint32", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [per * chunk // 4]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "codecs": [{"name": "sharding_indexed", "configuration": sharding}]}))
+    for number in range(shards):
+        body, index = bytearray(), np.zeros((per, 2), "<u8")
+        for n in range(per):
+            index[n] = len(body), chunk
+            at = (number * per + n) * chunk
+            body += values[at:at + chunk] + bytes(min((n + 1) * chunk // 2, 64 << 10))
+        index = index.tobytes()
+        (array / "c" / str(number)).write_bytes(body + index + google_crc32c.value(index).to_bytes(4, "little"))
+    with remote_servers.nginx(tmp_path / "root", tmp_path) as server:
+        made = mount(server.url("z"), "--view", "arrays", "--files", "raw", "--cache-size", "4M", "--immutable", env=remote_servers.clean_environment())
+        wrong = []
+
+        def read(first):
+            fd = os.open(made.path / "a.raw", os.O_RDONLY)
+            for at in range(first * len(values) // readers, (first + 1) * len(values) // readers, 64 << 10):
+                if os.pread(fd, 64 << 10, at) != values[at:at + (64 << 10)]:
+                    wrong.append(at)
+            os.close(fd)
+
+        threads = [threading.Thread(target=read, args=(n,)) for n in range(readers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        figure(f"gaps in shards, {readers} readers, cache 4 MiB: {made.peak_bytes() / MIB:.0f} MiB resident")
+        assert not wrong
+        assert made.peak_bytes() <= (4 + 64 + 32) * MIB
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ use super::first_bytes::FirstBytes;
 use super::ranges::requests;
 use super::shared::Shared;
 use super::tag::Pinned;
+use crate::store::received::copied;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, ReceivedBytes, StoreError};
 
 /// A shorter body is copied out of the buffers of its connection.
@@ -156,12 +157,18 @@ impl Object for RemoteObject {
         }
         let mut received = ReceivedBytes::default();
         if let Some(parts) = self.first.read(ranges) {
+            // Copies, because a part would keep all of the first bytes in memory.
             for (range, part) in ranges.iter().zip(parts) {
-                received.push(range.start, part);
+                received.push(range.start, Bytes::copy_from_slice(&part));
             }
             return Ok(received);
         }
-        for requests in self.waves(ranges)? {
+        let waves = self.waves(ranges)?;
+        // The caller has memory for the ranges alone, and not for gaps that are read with them.
+        if waves.iter().map(|wave| bytes_of(wave)).sum::<u64>() > bytes_of(ranges) {
+            return copied(self, ranges);
+        }
+        for requests in waves {
             self.receive_wave(requests, &mut received)?;
         }
         Ok(received)
