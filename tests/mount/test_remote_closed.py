@@ -61,4 +61,5 @@ def test_requests_for_a_closed_file_are_given_up(kind, name, root, mount):
         until(lambda: hanging() == 0, lambda: made.stats())
         server.rules()
         assert attempt(path) == right
-        assert made.stats()["server"]["in_flight"] == 0
+        # A request for the versions of what was read may be under way.
+        until(lambda: hanging() == 0, lambda: made.stats())
