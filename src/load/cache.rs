@@ -107,12 +107,10 @@ struct CacheState {
 
 /// A load that is queued or under way.
 struct Flight {
-    /// `None` once it has begun.
-    load: Option<Load>,
+    /// The load, and when it was asked for; `None` once it has begun.
+    queued: Option<(Ticket, Load)>,
     /// Whether it was queued as a prefetch, without a caller.
     is_prefetch: bool,
-    /// When it was asked for.
-    ticket: Ticket,
     waiting: SmallVec<[AnswerCallback; 1]>,
 }
 
@@ -206,7 +204,7 @@ impl Cache {
     pub(crate) fn expects(&self, key: &BlockKey) -> bool {
         let state = self.lock();
         let flight = state.flights.get(&FlightKey::Block(*key));
-        flight.is_some_and(|flight| flight.load.is_none()) || state.blocks.contains(key)
+        flight.is_some_and(|flight| flight.queued.is_none()) || state.blocks.contains(key)
     }
 
     /// Marks the block "evict first": its reader is sequential, and will not need it again soon.
@@ -292,9 +290,8 @@ impl Cache {
         }
         let is_prefetch = done.is_none();
         let flight = Flight {
-            load: Some(load),
+            queued: Some((Ticket::next(), load)),
             is_prefetch,
-            ticket: Ticket::next(),
             waiting: done.into_iter().collect(),
         };
         state.flights.insert(key, flight);
@@ -307,11 +304,10 @@ impl Cache {
         let Some(flight) = state.flights.get_mut(&key) else {
             return;
         };
-        let Some(load) = flight.load.take() else {
+        let Some((ticket, load)) = flight.queued.take() else {
             return;
         };
         let is_awaited = !flight.is_prefetch || !flight.waiting.is_empty();
-        let ticket = flight.ticket;
         drop(state);
         let load = || match load {
             Load::Block(load) => {
@@ -338,7 +334,7 @@ impl Cache {
         let mut state = self.lock();
         for key in keys {
             let flight = state.flights.get(&key);
-            if flight.is_some_and(|flight| flight.load.is_some() && flight.waiting.is_empty()) {
+            if flight.is_some_and(|flight| flight.queued.is_some() && flight.waiting.is_empty()) {
                 cancelled.extend(state.flights.remove(&key));
             }
         }
@@ -351,7 +347,7 @@ impl Cache {
     pub(super) fn refuse(&self, key: FlightKey) {
         let mut state = self.lock();
         let flight = state.flights.get(&key);
-        let is_queued = flight.is_some_and(|flight| flight.load.is_some());
+        let is_queued = flight.is_some_and(|flight| flight.queued.is_some());
         let refused = is_queued.then(|| state.flights.remove(&key)).flatten();
         drop(state);
         for done in refused.into_iter().flat_map(|flight| flight.waiting) {
@@ -426,9 +422,8 @@ impl Flight {
     /// A flight whose load this thread runs at once.
     fn begun() -> Flight {
         Flight {
-            load: None,
+            queued: None,
             is_prefetch: false,
-            ticket: Ticket::next(),
             waiting: SmallVec::new(),
         }
     }

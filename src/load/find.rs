@@ -46,7 +46,9 @@ impl FetchBuffer for WholeObject {
         self.filled.of_len(len)
     }
 
-    fn receive(&mut self, bytes: ReceivedBytes) -> bool {
+    fn receive(&mut self, mut bytes: ReceivedBytes) -> bool {
+        // They are kept until the chunk is decoded.
+        bytes.compact();
         self.received = Some(bytes);
         true
     }
@@ -178,9 +180,9 @@ impl Loader {
             Some(opened) => Some(opened),
             None if array.layout.is_sharded() || retention == Retention::Object => {
                 let key = array.stored_key(indices)?;
-                let object =
-                    self.sources()
-                        .open_version(&key, version, array.layout.first_read())?;
+                let first = array.layout.first_read();
+                let open = || self.sources().open_version(&key, version, first);
+                let object = CancelToken::scope(token, open)?;
                 object.map(OpenedChunk::unread)
             }
             None => self.open_latest(array, indices, retention, token)?,

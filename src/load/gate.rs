@@ -68,7 +68,7 @@ impl Queue {
     }
 }
 
-/// What a thread waits for.
+/// The kind of permit that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Awaited,

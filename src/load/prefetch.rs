@@ -1,6 +1,9 @@
 //! Prefetches chunks and pages, before a reader asks for them.
 
+use std::collections::HashSet;
+
 use super::array::ChunkedArray;
+use super::find::Retention;
 use super::loader::Loader;
 use super::queued::{Batches, QueuedFlights};
 use super::request::{ChunkSource, Request, Versions};
@@ -50,6 +53,32 @@ impl Loader {
             }
         }
         self.prefetch_queued(batches, Some(Arc::clone(versions)))
+    }
+
+    /// Begins to read the indices of the shards that `chunks` lie in, so that a later prefetch of
+    /// these chunks takes one round trip. Does nothing in a local store.
+    pub fn prefetch_indices(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        versions: &Arc<dyn Versions>,
+        chunks: impl IntoIterator<Item = Dims>,
+    ) {
+        let Some(level) = array.layout.levels().first().filter(|_| !self.is_local()) else {
+            return;
+        };
+        let mut shards = HashSet::new();
+        for indices in chunks {
+            let is_absent = matches!(versions.known(array, &indices), Some(None));
+            if is_absent || !shards.insert(array.layout.shard_rank(level, &indices)) {
+                continue;
+            }
+            let (loader, array) = (Arc::clone(self), Arc::clone(array));
+            let versions = Arc::clone(versions);
+            // What fails is asked for again with the chunks. No job is accepted when the mount ends.
+            self.threads().submit(Class::Prefetch, move || {
+                let _ = loader.find(&array, &versions, &indices, Retention::Nothing, None);
+            });
+        }
     }
 
     /// Runs queued flights as prefetches. After a step this calls `settle` on `versions`: in a local

@@ -30,6 +30,8 @@ pub struct Readahead {
 #[derive(Debug, Default)]
 struct ReadaheadPlan {
     window: Window,
+    /// The indices of the shards of the chunks before this one have been asked for.
+    indexed: u64,
     /// The reader has passed the chunks before this one, which are marked "evict first"; `None`
     /// before the second read of a sequence.
     passed: Option<u64>,
@@ -120,6 +122,15 @@ impl Readahead {
         let chunks = (begin..end).map_while(|number| order.indices(number));
         let prefetch = loader.prefetch(range.array, versions, chunks);
         plan.window.extend(end, prefetch);
+        // The chunks of the next window will need the indices of their shards.
+        let begin = plan.indexed.max(end);
+        let beyond = end.saturating_add(window).min(order.len());
+        let beyond = beyond.min(begin.saturating_add(MOST_PLANNED));
+        if begin < beyond {
+            let chunks = (begin..beyond).map_while(|number| order.indices(number));
+            loader.prefetch_indices(range.array, versions, chunks);
+            plan.indexed = beyond;
+        }
     }
 }
 

@@ -7,6 +7,9 @@ use bytes::Bytes;
 
 use super::{FetchBuffer, Object, ReadRange, StoreError};
 
+/// A shorter run of bytes is copied by [`ReceivedBytes::compact`].
+const SHORT_RUN_BYTES: usize = 512 << 10;
+
 /// Bytes of one version of an object.
 #[derive(Debug, Clone, Default)]
 pub struct ReceivedBytes {
@@ -21,6 +24,39 @@ impl ReceivedBytes {
         if !bytes.is_empty() {
             self.parts.push((offset_bytes, bytes));
         }
+    }
+
+    /// Adds `parts` that follow each other from `offset_bytes` of the object on.
+    pub fn push_all(&mut self, offset_bytes: u64, parts: impl IntoIterator<Item = Bytes>) {
+        let mut at = offset_bytes;
+        for part in parts {
+            let len = part.len() as u64;
+            self.push(at, part);
+            at += len;
+        }
+    }
+
+    /// Copies short runs of bytes, so that they can be kept. A part keeps all of the buffer of its
+    /// connection in memory, which is up to 400 KiB.
+    pub fn compact(&mut self) {
+        let follows = |(start, part): &(u64, Bytes), (next, _): &(u64, Bytes)| {
+            start.saturating_add(part.len() as u64) == *next
+        };
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for run in self.parts.chunk_by(follows) {
+            let len: usize = run.iter().map(|(_, part)| part.len()).sum();
+            match run {
+                [(start, _), ..] if len < SHORT_RUN_BYTES => {
+                    let mut joined = Vec::with_capacity(len);
+                    for (_, part) in run {
+                        joined.extend_from_slice(part);
+                    }
+                    parts.push((*start, joined.into()));
+                }
+                long => parts.extend_from_slice(long),
+            }
+        }
+        self.parts = parts;
     }
 
     /// The number of bytes.
@@ -112,6 +148,28 @@ fn copy_part(part: &Bytes, start: u64, wanted: &Range<u64>, buf: &mut [u8]) -> u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_runs_are_copied_and_long_ones_are_not() {
+        let buffer = Bytes::from(vec![7; 2 * SHORT_RUN_BYTES]);
+        let mut received = ReceivedBytes::default();
+        received.push_all(5, [buffer.slice(..2), buffer.slice(..3)]);
+        received.push_all(20, [buffer.slice(..4), buffer.slice(..SHORT_RUN_BYTES)]);
+        received.compact();
+        let found: Vec<_> = received
+            .parts
+            .iter()
+            .map(|(at, part)| (*at, part.len()))
+            .collect();
+        assert_eq!(found, [(5, 5), (20, 4), (24, SHORT_RUN_BYTES)]);
+        let is_shared = |part: &Bytes| part.as_ptr() == buffer.as_ptr();
+        let shared: Vec<_> = received
+            .parts
+            .iter()
+            .map(|(_, part)| is_shared(part))
+            .collect();
+        assert_eq!(shared, [false, true, true]);
+    }
 
     #[test]
     fn ranges_are_read_from_one_part_or_several() {

@@ -23,6 +23,7 @@ def root(tmp_path_factory):
         array = group.create_array(name, shape=(COUNT,), chunks=(CHUNK,), shards=shards, dtype="<u4", compressors=None)
         array[...] = remote_samples.values(COUNT)
     zarr.consolidate_metadata(str(folder / remote_samples.BUCKET / "z"), zarr_format=3)
+    remote_samples.age(folder)
     return folder
 
 
@@ -33,9 +34,9 @@ def until(is_so, what):
         time.sleep(0.02)
 
 
-# Chunks that are not read before they are prefetched. Of a shard, the index comes, and so does all of it: such a request is not
-# given up, because readers of other files may wait for it.
-HANGS = {"plain": [{"key": "*/plain/c/1??"}], "shard": [{"key": f"*/shard/c/{n}", "skip": 1, "ranged": True} for n in range(8, 32)]}
+# Chunks that are not read before they are prefetched. The first request for a shard brings its index, for which readers of other
+# files may wait.
+HANGS = {"plain": [{"key": "*/plain/c/1??"}], "shard": [{"key": f"*/shard/c/{n}", "skip": 1} for n in range(8, 32)]}
 
 
 @pytest.mark.parametrize("name", HANGS)
@@ -62,5 +63,4 @@ def test_requests_for_a_closed_file_are_given_up(kind, name, root, mount):
         until(lambda: hanging() == 0, lambda: made.stats())
         server.rules()
         assert attempt(path) == right
-        # A request for the versions of what was read may be under way.
-        until(lambda: hanging() == 0, lambda: made.stats())
+        assert hanging() == 0

@@ -38,11 +38,7 @@ def root(tmp_path_factory):
             for name in sorted(names):
                 file = os.path.join(path, name)
                 packed.write(file, os.path.relpath(file, folder / remote_samples.BUCKET / "z"))
-    # Of an object that is seconds old, the version is asked for once more.
-    old = time.time() - 3600
-    for path, _, names in os.walk(folder):
-        for name in names:
-            os.utime(os.path.join(path, name), (old, old))
+    remote_samples.age(folder)
     return folder
 
 

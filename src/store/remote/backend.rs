@@ -63,7 +63,7 @@ impl Backend {
                 HeaderMap::new()
             },
             follows_redirects: is_http,
-            most_idle: options.requests,
+            most_idle: options.most_requests(),
         })?;
         match url.service {
             Service::Http => web(url, connector),

@@ -59,7 +59,7 @@ use self::documents::is_no_prefix;
 use self::failure::Failure;
 use self::flow::Flow;
 use self::listing::RemoteListing;
-use self::object::{RemoteObject, add_parts};
+use self::object::RemoteObject;
 use self::open::ANY_READ;
 pub use self::options::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 use self::remembered::{Known, Remembered};
@@ -116,7 +116,7 @@ impl RemoteStore {
             store,
             pages,
             path,
-            flow: Flow::new(options.requests, options.budget_bytes),
+            flow: Flow::new(options.most_requests(), options.budget_bytes),
             deadline: options.timeout,
             access,
             most_whole_bytes: options.most_whole_bytes,
@@ -135,7 +135,7 @@ impl RemoteStore {
                 lacks_suffixes: AtomicBool::new(is_azure),
             }),
             prefix_meta: listing::attributes_of_prefixes(),
-            most_requests: options.requests,
+            most_requests: options.most_requests(),
             credentials,
         })
     }
@@ -159,7 +159,7 @@ impl RemoteStore {
         buffer: &mut dyn FetchBuffer,
     ) -> Fetched {
         let mut bytes = ReceivedBytes::default();
-        add_parts(&mut bytes, 0, parts);
+        bytes.push_all(0, parts);
         Fetched {
             is_read: buffer.receive(bytes),
             object: self.object(key, pinned),

@@ -3,10 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::client::Body;
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
 use super::ranges::requests;
@@ -14,9 +12,6 @@ use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::received::copied;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, ReceivedBytes, StoreError};
-
-/// A shorter body is copied out of the buffers of its connection.
-const SHORT_BODY_BYTES: usize = 512 << 10;
 
 /// One version of an object. Each request for its bytes asks for this version alone.
 #[derive(Debug)]
@@ -57,32 +52,32 @@ impl RemoteObject {
         ))
     }
 
-    /// The requests that read all of `wanted`, in groups that are sent one after the other so that
-    /// their answers fit in memory.
+    /// The requests that read all of `wanted`.
     ///
     /// # Errors
     /// As [`RemoteObject::check_identified`].
-    fn waves(&self, wanted: &[Range<u64>]) -> Result<Vec<Vec<Range<u64>>>, StoreError> {
+    fn requests(&self, wanted: &[Range<u64>]) -> Result<Vec<Range<u64>>, StoreError> {
         let requests = requests(wanted);
-        if requests.is_empty() {
-            return Ok(Vec::new());
+        if !requests.is_empty() {
+            self.check_identified(&requests)?;
         }
-        self.check_identified(&requests)?;
-        let most_bytes = self.shared.client.flow.answer_bytes();
-        Ok(waves(&requests, most_bytes)
-            .into_iter()
-            .map(<[_]>::to_vec)
-            .collect())
+        Ok(requests)
+    }
+
+    /// The groups of `requests` that are sent one after the other, so that their answers fit in
+    /// memory.
+    fn waves<'r>(&self, requests: &'r [Range<u64>]) -> Vec<&'r [Range<u64>]> {
+        waves(requests, self.shared.client.flow.answer_bytes())
     }
 
     /// Sends `requests` side by side, and adds their answers to `received`.
     fn receive_wave(
         &self,
-        requests: Vec<Range<u64>>,
+        requests: &[Range<u64>],
         received: &mut ReceivedBytes,
     ) -> Result<(), StoreError> {
         let (shared, key) = (Arc::clone(&self.shared), self.key.clone());
-        let pinned = self.pinned.clone();
+        let (pinned, requests) = (self.pinned.clone(), requests.to_vec());
         let answers = async move {
             let client = &shared.client;
             let memory = client.flow.reserve(bytes_of(&requests)).await;
@@ -95,7 +90,7 @@ impl RemoteObject {
         let runtime = &self.shared.runtime;
         let (bodies, _memory) = runtime.wait_while_wanted(&self.key, answers)?;
         for (start, body) in bodies.map_err(|failure| self.error(failure))? {
-            add_parts(received, start, body);
+            received.push_all(start, body);
         }
         Ok(())
     }
@@ -140,9 +135,9 @@ impl Object for RemoteObject {
             }
             return Ok(());
         }
-        for requests in self.waves(&wanted)? {
+        for wave in self.waves(&self.requests(&wanted)?) {
             let mut received = ReceivedBytes::default();
-            self.receive_wave(requests, &mut received)?;
+            self.receive_wave(wave, &mut received)?;
             for range in &mut *ranges {
                 received.copy(range.offset_bytes, range.buf);
             }
@@ -157,20 +152,20 @@ impl Object for RemoteObject {
         }
         let mut received = ReceivedBytes::default();
         if let Some(parts) = self.first.read(ranges) {
-            // Copies, because a part would keep all of the first bytes in memory.
             for (range, part) in ranges.iter().zip(parts) {
-                received.push(range.start, Bytes::copy_from_slice(&part));
+                received.push(range.start, part);
             }
-            return Ok(received);
+        } else {
+            let requests = self.requests(ranges)?;
+            // The caller has memory for the ranges alone, and not for gaps that are read with them.
+            if bytes_of(&requests) > bytes_of(ranges) {
+                return copied(self, ranges);
+            }
+            for wave in self.waves(&requests) {
+                self.receive_wave(wave, &mut received)?;
+            }
         }
-        let waves = self.waves(ranges)?;
-        // The caller has memory for the ranges alone, and not for gaps that are read with them.
-        if waves.iter().map(|wave| bytes_of(wave)).sum::<u64>() > bytes_of(ranges) {
-            return copied(self, ranges);
-        }
-        for requests in waves {
-            self.receive_wave(requests, &mut received)?;
-        }
+        received.compact();
         Ok(received)
     }
 
@@ -209,19 +204,4 @@ fn waves(requests: &[Range<u64>], most_bytes: u64) -> Vec<&[Range<u64>]> {
         rest = left;
     }
     waves
-}
-
-/// Adds the parts of a body that begins at `start` in the object. Each part keeps all of a buffer of
-/// its connection in memory, which is up to 400 KiB, so those of a short body are copied.
-pub(super) fn add_parts(received: &mut ReceivedBytes, start: u64, body: Body) {
-    let len: usize = body.iter().map(Bytes::len).sum();
-    if len < SHORT_BODY_BYTES {
-        return received.push(start, body.concat().into());
-    }
-    let mut at = start;
-    for part in body {
-        let len = part.len() as u64;
-        received.push(at, part);
-        at += len;
-    }
 }

@@ -39,9 +39,10 @@ impl Shared {
             Some(Some(pinned)) if !self.takes_whole(&pinned, first) => {
                 Some((pinned, FirstBytes::default()))
             }
-            Some(Some(pinned)) => self
-                .runtime
-                .wait_for(async move { Some(shared.open_known(&asked, pinned).await) })?,
+            Some(Some(pinned)) => {
+                let open = async move { Some(shared.open_known(&asked, pinned).await) };
+                self.runtime.wait_while_wanted(key, open)?
+            }
             None => self
                 .runtime
                 .wait_for(async move { shared.open_unknown(&asked, first).await })??,

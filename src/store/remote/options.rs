@@ -20,7 +20,7 @@ pub struct RemoteOptions {
     pub headers: Vec<HeaderOption>,
     /// Certificates that are trusted beside those of the system (`--ca-file`).
     pub ca_file: Option<PathBuf>,
-    /// Most requests in flight (`--requests`).
+    /// Most requests in flight (`--requests`), if the memory budget is large enough.
     pub requests: usize,
     /// 403 counts as absence (`--absent-403`).
     pub absent_403: bool,
@@ -57,6 +57,22 @@ impl Default for RemoteOptions {
             most_whole_bytes: 1 << 30,
             time_to_live: Some(Duration::from_secs(60)),
         }
+    }
+}
+
+/// One request may be in flight for so much of the memory budget.
+const BUDGET_OF_REQUEST_BYTES: u64 = 256 << 10;
+
+/// So many requests may be in flight with any memory budget.
+const LEAST_MOST_REQUESTS: usize = 16;
+
+impl RemoteOptions {
+    /// The most requests in flight, and idle connections. Each connection reads into up to 400 KiB of
+    /// memory beside the budget, so there are fewer where the budget is small.
+    pub(super) fn most_requests(&self) -> usize {
+        let by_budget = usize::try_from(self.budget_bytes / BUDGET_OF_REQUEST_BYTES);
+        let most = by_budget.unwrap_or(usize::MAX).max(LEAST_MOST_REQUESTS);
+        self.requests.min(most)
     }
 }
 
@@ -107,6 +123,24 @@ impl std::str::FromStr for HeaderOption {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_budget_allows_few_requests() {
+        for (requests, budget_bytes, most) in [
+            (256, 64 << 20, 256),
+            (256, 16 << 20, 64),
+            (256, 0, 16),
+            (8, 0, 8),
+            (1024, u64::MAX, 1024),
+        ] {
+            let options = RemoteOptions {
+                requests,
+                budget_bytes,
+                ..RemoteOptions::default()
+            };
+            assert_eq!(options.most_requests(), most, "{requests}, {budget_bytes}");
+        }
+    }
 
     #[test]
     fn secrets_are_taken_from_files_alone() {
