@@ -33,6 +33,8 @@ pub struct RequestCounters {
     pub readdirpluses: Counter,
     pub forgets: Counter,
     pub bytes_read: Counter,
+    pub writes: Counter,
+    pub bytes_written: Counter,
     pub opens_kept: Counter,
     pub opens_fresh: Counter,
     pub opens_stale: Counter,

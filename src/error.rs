@@ -267,6 +267,7 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Refusal;
 
     /// Hostile text from a store: an escape sequence, the same in C1, line breaks, and marks that
     /// reorder the text.
@@ -329,6 +330,10 @@ mod tests {
                 key: key(),
                 reason: key(),
             },
+            StoreError::Refused {
+                key: key(),
+                refusal: Refusal::Fixed,
+            },
         ];
         let kinds: Vec<usize> = errors
             .iter()
@@ -343,9 +348,10 @@ mod tests {
                 StoreError::Unsupported(_) => 7,
                 StoreError::Damaged { .. } => 8,
                 StoreError::Unlisted { .. } => 9,
+                StoreError::Refused { .. } => 10,
             })
             .collect();
-        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "one of each");
+        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "one of each");
         errors
     }
 

@@ -8,7 +8,7 @@
 //! | module | knows | must not know |
 //! |---|---|---|
 //! | [`counters`], [`escape`] | counters; text for people, without terminal control sequences | anything else |
-//! | [`store`] | bytes by key: directory, zip file, memory, servers | Zarr |
+//! | [`store`] | bytes by key: directory, zip file, memory, servers; changes to a directory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
 //! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
 //! | [`budget`], [`buffers`], [`recent_lines`], [`threads`] | the memory budget; buffers; the last lines of the log; the thread pool | anything else |
@@ -126,6 +126,17 @@
 //! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`),
 //!   which remembers the versions of the objects that were read, and detects when the same state of
 //!   the array can no longer be read.
+//!
+//! # Writing
+//!
+//! A mount with `--rw` shows the keys of the store as they are, so that it makes no use of nodes.
+//! `view::changes` turns what the kernel asks for into calls of `view::writing`, which holds one
+//! `KeyFile` for each open file, and [`store::DirWriter`] makes the changes. Chunks and documents are
+//! written to a nameless file of the store's file system, which takes their name when it is
+//! committed (`store::dir::writer`); all other files are written in place. A file keeps its
+//! fingerprint, and so its inode number, through its own commits; a renamed file or directory keeps
+//! its vnode number (`view::numbers`). A request that meets a name that was changed since the kernel
+//! looked it up gets `ESTALE`, so that the kernel looks again.
 //!
 //! # Rights
 //!

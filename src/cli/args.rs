@@ -10,6 +10,7 @@ use glob::Pattern;
 use log::LevelFilter;
 
 use super::passthrough::Passthrough;
+use crate::store::Durability;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
 use crate::view::{AbsentChunks, FileFormat, Shards, Target, ViewKind};
@@ -116,6 +117,18 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) immutable: bool,
 
+    /// Let programs write: the keys of the store, as stored (with --view keys --shards keep). Documents
+    /// and chunks are replaced whole when they are closed
+    #[arg(long)]
+    pub(crate) rw: bool,
+
+    /// With --rw: what has to survive a loss of power: never (files may be torn), atomic (each chunk
+    /// is wholly old or wholly new), close (what was closed is new) [default: atomic]
+    #[arg(long, value_name = "WHAT",
+          value_parser = one_of(&[("never", Durability::Never), ("atomic", Durability::Atomic),
+                                  ("close", Durability::Close)]))]
+    pub(crate) durability: Option<Durability>,
+
     /// Follow symbolic links that lead out of the store
     #[arg(long)]
     pub(crate) follow_symlinks: bool,
@@ -212,6 +225,8 @@ Examples:
   zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
   zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
   zarr-mount --info --files nc,tif data.zarr   what these formats cannot hold, and why
+  zarr-mount --rw --shards keep data.zarr /mnt/z
+                                               programs write keys; a chunk is replaced whole
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
@@ -225,6 +240,7 @@ The mount options (-o) are those of mount(8), and
   allow_other, allow_root   let everyone, or root, look into the mount
   nonempty                  mount over a directory that is not empty
   noexec                    run no programs from the mount
+  writable                  as --rw; ro wins over it
   fsname=NAME               the source that df and findmnt show [default: STORE]
   xattr                     extended attributes user.zarr.*, at the price of slower listings
 A comma in a value is written \\, and a backslash \\\\.";
@@ -330,7 +346,8 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 }
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
-const NO_MOUNT_OPTIONS: [&str; 6] = ["unmount", "info", "sizes", "at", "json", "inject"];
+/// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
+const NO_MOUNT_OPTIONS: [&str; 7] = ["unmount", "info", "sizes", "at", "json", "inject", "rw"];
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {

@@ -13,7 +13,7 @@ use super::addresses;
 use super::args::Args;
 use super::error::CliError;
 use super::memory_limit::default_cache_bytes;
-use super::options::MountOptions;
+use super::options::{MountOptions, WriteOption};
 pub use super::passthrough::Passthrough;
 use crate::fresh::Freshness;
 use crate::fuse::session::{MountAccess, SessionOptions};
@@ -21,7 +21,7 @@ use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::store::{OpenOptions, Sharing, Symlinks, path_of_file_url};
+use crate::store::{Durability, OpenOptions, Sharing, Symlinks, path_of_file_url};
 use crate::threads::cores;
 pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions,
@@ -49,6 +49,8 @@ pub struct MountConfig {
     pub open: OpenOptions,
     /// What to show of it.
     pub view: ViewOptions,
+    /// What has to survive a loss of power of what programs write; `None` where they may not.
+    pub writing: Option<Durability>,
     /// Whether extended attributes are answered.
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
@@ -187,6 +189,7 @@ impl CliTask {
         };
         let arrays = array_options(&args, &store, others_look)?;
         let view = view_options(&args, &store, arrays);
+        let writing = writing(&args, &options, &store)?;
         let task = if options.is_fake {
             CliTask::Check
         } else {
@@ -199,7 +202,8 @@ impl CliTask {
             foreground: args.foreground,
             xattr: options.xattr,
             passthrough: args.passthrough,
-            session: session_options(&store, options, view.decode_threads),
+            session: session_options(&store, options, view.decode_threads, writing),
+            writing,
             view,
             store,
             log,
@@ -276,6 +280,38 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
         timeout: args.timeout,
         logs_omissions: true,
     }
+}
+
+/// What has to survive a loss of power of what programs write; `None` where they may not write.
+fn writing(
+    args: &Args,
+    options: &MountOptions,
+    store: &StoreArgument,
+) -> Result<Option<Durability>, CliError> {
+    let is_asked = args.rw || options.writing.is_some();
+    if !is_asked && args.durability.is_some() {
+        return Err(CliError::Usage("--durability is for --rw".to_owned()));
+    }
+    if !is_asked || options.writing == Some(WriteOption::ReadOnly) {
+        return Ok(None);
+    }
+    let refused = |problem: &str| Err(CliError::Usage(format!("--rw: {problem}")));
+    if args.immutable {
+        return refused("a store that is written to is not --immutable");
+    }
+    if !store.path().is_some_and(Path::is_dir) {
+        return refused("only a directory can be written to");
+    }
+    let shows_store = args.view.iter().all(|view| *view == ViewKind::Keys)
+        && args.shards == Shards::Keep
+        && args.shown_as.is_none();
+    if !shows_store {
+        return refused(
+            "so far, only the keys of a store can be written, as they are stored: give --view keys \
+             --shards keep, without --as",
+        );
+    }
+    Ok(Some(args.durability.unwrap_or_default()))
 }
 
 /// How long metadata is trusted.
@@ -358,8 +394,10 @@ fn session_options(
     store: &StoreArgument,
     options: MountOptions,
     decode_threads: usize,
+    writing: Option<Durability>,
 ) -> SessionOptions {
     SessionOptions {
+        is_writable: writing.is_some(),
         fsname: options
             .fsname
             .unwrap_or_else(|| store.as_os_str().to_owned()),

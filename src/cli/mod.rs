@@ -54,7 +54,9 @@ use crate::fuse::{FsOptions, ZarrFs};
 use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
-use crate::store::{Location, NestedZips, OpenOptions, Prefix, Store, open_store_for};
+use crate::store::{
+    DirWriter, Durability, Location, NestedZips, OpenOptions, Prefix, Store, open_store_for,
+};
 use crate::view::{OwnLog, View, ViewKind};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
@@ -210,6 +212,7 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
         Ok(Started {
             session,
             mountpoint,
+            view,
             warnings,
         }) => {
             let ready = report.ready(&warnings);
@@ -220,6 +223,8 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
                 Ok(()) => session.wait(),
                 Err(_) => session.end(),
             };
+            // A program may still have files open that it has written to.
+            view.finish_writing();
             drop(mountpoint);
             end.map_err(|error| {
                 if stderr == StandardError::Null {
@@ -256,6 +261,7 @@ fn print_warnings(warnings: impl IntoIterator<Item = String>) {
 struct Started {
     session: Session,
     mountpoint: Mountpoint,
+    view: Arc<View>,
     /// What the user is told beside that, in lines.
     warnings: Vec<String>,
 }
@@ -266,7 +272,7 @@ fn start(config: &MountConfig, stderr: StandardError) -> Result<Started, CliErro
     start_log(&config.log, stderr, Arc::clone(&recent))?;
     daemon::raise_descriptor_limit();
     let (filesystem, warnings) = build(config, recent)?;
-    let notifier = filesystem.notifier();
+    let (notifier, view) = (filesystem.notifier(), filesystem.view());
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
@@ -275,6 +281,7 @@ fn start(config: &MountConfig, stderr: StandardError) -> Result<Started, CliErro
     Ok(Started {
         session,
         mountpoint,
+        view,
         warnings,
     })
 }
@@ -288,9 +295,17 @@ fn build(
 ) -> Result<(ZarrFs, Vec<String>), CliError> {
     let zips = NestedZipFiles::in_views(&config.view.views);
     let store = open(&config.store, &config.open, zips)?;
+    let writer = config
+        .writing
+        .map(|durability| open_writer(&*store, durability));
+    let writer = writer.transpose()?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
-    let view = View::new(Arc::clone(&store), config.view.clone()).map_err(CliError::failed)?;
+    let view = match writer {
+        Some(writer) => View::writable(Arc::clone(&store), config.view.clone(), writer),
+        None => View::new(Arc::clone(&store), config.view.clone()),
+    };
+    let view = view.map_err(CliError::failed)?;
     let view = view.with_log(OwnLog {
         lines: recent,
         uid: rustix::process::geteuid().as_raw(),
@@ -339,6 +354,12 @@ fn build(
         event_threads: config.session.n_threads,
     };
     Ok((ZarrFs::new(Arc::new(view), options), warnings))
+}
+
+/// Opens the store for changes.
+fn open_writer(store: &dyn Store, durability: Durability) -> Result<DirWriter, CliError> {
+    let writer = store.writer(durability).map_err(CliError::failed)?;
+    writer.ok_or_else(|| CliError::Failed("--rw: this store cannot be written to".to_owned()))
 }
 
 /// How long is looked for arrays that `--array` selects.

@@ -3,7 +3,8 @@
 //!
 //! `mount -t fuse.zarr-mount STORE DIR -o OPTS` ends in `zarr-mount STORE DIR -o rw,dev,suid,OPTS`:
 //! the defaults of mount(8) are spelled out, so `rw`, `dev` and `suid` cannot be refused. The
-//! mount is read-only, without devices and set-uid files all the same.
+//! mount is read-only all the same, unless `writable` is given, and without devices and set-uid
+//! files.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,12 +22,23 @@ pub(crate) struct MountOptions {
     pub(crate) nonempty: bool,
     /// Answer extended attributes.
     pub(crate) xattr: bool,
+    /// Whether programs may write, where that is said.
+    pub(crate) writing: Option<WriteOption>,
     /// The source that the mount table is to show.
     pub(crate) fsname: Option<OsString>,
     /// Check everything, and mount nothing.
     pub(crate) is_fake: bool,
     /// Our long options, as they would be typed: `--ttl=5`.
     pub(crate) flags: Vec<OsString>,
+}
+
+/// Whether programs may write, as mount options say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteOption {
+    /// They may: `writable`. mount(8) passes `rw` for every mount, which says nothing.
+    Writable,
+    /// They may not, whatever other options say: `ro`.
+    ReadOnly,
 }
 
 /// What becomes of a mount option that is not known.
@@ -41,7 +53,6 @@ pub(crate) enum Unknown {
 /// Ignored options: defaults, those for mount(8) itself, and those that only matter for writing.
 const IGNORED: &[&str] = &[
     "defaults",
-    "ro",
     "rw",
     "suid",
     "nosuid",
@@ -117,6 +128,8 @@ impl MountOptions {
             "noexec" => self.execution = Execution::Denied,
             "nonempty" => self.nonempty = true,
             "xattr" => self.xattr = true,
+            "writable" => self.writing = self.writing.or(Some(WriteOption::Writable)),
+            "ro" => self.writing = Some(WriteOption::ReadOnly),
             "fsname" => {
                 let Some(value) = value else {
                     return usage("mount option `fsname` needs a value".to_owned());
@@ -177,7 +190,7 @@ mod tests {
         let cases = [
             "rw,dev,suid",
             "defaults",
-            "ro,nosuid,nodev,relatime,user,_netdev,nofail,noauto",
+            "nosuid,nodev,relatime,user,_netdev,nofail,noauto",
             "x-systemd.automount,x-gvfs-show,X-mount.mkdir=0755,comment=my data",
             "default_permissions,subtype=zarr",
             "",
@@ -197,10 +210,32 @@ mod tests {
             nonempty: true,
             xattr: true,
             fsname: Some(OsString::from("a,b\\c")),
+            writing: None,
             is_fake: false,
             flags: Vec::new(),
         };
         assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn read_only_wins_over_writable() {
+        for (given, expected) in [
+            ("rw", None),
+            ("rw,writable", Some(WriteOption::Writable)),
+            ("writable,ro", Some(WriteOption::ReadOnly)),
+            ("ro,writable", Some(WriteOption::ReadOnly)),
+        ] {
+            let options = parse(&[given]).unwrap();
+            assert_eq!(
+                (options.writing, options.flags.len()),
+                (expected, 0),
+                "{given}"
+            );
+        }
+    }
+
+    #[test]
+    fn access_is_said_by_names() {
         assert_eq!(
             parse(&["allow_root"]).unwrap().access,
             MountAccess::OwnerAndRoot

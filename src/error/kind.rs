@@ -1,7 +1,7 @@
 //! What an error means to a caller who cannot read its message.
 
 use super::{Error, FormatError};
-use crate::store::StoreError;
+use crate::store::{Refusal, StoreError};
 
 /// The kind of an [`Error`], by which a caller decides what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,23 @@ impl Error {
         }
     }
 
+    /// The errno of the system for a change that failed, which the caller of a system call gets.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Error::Store(StoreError::Io { errno, .. }) => *errno,
+            Error::Store(StoreError::Refused { refusal, .. }) => Some(match refusal {
+                Refusal::ReadOnly => libc::EROFS,
+                Refusal::Fixed => libc::EPERM,
+                Refusal::Denied => libc::EACCES,
+                Refusal::NotOpen => libc::EBADF,
+                Refusal::Exists => libc::EEXIST,
+                Refusal::NotEmpty => libc::ENOTEMPTY,
+                Refusal::Gone => libc::ESTALE,
+            }),
+            _ => None,
+        }
+    }
+
     /// What the error is about: a key, or what else errors have in common that need not all be
     /// logged.
     pub fn subject(&self) -> String {
@@ -88,7 +105,12 @@ fn of_store(error: &StoreError) -> ErrorKind {
         | StoreError::Damaged { .. }
         | StoreError::Short { .. }
         | StoreError::Io { .. } => ErrorKind::Io,
-        StoreError::Changed { .. } => ErrorKind::Stale,
+        StoreError::Changed { .. }
+        | StoreError::Refused {
+            refusal: Refusal::Gone,
+            ..
+        } => ErrorKind::Stale,
+        StoreError::Refused { .. } => ErrorKind::Denied,
         StoreError::Loop { .. } => ErrorKind::Loop,
         StoreError::Unlisted { .. } | StoreError::Unsupported(_) => ErrorKind::Unsupported,
     }

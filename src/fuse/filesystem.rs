@@ -1,24 +1,27 @@
 //! The operations that the kernel asks for: each resolves an inode number, calls the view, replies.
 //!
-//! Operations that write are not implemented: the mount is read-only, so the kernel itself refuses
-//! them with `EROFS`. `ENOSYS` tells the kernel not to ask again, and to use its default behaviour.
+//! Where the mount is read-only, the kernel itself refuses all that writes with `EROFS`. `ENOSYS`
+//! tells the kernel not to ask again, and to use its default behaviour.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, Errno, FileHandle, Filesystem, INodeNo, InitFlags, IoctlFlags, KernelConfig,
-    LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
-    ReplyPoll, ReplyStatfs, ReplyXattr, Request,
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, INodeNo,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags,
+    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::ZarrFs;
 use super::attr::{BLOCK_BYTES, NAME_BYTES};
+use super::changes::{new_file, reply_empty, reply_entry, time_to_set};
 use super::xattr;
 use crate::threads::confine;
+use crate::view::{AttributeChange, NewAttributes, VnodeKind};
 
 /// Background requests that may be in flight at once: those of the kernel's readahead, as most
 /// reads are. The kernel delays further ones, even if they are for chunks in memory. So this is
@@ -38,6 +41,9 @@ const CAPABILITIES: [InitFlags; 6] = [
     InitFlags::FUSE_EXPORT_SUPPORT,
 ];
 
+/// The longest write request: what the kernel sends at most.
+const MAX_WRITE_BYTES: u32 = 1 << 20;
+
 /// How long requests in flight may take when the mount ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -56,6 +62,15 @@ impl Filesystem for ZarrFs {
             let added = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
             let has_it = added && config.set_max_stack_depth(STACK_DEPTH).is_ok();
             passthrough.store(has_it, Ordering::Relaxed);
+        }
+        if self.0.view.is_writable() {
+            // Without it, O_TRUNC would be a request of its own after the open.
+            let truncates = InitFlags::FUSE_ATOMIC_O_TRUNC;
+            self.0.truncates.store(
+                config.add_capabilities(truncates).is_ok(),
+                Ordering::Relaxed,
+            );
+            let _ = config.set_max_write(MAX_WRITE_BYTES);
         }
         // Fails for 0 only. The kernel's readahead is at its maximum by default.
         let _ = config.set_max_background(MAX_BACKGROUND);
@@ -94,7 +109,10 @@ impl Filesystem for ZarrFs {
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         self.answer("open", move |core| match flags.acc_mode() {
             OpenAccMode::O_RDONLY => core.open_file(ino.0, reply),
-            OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => reply.error(Errno::EROFS),
+            OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => {
+                let is_cut = flags.0 & libc::O_TRUNC != 0 && core.truncates();
+                core.open_for_writing(ino.0, is_cut, reply);
+            }
         });
     }
 
@@ -126,8 +144,8 @@ impl Filesystem for ZarrFs {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        confine("release", || {
-            self.0.release_file(fh);
+        self.answer("release", move |core| {
+            core.release_file(fh);
             reply.ok();
         });
     }
@@ -215,18 +233,229 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    // There is nothing to flush.
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (name, new) = (name.to_owned(), new_file(req, mode));
+        self.answer("create", move |core| {
+            core.create_file((parent.0, &name), new, flags & libc::O_EXCL != 0, reply);
+        });
+    }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        if mode & libc::S_IFMT != libc::S_IFREG {
+            return reply.error(Errno::EPERM);
+        }
+        let (name, new) = (name.to_owned(), new_file(req, mode));
+        self.answer("mknod", move |core| {
+            reply_entry(core.make_file(parent.0, &name, new), reply);
+        });
+    }
+
+    fn mkdir(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let (name, new) = (name.to_owned(), new_file(req, mode));
+        self.answer("mkdir", move |core| {
+            reply_entry(core.make_directory(parent.0, &name, new), reply);
+        });
+    }
+
+    fn link(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        newparent: INodeNo,
+        newname: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let name = newname.to_owned();
+        self.answer("link", move |core| {
+            reply_entry(core.link(ino.0, newparent.0, &name), reply);
+        });
+    }
+
+    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.answer("unlink", move |core| {
+            reply_empty(core.remove(parent.0, &name, VnodeKind::File), reply);
+        });
+    }
+
+    fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.answer("rmdir", move |core| {
+            reply_empty(core.remove(parent.0, &name, VnodeKind::Directory), reply);
+        });
+    }
+
+    fn rename(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (name, newname) = (name.to_owned(), newname.to_owned());
+        self.answer("rename", move |core| {
+            let (from, to) = ((parent.0, &*name), (newparent.0, &*newname));
+            reply_empty(core.rename(from, to, flags), reply);
+        });
+    }
+
+    fn setattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let attributes = NewAttributes {
+            mode,
+            uid,
+            gid,
+            atime: atime.map(time_to_set),
+            mtime: mtime.map(time_to_set),
+        };
+        let change = AttributeChange { size, attributes };
+        self.answer("setattr", move |core| {
+            match core.set_attributes(ino.0, fh, &change) {
+                Ok(found) => reply.attr(&found.ttl, &found.attr),
+                Err(errno) => reply.error(errno),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // Most often this thread writes, from the memory in which the request came.
+        if let Some(_permit) = self.0.events.may_wait() {
+            return confine("write", || {
+                self.0.write_file(ino.0, fh, (offset, data), reply);
+            });
+        }
+        let data = data.to_vec();
+        self.answer("write", move |core| {
+            core.write_file(ino.0, fh, (offset, &data), reply);
+        });
+    }
+
+    fn fallocate(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.answer("fallocate", move |core| {
+            reply_empty(core.allocate(ino.0, fh, (offset, length), mode), reply);
+        });
+    }
+
+    fn flush(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        if !self.0.view.is_writable() {
+            // There is nothing to flush, and the kernel does not ask again.
+            return reply.error(Errno::ENOSYS);
+        }
+        self.answer("flush", move |core| {
+            reply_empty(core.flush(ino.0, fh), reply);
+        });
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.answer("fsync", move |core| {
+            reply_empty(core.sync(ino.0, fh), reply);
+        });
+    }
+
+    fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.answer("fsyncdir", move |core| {
+            reply_empty(core.sync_directory(ino.0), reply);
+        });
+    }
+
+    // The kernel copies by itself.
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
         reply.error(Errno::ENOSYS);
     }
 
-    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply.ok();
+    fn setxattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: &[u8],
+        _: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EOPNOTSUPP);
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply.ok();
+    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EOPNOTSUPP);
     }
 
     // The kernel does these itself after the first `ENOSYS`.

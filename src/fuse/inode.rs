@@ -147,6 +147,13 @@ impl<B: Clone> InodeVersions<B> {
         ino
     }
 
+    /// Notes the attributes of a file that was written to, whose handles are open.
+    pub(super) fn changed(&self, ino: u64, attributes: VnodeAttributes) {
+        if let Some(pinned) = self.lock().pinned.get_mut(&ino) {
+            pinned.attributes = attributes;
+        }
+    }
+
     /// The newest number of `vnode`, for a listing of names alone.
     pub(super) fn newest_number(&self, vnode: VnodeId) -> u64 {
         if !self.gave_fresh.load(Ordering::Acquire) {

@@ -4,6 +4,7 @@
 //! * `filesystem`: the operations of fuser's trait, a few lines each;
 //! * `inode`: the version of a vnode that an inode number stands for, and what the kernel may
 //!   cache;
+//! * `changes`: writing, and changes of names and attributes;
 //! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
 //! * `directory`: directory streams, which the kernel may ask for again from any entry;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
@@ -15,6 +16,7 @@
 //! A panic is confined to its request: the reply, dropped unanswered, becomes `EIO`.
 
 mod attr;
+mod changes;
 mod directory;
 mod errno;
 mod events;
@@ -77,6 +79,8 @@ struct Core {
     options: FsOptions,
     /// Whether passthrough was asked for, and the kernel has not refused it so far.
     passthrough: AtomicBool,
+    /// Whether the kernel leaves `O_TRUNC` to the open.
+    truncates: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     errors: ErrorLog,
     generations: Generations,
@@ -96,6 +100,7 @@ impl ZarrFs {
             view,
             options,
             passthrough: AtomicBool::new(options.passthrough),
+            truncates: AtomicBool::new(false),
             notifier: Arc::default(),
             errors: ErrorLog::new(),
             generations: Generations::default(),
@@ -105,6 +110,11 @@ impl ZarrFs {
             directories: Handles::new(),
             events: EventThreads::new(options.event_threads, is_local),
         }))
+    }
+
+    /// What is shown.
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&self.0.view)
     }
 
     /// The place for the session's notifier, which is set after mounting and before it serves
@@ -133,6 +143,11 @@ impl Core {
     /// it look the name up again.
     fn vnode(&self, ino: u64) -> Result<VnodeId, Errno> {
         self.versions.vnode(ino).ok_or(Errno::ESTALE)
+    }
+
+    /// As [`Core::errno`], for a change.
+    fn errno_of_change(&self, error: &Error) -> Errno {
+        self.errors.report_change(error, self.view.requests())
     }
 
     /// Counts and logs an error, and returns the errno to reply.
@@ -215,6 +230,10 @@ impl Core {
         self.view.requests().getattrs.add(1);
         let opened = handle.and_then(|handle| self.files.get(handle));
         if let Some(opened) = opened {
+            let now = opened.file.written_now();
+            if let Some(now) = now.map_err(|error| self.errno(&error))? {
+                return Ok(self.reported(ino, &now));
+            }
             return Ok(self.reported(ino, &opened.attributes));
         }
         if let Some(pinned) = self.versions.pinned_attributes(ino) {

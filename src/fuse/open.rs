@@ -23,13 +23,22 @@ use crate::view::{OpenFile, OpenedVnode, VnodeAttributes};
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
         self.view.requests().opens.add(1);
-        let opened = self
+        let mut opened = self
             .vnode(ino)
             .and_then(|vnode| self.present(self.view.open(vnode)));
-        let OpenedVnode { attributes, file } = match opened {
-            Ok(opened) => opened,
-            Err(errno) => return reply.error(errno),
-        };
+        if self.view.is_writable() && matches!(opened, Err(Errno::ENOENT)) {
+            // It was removed or renamed since the kernel looked the name up, which it does again.
+            opened = Err(Errno::ESTALE);
+        }
+        match opened {
+            Ok(opened) => self.reply_opened(ino, opened, reply),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Replies with a handle of what was opened, if `ino` stands for this version.
+    pub(super) fn reply_opened(&self, ino: u64, opened: OpenedVnode, reply: ReplyOpen) {
+        let OpenedVnode { attributes, file } = opened;
         if file.is_uncached() {
             let handle = self.files.insert(OpenedFile {
                 ino,
@@ -43,6 +52,7 @@ impl Core {
             Ok(flags) => flags,
             Err(errno) => {
                 // Before the kernel opens it again: this file is not read.
+                file.close();
                 drop(file);
                 return reply.error(errno);
             }
@@ -67,7 +77,7 @@ impl Core {
 
     /// Makes `ino` stand for the version that was opened; returns whether the kernel may keep its
     /// pages.
-    fn settle(
+    pub(super) fn settle(
         &self,
         ino: u64,
         attributes: VnodeAttributes,
@@ -162,13 +172,14 @@ impl Core {
         let Some(opened) = self.files.remove(handle) else {
             return;
         };
+        opened.file.close();
         if !opened.file.is_uncached() {
             let _lock = self.lock_inode(opened.ino);
             drop(self.versions.close(opened.ino));
         }
     }
 
-    fn lock_inode(&self, ino: u64) -> MutexGuard<'_, ()> {
+    pub(super) fn lock_inode(&self, ino: u64) -> MutexGuard<'_, ()> {
         let stripe = usize::try_from(ino % STRIPES).expect("less than 64");
         self.inode_locks[stripe]
             .lock()

@@ -69,7 +69,10 @@ fn open_device() -> rustix::io::Result<OwnedFd> {
 
 fn mount_directly(mountpoint: &Path, options: &SessionOptions) -> rustix::io::Result<OwnedFd> {
     let device = open_device()?;
-    let mut flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    if !options.is_writable {
+        flags |= MountFlags::RDONLY;
+    }
     if options.execution == Execution::Denied {
         flags |= MountFlags::NOEXEC;
     }
@@ -127,7 +130,8 @@ fn mount_by_helper(mountpoint: &Path, options: &SessionOptions) -> Result<OwnedF
 }
 
 fn helper_options(options: &SessionOptions) -> OsString {
-    let mut text = OsString::from("ro,nosuid,nodev,default_permissions");
+    let access = if options.is_writable { "rw" } else { "ro" };
+    let mut text = OsString::from(format!("{access},nosuid,nodev,default_permissions"));
     text.push(format!(",max_read={MAX_READ_BYTES}"));
     if options.execution == Execution::Denied {
         text.push(",noexec");
@@ -191,6 +195,7 @@ mod tests {
     #[test]
     fn a_source_injects_no_options() {
         let options = SessionOptions {
+            is_writable: false,
             fsname: OsString::from("/a,suid\\,dev"),
             access: MountAccess::Everyone,
             execution: Execution::Denied,

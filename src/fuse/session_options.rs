@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-/// How to mount. Always read-only, without set-uid files and devices, and with permission
+/// How to mount. Always without set-uid files and devices, and with permission
 /// checks by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -12,6 +12,8 @@ pub struct SessionOptions {
     pub fsname: OsString,
     /// The users who may use the mount.
     pub access: MountAccess,
+    /// Whether programs may write.
+    pub is_writable: bool,
     /// Whether programs may be run from the mount.
     pub execution: Execution,
     /// Threads that answer requests; at least one.

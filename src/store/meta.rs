@@ -24,7 +24,7 @@ pub struct ObjectMeta {
     pub version: Version,
     /// When they were accessed and changed.
     pub times: Times,
-    /// Permission bits (`0o777`), without the file type.
+    /// Permission bits (`0o7777`), without the file type.
     pub mode: u32,
     /// Owner.
     pub uid: u32,

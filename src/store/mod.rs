@@ -44,7 +44,10 @@ use rustix::fs::fstatvfs;
 pub use access::{Access, ReadRight, Readers};
 pub use cancel::CancelToken;
 pub use cursor::Cursor;
-pub use dir::{DirStore, Sharing, Symlinks};
+pub use dir::{
+    Commit, DirStore, DirWriter, Draft, Durability, NewAttributes, NewFile, NewTime, RenameMode,
+    Replaces, Sharing, StoredFile, Symlinks,
+};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
@@ -199,6 +202,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// where it is in no single object of a server.
     fn whole_object(&self) -> Option<&str> {
         None
+    }
+
+    /// Opens the store for changes, of which no other process may make any meanwhile. `None` where
+    /// the store cannot be changed.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] when another process has opened it for changes; [`StoreError::Io`] when
+    /// it cannot be locked.
+    fn writer(&self, _durability: Durability) -> Result<Option<DirWriter>, StoreError> {
+        Ok(None)
     }
 
     /// Size and free space of the file system that holds the store, where there is one.
@@ -448,6 +461,14 @@ pub enum StoreError {
         /// The errno, where there is one.
         errno: Option<i32>,
     },
+    /// A change that must not be made.
+    #[error("{}: {refusal}", Escaped(.key))]
+    Refused {
+        /// The key of the change.
+        key: String,
+        /// Why it must not be made.
+        refusal: Refusal,
+    },
     /// The bytes that hold the object, such as a zip file, are damaged.
     #[error("{}: {}", Escaped(.key), Escaped(.problem))]
     Damaged {
@@ -469,7 +490,39 @@ pub enum StoreError {
     Unsupported(String),
 }
 
+/// Why a change must not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing can be written, because the mount is read-only or ends.
+    #[error("nothing is written any more, or ever")]
+    ReadOnly,
+    /// The file is made by this program, or the directory is.
+    #[error("this name cannot be changed")]
+    Fixed,
+    /// The caller may not write to the object.
+    #[error("no permission to write")]
+    Denied,
+    /// The handle was not opened for writing.
+    #[error("not open for writing")]
+    NotOpen,
+    /// Something has the name.
+    #[error("it exists")]
+    Exists,
+    /// A directory has names in it.
+    #[error("the directory is not empty")]
+    NotEmpty,
+    /// The file is not what it was.
+    #[error("it is not what it was")]
+    Gone,
+}
+
 impl StoreError {
+    /// A change at `key` that must not be made.
+    pub(crate) fn refused(key: impl fmt::Display, refusal: Refusal) -> Self {
+        let key = key.to_string();
+        StoreError::Refused { key, refusal }
+    }
+
     /// An I/O error at `key`.
     pub fn io(key: impl fmt::Display, error: &std::io::Error) -> Self {
         StoreError::Io {
@@ -517,6 +570,7 @@ impl StoreError {
             | StoreError::Short { key, .. }
             | StoreError::Loop { key }
             | StoreError::Io { key, .. }
+            | StoreError::Refused { key, .. }
             | StoreError::Damaged { key, .. }
             | StoreError::Unlisted { key, .. }
             | StoreError::InvalidKey(key)

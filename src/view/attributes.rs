@@ -23,10 +23,14 @@ impl View {
                 statistics::SIZE,
                 0,
             ))),
+            Vnode::Sync => Ok(Some(self.tree.file(&self.tree.root_meta(), 0, 0))),
             Vnode::Log => Ok(Some(self.log.attributes(&self.tree.root_meta()))),
             Vnode::Prefix { view, path } => {
                 let meta = self.tree.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.tree.directory(&meta)))
+            }
+            Vnode::Object { key, .. } if self.tree.writing.is_some() => {
+                self.tree.written_attributes(key)
             }
             Vnode::Object { view, key } => Ok(self
                 .tree
@@ -204,19 +208,24 @@ impl Tree {
     pub(super) fn directory(&self, meta: &ObjectMeta) -> VnodeAttributes {
         VnodeAttributes {
             kind: VnodeKind::Directory,
-            mode: meta.mode & 0o555 & !self.options.umask,
+            mode: meta.mode & self.shown_bits(0o555) & !self.options.umask,
             // The size of the store's directory, so that `du -b` agrees with the store.
             ..self.file(meta, meta.size(), 0)
         }
     }
 
-    fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> VnodeAttributes {
+    /// The permission bits that are shown: `bits`, or all where the mount is written to.
+    fn shown_bits(&self, bits: u32) -> u32 {
+        if self.writing.is_some() { 0o7777 } else { bits }
+    }
+
+    pub(super) fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> VnodeAttributes {
         VnodeAttributes {
             kind: VnodeKind::File,
             size,
             times: meta.times,
             // Never more than the store grants: a daemon that runs as root must not publish files.
-            mode: meta.mode & 0o444 & !self.options.umask,
+            mode: meta.mode & self.shown_bits(0o444) & !self.options.umask,
             uid: self.options.uid.unwrap_or(meta.uid),
             gid: self.options.gid.unwrap_or(meta.gid),
             fingerprint,

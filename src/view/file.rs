@@ -13,6 +13,7 @@ use super::chunk_file::ChunkFile;
 use super::read_buffer::ReadBuffer;
 use super::shown_node::{FileForm, ShownArray};
 use super::vnode::{Vnode, VnodeAttributes};
+use super::writing::{HandleAccess, KeyHandle};
 use crate::error::Error;
 use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
@@ -31,9 +32,9 @@ pub struct OpenedVnode {
 /// One version of the bytes of a vnode.
 #[derive(Debug)]
 pub struct OpenFile {
-    view: Arc<View>,
+    pub(super) view: Arc<View>,
     len: u64,
-    content: FileContent,
+    pub(super) content: FileContent,
 }
 
 #[derive(Debug)]
@@ -61,6 +62,10 @@ pub(super) enum FileContent {
     Generated(Vec<u8>),
     /// A long generated text, shared by all handles of the file.
     Kept(Arc<Block>),
+    /// A file that is written through the mount.
+    Written(KeyHandle),
+    /// Nothing; fsync(2) commits all that was written through the mount.
+    Sync,
     /// Text of the daemon about itself, as it was when the file was opened.
     Momentary(Vec<u8>),
 }
@@ -71,6 +76,13 @@ impl View {
         vnode: &Vnode,
     ) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
+            Vnode::Object { key, .. } if self.tree.writing.is_some() => {
+                self.open_written(key, HandleAccess::Reads)
+            }
+            Vnode::Sync => {
+                let attributes = self.attributes_of(vnode)?;
+                Ok(attributes.map(|found| self.opened(found, FileContent::Sync)))
+            }
             Vnode::Object { view, key } => {
                 let object = self.tree.sources_of(*view).open(key)?;
                 Ok(object.map(|object| self.open_object(object, key)))
@@ -238,7 +250,7 @@ impl OpenFile {
 
     /// Whether each open shows other bytes, so that the kernel must not cache them.
     pub fn is_uncached(&self) -> bool {
-        matches!(self.content, FileContent::Momentary(_))
+        matches!(self.content, FileContent::Momentary(_) | FileContent::Sync)
     }
 
     /// Whether pages that the kernel holds of this version may be kept. For a whole array, all of
@@ -246,6 +258,7 @@ impl OpenFile {
     pub fn keeps_pages(&self) -> bool {
         match &self.content {
             FileContent::Plain(plain) => plain.keeps_pages(),
+            FileContent::Written(handle) => handle.keeps_pages,
             _ => true,
         }
     }
@@ -275,9 +288,15 @@ impl OpenFile {
         patience: Patience,
         reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
+        if let FileContent::Written(handle) = &self.content {
+            if !waits_for(patience) {
+                return self.read_later(offset, len, reply);
+            }
+            return self.read_written(handle, offset, len, reply);
+        }
         let range = self.range(offset, len);
         let loader = &self.view.tree.loader;
-        let waits = patience == Patience::Waits;
+        let waits = waits_for(patience);
         if range.is_empty() {
             return reply(Ok(&[]));
         }
@@ -364,6 +383,7 @@ impl OpenFile {
                         .map_err(Error::clone),
                 );
             }
+            FileContent::Written(_) | FileContent::Sync => reply(Ok(&[])),
             FileContent::Plain(_)
             | FileContent::Stored(_)
             | FileContent::Chunk(_)
@@ -436,6 +456,10 @@ impl OpenFile {
         let cut = usize::try_from(end.saturating_sub(offset.min(self.len))).unwrap_or(len);
         start..start.saturating_add(cut)
     }
+}
+
+fn waits_for(patience: Patience) -> bool {
+    patience == Patience::Waits
 }
 
 /// Replies with `range` of the block that the loader brings.

@@ -16,6 +16,7 @@ pub(super) const CONTROL: &[u8] = b".zarr-mount";
 /// The files in it.
 pub(super) const STATISTICS: &[u8] = b"stats.json";
 pub(super) const LOG: &[u8] = b"log";
+pub(super) const SYNC: &[u8] = b"sync";
 
 pub(super) type FoundVnode = (Vnode, VnodeAttributes);
 
@@ -34,11 +35,17 @@ impl View {
                     None => Ok(None),
                 }
             }
+            Vnode::Control if name == SYNC && self.tree.writing.is_some() => {
+                self.with_attributes(Vnode::Sync)
+            }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
             Vnode::Control if name == LOG => self.with_attributes(Vnode::Log),
             Vnode::Prefix { view, path } => {
                 if self.tree.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
+                }
+                if let Some(writing) = &self.tree.writing {
+                    return self.tree.find_written(writing, path, name);
                 }
                 if *view == ViewKind::Arrays {
                     return match self.arrays.find_plain(path, name)? {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::View;
 use super::arrays::listing::PlainNames;
 use super::chunk_listing::StoredChunks;
-use super::find::{LOG, STATISTICS};
+use super::find::{LOG, STATISTICS, SYNC};
 use super::folder::Folder;
 use super::grid_listing::GridChunks;
 use super::name_stream::NameStream;
@@ -92,7 +92,24 @@ impl View {
             }
             Vnode::Control => {
                 let statistics = (STATISTICS.to_vec(), Vnode::Statistics);
-                vec![fixed(vec![(LOG.to_vec(), Vnode::Log), statistics])]
+                let mut files = vec![(LOG.to_vec(), Vnode::Log), statistics];
+                if self.tree.writing.is_some() {
+                    files.push((SYNC.to_vec(), Vnode::Sync));
+                }
+                vec![fixed(files)]
+            }
+            Vnode::Prefix { view, path } if let Some(writing) = &self.tree.writing => {
+                if self.tree.stat_prefix(path)?.is_none() {
+                    return Ok(None);
+                }
+                let made = writing.made_in(path).into_iter().map(|key| {
+                    let name = key.name().to_vec();
+                    (name, Vnode::Object { view: *view, key })
+                });
+                vec![
+                    fixed(made.collect()),
+                    stored(*view, path.clone(), NameFilter::All),
+                ]
             }
             Vnode::Prefix { view, path } => {
                 if *view == ViewKind::Arrays {

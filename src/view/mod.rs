@@ -9,6 +9,7 @@
 //! Tree        nodes, keys and chunks: what is at a path, and who may read it
 //! Documents   metadata documents, edited or written in another Zarr version
 //! Arrays      whole arrays and groups as files of other formats
+//! Writing     what programs write, where the mount is not read-only (`changes` calls it)
 //! ```
 //!
 //! Each part uses those above it, and has its own state.
@@ -17,6 +18,7 @@ mod again;
 mod array_documents;
 mod arrays;
 mod attributes;
+mod changes;
 mod chunk_file;
 mod chunk_listing;
 mod consolidate;
@@ -50,6 +52,7 @@ mod stored_listing;
 mod tree;
 mod unreadable_shards;
 mod vnode;
+mod writing;
 mod xattr;
 
 use std::sync::Arc;
@@ -58,12 +61,16 @@ use std::time::Instant;
 use glob::Pattern;
 
 pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
+pub use changes::AttributeChange;
 pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
 pub use options::{AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions};
 pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
+pub use writing::HandleAccess;
+
+pub use crate::store::{NewAttributes, NewFile, NewTime, RenameMode};
 
 use crate::budget::Budget;
 use crate::counters::{LoadCounters, RequestCounters};
@@ -71,14 +78,15 @@ use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node};
 use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
 use crate::store::{
-    Capacity, Cursor, Detail, EntryKind, Prefix, Profile, Store, StoreError, address_limit,
-    is_named_as_zip,
+    Capacity, Cursor, Detail, DirWriter, EntryKind, Prefix, Profile, Store, StoreError,
+    address_limit, is_named_as_zip,
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
 use documents::Documents;
 use tree::Tree;
 use vnode::Vnode;
+use writing::Writing;
 
 /// The document of data that is not Zarr, and is a node only so that it is refused by name.
 const N5_ATTRIBUTES: &[u8] = b"attributes.json";
@@ -136,6 +144,27 @@ impl View {
     /// # Errors
     /// [`StoreError`] when the root cannot be examined.
     pub fn new(store: Arc<dyn Store>, options: ViewOptions) -> Result<View, StoreError> {
+        View::build(store, options, None)
+    }
+
+    /// As [`View::new`], of a store that `writer` changes. The only view is that of keys, which shows
+    /// the store as it is.
+    ///
+    /// # Errors
+    /// As [`View::new`].
+    pub fn writable(
+        store: Arc<dyn Store>,
+        options: ViewOptions,
+        writer: DirWriter,
+    ) -> Result<View, StoreError> {
+        View::build(store, options, Some(Arc::new(Writing::new(writer))))
+    }
+
+    fn build(
+        store: Arc<dyn Store>,
+        options: ViewOptions,
+        writing: Option<Arc<Writing>>,
+    ) -> Result<View, StoreError> {
         let counters = Arc::new(LoadCounters::default());
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
         let store = GatedStore::wrap(store);
@@ -164,6 +193,7 @@ impl View {
         });
         let catalog = hierarchy.evictable();
         let tree = Tree::new(options, hierarchy, loader, root).with_stored_keys(stored_keys);
+        let tree = tree.with_writing(writing);
         let tree = Arc::new(tree);
         let documents = Arc::new(Documents::new(Arc::clone(&tree)));
         let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use super::options::ViewKind;
 use super::vnode::{ChunkPlace, Vnode, VnodeId};
 use crate::grid::{Dims, indices_of, product, rank_of};
-use crate::store::Prefix;
+use crate::store::{Key, Prefix};
 
 const FIRST_RANGE: u64 = 1 << 16;
 const FIRST_INTERNED: u64 = 1 << 61;
@@ -51,6 +51,8 @@ struct Interned {
     held: HashMap<u64, (Vnode, u64)>,
     /// Those that it has forgotten.
     forgotten: LruCache<u64, Vnode>,
+    /// The numbers of vnodes that were renamed, which are those of their old names.
+    renamed: HashMap<Vnode, u64>,
 }
 
 impl Default for Interned {
@@ -58,6 +60,7 @@ impl Default for Interned {
         Interned {
             held: HashMap::new(),
             forgotten: LruCache::new(REMEMBERED),
+            renamed: HashMap::new(),
         }
     }
 }
@@ -175,6 +178,9 @@ impl VnodeNumbers {
     }
 
     fn interned_number(&self, vnode: &Vnode, interned: &Interned) -> VnodeId {
+        if let Some(number) = interned.renamed.get(vnode) {
+            return VnodeId(*number);
+        }
         let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
         // Where another vnode with the same hash holds the number, the next free one is taken.
         while interned.holder(number).is_some_and(|held| held != vnode) {
@@ -193,7 +199,9 @@ impl VnodeNumbers {
         }
         let mut interned = self.lock();
         let id = self.interned_number(vnode, &interned);
-        let Interned { held, forgotten } = &mut *interned;
+        let Interned {
+            held, forgotten, ..
+        } = &mut *interned;
         let (_, references) = held.entry(id.0).or_insert_with(|| {
             let remembered = forgotten.pop(&id.0);
             (remembered.unwrap_or_else(|| vnode.clone()), 0)
@@ -229,6 +237,9 @@ impl VnodeNumbers {
         if *references == 0
             && let Some((vnode, _)) = interned.held.remove(&id.0)
         {
+            if interned.renamed.get(&vnode) == Some(&id.0) {
+                interned.renamed.remove(&vnode);
+            }
             interned.forgotten.put(id.0, vnode);
         }
     }
@@ -242,6 +253,36 @@ impl VnodeNumbers {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (base, range) = ranges.by_base.range(..=id.0).next_back()?;
         range.vnode(id.0 - base)
+    }
+
+    /// Gives the numbers of the file or directory at `from`, and of all that is below it, to the same
+    /// names at and below `to`: the kernel keeps the inodes of what it has renamed. This is for views
+    /// that show the store as it is.
+    pub(super) fn rename(&self, from: &Key, to: &Key) {
+        let mut interned = self.lock();
+        let file = |key: &Key| Vnode::Object {
+            view: ViewKind::Keys,
+            key: key.clone(),
+        };
+        let known = self.interned_number(&file(from), &interned).0;
+        let is_file = matches!(interned.held.get(&known), Some((vnode, _)) if *vnode == file(from));
+        let moved: Vec<(u64, Vnode)> = if is_file {
+            vec![(known, file(to))]
+        } else {
+            let held = interned.held.iter();
+            held.filter_map(|(number, (vnode, _))| Some((*number, vnode.moved(from, to)?)))
+                .collect()
+        };
+        let Interned { held, renamed, .. } = &mut *interned;
+        for (number, vnode) in moved {
+            if let Some((known, _)) = held.get_mut(&number) {
+                if renamed.get(known) == Some(&number) {
+                    renamed.remove(known);
+                }
+                renamed.insert(vnode.clone(), number);
+                *known = vnode;
+            }
+        }
     }
 
     /// The number of interned vnodes.

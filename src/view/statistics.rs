@@ -29,8 +29,10 @@ impl View {
                 "readdir": n(&requests.readdirs),
                 "readdirplus": n(&requests.readdirpluses),
                 "forget": n(&requests.forgets),
+                "write": n(&requests.writes),
             },
             "bytes_read": n(&requests.bytes_read),
+            "bytes_written": n(&requests.bytes_written),
             "store": {
                 "fetches": n(&loads.fetches),
                 "bytes": n(&loads.fetched_bytes),

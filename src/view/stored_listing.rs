@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::View;
+use super::find::CONTROL;
 use super::folder::{Folder, NameRole};
 use super::name_stream::NameStream;
 use super::names::ChunkName;
@@ -23,6 +24,8 @@ pub(super) struct StoredNames {
 
 /// Selects the names of a directory that are shown.
 pub(super) enum NameFilter {
+    /// All names, but that of the directory of this program, where the mount is written to.
+    All,
     /// The names in the directory of a node, or of no node.
     Folder(Arc<Folder>),
     /// The children of a draft's group, found by the names of their documents.
@@ -64,6 +67,8 @@ impl StoredNames {
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
         match &self.filter {
+            NameFilter::All if entry.name == CONTROL => Ok(None),
+            NameFilter::All => self.plain(view, entry).map(Some),
             NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
             NameFilter::Children(folder) => {
                 let Some((name, path)) = view.tree.listed_child(folder, &entry)? else {
@@ -164,7 +169,10 @@ impl StoredNames {
         };
         let attributes = entry.meta.and_then(|meta| match entry.kind {
             EntryKind::Prefix => Some(view.tree.directory(&meta)),
-            EntryKind::Object => Some(view.tree.object(&meta)),
+            EntryKind::Object => match &vnode {
+                Vnode::Object { key, .. } => view.tree.listed_object(key, &meta),
+                _ => None,
+            },
             EntryKind::Unreadable => None,
         });
         Ok((entry.name, vnode, attributes))

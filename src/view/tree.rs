@@ -9,6 +9,7 @@ use super::fingerprint::hash;
 use super::numbers::VnodeNumbers;
 use super::options::{ViewKind, ViewOptions};
 use super::shown_node_cache::ShownNodeCache;
+use super::writing::Writing;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
@@ -23,6 +24,9 @@ pub(super) struct Tree {
     pub(super) options: ViewOptions,
     pub(super) hierarchy: Hierarchy,
     pub(super) loader: Arc<Loader>,
+    /// What is written through the mount; `None` where nothing may be. Then the keys view shows the
+    /// store as it is.
+    pub(super) writing: Option<Arc<Writing>>,
     /// The sources of stored objects of the keys view; `None` where they are those of the loader.
     stored_keys: Option<Sources>,
     pub(super) numbers: VnodeNumbers,
@@ -44,6 +48,7 @@ impl Tree {
             options,
             hierarchy,
             loader,
+            writing: None,
             stored_keys: None,
             numbers: VnodeNumbers::default(),
             root,
@@ -59,6 +64,12 @@ impl Tree {
             stored_keys,
             ..self
         }
+    }
+
+    /// This tree, which may be written to.
+    #[must_use]
+    pub(super) fn with_writing(self, writing: Option<Arc<Writing>>) -> Tree {
+        Tree { writing, ..self }
     }
 
     /// The sources of the stored objects that `view` shows as they are.

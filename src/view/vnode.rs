@@ -30,6 +30,8 @@ pub(super) enum Vnode {
     Statistics,
     /// `log`.
     Log,
+    /// `sync`: fsync(2) of it commits all that was written through the mount.
+    Sync,
     /// A group, an array, or a directory that is neither. `path` is a prefix of the store, or the
     /// path of a node where nodes are shown in another version.
     Prefix { view: ViewKind, path: Prefix },
@@ -53,6 +55,28 @@ pub(super) enum Vnode {
     Chunk(ChunkPlace),
     /// A whole-array file of the arrays view.
     Plain(PlainName),
+}
+
+impl Vnode {
+    /// This vnode after `from` was renamed to `to`; `None` where that does not concern it.
+    pub(super) fn moved(&self, from: &Key, to: &Key) -> Option<Vnode> {
+        let moved = |path: &[u8]| {
+            let rest = path.strip_prefix(from.as_bytes())?;
+            let is_at_or_below = rest.is_empty() || rest.starts_with(b"/");
+            is_at_or_below.then(|| [to.as_bytes(), rest].concat())
+        };
+        match self {
+            Vnode::Prefix { view, path } => {
+                let path = Prefix::parse(&moved(path.as_bytes())?).ok()?;
+                Some(Vnode::Prefix { view: *view, path })
+            }
+            Vnode::Object { view, key } => {
+                let key = Key::parse(&moved(key.as_bytes())?).ok()?;
+                Some(Vnode::Object { view: *view, key })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A chunk of a shown array, or the directory of all chunks that begin with the same indices.
@@ -118,7 +142,7 @@ pub struct VnodeAttributes {
     pub size: u64,
     /// Times of the backing object.
     pub times: Times,
-    /// Permission bits, without write bits.
+    /// Permission bits, without write bits where nothing can be written.
     pub mode: u32,
     /// Owner.
     pub uid: u32,

@@ -48,7 +48,7 @@ pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
             mtime,
             ctime: time(stat.st_ctime, stat.st_ctime_nsec),
         },
-        mode: stat.st_mode & 0o777,
+        mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
         gid: stat.st_gid,
         dating: Dating::FILE,

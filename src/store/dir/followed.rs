@@ -102,6 +102,11 @@ impl FollowedRoot {
         self.generation.load(Ordering::Acquire).into()
     }
 
+    /// The path, which is absolute and had no links when the store was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The directory that is at the path now.
     ///
     /// # Errors

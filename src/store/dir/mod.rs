@@ -18,6 +18,7 @@ mod object;
 pub(super) mod rights;
 mod root;
 mod symlinks;
+mod writer;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -38,11 +39,15 @@ use object::DirObject;
 pub use rights::Sharing;
 use root::{Root, refusal};
 pub use symlinks::Symlinks;
+pub use writer::{
+    Commit, DirWriter, Draft, Durability, NewAttributes, NewFile, NewTime, RenameMode, Replaces,
+    StoredFile,
+};
 
 /// A directory as a store.
 #[derive(Debug)]
 pub struct DirStore {
-    root: FollowedRoot,
+    root: Arc<FollowedRoot>,
     profile: Profile,
 }
 
@@ -73,6 +78,7 @@ impl DirStore {
     fn new(root: FollowedRoot) -> Result<DirStore, StoreError> {
         // A directory that replaces it later is on the same file system, or refused.
         let profile = Profile::of_file_system(root.now()?);
+        let root = Arc::new(root);
         Ok(DirStore { root, profile })
     }
 }
@@ -126,6 +132,10 @@ impl Store for DirStore {
 
     fn generation(&self) -> u64 {
         self.root.generation()
+    }
+
+    fn writer(&self, durability: Durability) -> Result<Option<DirWriter>, StoreError> {
+        DirWriter::open(Arc::clone(&self.root), durability).map(Some)
     }
 
     fn capacity(&self) -> Option<Capacity> {

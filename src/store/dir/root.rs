@@ -237,6 +237,12 @@ impl Root {
         Ok(Some(identities))
     }
 
+    /// Opens `path` for a change: neither it nor a directory above it may be a symbolic link.
+    pub(super) fn open_unlinked(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+        self.open_beneath(path, flags, resolve)
+    }
+
     fn open_beneath(
         &self,
         path: &Prefix,

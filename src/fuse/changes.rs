@@ -1,0 +1,361 @@
+//! Writing, and changes of names and attributes. The view makes the changes; this keeps what the
+//! kernel knows of inodes in step with them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::UNIX_EPOCH;
+
+use fuser::{
+    Errno, FileHandle, FopenFlags, RenameFlags, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyWrite, Request, TimeOrNow,
+};
+
+use super::Core;
+use super::attr::{NAME_BYTES, Reported};
+use super::opened::OpenedFile;
+use crate::view::{
+    AttributeChange, HandleAccess, LookupResult, NewFile, NewTime, OpenedVnode, RenameMode,
+    VnodeKind,
+};
+
+impl Core {
+    /// Whether the kernel leaves `O_TRUNC` to the open.
+    pub(super) fn truncates(&self) -> bool {
+        self.truncates.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn open_for_writing(&self, ino: u64, is_cut: bool, reply: ReplyOpen) {
+        self.view.requests().opens.add(1);
+        let opened = self.vnode(ino).and_then(|vnode| {
+            let opened = self.view.open_for(vnode, HandleAccess::Writes, is_cut);
+            let opened = opened.map_err(|error| self.errno_of_change(&error))?;
+            // It was removed or renamed since the kernel looked the name up, which it does again.
+            opened.ok_or(Errno::ESTALE)
+        });
+        match opened {
+            Ok(opened) => self.reply_opened(ino, opened, reply),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Makes a file and opens it. One that exists by now is opened, unless the caller wants to make
+    /// it itself.
+    pub(super) fn create_file(
+        &self,
+        (parent, name): (u64, &OsStr),
+        new: NewFile,
+        is_exclusive: bool,
+        reply: ReplyCreate,
+    ) {
+        let made = match self.make(parent, name, new) {
+            Err(Errno::EEXIST) if !is_exclusive => self.open_existing(parent, name),
+            made => made,
+        };
+        let (found, opened) = match made {
+            Ok(made) => made,
+            Err(errno) => return reply.error(errno),
+        };
+        let OpenedVnode { attributes, file } = opened;
+        let ino = self
+            .versions
+            .number_to_report(found.id, attributes.fingerprint);
+        let lock = self.lock_inode(ino);
+        let flags = match self.settle(ino, attributes, &file) {
+            Ok(flags) => flags,
+            Err(errno) => {
+                file.close();
+                return reply.error(errno);
+            }
+        };
+        let reported = self.reported(ino, &attributes);
+        let handle = self.files.insert(OpenedFile {
+            ino,
+            file,
+            attributes,
+        });
+        drop(lock);
+        let Reported {
+            attr,
+            ttl,
+            generation,
+        } = reported;
+        reply.created(
+            &ttl,
+            &attr,
+            generation,
+            handle,
+            flags & FopenFlags::FOPEN_KEEP_CACHE,
+        );
+    }
+
+    fn make(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        new: NewFile,
+    ) -> Result<(LookupResult, OpenedVnode), Errno> {
+        check_name(name)?;
+        let parent = self.vnode(parent)?;
+        let made = self.view.create(parent, name.as_bytes(), new);
+        made.map_err(|error| self.errno_of_change(&error))
+    }
+
+    fn open_existing(
+        &self,
+        parent: u64,
+        name: &OsStr,
+    ) -> Result<(LookupResult, OpenedVnode), Errno> {
+        let parent = self.vnode(parent)?;
+        let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
+        let opened = self.view.open_for(found.id, HandleAccess::Writes, false);
+        let opened = opened.map_err(|error| self.errno_of_change(&error));
+        match opened.and_then(|opened| opened.ok_or(Errno::ENOENT)) {
+            Ok(opened) => Ok((found, opened)),
+            Err(errno) => {
+                self.view.forget(found.id, 1);
+                Err(errno)
+            }
+        }
+    }
+
+    /// Makes an empty file.
+    pub(super) fn make_file(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        new: NewFile,
+    ) -> Result<Reported, Errno> {
+        let (found, opened) = self.make(parent, name, new)?;
+        let made = opened.file.flush();
+        opened.file.close();
+        if let Err(error) = made {
+            self.view.forget(found.id, 1);
+            return Err(self.errno_of_change(&error));
+        }
+        Ok(self.reported_entry(found))
+    }
+
+    pub(super) fn make_directory(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        new: NewFile,
+    ) -> Result<Reported, Errno> {
+        check_name(name)?;
+        let parent = self.vnode(parent)?;
+        let made = self.view.make_directory(parent, name.as_bytes(), new);
+        Ok(self.reported_entry(made.map_err(|error| self.errno_of_change(&error))?))
+    }
+
+    pub(super) fn link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Reported, Errno> {
+        check_name(name)?;
+        let (vnode, parent) = (self.vnode(ino)?, self.vnode(parent)?);
+        let linked = self.view.link(vnode, parent, name.as_bytes());
+        Ok(self.reported_entry(linked.map_err(|error| self.errno_of_change(&error))?))
+    }
+
+    /// The entry of a name that was made, with its reference.
+    fn reported_entry(&self, found: LookupResult) -> Reported {
+        let fingerprint = found.attributes.fingerprint;
+        let ino = self.versions.number_to_report(found.id, fingerprint);
+        self.reported(ino, &found.attributes)
+    }
+
+    pub(super) fn remove(&self, parent: u64, name: &OsStr, kind: VnodeKind) -> Result<(), Errno> {
+        let parent = self.vnode(parent)?;
+        let removed = self.view.remove(parent, name.as_bytes(), kind);
+        removed.map_err(|error| self.errno_of_change(&error))
+    }
+
+    pub(super) fn rename(
+        &self,
+        (parent, name): (u64, &OsStr),
+        (new_parent, new_name): (u64, &OsStr),
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        check_name(new_name)?;
+        let mode = if flags == RenameFlags::RENAME_NOREPLACE {
+            RenameMode::Keep
+        } else if flags.is_empty() {
+            RenameMode::Replace
+        } else {
+            return Err(Errno::EINVAL);
+        };
+        let from = (self.vnode(parent)?, name.as_bytes());
+        let to = (self.vnode(new_parent)?, new_name.as_bytes());
+        let renamed = self.view.rename(from, to, mode);
+        renamed.map_err(|error| self.errno_of_change(&error))
+    }
+
+    pub(super) fn set_attributes(
+        &self,
+        ino: u64,
+        handle: Option<FileHandle>,
+        change: &AttributeChange,
+    ) -> Result<Reported, Errno> {
+        let opened = handle.and_then(|handle| self.files.get(handle));
+        let opened = opened.filter(|opened| opened.ino == ino);
+        let changed = match &opened {
+            Some(opened) => opened.file.change_attributes(change),
+            None => self.view.change_attributes(self.vnode(ino)?, change),
+        };
+        changed.map_err(|error| self.errno_of_change(&error))?;
+        if let Some(opened) = &opened {
+            self.note_change(opened);
+        }
+        self.stat(ino, handle)
+    }
+
+    pub(super) fn write_file(
+        &self,
+        ino: u64,
+        handle: FileHandle,
+        (offset, data): (u64, &[u8]),
+        reply: ReplyWrite,
+    ) {
+        let written = self.opened(ino, handle).and_then(|opened| {
+            let written = opened.file.write(offset, data);
+            written.map_err(|error| self.errno_of_change(&error))?;
+            let counters = self.view.requests();
+            counters.writes.add(1);
+            counters.bytes_written.add(data.len() as u64);
+            self.note_change(&opened);
+            u32::try_from(data.len()).map_err(|_| Errno::EINVAL)
+        });
+        match written {
+            Ok(len) => reply.written(len),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// fallocate(2): modes that change no byte, and holes.
+    pub(super) fn allocate(
+        &self,
+        ino: u64,
+        handle: FileHandle,
+        (offset, len): (u64, u64),
+        mode: i32,
+    ) -> Result<(), Errno> {
+        const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        if ![0, libc::FALLOC_FL_KEEP_SIZE, HOLE].contains(&mode) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let opened = self.opened(ino, handle)?;
+        let flags = rustix::fs::FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        let changed = opened
+            .file
+            .change(|file| Ok(rustix::fs::fallocate(file, flags, offset, len)?));
+        changed.map_err(|error| self.errno_of_change(&error))?;
+        self.note_change(&opened);
+        Ok(())
+    }
+
+    pub(super) fn flush(&self, ino: u64, handle: FileHandle) -> Result<(), Errno> {
+        let opened = self.opened(ino, handle)?;
+        let flushed = opened.file.flush();
+        flushed.map_err(|error| self.errno_of_change(&error))
+    }
+
+    pub(super) fn sync(&self, ino: u64, handle: FileHandle) -> Result<(), Errno> {
+        let synced = self.opened(ino, handle)?.file.sync();
+        synced.map_err(|error| self.errno_of_change(&error))
+    }
+
+    pub(super) fn sync_directory(&self, ino: u64) -> Result<(), Errno> {
+        let synced = self.view.sync_directory(self.vnode(ino)?);
+        synced.map_err(|error| self.errno_of_change(&error))
+    }
+
+    fn opened(&self, ino: u64, handle: FileHandle) -> Result<Arc<OpenedFile>, Errno> {
+        let opened = self.files.get(handle);
+        opened
+            .filter(|opened| opened.ino == ino)
+            .ok_or(Errno::EBADF)
+    }
+
+    /// Notes the attributes of a file after a change. The kernel asks for those of an open file that
+    /// has no name any more by its inode number alone.
+    fn note_change(&self, opened: &OpenedFile) {
+        if let Ok(Some(now)) = opened.file.written_now() {
+            self.versions.changed(opened.ino, now);
+        }
+    }
+}
+
+fn check_name(name: &OsStr) -> Result<(), Errno> {
+    if name.len() > NAME_BYTES {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    Ok(())
+}
+
+/// The mode and the owner of what a caller makes.
+pub(super) fn new_file(request: &Request, mode: u32) -> NewFile {
+    NewFile {
+        mode: mode & 0o7777,
+        uid: request.uid(),
+        gid: request.gid(),
+    }
+}
+
+/// A time as the store sets it.
+pub(super) fn time_to_set(time: TimeOrNow) -> NewTime {
+    let TimeOrNow::SpecificTime(time) = time else {
+        return NewTime::Now;
+    };
+    let whole = |seconds| i64::try_from(seconds).unwrap_or(i64::MAX);
+    let (seconds, nanoseconds) = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => (whole(since.as_secs()), since.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            match before.subsec_nanos() {
+                0 => (-whole(before.as_secs()), 0),
+                rest => (-whole(before.as_secs()) - 1, 1_000_000_000 - rest),
+            }
+        }
+    };
+    NewTime::At {
+        seconds,
+        nanoseconds,
+    }
+}
+
+pub(super) fn reply_entry(made: Result<Reported, Errno>, reply: ReplyEntry) {
+    match made {
+        Ok(made) => reply.entry(&made.ttl, &made.attr, made.generation),
+        Err(errno) => reply.error(errno),
+    }
+}
+
+pub(super) fn reply_empty(done: Result<(), Errno>, reply: ReplyEmpty) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(errno) => reply.error(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_before_1970_count_nanoseconds_forward() {
+        let half = Duration::from_millis(500);
+        for (time, seconds, nanoseconds) in [
+            (UNIX_EPOCH + half, 0, 500_000_000),
+            (UNIX_EPOCH - half, -1, 500_000_000),
+            (UNIX_EPOCH - 2 * half, -1, 0),
+        ] {
+            let expected = NewTime::At {
+                seconds,
+                nanoseconds,
+            };
+            assert_eq!(time_to_set(TimeOrNow::SpecificTime(time)), expected);
+        }
+        assert_eq!(time_to_set(TimeOrNow::Now), NewTime::Now);
+    }
+}

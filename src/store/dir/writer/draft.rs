@@ -1,0 +1,294 @@
+//! New bytes of an object, before they have its name.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use super::attributes::path_of;
+use super::temporary::TemporaryName;
+use super::{
+    AtFlags, CWD, DirWriter, Durability, Errno, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
+    StoreError, StoredFile, Uid, failed, fchmod, fchown, fdatasync, fstat, give, linkat, openat,
+    statat,
+};
+use crate::store::Version;
+use rustix::fs::{
+    FileType, RenameFlags, Stat, XattrFlags, copy_file_range, fgetxattr, flistxattr, fsetxattr,
+};
+
+/// The most bytes of the names of extended attributes, and of the value of one, that are copied: the
+/// limit of Linux.
+const MOST_XATTR_BYTES: usize = 64 << 10;
+
+/// How often a commit is tried again when names change meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// A file that has no name, or one that no reader looks for.
+#[derive(Debug)]
+pub struct Draft {
+    file: Arc<File>,
+    /// `None` while the file has no name.
+    name: Option<TemporaryName>,
+}
+
+/// What a draft takes the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaces {
+    /// The key must be absent.
+    Nothing,
+    /// The object must have this version.
+    Version(Version),
+    /// Whatever is there.
+    Anything,
+}
+
+/// The result of a commit.
+#[derive(Debug)]
+pub enum Commit {
+    /// The draft is the object now.
+    Done(StoredFile),
+    /// Something else was at the key than what the draft was to take the place of. It still is.
+    Conflict,
+}
+
+impl Draft {
+    /// The file with the new bytes.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+}
+
+impl DirWriter {
+    /// An empty draft of a new object at `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], with `ENOENT` when there is no directory for it.
+    pub fn begin(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
+        let parent = self.parent(key)?;
+        let draft = self.nameless(key, &parent)?;
+        give(key, &parent, &*draft.file, new)?;
+        Ok(draft)
+    }
+
+    /// An empty draft that has the mode, the owner and the `user.*` attributes of the object `old`,
+    /// which it is to take the place of.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn begin_like(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
+        let draft = self.nameless(key, &self.parent(key)?)?;
+        let copied = || -> Result<(), Errno> {
+            let (stat, own) = (fstat(&old.file)?, fstat(&draft.file)?);
+            if (stat.st_uid, stat.st_gid) != (own.st_uid, own.st_gid) {
+                // Only root may give files away. A group of the daemon's user may be given.
+                let uid = (stat.st_uid != own.st_uid).then(|| Uid::from_raw(stat.st_uid));
+                let gid = Some(Gid::from_raw(stat.st_gid));
+                let _ = fchown(&draft.file, None, gid);
+                let _ = fchown(&draft.file, uid, None);
+            }
+            fchmod(&draft.file, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+            copy_user_attributes(&old.file, &draft.file)
+        };
+        copied().map_err(|errno| failed(key, errno))?;
+        Ok(draft)
+    }
+
+    /// A draft with all bytes of `old`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; [`StoreError::Changed`] when `old` was written to meanwhile.
+    pub fn begin_copy(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
+        let draft = self.begin_like(key, old)?;
+        copy_bytes(&old.file, &draft.file, old.meta.size())
+            .map_err(|error| StoreError::io(key, &error))?;
+        if self.meta_of(key, &old.file)?.version != old.meta.version {
+            return Err(StoreError::changed(key));
+        }
+        Ok(draft)
+    }
+
+    fn nameless(&self, key: &Key, parent: &OwnedFd) -> Result<Draft, StoreError> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        match openat(parent, ".", flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => Ok(Draft {
+                file: Arc::new(fd.into()),
+                name: None,
+            }),
+            // File systems without such files.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let (name, fd) = self.temporaries.create(self.root()?)?;
+                Ok(Draft {
+                    file: Arc::new(fd.into()),
+                    name: Some(name),
+                })
+            }
+            Err(errno) => Err(failed(key, errno)),
+        }
+    }
+
+    /// Makes `draft` the object at `key`, in the place of what `replaces` says.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]. The store is then as it was, and the commit may be tried again.
+    pub fn commit(
+        &self,
+        key: &Key,
+        draft: &mut Draft,
+        replaces: Replaces,
+    ) -> Result<Commit, StoreError> {
+        let parent = self.parent(key)?;
+        if self.durability != Durability::Never {
+            fdatasync(&draft.file).map_err(|errno| failed(key, errno))?;
+        }
+        for _ in 0..ATTEMPTS {
+            if !matches!(replaces, Replaces::Version(_)) {
+                match place_new(&parent, key, draft) {
+                    Ok(()) => return self.done(key, draft),
+                    Err(Errno::EXIST) if replaces == Replaces::Nothing => {
+                        return Ok(Commit::Conflict);
+                    }
+                    Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(failed(key, errno)),
+                }
+            }
+            let name = if let Some(name) = &draft.name {
+                name
+            } else {
+                let name = self.temporaries.link(self.root()?, &draft.file)?;
+                draft.name.insert(name)
+            };
+            match name.exchange(&parent, key.name()) {
+                Ok(()) => {}
+                // The object is gone.
+                Err(Errno::NOENT) if matches!(replaces, Replaces::Version(_)) => {
+                    return Ok(Commit::Conflict);
+                }
+                Err(Errno::NOENT) => continue,
+                // File systems without this call: between the look and the rename, the object of
+                // somebody else may be replaced unseen.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    let there = statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW);
+                    if !self.is_expected(there, replaces) {
+                        return Ok(Commit::Conflict);
+                    }
+                    let placed = name.place(&parent, key.name(), RenameFlags::empty());
+                    placed.map_err(|errno| failed(key, errno))?;
+                    return self.done(key, draft);
+                }
+                Err(errno) => return Err(failed(key, errno)),
+            }
+            if self.is_expected(name.stat(), replaces) {
+                return self.done(key, draft);
+            }
+            // Somebody else's object goes back to its place.
+            let back = name.exchange(&parent, key.name());
+            back.map_err(|errno| failed(key, errno))?;
+            return Ok(Commit::Conflict);
+        }
+        Ok(Commit::Conflict)
+    }
+
+    /// Whether what was found is what a draft may take the place of.
+    fn is_expected(&self, found: Result<Stat, Errno>, replaces: Replaces) -> bool {
+        match (found, replaces) {
+            (Ok(stat), Replaces::Version(version)) => self.meta(&stat).version == version,
+            (found, Replaces::Anything) => {
+                // A directory is not replaced.
+                let kind = found.map(|stat| FileType::from_raw_mode(stat.st_mode));
+                !matches!(kind, Ok(FileType::Directory))
+            }
+            (found, Replaces::Nothing) => matches!(found, Err(Errno::NOENT)),
+            (Err(_), Replaces::Version(_)) => false,
+        }
+    }
+
+    /// The object that `draft` has become. What it took the place of has its temporary name, which
+    /// is removed.
+    fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
+        draft.name = None;
+        if self.durability == Durability::Close {
+            self.sync_names(&key.parent())?;
+        }
+        Ok(Commit::Done(StoredFile {
+            file: Arc::clone(&draft.file),
+            meta: self.meta_of(key, &draft.file)?,
+            is_writable: true,
+        }))
+    }
+}
+
+/// Gives the draft the name of an absent object.
+fn place_new(parent: &OwnedFd, key: &Key, draft: &Draft) -> Result<(), Errno> {
+    match &draft.name {
+        None => {
+            let path = path_of(&*draft.file);
+            linkat(
+                CWD,
+                path.as_str(),
+                parent,
+                key.name(),
+                AtFlags::SYMLINK_FOLLOW,
+            )
+        }
+        Some(name) => name.place(parent, key.name(), RenameFlags::NOREPLACE),
+    }
+}
+
+/// Copies the first `len` bytes.
+fn copy_bytes(from: &File, to: &File, len: u64) -> std::io::Result<()> {
+    let (mut at, mut into) = (0, 0);
+    while at < len {
+        let most = usize::try_from(len - at).unwrap_or(usize::MAX).min(1 << 30);
+        match copy_file_range(from, Some(&mut at), to, Some(&mut into), most) {
+            // It ends before, which the version tells.
+            Ok(0) => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                return copy_by_hand(from, to, at, len);
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Copies the bytes from `at` to `len` through memory.
+fn copy_by_hand(from: &File, to: &File, mut at: u64, len: u64) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut buffer = vec![0; 1 << 16];
+    while at < len {
+        let most = usize::try_from(len - at)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let read = from.read_at(&mut buffer[..most], at)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all_at(&buffer[..read], at)?;
+        at += read as u64;
+    }
+    Ok(())
+}
+
+/// Copies the extended attributes whose names begin with `user.`. File systems without them have
+/// none.
+fn copy_user_attributes(from: &File, to: &File) -> Result<(), Errno> {
+    let mut names = Vec::with_capacity(MOST_XATTR_BYTES);
+    match flistxattr(from, rustix::buffer::spare_capacity(&mut names)) {
+        Ok(_) => {}
+        Err(Errno::OPNOTSUPP) => return Ok(()),
+        Err(errno) => return Err(errno),
+    }
+    for name in names.split(|byte| *byte == 0) {
+        if !name.starts_with(b"user.") {
+            continue;
+        }
+        let mut value = Vec::with_capacity(MOST_XATTR_BYTES);
+        match fgetxattr(from, name, rustix::buffer::spare_capacity(&mut value)) {
+            Ok(_) => fsetxattr(to, name, &value, XattrFlags::empty())?,
+            // It was removed meanwhile.
+            Err(Errno::NODATA) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,387 @@
+//! Changes to a directory.
+//!
+//! An object is either replaced whole, or written in place. To replace it, its new bytes are
+//! collected in a [`Draft`], a file without a name, and [`DirWriter::commit`] gives that file the
+//! name of the object:
+//!
+//! ```text
+//! a new key       linkat(draft, key)                  EEXIST: somebody else made it
+//! an old object   linkat(draft, .zarr-mount/N.tmp)
+//!                 renameat2(N.tmp, key, EXCHANGE)     N.tmp is what was replaced now
+//!                 compare N.tmp with what the draft was made from; another version: exchange back
+//!                 unlink(N.tmp)
+//! ```
+//!
+//! So whoever opens the key finds the old bytes or the new ones, also after the daemon was killed.
+//! What a killed daemon leaves in `.zarr-mount` is removed when the store is opened for changes the
+//! next time.
+//!
+//! Names are resolved as those that are read ([`Root`]), but no symbolic link is followed: nothing
+//! that is a link or lies behind one is changed.
+
+mod attributes;
+mod draft;
+mod lock;
+mod temporary;
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fdatasync,
+    fstat, fsync, linkat, mkdirat, openat, renameat_with, statat, unlinkat,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::attributes::object_meta_in;
+use super::followed::FollowedRoot;
+use super::root::Root;
+use crate::store::{Key, ObjectMeta, Prefix, StoreError};
+pub use attributes::{NewAttributes, NewTime};
+pub use draft::{Commit, Draft, Replaces};
+use lock::WriterLock;
+use temporary::Temporaries;
+
+/// The directory of this program in a store. No view shows it.
+const OWN_DIRECTORY: &[u8] = b".zarr-mount";
+
+/// What has to survive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Nothing: files may be empty or torn.
+    Never,
+    /// Each object is wholly old or wholly new.
+    #[default]
+    Atomic,
+    /// What was closed is new.
+    Close,
+}
+
+/// What a rename does with what has the new name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RenameMode {
+    /// It is replaced.
+    Replace,
+    /// It stays, and the rename fails.
+    Keep,
+}
+
+/// The mode and the owner of a new file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewFile {
+    /// Permission bits, from which those of the umask were taken.
+    pub mode: u32,
+    /// The user who makes it.
+    pub uid: u32,
+    /// That user's group.
+    pub gid: u32,
+}
+
+/// An open file of the store, and its attributes.
+#[derive(Debug, Clone)]
+pub struct StoredFile {
+    /// The file.
+    pub file: Arc<File>,
+    /// Its attributes when it was opened.
+    pub meta: ObjectMeta,
+    /// Whether it was opened for writing too.
+    pub is_writable: bool,
+}
+
+/// Changes the directory of a store.
+#[derive(Debug)]
+pub struct DirWriter {
+    followed: Arc<FollowedRoot>,
+    /// The directory that is locked. Another one that takes its place is not changed.
+    root: Arc<Root>,
+    _lock: WriterLock,
+    temporaries: Temporaries,
+    durability: Durability,
+}
+
+impl DirWriter {
+    /// Locks the directory, and removes what a killed daemon left in it.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] when another process holds the lock; [`StoreError::Io`] when the
+    /// directory cannot be locked, or is on a read-only file system.
+    pub(super) fn open(
+        followed: Arc<FollowedRoot>,
+        durability: Durability,
+    ) -> Result<DirWriter, StoreError> {
+        let root = followed.now()?;
+        let lock = WriterLock::take(&root, followed.path())?;
+        let temporaries = Temporaries::default();
+        temporaries.remove_left(&root)?;
+        Ok(DirWriter {
+            followed,
+            root,
+            _lock: lock,
+            temporaries,
+            durability,
+        })
+    }
+
+    /// The directory, if it is still the one that was locked.
+    fn root(&self) -> Result<&Root, StoreError> {
+        let now = self.followed.now()?;
+        if now.generation != self.root.generation || now.identity != self.root.identity {
+            return Err(StoreError::problem(
+                "",
+                "the directory of the store was replaced by another one, which is not changed; \
+                 mount again",
+            ));
+        }
+        Ok(&self.root)
+    }
+
+    /// The directory that `key` is in.
+    fn parent(&self, key: &Key) -> Result<OwnedFd, StoreError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let opened = self.root()?.open_unlinked(&key.parent(), flags);
+        opened.map_err(|errno| failed(key, errno))
+    }
+
+    /// Opens the object at `key`, for writing if that is allowed or `must_write`. `None` when
+    /// nothing is there.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn open_object(
+        &self,
+        key: &Key,
+        must_write: bool,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let root = self.root()?;
+        let open = |access| root.open_unlinked(&key.to_prefix(), flags | access);
+        let absent = |errno| matches!(errno, Errno::NOENT | Errno::NOTDIR);
+        let (opened, is_writable) = match open(OFlags::RDWR) {
+            Err(errno) if !absent(errno) && !must_write => (open(OFlags::RDONLY), false),
+            opened => (opened, true),
+        };
+        let fd = match opened {
+            Ok(fd) => fd,
+            Err(errno) if absent(errno) => return Ok(None),
+            Err(errno) => return Err(failed(key, errno)),
+        };
+        let stored = self.stored(key, fd.into(), is_writable)?;
+        Ok(Some(stored))
+    }
+
+    /// Makes the object at `key`, which is empty and is written in place.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `EEXIST` when something is there.
+    pub fn create(&self, key: &Key, new: NewFile) -> Result<StoredFile, StoreError> {
+        let parent = self.parent(key)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        let open = || openat(&parent, key.name(), flags, mode);
+        let fd = retry_on_intr(open).map_err(|errno| failed(key, errno))?;
+        give(key, &parent, &fd, new)?;
+        self.stored(key, fd.into(), true)
+    }
+
+    /// A file that was opened or made.
+    fn stored(&self, key: &Key, file: File, is_writable: bool) -> Result<StoredFile, StoreError> {
+        let stat = fstat(&file).map_err(|errno| failed(key, errno))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(failed(key, Errno::ISDIR)),
+            _ => return Err(StoreError::not_an_object(key, "no regular file")),
+        }
+        Ok(StoredFile {
+            file: Arc::new(file),
+            meta: self.meta(&stat),
+            is_writable,
+        })
+    }
+
+    /// The attributes of an open file.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn meta_of(
+        &self,
+        key: &dyn std::fmt::Display,
+        file: &File,
+    ) -> Result<ObjectMeta, StoreError> {
+        let stat = fstat(file).map_err(|errno| failed(key, errno))?;
+        Ok(self.meta(&stat))
+    }
+
+    fn meta(&self, stat: &Stat) -> ObjectMeta {
+        object_meta_in(self.root.generation, stat)
+    }
+
+    /// Removes the object at `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `ENOENT` when nothing is there.
+    pub fn erase(&self, key: &Key) -> Result<(), StoreError> {
+        let parent = self.parent(key)?;
+        refuse_link(&parent, key)?;
+        unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))
+    }
+
+    /// Makes the directory of the prefix `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `EEXIST` when something is there.
+    pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
+        let parent = self.parent(key)?;
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = openat(&parent, key.name(), flags, Mode::empty());
+        let directory = directory.map_err(|errno| failed(key, errno))?;
+        let stat = fstat(&directory).map_err(|errno| failed(key, errno))?;
+        // The bit that the directory has from the one above it stays.
+        let mode = new.mode | (stat.st_mode & Mode::SGID.as_raw_mode());
+        give(key, &parent, &directory, NewFile { mode, ..new })
+    }
+
+    /// Removes the empty directory of the prefix `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `ENOTEMPTY` when names are in it.
+    pub fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
+        let parent = self.parent(key)?;
+        unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))
+    }
+
+    /// Renames an object or a prefix.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], as of renameat2(2).
+    pub fn rename(&self, from: &Key, to: &Key, mode: RenameMode) -> Result<(), StoreError> {
+        let parents = (self.parent(from)?, self.parent(to)?);
+        refuse_link(&parents.0, from)?;
+        refuse_link(&parents.1, to)?;
+        let flags = match mode {
+            RenameMode::Replace => RenameFlags::empty(),
+            RenameMode::Keep => RenameFlags::NOREPLACE,
+        };
+        let renamed = renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags);
+        renamed.map_err(|errno| failed(to, errno))
+    }
+
+    /// Gives the object at `from` the second name `to`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `EEXIST` when something is at `to`.
+    pub fn link(&self, from: &Key, to: &Key) -> Result<(), StoreError> {
+        let parents = (self.parent(from)?, self.parent(to)?);
+        refuse_link(&parents.0, from)?;
+        let flags = AtFlags::empty();
+        let linked = linkat(&parents.0, from.name(), &parents.1, to.name(), flags);
+        linked.map_err(|errno| failed(to, errno))
+    }
+
+    /// Whether a directory is at `key`.
+    pub fn is_directory(&self, key: &Key) -> bool {
+        let found = self
+            .parent(key)
+            .map(|parent| statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW));
+        matches!(found, Ok(Ok(stat)) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    }
+
+    /// Whether an open file has a name.
+    pub fn has_name(&self, file: &File) -> bool {
+        fstat(file).is_ok_and(|stat| stat.st_nlink > 0)
+    }
+
+    /// The attributes of the object at `key`, where no link is followed; `None` when nothing is there.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        match statat(&self.parent(key)?, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(self.meta(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(failed(key, errno)),
+        }
+    }
+
+    /// Makes the bytes of an open file survive a loss of power.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync(&self, key: &Key, file: &File) -> Result<(), StoreError> {
+        fdatasync(file).map_err(|errno| failed(key, errno))
+    }
+
+    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync_names(&self, prefix: &Prefix) -> Result<(), StoreError> {
+        for directory in prefix.with_ancestors() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let opened = self.root()?.open_unlinked(&directory, flags);
+            opened
+                .and_then(fsync)
+                .map_err(|errno| failed(&directory, errno))?;
+        }
+        Ok(())
+    }
+
+    /// What has to survive a loss of power.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// Removes the directory of this program, if it is empty.
+    pub fn finish(&self) {
+        self.temporaries.finish(&self.root);
+    }
+}
+
+/// Refuses to change a symbolic link.
+fn refuse_link(parent: &OwnedFd, key: &Key) -> Result<(), StoreError> {
+    match statat(parent, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+            Err(failed(key, Errno::LOOP))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives a new file to the user who makes it, where the daemon may do that. Its group is that of
+/// its directory, if this has the set-group-ID bit.
+fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(), StoreError> {
+    let stat = fstat(&file).map_err(|errno| failed(key, errno))?;
+    let directory = fstat(parent).map_err(|errno| failed(key, errno))?;
+    let passes_group = directory.st_mode & Mode::SGID.as_raw_mode() != 0;
+    let gid = if passes_group { stat.st_gid } else { new.gid };
+    if (stat.st_uid, stat.st_gid) != (new.uid, gid) {
+        // Only root may do that. Without it, the file is the daemon's.
+        let _ = fchown(
+            &file,
+            Some(Uid::from_raw(new.uid)),
+            Some(Gid::from_raw(gid)),
+        );
+    }
+    if stat.st_mode & 0o7777 != new.mode & 0o7777 {
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        fchmod(&file, mode).map_err(|errno| failed(key, errno))?;
+    }
+    Ok(())
+}
+
+/// The error for `errno` of a change, which the caller of a system call is told.
+fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
+    match errno {
+        Errno::LOOP => StoreError::Denied {
+            key: key.to_string(),
+            reason: "what is a symbolic link, or lies behind one, is not changed".to_owned(),
+        },
+        other => StoreError::io(key, &other.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Names in the directory of this program in the store, which live as long as a commit.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, linkat, mkdirat, openat,
+    renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::attributes::path_of;
+use super::{OWN_DIRECTORY, Root, failed};
+use crate::store::{Prefix, StoreError};
+use std::fs::File;
+
+/// The end of the name of a temporary file. Before it are 16 hexadecimal digits.
+const SUFFIX: &[u8] = b".tmp";
+
+/// The temporary names of one writer.
+#[derive(Debug, Default)]
+pub(super) struct Temporaries {
+    /// The directory, once it was made.
+    directory: Mutex<Option<Arc<OwnedFd>>>,
+    next: AtomicU64,
+}
+
+/// A temporary name. Dropping this removes the name, if it is there.
+#[derive(Debug)]
+pub(super) struct TemporaryName {
+    directory: Arc<OwnedFd>,
+    name: Vec<u8>,
+}
+
+impl Drop for TemporaryName {
+    fn drop(&mut self) {
+        // Once the draft has the name of an object, nothing is here.
+        let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+    }
+}
+
+impl Temporaries {
+    /// Removes what a killed writer left in `root`. The caller has the lock, so that no other writer
+    /// uses it.
+    pub(super) fn remove_left(&self, root: &Root) -> Result<(), StoreError> {
+        let Some(directory) = open_directory(root)? else {
+            return Ok(());
+        };
+        let is_ours = |name: &[u8]| {
+            let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
+            digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit)
+        };
+        let listed = Dir::read_from(&directory).map_err(own_failed)?;
+        let mut removed = 0;
+        for entry in listed {
+            let entry = entry.map_err(own_failed)?;
+            let name = entry.file_name().to_bytes();
+            let is_file = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+            if is_ours(name) && is_file && unlinkat(&directory, name, AtFlags::empty()).is_ok() {
+                removed += 1;
+            }
+        }
+        if removed > 0 {
+            log::warn!(
+                "an earlier mount was ended before it had finished: {removed} of its temporary \
+                 files were removed; each object is as it was before or after its change"
+            );
+        }
+        self.finish(root);
+        Ok(())
+    }
+
+    /// Removes the directory, if it is empty.
+    pub(super) fn finish(&self, root: &Root) {
+        let mut held = self
+            .directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *held = None;
+        let _ = unlinkat(root, OWN_DIRECTORY, AtFlags::REMOVEDIR);
+    }
+
+    /// The directory, which is made when it is missing.
+    fn directory(&self, root: &Root) -> Result<Arc<OwnedFd>, StoreError> {
+        let mut held = self
+            .directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = &*held
+            && rustix::fs::fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
+        {
+            return Ok(Arc::clone(directory));
+        }
+        let mode = Mode::RWXU;
+        match mkdirat(root, OWN_DIRECTORY, mode) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(own_failed(errno)),
+        }
+        let directory = open_directory(root)?.ok_or_else(|| own_failed(Errno::NOENT))?;
+        let directory = Arc::new(directory);
+        *held = Some(Arc::clone(&directory));
+        Ok(directory)
+    }
+
+    fn free_name(&self, root: &Root) -> Result<TemporaryName, StoreError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let pid = u64::from(std::process::id());
+        let name = format!("{:016x}", pid << 40 ^ number);
+        Ok(TemporaryName {
+            directory: self.directory(root)?,
+            name: [name.as_bytes(), SUFFIX].concat(),
+        })
+    }
+
+    /// A new file with a temporary name.
+    pub(super) fn create(&self, root: &Root) -> Result<(TemporaryName, OwnedFd), StoreError> {
+        let name = self.free_name(root)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::CLOEXEC;
+        let made = openat(&name.directory, &name.name, flags, Mode::RUSR | Mode::WUSR);
+        Ok((name, made.map_err(own_failed)?))
+    }
+
+    /// Gives `file`, which has no name, a temporary one.
+    pub(super) fn link(&self, root: &Root, file: &File) -> Result<TemporaryName, StoreError> {
+        let name = self.free_name(root)?;
+        let (path, flags) = (path_of(file), AtFlags::SYMLINK_FOLLOW);
+        linkat(CWD, path.as_str(), &name.directory, &name.name, flags).map_err(own_failed)?;
+        Ok(name)
+    }
+}
+
+impl TemporaryName {
+    /// Moves the file with this name to `target` in `parent`.
+    pub(super) fn place(
+        &self,
+        parent: &OwnedFd,
+        target: &[u8],
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        renameat_with(&self.directory, &self.name, parent, target, flags)
+    }
+
+    /// Exchanges the file with this name and `target` in `parent`.
+    pub(super) fn exchange(&self, parent: &OwnedFd, target: &[u8]) -> Result<(), Errno> {
+        self.place(parent, target, RenameFlags::EXCHANGE)
+    }
+
+    /// The attributes of the file with this name.
+    pub(super) fn stat(&self) -> Result<Stat, Errno> {
+        statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+}
+
+/// Opens the directory of this program in the store; `None` when there is none.
+fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
+    let path = Prefix::parse(OWN_DIRECTORY)?;
+    match root.open_unlinked(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(own_failed(errno)),
+    }
+}
+
+fn own_failed(errno: Errno) -> StoreError {
+    failed(&String::from_utf8_lossy(OWN_DIRECTORY), errno)
+}

@@ -1,0 +1,286 @@
+//! Opening, reading, writing and closing files.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::SystemTime;
+
+use super::key_file::Content;
+use super::{KeyFile, Writing, is_replaced_whole};
+use crate::store::{Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError};
+
+/// How often an object is opened again that changes meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// What a handle may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandleAccess {
+    /// `O_RDONLY`
+    Reads,
+    /// `O_WRONLY`, `O_RDWR`
+    Writes,
+}
+
+/// A handle of a file.
+#[derive(Debug)]
+pub(in crate::view) struct KeyHandle {
+    writing: Arc<Writing>,
+    file: Arc<KeyFile>,
+    access: HandleAccess,
+    /// Whether pages that the kernel has of this fingerprint are valid.
+    pub(in crate::view) keeps_pages: bool,
+}
+
+impl Writing {
+    /// Opens the file at `key`; `None` when nothing is there.
+    pub(in crate::view) fn open(
+        self: &Arc<Self>,
+        key: &Key,
+        access: HandleAccess,
+    ) -> Result<Option<KeyHandle>, StoreError> {
+        let _names = self.read_names();
+        if access == HandleAccess::Writes {
+            self.check_goes_on()?;
+        }
+        let handle = |file, keeps_pages| KeyHandle {
+            writing: Arc::clone(self),
+            file,
+            access,
+            keeps_pages,
+        };
+        for _ in 0..ATTEMPTS {
+            if let Some(file) = self.take_part(key) {
+                let now = self.writer.stat(key)?;
+                if let Some(keeps_pages) = file.takes_part(now.as_ref()) {
+                    return Ok(Some(handle(file, keeps_pages)));
+                }
+                // Somebody else has replaced the object: this is another file.
+                self.leave(key, &file);
+                self.give_back(&file);
+            }
+            let must_write = access == HandleAccess::Writes;
+            let Some(stored) = self.writer.open_object(key, must_write)? else {
+                return Ok(None);
+            };
+            let version = stored.meta.version;
+            let fingerprint = self.fingerprint(key, &version);
+            let is_own = fingerprint != version.fingerprint();
+            // What somebody else has just written may still change without showing it.
+            if !is_own
+                && is_replaced_whole(key)
+                && let Some(wait) = stored.meta.settles_in(SystemTime::now())
+            {
+                thread::sleep(wait);
+                if self.writer.meta_of(key, &stored.file)?.version != version {
+                    continue;
+                }
+            }
+            let keeps_pages = self.keeps_pages(key, &version);
+            let file = Arc::new(KeyFile::of_object(key, stored, fingerprint));
+            if self.enter(key, &file) {
+                return Ok(Some(handle(file, keeps_pages)));
+            }
+        }
+        Err(StoreError::changed(key))
+    }
+
+    /// Makes the file at `key`, which is empty.
+    pub(in crate::view) fn create(
+        self: &Arc<Self>,
+        key: &Key,
+        new: NewFile,
+    ) -> Result<KeyHandle, StoreError> {
+        let _names = self.read_names();
+        self.check_goes_on()?;
+        let fingerprint = self.new_fingerprint();
+        let file = if is_replaced_whole(key) {
+            if self.writer.stat(key)?.is_some() {
+                return Err(StoreError::refused(key, Refusal::Exists));
+            }
+            KeyFile::of_draft(key, self.writer.begin(key, new)?, fingerprint)
+        } else {
+            KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint)
+        };
+        let file = Arc::new(file);
+        if !self.enter(key, &file) {
+            return Err(StoreError::refused(key, Refusal::Exists));
+        }
+        Ok(KeyHandle {
+            writing: Arc::clone(self),
+            file,
+            access: HandleAccess::Writes,
+            keeps_pages: true,
+        })
+    }
+
+    /// The open file at `key`, with one more handle.
+    fn take_part(&self, key: &Key) -> Option<Arc<KeyFile>> {
+        let open = self.lock_open();
+        let file = open.get(key)?;
+        file.handles.fetch_add(1, Ordering::Relaxed);
+        Some(Arc::clone(file))
+    }
+
+    /// Adds `file` to the open ones, with one handle; `false` when another one is at its key.
+    fn enter(&self, key: &Key, file: &Arc<KeyFile>) -> bool {
+        let mut open = self.lock_open();
+        if open.contains_key(key) {
+            return false;
+        }
+        file.handles.fetch_add(1, Ordering::Relaxed);
+        open.insert(key.clone(), Arc::clone(file));
+        true
+    }
+
+    /// Takes a handle away.
+    fn give_back(&self, file: &KeyFile) {
+        let _open = self.lock_open();
+        file.handles.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl KeyHandle {
+    /// The attributes of the file now, and its fingerprint.
+    pub(in crate::view) fn shown(&self) -> Result<(ObjectMeta, u64), StoreError> {
+        Ok((self.file.meta(&self.writing)?, self.file.fingerprint))
+    }
+
+    /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less
+    /// than `buf` has at the end of the file only.
+    pub(in crate::view) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
+        let key = || {
+            self.file
+                .key()
+                .map_or_else(String::new, |key| key.to_string())
+        };
+        let content = self.file.content();
+        let (file, version) =
+            match content.ok_or_else(|| StoreError::refused(key(), Refusal::Gone))? {
+                Content::Changing(file) => (file, None),
+                Content::Version(file, version) => (file, Some(version)),
+            };
+        let len = read_to_end(&file, offset, buf).map_err(|error| StoreError::io(key(), &error))?;
+        if let Some(version) = version
+            && self.writing.writer.meta_of(&key(), &file)?.version != version
+        {
+            return Err(StoreError::changed(key()));
+        }
+        Ok(len)
+    }
+
+    /// Writes `data` at `offset`.
+    pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
+        self.check_writes()?;
+        self.file.write(&self.writing, offset, data)
+    }
+
+    /// Changes the file by a system call on its descriptor.
+    pub(in crate::view) fn change(
+        &self,
+        change: impl FnOnce(&File) -> std::io::Result<()>,
+    ) -> Result<(), StoreError> {
+        self.check_writes()?;
+        self.file.change(&self.writing, change)
+    }
+
+    /// Cuts or extends the file.
+    pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), StoreError> {
+        self.check_writes()?;
+        self.file.set_len(&self.writing, len)
+    }
+
+    /// Makes the file empty, as `O_TRUNC` does.
+    pub(in crate::view) fn clear(&self) -> Result<(), StoreError> {
+        self.check_writes()?;
+        self.writing.check_goes_on()?;
+        self.file.clear(&self.writing)
+    }
+
+    /// Sets attributes.
+    pub(in crate::view) fn set_attributes(&self, new: &NewAttributes) -> Result<(), StoreError> {
+        self.file.set_attributes(&self.writing, new)
+    }
+
+    /// Commits what was written, if this handle may write.
+    pub(in crate::view) fn flush(&self) -> Result<(), StoreError> {
+        if self.access == HandleAccess::Reads {
+            return Ok(());
+        }
+        let _names = self.writing.read_names();
+        self.file.commit(&self.writing).inspect_err(|_| {
+            // A file that has lost its key is not opened again.
+            self.leave_if_nameless();
+        })
+    }
+
+    /// Commits what was written, and makes it survive a loss of power.
+    pub(in crate::view) fn sync(&self) -> Result<(), StoreError> {
+        let _names = self.writing.read_names();
+        self.file
+            .sync(&self.writing)
+            .inspect_err(|_| self.leave_if_nameless())
+    }
+
+    fn leave_if_nameless(&self) {
+        if self.file.key().is_none() {
+            let mut open = self.writing.lock_open();
+            open.retain(|_, file| !Arc::ptr_eq(file, &self.file));
+        }
+    }
+
+    /// Releases the handle. The last one commits what is left.
+    pub(in crate::view) fn close(&self) {
+        let writing = &self.writing;
+        let _names = writing.read_names();
+        let key = self.file.key();
+        {
+            let _open = writing.lock_open();
+            if self.file.handles.load(Ordering::Relaxed) > 1 {
+                self.file.handles.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        // Memory that was mapped may have been written after the file was closed.
+        if let Err(error) = self.file.commit(writing) {
+            log::error!("not saved: {error}");
+            self.file.drop_draft();
+        }
+        if let Some(key) = &key
+            && let Ok(meta) = self.file.meta(writing)
+        {
+            writing.remember(key, &meta, self.file.fingerprint);
+        }
+        let mut open = writing.lock_open();
+        let left = self.file.handles.fetch_sub(1, Ordering::Relaxed);
+        if let Some(key) = &key
+            && left == 1
+            && open
+                .get(key)
+                .is_some_and(|held| Arc::ptr_eq(held, &self.file))
+        {
+            open.remove(key);
+        }
+    }
+
+    fn check_writes(&self) -> Result<(), StoreError> {
+        match self.access {
+            HandleAccess::Writes => Ok(()),
+            HandleAccess::Reads => Err(StoreError::refused("", Refusal::NotOpen)),
+        }
+    }
+}
+
+fn read_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+    let mut len = 0;
+    while let Some(rest) = buf.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset.saturating_add(len as u64)) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}

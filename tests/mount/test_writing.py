@@ -1,0 +1,461 @@
+"""A mount that is written to: what programs see, what the store has at each moment, and what is refused."""
+import errno
+import fcntl
+import mmap
+import os
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+import mounting
+import writing_samples
+from mounting import BINARY, ok, run, until
+from writing_samples import ARGS, tree
+
+C = "a/c/0/0"  # a chunk
+
+
+@pytest.fixture
+def store(tmp_path):
+    return writing_samples.write(tmp_path / "store")
+
+
+@pytest.fixture
+def written(store, mount):
+    made = mount(store, *ARGS)
+    yield made
+    # What the mount shows is what the store has, after every test.
+    if made.mounted():
+        assert tree(made.path) == tree(store)
+
+
+def refused(call, *args):
+    with pytest.raises(OSError) as caught:
+        call(*args)
+    return errno.errorcode[caught.value.errno]
+
+
+def opened(path, flags=os.O_RDWR, mode=0o644):
+    return os.open(path, flags, mode)
+
+
+def test_a_chunk_is_replaced_when_it_is_closed_and_its_readers_see_it_at_once(store, written):
+    old, new = (store / C).read_bytes(), os.urandom(700)
+    path = written.path / C
+    before = path.stat()
+    reader, writer = opened(path, os.O_RDONLY), opened(path, os.O_WRONLY | os.O_TRUNC)
+    assert os.write(writer, new[:300]) == 300
+    assert (path.stat().st_size, (store / C).read_bytes()) == (300, old), "the store has the old one"
+    assert os.pread(reader, 1000, 0) == new[:300]
+    assert path.read_bytes() == new[:300]
+    assert os.write(writer, new[300:]) == 400
+    os.close(writer)
+    assert (store / C).read_bytes() == new == os.pread(reader, 1000, 0)
+    os.close(reader)
+    after = path.stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert (store / C).stat().st_nlink == 1
+
+
+def test_a_part_of_a_chunk_is_written_and_the_rest_stays(store, written):
+    old = (store / C).read_bytes()
+    fd = opened(written.path / C)
+    os.pwrite(fd, b"new", 5)
+    assert os.pread(fd, len(old), 0) == old[:5] + b"new" + old[8:]
+    os.ftruncate(fd, 20)
+    assert (store / C).read_bytes() == old
+    os.fsync(fd)
+    assert (store / C).read_bytes() == (old[:5] + b"new" + old[8:])[:20]
+    os.pwrite(fd, b"more", 30)
+    os.close(fd)
+    assert (store / C).read_bytes() == (old[:5] + b"new" + old[8:])[:20] + bytes(10) + b"more"
+
+
+def test_a_new_chunk_appears_in_the_store_when_it_is_closed(store, written):
+    path = written.path / "a/c/9"
+    path.mkdir()
+    fd = opened(path / "9", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+    assert os.listdir(path) == ["9"] and os.listdir(store / "a/c/9") == []
+    assert refused(opened, path / "9", os.O_WRONLY | os.O_CREAT | os.O_EXCL) == "EEXIST"
+    assert refused(os.rmdir, path) == "ENOTEMPTY"
+    os.write(fd, b"abc")
+    assert (path / "9").read_bytes() == b"abc"
+    os.close(fd)
+    assert (store / "a/c/9/9").read_bytes() == b"abc"
+    assert stat.S_IMODE((store / "a/c/9/9").stat().st_mode) == 0o640
+    # An empty one too.
+    (path / "8").touch()
+    assert (store / "a/c/9/8").read_bytes() == b""
+
+
+def test_files_that_are_no_zarr_are_written_in_place(store, written):
+    (store / "notes.txt").write_text("one\n")
+    inode = (store / "notes.txt").stat().st_ino
+    with open(written.path / "notes.txt", "a") as file:
+        file.write("two\n")
+        file.flush()
+        assert (store / "notes.txt").read_text() == "one\ntwo\n"
+        file.write("three\n")
+    assert (written.path / "notes.txt").read_text() == "one\ntwo\nthree\n"
+    assert (store / "notes.txt").stat().st_ino == inode
+
+
+def test_memory_that_is_mapped_is_saved(store, written):
+    old = (store / C).read_bytes()
+    fd = opened(written.path / C)
+    mapped = mmap.mmap(fd, len(old))
+    mapped[3:6] = b"xyz"
+    mapped.flush()
+    mapped[0:1] = b"!"
+    os.close(fd)
+    mapped.close()
+    wanted = b"!" + old[1:3] + b"xyz" + old[6:]
+    until(lambda: (store / C).read_bytes() == wanted, "the release of a mapped file")
+
+
+def test_a_file_without_a_name_lives_with_its_handles(store, written):
+    fd = opened(written.path / C)
+    os.pwrite(fd, b"new", 0)
+    os.unlink(written.path / C)
+    assert not (store / C).exists() and not (written.path / C).exists()
+    assert os.pread(fd, 3, 0) == b"new" and os.fstat(fd).st_size > 3
+    os.pwrite(fd, b"more", 3)
+    assert os.pread(fd, 7, 0) == b"newmore"
+    (written.path / C).write_bytes(b"another")
+    os.close(fd)
+    assert (store / C).read_bytes() == b"another"
+
+
+def test_renames_and_links(store, written):
+    m, data = written.path, os.urandom(100)
+    (m / "a/0.partial").write_bytes(data)
+    number = (m / "a/0.partial").stat().st_ino
+    os.rename(m / "a/0.partial", m / C)
+    assert (store / C).read_bytes() == data == (m / C).read_bytes()
+    assert (m / C).stat().st_ino == number, "the number goes along"
+    (m / "a/0.partial").write_bytes(b"second")
+    assert (m / "a/0.partial").stat().st_ino != number
+    assert refused(os.link, m / "a/0.partial", m / C) == "EEXIST"
+    os.link(m / "a/0.partial", m / "a/c/0/7")
+    os.unlink(m / "a/0.partial")
+    assert (store / "a/c/0/7").read_bytes() == b"second"
+    # An open file goes on under its new name, and so do those below a directory.
+    fd = opened(m / C)
+    os.pwrite(fd, b"1", 0)
+    os.rename(m / C, m / "a/c/0/8")
+    os.pwrite(fd, b"2", 1)
+    os.rename(m / "a", m / "b")
+    os.pwrite(fd, b"3", 2)
+    assert not (m / "a").exists() and (m / "b/c/0/8").read_bytes()[:3] == b"123"
+    os.close(fd)
+    assert (store / "b/c/0/8").read_bytes() == b"123" + data[3:]
+    assert refused(os.rename, m / "b", m / "b/c/x") == "EINVAL"
+    assert refused(os.rename, m / "b/c", m / "zarr.json") == "ENOTDIR"
+
+
+def test_a_file_that_is_moved_onto_an_open_one_takes_its_name_alone(store, written):
+    m = written.path
+    fd = opened(m / C)
+    os.pwrite(fd, b"draft", 0)
+    (m / "new").write_bytes(b"moved")
+    os.rename(m / "new", m / C)
+    assert (m / C).read_bytes() == b"moved" == (store / C).read_bytes()
+    assert os.pread(fd, 5, 0) == b"draft"
+    os.close(fd)
+    assert (store / C).read_bytes() == b"moved"
+
+
+def test_directories(store, written):
+    m = written.path
+    (m / "g/h").mkdir(parents=True)
+    (m / "g").chmod(0o2750)
+    assert stat.S_IMODE((store / "g").stat().st_mode) == 0o2750
+    assert refused(os.mkdir, m / "g") == "EEXIST"
+    assert refused(os.rmdir, m / "g") == "ENOTEMPTY"
+    assert refused(os.rmdir, m / "zarr.json") == "ENOTDIR"
+    assert refused(os.unlink, m / "g") in ("EISDIR", "EPERM")
+    (m / "g/h/0").write_bytes(b"x")
+    os.rename(m / "g", m / "k")
+    (m / "g").mkdir()
+    assert (m / "k/h/0").read_bytes() == b"x" and os.listdir(m / "g") == []
+    os.unlink(m / "k/h/0")
+    os.removedirs(m / "k/h")
+    assert not (store / "k").exists()
+    fd = os.open(m / "a", os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def test_modes_and_times(store, written):
+    path = written.path / C
+    number = path.stat().st_ino
+    path.chmod(0o600)
+    os.utime(path, (1, 2.5))
+    found = (store / C).stat()
+    assert (stat.S_IMODE(found.st_mode), found.st_atime, found.st_mtime) == (0o600, 1, 2.5)
+    assert (path.stat().st_mtime, path.stat().st_ino) == (2.5, number)
+    # As cp -p sets them: on the open file, before it is closed.
+    fd = opened(path, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, b"new")
+    os.utime(fd, (3, 4))
+    os.fchmod(fd, 0o640)
+    os.close(fd)
+    found = (store / C).stat()
+    assert (stat.S_IMODE(found.st_mode), found.st_mtime) == (0o640, 4)
+    # Of a chunk that is replaced, the mode stays.
+    path.write_bytes(b"newer")
+    assert stat.S_IMODE((store / C).stat().st_mode) == 0o640
+
+
+def test_space_is_allocated(store, written):
+    fd = opened(written.path / C)
+    size = os.fstat(fd).st_size
+    os.posix_fallocate(fd, 0, size + 100)
+    assert os.fstat(fd).st_size == size + 100
+    os.close(fd)
+    assert (store / C).stat().st_size == size + 100
+    ok("fallocate", "--punch-hole", "--offset", 0, "--length", 10, written.path / C)
+    assert (store / C).read_bytes()[:10] == bytes(10)
+    assert run("fallocate", "--collapse-range", "--offset", 0, "--length", 10, written.path / C).returncode
+
+
+def test_what_is_no_file_is_refused(written):
+    m = written.path
+    assert refused(os.symlink, "x", m / "link") == "EPERM"
+    assert refused(os.mkfifo, m / "fifo") == "EPERM"
+    assert refused(os.setxattr, m / C, "user.x", b"1") in ("EOPNOTSUPP", "ENOTSUP")
+    assert refused(os.mkdir, m / ("n" * 256)) == "ENAMETOOLONG"
+    assert refused(opened, m / "absent/0", os.O_CREAT | os.O_WRONLY) == "ENOENT"
+    for name in ("log", "stats.json", "new"):
+        assert refused(opened, m / ".zarr-mount" / name, os.O_CREAT | os.O_WRONLY) in ("EPERM", "EACCES")
+    assert refused(os.rename, m / C, m / ".zarr-mount") in ("EPERM", "ENOTDIR", "EISDIR")
+
+
+def test_locks_work_between_programs(written):
+    path = written.path / "a/c/0/0.__lock"
+    one, two = (opened(path, os.O_RDWR | os.O_CREAT) for _ in range(2))
+    assert os.fstat(one).st_ino == os.fstat(two).st_ino
+    fcntl.flock(one, fcntl.LOCK_EX)
+    assert refused(fcntl.flock, two, fcntl.LOCK_EX | fcntl.LOCK_NB) == "EAGAIN"
+    os.close(one)
+    fcntl.flock(two, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(two)
+    path.unlink()
+
+
+# Outsiders: whoever writes the store without the mount.
+
+
+def test_what_was_read_and_has_been_changed_by_somebody_else_is_not_written_over(store, written):
+    fd = opened(written.path / C)
+    os.pwrite(fd, b"mine", 0)
+    (store / "theirs").write_bytes(b"theirs")
+    os.rename(store / "theirs", store / C)
+    assert refused(os.fsync, fd) == "ESTALE"
+    os.close(fd)
+    assert (store / C).read_bytes() == b"theirs" == (written.path / C).read_bytes()
+    assert "somebody else has changed it" in written.log_text()
+
+
+def test_what_somebody_else_wrote_in_place_is_not_written_over(store, written):
+    fd = opened(written.path / C)
+    os.pwrite(fd, b"mine", 0)
+    with open(store / C, "r+b") as file:
+        file.write(b"theirs")
+    theirs = (store / C).read_bytes()
+    assert refused(os.close, fd) == "ESTALE"
+    assert (store / C).read_bytes() == theirs == (written.path / C).read_bytes()
+
+
+def test_who_has_not_read_replaces_what_somebody_else_wrote(store, written):
+    fd = opened(written.path / C, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, b"mine")
+    (store / C).unlink()
+    (store / C).write_bytes(b"theirs")
+    os.close(fd)
+    assert (store / C).read_bytes() == b"mine"
+    new = opened(written.path / "a/c/0/5", os.O_WRONLY | os.O_CREAT)
+    os.write(new, b"mine")
+    (store / "a/c/0/5").write_bytes(b"theirs")
+    os.close(new)
+    assert (store / "a/c/0/5").read_bytes() == b"mine"
+
+
+def test_what_somebody_else_changed_is_seen(store, written):
+    path = written.path / C
+    path.write_bytes(b"mine")
+    time.sleep(0.05)
+    with open(store / C, "r+b") as file:
+        file.write(b"thei")
+    os.utime(store / C, (1, 1))
+    assert path.read_bytes() == b"thei"
+    (store / C).unlink()
+    assert refused(path.read_bytes) == "ENOENT"
+    (store / C).write_bytes(b"again")
+    assert path.read_bytes() == b"again"
+    (store / "b").mkdir()
+    assert "b" in os.listdir(written.path)
+
+
+def test_links_are_not_written(store, written, tmp_path):
+    (tmp_path / "outside").write_bytes(b"kept")
+    (store / "a/c/0/6").symlink_to(store / C)
+    (store / "out").symlink_to(tmp_path / "outside")
+    (store / "dir").symlink_to(store / "a")
+    m = written.path
+    assert refused(opened, m / "a/c/0/6", os.O_WRONLY) == "EACCES"
+    assert refused(opened, m / "dir/new", os.O_CREAT | os.O_WRONLY) == "EACCES"
+    assert refused(os.unlink, m / "a/c/0/6") == "EACCES"
+    assert (tmp_path / "outside").read_bytes() == b"kept"
+    for name in ("a/c/0/6", "out", "dir"):
+        (store / name).unlink()
+
+
+def test_a_second_name_in_the_store_keeps_its_bytes(store, written):
+    old = (store / C).read_bytes()
+    os.link(store / C, store / "snapshot")
+    (written.path / C).write_bytes(b"new")
+    assert (store / "snapshot").read_bytes() == old
+
+
+# Starting and ending.
+
+
+def test_sync_saves_everything(store, written):
+    files = [opened(written.path / "a/c/0" / str(n), os.O_CREAT | os.O_WRONLY | os.O_TRUNC) for n in range(6)]
+    for fd in files:
+        os.write(fd, b"new")
+    assert (store / C).read_bytes() != b"new"
+    sync = os.open(written.path / ".zarr-mount/sync", os.O_RDONLY)
+    os.fsync(sync)
+    assert all((store / "a/c/0" / str(n)).read_bytes() == b"new" for n in range(6))
+    for fd in [*files, sync]:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_what_is_open_when_the_mount_is_ended_is_saved(number, store, mount):
+    made = mount(store, *ARGS)
+    fd = opened(made.path / C, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, b"unsaved")
+    os.kill(made.pid, number)
+    until(lambda: not made.alive(), "the end of the daemon")
+    assert (store / C).read_bytes() == b"unsaved"
+    try:
+        os.close(fd)
+    except OSError:
+        pass
+    assert not (store / ".zarr-mount").exists()
+
+
+def test_one_writer_at_a_time(store, mount, tmp_path):
+    made = mount(store, *ARGS)
+    for path in (store, store / "a"):
+        done = run(BINARY, *ARGS, path, tmp_path / "other")
+        assert done.returncode == 1 and f"process {made.pid} (" in done.stderr, done.stderr
+    reader = mount(store)
+    (made.path / C).write_bytes(b"new")
+    assert (reader.path / C).read_bytes() == b"new"
+    assert refused(opened, reader.path / C, os.O_WRONLY) == "EROFS"
+    assert refused(os.mkdir, reader.path / "x") == "EROFS"
+    made.unmount()
+    mount(store / "a", *ARGS)
+
+
+@pytest.mark.parametrize("args, said", [
+    (["--view", "chunks"], "--view keys"),
+    ([], "--shards keep"),
+    (["--shards", "keep", "--as", "v2"], "without --as"),
+    (["--shards", "keep", "--immutable"], "not --immutable"),
+])
+def test_what_cannot_be_written_yet_is_refused_at_the_start(args, said, store, tmp_path):
+    done = run(BINARY, "--rw", *args, store, tmp_path / "m")
+    assert done.returncode == 2 and said in done.stderr and not (tmp_path / "m").exists()
+
+
+def test_other_stores_are_refused_at_the_start(tmp_path):
+    zarr.create_array(zarr.storage.ZipStore(tmp_path / "a.zip", mode="w"), shape=(1,), dtype="i1")
+    for name in ("demo:", tmp_path / "a.zip", "http://127.0.0.1:1/z"):
+        done = run(BINARY, *ARGS, name, tmp_path / "m")
+        assert done.returncode == 2 and "only a directory can be written to" in done.stderr, done.stderr
+
+
+def test_mount_options(store, mount):
+    made = mount(store, "--shards", "keep", "-o", "rw,writable")
+    (made.path / C).write_bytes(b"new")
+    assert "rw" in mounting.mount_entry(made.path)[1]
+    made.unmount()
+    for options in ("ro,writable", "rw"):
+        made = mount(store, "--shards", "keep", "-o", options)
+        assert "ro" in mounting.mount_entry(made.path)[1]
+        assert refused(opened, made.path / C, os.O_WRONLY) == "EROFS"
+        made.unmount()
+    made = mount(store, *ARGS, "-o", "ro")
+    assert refused(opened, made.path / C, os.O_WRONLY) == "EROFS"
+
+
+@pytest.mark.parametrize("what", ["never", "atomic", "close"])
+def test_durability(what, store, mount, tmp_path):
+    """Which calls keep bytes and names through a loss of power, as strace sees them."""
+    made = mount(store, *ARGS, "--durability", what)
+    log = tmp_path / "strace"
+    command = ["strace", "-f", "-e", "trace=fdatasync,fsync,linkat,renameat2", "-o", log, "-p", str(made.pid)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as traced:
+        tracers = [f"/proc/{made.pid}/task/{thread}/status" for thread in os.listdir(f"/proc/{made.pid}/task")]
+        until(lambda: all("TracerPid:\t0" not in Path(file).read_text() for file in tracers), "strace")
+        (made.path / C).write_bytes(b"new")
+        (made.path / "a/c/0/9").write_bytes(b"new")
+        traced.terminate()
+    calls = [line.split("(")[0].split()[-1] for line in log.read_text().splitlines() if "(" in line and "resumed" not in line]
+    data, names = calls.count("fdatasync"), calls.count("fsync")
+    assert data == (0 if what == "never" else 2), calls
+    assert (names > 0) == (what == "close"), calls
+    first = calls.index("linkat")
+    assert what == "never" or calls.index("fdatasync") < first, "the bytes come before the name"
+
+
+def test_a_full_disk_keeps_the_old_bytes(tmp_path, mount):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    ok("mount", "-t", "tmpfs", "-o", "size=4M", "tmpfs", disk)
+    try:
+        store = writing_samples.write(disk / "store")
+        made = mount(store, *ARGS)
+        old = (store / C).read_bytes()
+        fd = opened(made.path / C, os.O_WRONLY | os.O_TRUNC)
+        with pytest.raises(OSError) as caught:
+            for _ in range(100):
+                os.write(fd, bytes(1 << 20))
+        assert caught.value.errno == errno.ENOSPC
+        assert (store / C).read_bytes() == old
+        os.ftruncate(fd, 10)
+        os.close(fd)
+        assert (store / C).read_bytes() == bytes(10)
+        made.unmount()
+    finally:
+        ok("umount", "--lazy", disk)
+
+
+def test_figures_of_what_is_written(written):
+    before = written.stats()
+    (written.path / C).write_bytes(bytes(5000))
+    after = written.stats()
+    assert after["bytes_written"] - before["bytes_written"] == 5000
+    assert after["requests"]["write"] > before["requests"]["write"]
+
+
+def test_numpy_edits_a_plain_file_in_place(store, written):
+    np.save(written.path / "x.npy", np.arange(1000))
+    edited = np.load(written.path / "x.npy", mmap_mode="r+")
+    edited[7] = -1
+    edited.flush()
+    del edited
+    assert np.load(store / "x.npy")[7] == -1

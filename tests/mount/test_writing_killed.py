@@ -1,0 +1,126 @@
+"""Daemons that are killed while programs write: each chunk and document is wholly old or wholly new, and what was closed is there."""
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+
+import mounting
+import writing_samples
+from mounting import until
+from writing_samples import ARGS, CHUNK
+
+ROUNDS = int(os.environ.get("ZARR_MOUNT_KILLS", "12"))
+SIDE = 8  # chunks
+
+
+def stamped(number):
+    """A chunk of one number, as bytes. Which it is can be told from any of its elements."""
+    return np.full(CHUNK, number, "<f4").tobytes()
+
+
+def write_for_ever(path, seed, done):
+    """Replaces chunks in the ways that writers do, until the mount is gone. Notes what was closed."""
+    chosen = random.Random(seed)
+    for n in range(1, 1 << 20):
+        # Each writer has files of its own: two that write one file at once share it, as in any directory.
+        i, number = chosen.randrange(seed - 1, SIDE * SIDE, 3), seed * 1_000_000 + n
+        name, data = path / f"a/{i // SIDE}.{i % SIDE}", stamped(number)
+        try:
+            how = n % 3
+            if how == 0:
+                name.write_bytes(data)
+            elif how == 1:
+                other = name.with_name(f"{name.name}.{seed}.partial")
+                other.write_bytes(data)
+                os.replace(other, name)
+            else:
+                fd = os.open(name, os.O_RDWR | os.O_CREAT)
+                os.pwrite(fd, data[: len(data) // 2], 0)
+                os.pwrite(fd, data[len(data) // 2:], len(data) // 2)
+                os.close(fd)
+            if seed == 1:
+                (path / "a/.zattrs").write_text(json.dumps({"number": number, "pad": "x" * chosen.randrange(9000)}))
+        except OSError:
+            return
+        done[i] = number
+
+
+def test_every_chunk_is_wholly_old_or_wholly_new(tmp_path, mount, figure):
+    store = tmp_path / "store"
+    group = zarr.create_group(str(store), zarr_format=2)
+    array = group.create_array("a", shape=(SIDE * CHUNK[0], SIDE * CHUNK[1]), chunks=CHUNK, dtype="<f4", compressors=None, fill_value=0)
+    array[...] = 0
+    chosen, written, left = random.Random(7), 0, 0
+    for _ in range(ROUNDS):
+        made = mount(store, *ARGS)
+        done = [{}, {}, {}]
+        threads = [threading.Thread(target=write_for_ever, args=(made.path, seed + 1, done[seed])) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(chosen.random() * 0.4)
+        os.kill(made.pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+        until(lambda: not made.alive(), "the end of the daemon")
+        mounting.force_away(made.path)
+        own = store / ".zarr-mount"
+        left += len(os.listdir(own)) if own.exists() else 0
+        found = zarr.open_array(str(store / "a"), mode="r")[...]
+        again = tensorstore.open({"driver": "zarr", "kvstore": {"driver": "file", "path": f"{store}/a/"}}).result()[...].read().result()
+        assert (found == again).all()
+        for i in range(SIDE * SIDE):
+            row, column = i // SIDE * CHUNK[0], i % SIDE * CHUNK[1]
+            chunk = found[row:row + CHUNK[0], column:column + CHUNK[1]]
+            assert (chunk == chunk[0, 0]).all(), f"chunk {i} has {np.unique(chunk)}"
+        assert "number" in json.loads((store / "a/.zattrs").read_text()) or not any(done)
+        written += sum(max(part.values(), default=0) % 1_000_000 for part in done)
+    # The next mount removes what was left.
+    made = mount(store, *ARGS)
+    assert not (store / ".zarr-mount").exists()
+    figure(f"{ROUNDS} daemons killed while 3 threads wrote {written} chunks; {left} temporary files were left")
+
+
+def test_what_was_closed_is_there_after_a_kill(tmp_path, mount):
+    store = writing_samples.write(tmp_path / "store")
+    made = mount(store, *ARGS)
+    wanted = {}
+    for n in range(50):
+        data = os.urandom(2000)
+        (made.path / f"a/c/0/{n}").write_bytes(data)
+        wanted[n] = hashlib.sha256(data).digest()
+    os.kill(made.pid, signal.SIGKILL)
+    until(lambda: not made.alive(), "the end of the daemon")
+    mounting.force_away(made.path)
+    for n, digest in wanted.items():
+        assert hashlib.sha256((store / f"a/c/0/{n}").read_bytes()).digest() == digest
+
+
+WRITER = """
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_TRUNC)
+os.write(fd, b"half")
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("name", ["a/c/0/0", "a/c/0/77", "notes.txt"])
+def test_a_program_that_is_killed_has_saved_what_it_wrote(name, tmp_path, mount):
+    """The kernel closes its files: in this view, whatever was written is what the writer wanted."""
+    store = writing_samples.write(tmp_path / "store")
+    made = mount(store, *ARGS)
+    (made.path / name).touch()
+    with subprocess.Popen([sys.executable, "-c", WRITER, made.path / name], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "written\n"
+        program.kill()
+    until(lambda: (store / name).read_bytes() == b"half", "the kernel closes the file")

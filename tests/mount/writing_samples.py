@@ -1,0 +1,34 @@
+"""Stores for the tests of mounts that are written to, and what is in them."""
+import os
+from pathlib import Path
+
+import numpy as np
+import zarr
+
+ARGS = ("--rw", "--view", "keys", "--shards", "keep")
+SHAPE, CHUNK = (64, 64), (16, 16)
+
+
+def values(seed=0):
+    return np.random.default_rng(seed).random(SHAPE, dtype="f4")
+
+
+def write(path):
+    """A group with an array `a`, whose chunks are of 16 x 16 float32."""
+    group = zarr.create_group(str(path), zarr_format=3)
+    array = group.create_array("a", shape=SHAPE, chunks=CHUNK, dtype="<f4")
+    array[...] = values()
+    return Path(path)
+
+
+def tree(path):
+    """What is below a directory: each name with the bytes, or None of a directory. What the program keeps there is left out."""
+    found = {}
+    for folder, directories, names in os.walk(path):
+        directories[:] = [name for name in directories if name != ".zarr-mount"]
+        for name in directories:
+            found[os.path.relpath(os.path.join(folder, name), path)] = None
+        for name in names:
+            file = os.path.join(folder, name)
+            found[os.path.relpath(file, path)] = Path(file).read_bytes()
+    return found
