@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -16,10 +17,10 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::ZarrFs;
 use super::attr::{BLOCK_BYTES, NAME_BYTES};
 use super::changes::{new_file, reply_empty, reply_entry, time_to_set};
 use super::xattr;
+use super::{Core, ZarrFs};
 use crate::threads::confine;
 use crate::view::{AttributeChange, NewAttributes, VnodeKind};
 
@@ -144,10 +145,16 @@ impl Filesystem for ZarrFs {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.answer("release", move |core| {
+        let release = move |core: &Arc<Core>| {
             core.release_file(fh);
             reply.ok();
-        });
+        };
+        if self.0.view.is_writable() {
+            // What is left is committed, which waits for the disk.
+            self.answer("release", release);
+        } else {
+            confine("release", || release(&self.0));
+        }
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

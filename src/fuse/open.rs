@@ -58,6 +58,7 @@ impl Core {
             }
         };
         let mode = self.mode(ino, &file, &reply);
+        let is_only_read = file.is_only_read();
         let handle = self.files.insert(OpenedFile {
             ino,
             file,
@@ -66,6 +67,10 @@ impl Core {
         // The file may be closed, which takes the lock, before the reply has returned.
         drop(lock);
         match mode {
+            ReadMode::Cached if is_only_read => {
+                // There is nothing to commit when it is closed.
+                reply.opened(handle, flags | FopenFlags::FOPEN_NOFLUSH);
+            }
             ReadMode::Cached => reply.opened(handle, flags),
             ReadMode::Passthrough(backing) => {
                 self.view.requests().opens_passthrough.add(1);

@@ -140,7 +140,7 @@ impl View {
     }
 
     fn opened_handle(self: &Arc<Self>, handle: KeyHandle) -> Result<OpenedVnode, Error> {
-        let (meta, fingerprint) = handle.shown()?;
+        let (meta, fingerprint) = handle.shown_at_open()?;
         let attributes = self.tree.file(&meta, meta.size(), fingerprint);
         Ok(self.opened(attributes, FileContent::Written(handle)))
     }
@@ -369,6 +369,11 @@ impl OpenFile {
             (FileContent::Sync, Some(writing)) => Ok(writing.sync_all()?),
             _ => Ok(()),
         }
+    }
+
+    /// Whether this is a handle of a mount that is written to, which may not write.
+    pub fn is_only_read(&self) -> bool {
+        matches!(&self.content, FileContent::Written(handle) if !handle.writes())
     }
 
     /// Releases the file. What was written to memory that was mapped is committed.

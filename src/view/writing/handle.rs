@@ -94,6 +94,11 @@ impl Writing {
     ) -> Result<KeyHandle, StoreError> {
         let _names = self.read_names();
         self.check_goes_on()?;
+        // Somebody else may have removed the object of a file that is open.
+        let open = self.lock_open().get(key).cloned();
+        if let Some(file) = open.filter(|file| file.takes_part(None).is_none()) {
+            self.leave(key, &file);
+        }
         let fingerprint = self.new_fingerprint();
         let file = if is_replaced_whole(key) {
             if self.writer.stat(key)?.is_some() {
@@ -142,9 +147,22 @@ impl Writing {
 }
 
 impl KeyHandle {
+    /// Whether the handle may write.
+    pub(in crate::view) fn writes(&self) -> bool {
+        self.access == HandleAccess::Writes
+    }
+
     /// The attributes of the file now, and its fingerprint.
     pub(in crate::view) fn shown(&self) -> Result<(ObjectMeta, u64), StoreError> {
         Ok((self.file.meta(&self.writing)?, self.file.fingerprint))
+    }
+
+    /// As [`KeyHandle::shown`], right after the file was opened.
+    pub(in crate::view) fn shown_at_open(&self) -> Result<(ObjectMeta, u64), StoreError> {
+        match self.file.meta_at_open() {
+            Some(meta) => Ok((meta, self.file.fingerprint)),
+            None => self.shown(),
+        }
     }
 
     /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less
@@ -205,7 +223,7 @@ impl KeyHandle {
 
     /// Commits what was written, if this handle may write.
     pub(in crate::view) fn flush(&self) -> Result<(), StoreError> {
-        if self.access == HandleAccess::Reads {
+        if !self.writes() {
             return Ok(());
         }
         let _names = self.writing.read_names();
@@ -247,10 +265,8 @@ impl KeyHandle {
             log::error!("not saved: {error}");
             self.file.drop_draft();
         }
-        if let Some(key) = &key
-            && let Ok(meta) = self.file.meta(writing)
-        {
-            writing.remember(key, &meta, self.file.fingerprint);
+        if let Some((key, meta)) = self.file.to_remember() {
+            writing.remember(&key, &meta, self.file.fingerprint);
         }
         let mut open = writing.lock_open();
         let left = self.file.handles.fetch_sub(1, Ordering::Relaxed);
@@ -265,10 +281,10 @@ impl KeyHandle {
     }
 
     fn check_writes(&self) -> Result<(), StoreError> {
-        match self.access {
-            HandleAccess::Writes => Ok(()),
-            HandleAccess::Reads => Err(StoreError::refused("", Refusal::NotOpen)),
+        if self.writes() {
+            return Ok(());
         }
+        Err(StoreError::refused("a file", Refusal::NotOpen))
     }
 }
 

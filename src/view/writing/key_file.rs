@@ -160,6 +160,22 @@ impl KeyFile {
         })
     }
 
+    /// The key, and the attributes that the object has since it was opened or last changed by this
+    /// mount; `None` where its version alone gives the fingerprint of the file.
+    pub(super) fn to_remember(&self) -> Option<(Key, ObjectMeta)> {
+        let state = self.lock();
+        let (key, stored) = (state.key.clone()?, state.stored.as_ref()?);
+        let is_own = stored.meta.version.fingerprint() != self.fingerprint;
+        is_own.then_some((key, stored.meta))
+    }
+
+    /// The attributes that the object had when it was last opened; `None` where there is a draft.
+    pub(super) fn meta_at_open(&self) -> Option<ObjectMeta> {
+        let state = self.lock();
+        let stored = state.stored.as_ref().filter(|_| state.draft.is_none());
+        stored.map(|stored| stored.meta)
+    }
+
     /// The attributes of the file.
     pub(super) fn meta(&self, writing: &Writing) -> Result<ObjectMeta, StoreError> {
         let state = self.lock();
@@ -241,10 +257,10 @@ impl KeyFile {
         let Some(stored) = &state.stored else {
             return Err(StoreError::refused("", Refusal::Gone));
         };
-        let Some(key) = state.key.as_ref().filter(|_| self.is_replaced_whole) else {
-            return self.in_place(writing, state, stored);
+        let Some(key) = state.key.clone().filter(|_| self.is_replaced_whole) else {
+            return self.in_place(writing, state);
         };
-        let draft = writing.writer.begin_copy(key, stored)?;
+        let draft = writing.writer.begin_copy(&key, stored)?;
         let file = Arc::clone(draft.file());
         state.draft = Some(FileDraft {
             draft,
@@ -255,20 +271,16 @@ impl KeyFile {
     }
 
     /// The file of an object that is written in place.
-    fn in_place(
-        &self,
-        writing: &Writing,
-        state: &FileState,
-        stored: &StoredFile,
-    ) -> Result<Arc<File>, StoreError> {
-        if !stored.is_writable {
-            return Err(StoreError::refused(state.shown_key(), Refusal::Denied));
-        }
+    fn in_place(&self, writing: &Writing, state: &mut FileState) -> Result<Arc<File>, StoreError> {
+        let key = state.shown_key();
+        let Some(stored) = &mut state.stored else {
+            return Err(StoreError::refused(key, Refusal::Gone));
+        };
         // A chunk that was removed has no readers but its own, unless it has another name.
-        let is_linked = || writing.writer.has_name(&stored.file);
-        if self.is_replaced_whole && is_linked() {
-            return Err(StoreError::refused(state.shown_key(), Refusal::Gone));
+        if self.is_replaced_whole && writing.writer.has_name(&stored.file) {
+            return Err(StoreError::refused(key, Refusal::Gone));
         }
+        writing.writer.make_writable(&key, stored)?;
         Ok(Arc::clone(&stored.file))
     }
 

@@ -150,18 +150,25 @@ impl Writing {
 
     /// The keys in `prefix` of files that were made and are not in the store yet.
     pub(super) fn made_in(&self, prefix: &Prefix) -> Vec<Key> {
-        let open = self.lock_open();
-        let made = open
-            .iter()
-            .filter(|(key, file)| key.parent() == *prefix && file.is_new());
-        made.map(|(key, _)| key.clone()).collect()
+        let here = self.open_where(|key| key.parent() == *prefix);
+        let made = here.into_iter().filter(|(_, file)| file.is_new());
+        made.map(|(key, _)| key).collect()
     }
 
     /// Whether files below `prefix` were made that are not in the store yet.
     fn has_made_below(&self, prefix: &Prefix) -> bool {
+        let below = self.open_where(|key| is_below(key, prefix));
+        below.iter().any(|(_, file)| file.is_new())
+    }
+
+    /// The open files whose keys are `wanted`. Their own locks are taken after that of the table is
+    /// given back, because a file is locked while it is committed.
+    fn open_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<(Key, Arc<KeyFile>)> {
         let open = self.lock_open();
-        let mut below = open.iter().filter(|(key, _)| is_below(key, prefix));
-        below.any(|(_, file)| file.is_new())
+        let found = open.iter().filter(|(key, _)| wanted(key));
+        found
+            .map(|(key, file)| (key.clone(), Arc::clone(file)))
+            .collect()
     }
 
     /// Commits all files, and makes them survive a loss of power.
@@ -170,8 +177,13 @@ impl Writing {
     /// The first error, after all were tried.
     pub(super) fn sync_all(&self) -> Result<(), StoreError> {
         let _names = self.read_names();
+        self.sync_files(|_| true)
+    }
+
+    /// Commits and syncs the files whose keys are `wanted`.
+    fn sync_files(&self, wanted: impl Fn(&Key) -> bool) -> Result<(), StoreError> {
         let mut result = Ok(());
-        for file in self.open_files() {
+        for (_, file) in self.open_where(wanted) {
             let synced = file.sync(self);
             result = result.and(synced);
         }
@@ -184,17 +196,8 @@ impl Writing {
     /// The first error, after all were tried.
     pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
         let _names = self.read_names();
-        let below: Vec<_> = {
-            let open = self.lock_open();
-            let below = open.iter().filter(|(key, _)| is_below(key, prefix));
-            below.map(|(_, file)| Arc::clone(file)).collect()
-        };
-        let mut result = Ok(());
-        for file in below {
-            let synced = file.sync(self);
-            result = result.and(synced);
-        }
-        result.and(self.writer.sync_names(prefix))
+        let synced = self.sync_files(|key| is_below(key, prefix));
+        synced.and(self.writer.sync_names(prefix))
     }
 
     /// Commits all files and ends all writing.
@@ -202,7 +205,7 @@ impl Writing {
         self.has_ended.store(true, Ordering::SeqCst);
         let _names = self.read_names();
         let mut lost = 0;
-        for file in self.open_files() {
+        for (_, file) in self.open_where(|_| true) {
             if let Err(error) = file.commit(self) {
                 log::error!("not saved when the mount ended: {error}");
                 lost += 1;
@@ -219,10 +222,6 @@ impl Writing {
             return Err(StoreError::refused("", Refusal::ReadOnly));
         }
         Ok(())
-    }
-
-    fn open_files(&self) -> Vec<Arc<KeyFile>> {
-        self.lock_open().values().cloned().collect()
     }
 
     /// Removes `file` from the open ones, if it is the one at `key`.

@@ -42,7 +42,8 @@ impl Writing {
         if from == to {
             return Ok(());
         }
-        let moved = self.open_at_or_below(from);
+        let prefix = from.to_prefix();
+        let moved = self.open_where(|key| key == from || is_below(key, &prefix));
         for (_, file) in &moved {
             file.commit(self)?;
         }
@@ -72,18 +73,6 @@ impl Writing {
             own.put(to.clone(), version);
         }
         Ok(())
-    }
-
-    /// The open files at `key` and below it.
-    fn open_at_or_below(&self, key: &Key) -> Vec<(Key, Arc<KeyFile>)> {
-        let prefix = key.to_prefix();
-        let open = self.lock_open();
-        let found = open
-            .iter()
-            .filter(|(other, _)| *other == key || is_below(other, &prefix));
-        found
-            .map(|(key, file)| (key.clone(), Arc::clone(file)))
-            .collect()
     }
 
     /// Makes the bytes of a file survive a loss of power before it gets the name of a document or a

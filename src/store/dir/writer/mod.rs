@@ -29,8 +29,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fdatasync,
-    fstat, fsync, linkat, mkdirat, openat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid, fchmod,
+    fchown, fdatasync, fstat, fstatvfs, fsync, linkat, mkdirat, open, openat, renameat_with,
+    statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -38,6 +39,7 @@ use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
 use super::root::Root;
 use crate::store::{Key, ObjectMeta, Prefix, StoreError};
+use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
 pub use draft::{Commit, Draft, Replaces};
 use lock::WriterLock;
@@ -111,6 +113,12 @@ impl DirWriter {
         durability: Durability,
     ) -> Result<DirWriter, StoreError> {
         let root = followed.now()?;
+        let is_read_only =
+            fstatvfs(&*root).is_ok_and(|fs| fs.f_flag.contains(StatVfsMountFlags::RDONLY));
+        if is_read_only {
+            let path = followed.path().display();
+            return Err(failed(&path, Errno::ROFS));
+        }
         let lock = WriterLock::take(&root, followed.path())?;
         let temporaries = Temporaries::default();
         temporaries.remove_left(&root)?;
@@ -143,31 +151,45 @@ impl DirWriter {
         opened.map_err(|errno| failed(key, errno))
     }
 
-    /// Opens the object at `key`, for writing if that is allowed or `must_write`. `None` when
-    /// nothing is there.
+    /// Opens the object at `key`, for reading alone or for writing too. `None` when nothing is there.
     ///
     /// # Errors
     /// [`StoreError`]
     pub fn open_object(
         &self,
         key: &Key,
-        must_write: bool,
+        is_writable: bool,
     ) -> Result<Option<StoredFile>, StoreError> {
-        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-        let root = self.root()?;
-        let open = |access| root.open_unlinked(&key.to_prefix(), flags | access);
-        let absent = |errno| matches!(errno, Errno::NOENT | Errno::NOTDIR);
-        let (opened, is_writable) = match open(OFlags::RDWR) {
-            Err(errno) if !absent(errno) && !must_write => (open(OFlags::RDONLY), false),
-            opened => (opened, true),
+        let access = if is_writable {
+            OFlags::RDWR
+        } else {
+            OFlags::RDONLY
         };
-        let fd = match opened {
-            Ok(fd) => fd,
-            Err(errno) if absent(errno) => return Ok(None),
-            Err(errno) => return Err(failed(key, errno)),
-        };
-        let stored = self.stored(key, fd.into(), is_writable)?;
-        Ok(Some(stored))
+        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY;
+        match self.root()?.open_unlinked(&key.to_prefix(), flags) {
+            Ok(fd) => self.stored(key, fd.into(), is_writable).map(Some),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(failed(key, errno)),
+        }
+    }
+
+    /// Opens the file of an object again for writing, if it was opened for reading alone.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn make_writable(
+        &self,
+        key: &dyn std::fmt::Display,
+        stored: &mut StoredFile,
+    ) -> Result<(), StoreError> {
+        if !stored.is_writable {
+            let path = path_of(&stored.file);
+            let opened = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+            let opened = opened.map_err(|errno| failed(key, errno))?;
+            stored.file = Arc::new(opened.into());
+            stored.is_writable = true;
+        }
+        Ok(())
     }
 
     /// Makes the object at `key`, which is empty and is written in place.

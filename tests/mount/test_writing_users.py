@@ -1,0 +1,121 @@
+"""A mount that is written to by several users: each may do what it may do in the store, and what it makes is its own."""
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import mounting
+import writing_samples
+from rights_stores import GROUP, MEMBER, STRANGER
+from rights_users import as_user
+from writing_samples import ARGS
+
+pytestmark = pytest.mark.root
+
+OTHER, GUEST = (MEMBER, [MEMBER, GROUP]), (STRANGER, [STRANGER])
+
+
+@pytest.fixture
+def folder():  # before `mount` in an argument list, so that the mount ends first
+    path = Path(tempfile.mkdtemp(prefix="zarr-mount-users-", dir=os.environ.get("ZARR_MOUNT_TEST_TMP")))
+    path.chmod(0o755)
+    if not as_user(GUEST, os.access, str(path), os.X_OK):
+        pytest.skip(f"{path} cannot be entered by another user")
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def shared(folder, mount):
+    store = writing_samples.write(folder / "store")
+    (folder / "m").mkdir()
+    made = mount(store, *ARGS, "-o", "allow_other", path=folder / "m")
+    yield store, made.path
+
+
+def attempt(what, *args):
+    """The errno of a call, or None. Called as another user."""
+    try:
+        {"write": lambda path: Path(path).write_bytes(b"theirs"), "unlink": os.unlink, "rename": os.rename, "mkdir": os.mkdir,
+         "chmod": os.chmod, "open": lambda path, flags: os.close(os.open(path, flags, 0o640)), "rmdir": os.rmdir}[what](*args)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return None
+
+
+def test_what_a_user_may_not_do_in_the_store_it_may_not_do_here(shared):
+    store, m = shared
+    chunk = "a/c/0/0"
+    for user in (OTHER, GUEST):
+        for what, *args in [("write", m / chunk), ("unlink", m / chunk), ("rename", m / chunk, m / "a/c/0/1"), ("mkdir", m / "x"),
+                            ("chmod", m / chunk, 0o666), ("write", m / "a/zarr.json"), ("write", m / "new"), ("rmdir", m / "a/c/0")]:
+            said = as_user(user, attempt, what, *map(lambda a: a if isinstance(a, int) else str(a), args))
+            assert said in ("EACCES", "EPERM"), (what, args, said)
+    assert (store / chunk).read_bytes() != b"theirs"
+
+
+def test_what_a_user_makes_is_its_own(shared):
+    store, m = shared
+    (store / "a/c/0").chmod(0o1777)
+    assert as_user(OTHER, attempt, "open", str(m / "a/c/0/7"), os.O_CREAT | os.O_WRONLY) is None
+    assert as_user(OTHER, attempt, "write", str(m / "a/c/0/notes")) is None
+    assert as_user(OTHER, attempt, "mkdir", str(m / "a/c/0/d")) is None
+    for name in ("7", "notes", "d"):
+        found = (store / "a/c/0" / name).stat()
+        assert (found.st_uid, found.st_gid) == (MEMBER, MEMBER), name
+    assert stat.S_IMODE((store / "a/c/0/7").stat().st_mode) == 0o640
+    # It may change it, and nobody else may; the bit of the directory keeps others from removing it.
+    assert as_user(OTHER, attempt, "write", str(m / "a/c/0/7")) is None
+    assert (store / "a/c/0/7").stat().st_uid == MEMBER
+    for what, *args in [("write", "7"), ("unlink", "7"), ("unlink", "notes"), ("rmdir", "d"), ("chmod", "7", 0o777)]:
+        said = as_user(GUEST, attempt, what, str(m / "a/c/0" / args[0]), *args[1:])
+        assert said in ("EACCES", "EPERM"), (what, args, said)
+
+
+def test_owner_and_mode_stay_when_another_user_replaces_a_chunk(shared):
+    store, m = shared
+    chunk = store / "a/c/0/0"
+    os.chown(chunk, STRANGER, GROUP)
+    chunk.chmod(0o664)
+    assert as_user(OTHER, attempt, "write", str(m / "a/c/0/0")) is None, "its group may write"
+    found = chunk.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (STRANGER, GROUP, 0o664)
+    assert chunk.read_bytes() == b"theirs"
+
+
+def test_a_directory_that_passes_its_group_on(shared):
+    store, m = shared
+    os.chown(store / "a/c/0", 0, GROUP)
+    (store / "a/c/0").chmod(0o2777)
+    for name, what in [("8", "write"), ("plain", "write"), ("d", "mkdir")]:
+        assert as_user(GUEST, attempt, what, str(m / "a/c/0" / name)) is None
+        assert (store / "a/c/0" / name).stat().st_gid == GROUP, name
+    assert stat.S_IMODE((store / "a/c/0/d").stat().st_mode) & stat.S_ISGID
+
+
+def test_a_daemon_of_a_plain_user_writes_what_that_user_may(folder):
+    store = writing_samples.write(folder / "store")
+    os.chown(store / "a/c/0", 65534, 65534)
+    os.chown(folder, 65534, 65534)
+    shutil.copy(mounting.BINARY, folder / "zarr-mount")
+    (folder / "m").mkdir()
+    os.chown(folder / "m", 65534, 65534)
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    user = (65534, [65534])
+    done = mounting.run(*prefix, folder / "zarr-mount", store, folder / "m", *ARGS)
+    if done.returncode and "fusermount3" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    try:
+        m = folder / "m"
+        assert as_user(user, attempt, "write", str(m / "a/c/0/9")) is None
+        assert as_user(user, attempt, "write", str(m / "a/c/1/1")) == "EACCES", "it is root's"
+        assert as_user(user, attempt, "write", str(m / "notes")) == "EACCES"
+        found = (store / "a/c/0/9").stat()
+        assert found.st_uid == 65534
+    finally:
+        mounting.ok(*prefix, folder / "zarr-mount", "--unmount", folder / "m")
