@@ -182,6 +182,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MOUNTPOINT", conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,
 
+    /// Remove what a killed mount with --rw left in STORE, without mounting
+    #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
+    pub(crate) recover: bool,
+
     /// Describe the hierarchy of STORE, or the node at a path in it, without mounting
     #[arg(long)]
     pub(crate) info: bool,
@@ -207,6 +211,7 @@ pub(crate) struct Args {
 
 const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --unmount MOUNTPOINT
+       zarr-mount --recover STORE
        zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] STORE [PATH]
        zarr-mount --info --at I,J,K [--json] STORE [PATH]";
 
@@ -347,7 +352,9 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 7] = ["unmount", "info", "sizes", "at", "json", "inject", "rw"];
+const NO_MOUNT_OPTIONS: [&str; 8] = [
+    "unmount", "recover", "info", "sizes", "at", "json", "inject", "rw",
+];
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {

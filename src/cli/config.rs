@@ -36,6 +36,8 @@ pub(crate) enum CliTask {
     Check(Box<MountConfig>),
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
+    /// `zarr-mount --recover STORE`
+    Recover(StoreArgument),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
 }
@@ -138,6 +140,9 @@ impl CliTask {
         let log = log_config(&args)?;
         let others_look = options.access == MountAccess::Everyone;
         let store = StoreArgument::resolve(store)?;
+        if args.recover {
+            return Ok(CliTask::Recover(store));
+        }
         #[cfg(feature = "remote")]
         let remote = {
             let remote = args.remote.clone();

@@ -101,8 +101,31 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
+        CliTask::Recover(store) => recover(&store),
         CliTask::Info(config) => print_info(&config),
     }
+}
+
+/// `--recover`: opening a store for changes removes what a killed daemon left.
+fn recover(store: &StoreArgument) -> Result<(), CliError> {
+    let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
+    let writer = opened
+        .writer(Durability::default())
+        .map_err(CliError::failed)?;
+    let shown = store.as_os_str().display();
+    let Some(writer) = writer else {
+        return Err(CliError::Failed(format!(
+            "{shown}: this store cannot be written to"
+        )));
+    };
+    let said = match writer.recovered() {
+        0 => format!("{shown}: nothing was left to recover"),
+        n => {
+            format!("{shown}: {n} temporary files removed; each object is wholly old or wholly new")
+        }
+    };
+    let text = Text::new().line(&said);
+    Output::standard().print(&text).map_err(CliError::failed)
 }
 
 /// `--info`.
@@ -220,7 +243,8 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
                 print_warnings(warnings);
             }
             let end = match ready {
-                Ok(()) => session.wait(),
+                // What is open is saved at once, however long the mount is busy.
+                Ok(()) => session.wait(|| view.finish_writing()),
                 Err(_) => session.end(),
             };
             // A program may still have files open that it has written to.

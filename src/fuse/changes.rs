@@ -16,8 +16,8 @@ use super::Core;
 use super::attr::{NAME_BYTES, Reported};
 use super::opened::OpenedFile;
 use crate::view::{
-    AttributeChange, HandleAccess, LookupResult, NewFile, NewTime, OpenedVnode, RenameMode,
-    VnodeKind,
+    AttributeChange, HandleAccess, LookupResult, NewFile, NewTime, OpenFile, OpenedVnode,
+    RenameMode, VnodeKind,
 };
 
 impl Core {
@@ -29,13 +29,13 @@ impl Core {
     pub(super) fn open_for_writing(&self, ino: u64, is_cut: bool, reply: ReplyOpen) {
         self.view.requests().opens.add(1);
         let opened = self.vnode(ino).and_then(|vnode| {
-            let opened = self.view.open_for(vnode, HandleAccess::Writes, is_cut);
+            let opened = self.view.open_for(vnode, HandleAccess::Writes);
             let opened = opened.map_err(|error| self.errno_of_change(&error))?;
             // It was removed or renamed since the kernel looked the name up, which it does again.
             opened.ok_or(Errno::ESTALE)
         });
         match opened {
-            Ok(opened) => self.reply_opened(ino, opened, reply),
+            Ok(opened) => self.reply_opened(ino, opened, is_cut, reply),
             Err(errno) => reply.error(errno),
         }
     }
@@ -46,14 +46,17 @@ impl Core {
         &self,
         (parent, name): (u64, &OsStr),
         new: NewFile,
-        is_exclusive: bool,
+        flags: i32,
         reply: ReplyCreate,
     ) {
         let made = match self.make(parent, name, new) {
-            Err(Errno::EEXIST) if !is_exclusive => self.open_existing(parent, name),
-            made => made,
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
+                let opened = self.open_existing(parent, name);
+                opened.map(|(found, opened)| (found, opened, flags & libc::O_TRUNC != 0))
+            }
+            made => made.map(|(found, opened)| (found, opened, false)),
         };
-        let (found, opened) = match made {
+        let (found, opened, is_cut) = match made {
             Ok(made) => made,
             Err(errno) => return reply.error(errno),
         };
@@ -62,7 +65,7 @@ impl Core {
             .versions
             .number_to_report(found.id, attributes.fingerprint);
         let lock = self.lock_inode(ino);
-        let flags = match self.settle(ino, attributes, &file) {
+        let flags = match self.settle_and_cut(ino, attributes, &file, is_cut) {
             Ok(flags) => flags,
             Err(errno) => {
                 file.close();
@@ -109,7 +112,7 @@ impl Core {
     ) -> Result<(LookupResult, OpenedVnode), Errno> {
         let parent = self.vnode(parent)?;
         let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
-        let opened = self.view.open_for(found.id, HandleAccess::Writes, false);
+        let opened = self.view.open_for(found.id, HandleAccess::Writes);
         let opened = opened.map_err(|error| self.errno_of_change(&error));
         match opened.and_then(|opened| opened.ok_or(Errno::ENOENT)) {
             Ok(opened) => Ok((found, opened)),
@@ -203,7 +206,10 @@ impl Core {
         };
         changed.map_err(|error| self.errno_of_change(&error))?;
         if let Some(opened) = &opened {
-            self.note_change(opened);
+            self.note_change(ino, &opened.file);
+        } else if let Ok(Some(now)) = self.view.attributes(self.vnode(ino)?) {
+            // Others may have it open, and ask for it when it has no name any more.
+            self.versions.changed(ino, now);
         }
         self.stat(ino, handle)
     }
@@ -221,7 +227,7 @@ impl Core {
             let counters = self.view.requests();
             counters.writes.add(1);
             counters.bytes_written.add(data.len() as u64);
-            self.note_change(&opened);
+            self.note_change(ino, &opened.file);
             u32::try_from(data.len()).map_err(|_| Errno::EINVAL)
         });
         match written {
@@ -248,7 +254,7 @@ impl Core {
             .file
             .change(|file| Ok(rustix::fs::fallocate(file, flags, offset, len)?));
         changed.map_err(|error| self.errno_of_change(&error))?;
-        self.note_change(&opened);
+        self.note_change(ino, &opened.file);
         Ok(())
     }
 
@@ -277,9 +283,9 @@ impl Core {
 
     /// Notes the attributes of a file after a change. The kernel asks for those of an open file that
     /// has no name any more by its inode number alone.
-    fn note_change(&self, opened: &OpenedFile) {
-        if let Ok(Some(now)) = opened.file.written_now() {
-            self.versions.changed(opened.ino, now);
+    pub(super) fn note_change(&self, ino: u64, file: &OpenFile) {
+        if let Ok(Some(now)) = file.written_now() {
+            self.versions.changed(ino, now);
         }
     }
 }

@@ -108,11 +108,14 @@ impl Filesystem for ZarrFs {
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.answer("open", move |core| match flags.acc_mode() {
-            OpenAccMode::O_RDONLY => core.open_file(ino.0, reply),
-            OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => {
-                let is_cut = flags.0 & libc::O_TRUNC != 0 && core.truncates();
-                core.open_for_writing(ino.0, is_cut, reply);
+        self.answer("open", move |core| {
+            let is_cut = flags.0 & libc::O_TRUNC != 0 && core.truncates();
+            match flags.acc_mode() {
+                OpenAccMode::O_RDONLY if !is_cut => core.open_file(ino.0, reply),
+                // With O_TRUNC, a handle that only reads changes the file too.
+                OpenAccMode::O_RDONLY | OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => {
+                    core.open_for_writing(ino.0, is_cut, reply);
+                }
             }
         });
     }
@@ -252,7 +255,7 @@ impl Filesystem for ZarrFs {
     ) {
         let (name, new) = (name.to_owned(), new_file(req, mode));
         self.answer("create", move |core| {
-            core.create_file((parent.0, &name), new, flags & libc::O_EXCL != 0, reply);
+            core.create_file((parent.0, &name), new, flags, reply);
         });
     }
 

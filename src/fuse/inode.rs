@@ -147,9 +147,12 @@ impl<B: Clone> InodeVersions<B> {
         ino
     }
 
-    /// Notes the attributes of a file that was written to, whose handles are open.
+    /// Notes the attributes of a file that was written to, whose handles are open. Those of another
+    /// file, which has its name by now, are ignored.
     pub(super) fn changed(&self, ino: u64, attributes: VnodeAttributes) {
-        if let Some(pinned) = self.lock().pinned.get_mut(&ino) {
+        if let Some(pinned) = self.lock().pinned.get_mut(&ino)
+            && pinned.attributes.fingerprint == attributes.fingerprint
+        {
             pinned.attributes = attributes;
         }
     }

@@ -31,13 +31,20 @@ impl Core {
             opened = Err(Errno::ESTALE);
         }
         match opened {
-            Ok(opened) => self.reply_opened(ino, opened, reply),
+            Ok(opened) => self.reply_opened(ino, opened, false, reply),
             Err(errno) => reply.error(errno),
         }
     }
 
-    /// Replies with a handle of what was opened, if `ino` stands for this version.
-    pub(super) fn reply_opened(&self, ino: u64, opened: OpenedVnode, reply: ReplyOpen) {
+    /// Replies with a handle of what was opened, if `ino` stands for this version. If it `is_cut`, it
+    /// is made empty.
+    pub(super) fn reply_opened(
+        &self,
+        ino: u64,
+        opened: OpenedVnode,
+        is_cut: bool,
+        reply: ReplyOpen,
+    ) {
         let OpenedVnode { attributes, file } = opened;
         if file.is_uncached() {
             let handle = self.files.insert(OpenedFile {
@@ -48,7 +55,7 @@ impl Core {
             return reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO);
         }
         let lock = self.lock_inode(ino);
-        let flags = match self.settle(ino, attributes, &file) {
+        let flags = match self.settle_and_cut(ino, attributes, &file, is_cut) {
             Ok(flags) => flags,
             Err(errno) => {
                 // Before the kernel opens it again: this file is not read.
@@ -80,9 +87,29 @@ impl Core {
         }
     }
 
+    /// As [`Core::settle`], and makes the file empty if it `is_cut`. Not before `ino` stands for the
+    /// file: the kernel repeats an open that finds another version, and would not know of the change.
+    pub(super) fn settle_and_cut(
+        &self,
+        ino: u64,
+        attributes: VnodeAttributes,
+        file: &OpenFile,
+        is_cut: bool,
+    ) -> Result<FopenFlags, Errno> {
+        let flags = self.settle(ino, attributes, file)?;
+        if is_cut && let Err(error) = file.clear() {
+            drop(self.versions.close(ino));
+            return Err(self.errno_of_change(&error));
+        }
+        if is_cut {
+            self.note_change(ino, file);
+        }
+        Ok(flags)
+    }
+
     /// Makes `ino` stand for the version that was opened; returns whether the kernel may keep its
     /// pages.
-    pub(super) fn settle(
+    fn settle(
         &self,
         ino: u64,
         attributes: VnodeAttributes,

@@ -103,15 +103,17 @@ impl Session {
         }
     }
 
-    /// Waits for the end of the mount, and unmounts it after a signal.
+    /// Waits for the end of the mount, and unmounts it after a signal, of which it calls `signalled`
+    /// first.
     ///
     /// # Errors
     /// [`SessionError::Broken`] when serving failed; nothing is left mounted then either.
-    pub fn wait(self) -> Result<(), SessionError> {
+    pub fn wait(self, signalled: impl FnOnce()) -> Result<(), SessionError> {
         match self.events.recv() {
             Ok(SessionEvent::Ended(result)) => self.ended(result),
             Ok(SessionEvent::Signal(signal)) => {
                 log::info!("signal {signal}: unmounting {}", self.mountpoint.display());
+                signalled();
                 self.end()
             }
             // Both threads have ended, and the serving one sends its result unless it panicked.

@@ -23,6 +23,11 @@ impl View {
                 statistics::SIZE,
                 0,
             ))),
+            // As a working directory it has attributes still.
+            Vnode::Gone(VnodeKind::Directory) => {
+                Ok(Some(self.tree.directory(&self.tree.root_meta())))
+            }
+            Vnode::Gone(VnodeKind::File) => Ok(None),
             Vnode::Sync => Ok(Some(self.tree.file(&self.tree.root_meta(), 0, 0))),
             Vnode::Log => Ok(Some(self.log.attributes(&self.tree.root_meta()))),
             Vnode::Prefix { view, path } => {

@@ -91,8 +91,7 @@ impl View {
         }
     }
 
-    /// Opens the file `id` with `access`, and makes it empty if it `is_cut`. `None` when it no longer
-    /// exists.
+    /// Opens the file `id` with `access`. `None` when it no longer exists.
     ///
     /// # Errors
     /// [`Error`].
@@ -100,33 +99,12 @@ impl View {
         self: &Arc<Self>,
         id: VnodeId,
         access: HandleAccess,
-        is_cut: bool,
     ) -> Result<Option<OpenedVnode>, Error> {
         self.writing()?;
         let Vnode::Object { key, .. } = self.vnode(id)? else {
             return Err(refused(Refusal::Fixed));
         };
-        let Some(opened) = self.open_written(&key, access)? else {
-            return Ok(None);
-        };
-        if !is_cut {
-            return Ok(Some(opened));
-        }
-        let cleared = match &opened.file.content {
-            FileContent::Written(handle) => handle.clear().map_err(Error::from),
-            _ => Err(refused(Refusal::Fixed)),
-        };
-        let attributes = cleared.and_then(|()| opened.file.written_now());
-        match attributes {
-            Ok(now) => Ok(Some(OpenedVnode {
-                attributes: now.unwrap_or(opened.attributes),
-                ..opened
-            })),
-            Err(error) => {
-                opened.file.close();
-                Err(error)
-            }
-        }
+        self.open_written(&key, access)
     }
 
     /// Opens the file at `key` of a mount that is written to.
@@ -189,6 +167,7 @@ impl View {
             VnodeKind::File => self.writing()?.erase(&key)?,
             VnodeKind::Directory => self.writing()?.remove_prefix(&key)?,
         }
+        self.tree.numbers.remove(&key);
         Ok(())
     }
 
@@ -323,6 +302,14 @@ impl OpenFile {
     /// [`Error`].
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         Ok(self.handle()?.write(offset, data)?)
+    }
+
+    /// Makes the file empty, as `O_TRUNC` does.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn clear(&self) -> Result<(), Error> {
+        Ok(self.handle()?.clear()?)
     }
 
     /// Changes the file by a system call on its descriptor.

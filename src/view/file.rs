@@ -147,9 +147,11 @@ impl View {
                 }
                 self.open_chunk(array, &place.indices)
             }
-            Vnode::Views | Vnode::Control | Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => {
-                Ok(None)
-            }
+            Vnode::Views
+            | Vnode::Control
+            | Vnode::Gone(_)
+            | Vnode::Prefix { .. }
+            | Vnode::ChunkDirectory(_) => Ok(None),
         }
     }
 

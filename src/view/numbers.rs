@@ -21,7 +21,7 @@ use lru::LruCache;
 use smallvec::SmallVec;
 
 use super::options::ViewKind;
-use super::vnode::{ChunkPlace, Vnode, VnodeId};
+use super::vnode::{ChunkPlace, Vnode, VnodeId, VnodeKind};
 use crate::grid::{Dims, indices_of, product, rank_of};
 use crate::store::{Key, Prefix};
 
@@ -51,8 +51,11 @@ struct Interned {
     held: HashMap<u64, (Vnode, u64)>,
     /// Those that it has forgotten.
     forgotten: LruCache<u64, Vnode>,
-    /// The numbers of vnodes that were renamed, which are those of their old names.
+    /// The numbers of vnodes that do not have the one that their hash gives: that of their old name,
+    /// if they were renamed, or another one, where something else had it.
     renamed: HashMap<Vnode, u64>,
+    /// Makes numbers for the latter.
+    salt: u64,
 }
 
 impl Default for Interned {
@@ -61,6 +64,7 @@ impl Default for Interned {
             held: HashMap::new(),
             forgotten: LruCache::new(REMEMBERED),
             renamed: HashMap::new(),
+            salt: 0,
         }
     }
 }
@@ -181,12 +185,15 @@ impl VnodeNumbers {
         if let Some(number) = interned.renamed.get(vnode) {
             return VnodeId(*number);
         }
-        let mut number = FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1));
-        // Where another vnode with the same hash holds the number, the next free one is taken.
-        while interned.holder(number).is_some_and(|held| held != vnode) {
-            number = FIRST_INTERNED | ((number + 1) & (FIRST_INTERNED - 1));
+        let number = |hash: u64| FIRST_INTERNED | (hash & (FIRST_INTERNED - 1));
+        let mut found = number(self.hasher.hash_one(vnode));
+        let mut salt = interned.salt;
+        // Where another vnode holds the number, a free one is taken.
+        while interned.holder(found).is_some_and(|held| held != vnode) {
+            found = number(self.hasher.hash_one((vnode, salt)));
+            salt = salt.wrapping_add(1);
         }
-        VnodeId(number)
+        VnodeId(found)
     }
 
     /// The number of `vnode`, with one more reference that [`VnodeNumbers::forget`] gives back.
@@ -199,6 +206,10 @@ impl VnodeNumbers {
         }
         let mut interned = self.lock();
         let id = self.interned_number(vnode, &interned);
+        if id.0 != FIRST_INTERNED | (self.hasher.hash_one(vnode) & (FIRST_INTERNED - 1)) {
+            interned.salt = interned.salt.wrapping_add(1);
+            interned.renamed.insert(vnode.clone(), id.0);
+        }
         let Interned {
             held, forgotten, ..
         } = &mut *interned;
@@ -240,7 +251,9 @@ impl VnodeNumbers {
             if interned.renamed.get(&vnode) == Some(&id.0) {
                 interned.renamed.remove(&vnode);
             }
-            interned.forgotten.put(id.0, vnode);
+            if !matches!(vnode, Vnode::Gone(_)) {
+                interned.forgotten.put(id.0, vnode);
+            }
         }
     }
 
@@ -259,11 +272,12 @@ impl VnodeNumbers {
     /// names at and below `to`: the kernel keeps the inodes of what it has renamed. This is for views
     /// that show the store as it is.
     pub(super) fn rename(&self, from: &Key, to: &Key) {
-        let mut interned = self.lock();
         let file = |key: &Key| Vnode::Object {
             view: ViewKind::Keys,
             key: key.clone(),
         };
+        self.remove(to);
+        let mut interned = self.lock();
         let known = self.interned_number(&file(from), &interned).0;
         let is_file = matches!(interned.held.get(&known), Some((vnode, _)) if *vnode == file(from));
         let moved: Vec<(u64, Vnode)> = if is_file {
@@ -281,6 +295,29 @@ impl VnodeNumbers {
                 }
                 renamed.insert(vnode.clone(), number);
                 *known = vnode;
+            }
+        }
+    }
+
+    /// Notes that the file or the empty directory at `key` has lost its name. The kernel may have its
+    /// inode still, so that a new file or directory of this name gets another number.
+    pub(super) fn remove(&self, key: &Key) {
+        let view = ViewKind::Keys;
+        let file = Vnode::Object {
+            view,
+            key: key.clone(),
+        };
+        let path = key.to_prefix();
+        let mut interned = self.lock();
+        let directory = Vnode::Prefix { view, path };
+        for (vnode, kind) in [(file, VnodeKind::File), (directory, VnodeKind::Directory)] {
+            let number = self.interned_number(&vnode, &interned).0;
+            let Interned { held, renamed, .. } = &mut *interned;
+            if let Some((known, _)) = held.get_mut(&number)
+                && *known == vnode
+            {
+                *known = Vnode::Gone(kind);
+                renamed.remove(&vnode);
             }
         }
     }
@@ -366,7 +403,6 @@ impl NumberRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Key;
 
     fn chunk(indices: &[u64], identity: u64) -> Vnode {
         let place = ChunkPlace {
@@ -380,6 +416,57 @@ mod tests {
         } else {
             Vnode::ChunkDirectory(place)
         }
+    }
+
+    #[test]
+    fn renamed_files_and_directories_keep_their_numbers() {
+        let numbers = VnodeNumbers::default();
+        let key = |text: &str| Key::parse(text.as_bytes()).unwrap();
+        let view = ViewKind::Keys;
+        let file = |text| Vnode::Object {
+            view,
+            key: key(text),
+        };
+        let directory = |text: &str| Vnode::Prefix {
+            view,
+            path: Prefix::parse(text.as_bytes()).unwrap(),
+        };
+        let (lock, old) = (numbers.refer(&file("0.lock")), numbers.refer(&file("0")));
+        numbers.rename(&key("0.lock"), &key("0"));
+        assert_eq!(numbers.refer(&file("0")), lock);
+        assert_eq!(numbers.vnode(lock), Some(file("0")));
+        // The next file of the old name has a number of its own, and takes the place in its turn.
+        let second = numbers.refer(&file("0.lock"));
+        assert!(second != lock && second != old);
+        numbers.rename(&key("0.lock"), &key("0"));
+        assert_eq!(numbers.of(&file("0")), second);
+        numbers.forget(lock, 2);
+        numbers.forget(old, 1);
+        assert_eq!(numbers.of(&file("0")), second);
+        // What is below a directory moves along, and what only begins with its name does not.
+        let (d, below) = (
+            numbers.refer(&directory("d")),
+            numbers.refer(&file("d/x/1")),
+        );
+        let beside = numbers.refer(&file("d2"));
+        numbers.rename(&key("d"), &key("e"));
+        assert_eq!(numbers.vnode(d), Some(directory("e")));
+        assert_eq!(numbers.vnode(below), Some(file("e/x/1")));
+        assert_eq!(numbers.vnode(beside), Some(file("d2")));
+        assert_ne!(numbers.refer(&directory("d")), d);
+        numbers.forget(below, 1);
+        assert_eq!(numbers.lock().renamed.len(), 3);
+        // A directory that is made again is another one.
+        let removed = numbers.refer(&directory("r"));
+        numbers.remove(&key("r"));
+        assert_eq!(
+            numbers.vnode(removed),
+            Some(Vnode::Gone(VnodeKind::Directory))
+        );
+        let again = numbers.refer(&directory("r"));
+        assert_ne!(again, removed);
+        numbers.forget(removed, 1);
+        assert_eq!(numbers.vnode(again), Some(directory("r")));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(super) enum Vnode {
     Log,
     /// `sync`: fsync(2) of it commits all that was written through the mount.
     Sync,
+    /// What had a name that was removed, or given to another file. Open handles may have it.
+    Gone(VnodeKind),
     /// A group, an array, or a directory that is neither. `path` is a prefix of the store, or the
     /// path of a node where nodes are shown in another version.
     Prefix { view: ViewKind, path: Prefix },
@@ -125,7 +127,7 @@ pub(super) enum PlainKind {
 }
 
 /// A directory or a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VnodeKind {
     /// Has entries.
     Directory,

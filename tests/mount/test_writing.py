@@ -257,8 +257,11 @@ def test_what_was_read_and_has_been_changed_by_somebody_else_is_not_written_over
     os.pwrite(fd, b"mine", 0)
     (store / "theirs").write_bytes(b"theirs")
     os.rename(store / "theirs", store / C)
+    other = opened(written.path / C, os.O_WRONLY)
     assert refused(os.fsync, fd) == "ESTALE"
-    os.close(fd)
+    # Whatever is written to the lost file is refused; a file that is opened now is theirs.
+    assert refused(os.pwrite, fd, b"x", 0) == "ESTALE" == refused(os.close, other)
+    assert refused(os.close, fd) == "ESTALE"
     assert (store / C).read_bytes() == b"theirs" == (written.path / C).read_bytes()
     assert "somebody else has changed it" in written.log_text()
 

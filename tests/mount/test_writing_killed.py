@@ -16,7 +16,7 @@ import zarr
 
 import mounting
 import writing_samples
-from mounting import until
+from mounting import BINARY, ok, run, until
 from writing_samples import ARGS, CHUNK
 
 ROUNDS = int(os.environ.get("ZARR_MOUNT_KILLS", "12"))
@@ -84,10 +84,25 @@ def test_every_chunk_is_wholly_old_or_wholly_new(tmp_path, mount, figure):
             assert (chunk == chunk[0, 0]).all(), f"chunk {i} has {np.unique(chunk)}"
         assert "number" in json.loads((store / "a/.zattrs").read_text()) or not any(done)
         written += sum(max(part.values(), default=0) % 1_000_000 for part in done)
-    # The next mount removes what was left.
-    made = mount(store, *ARGS)
+    # Nothing of it is left after this.
+    said = ok(BINARY, "--recover", store)
+    assert "nothing was left" in said or "temporary files removed" in said
     assert not (store / ".zarr-mount").exists()
     figure(f"{ROUNDS} daemons killed while 3 threads wrote {written} chunks; {left} temporary files were left")
+
+
+def test_recovery_says_what_it_did(tmp_path, mount):
+    store = writing_samples.write(tmp_path / "store")
+    own = store / ".zarr-mount"
+    own.mkdir()
+    (own / "0123456789abcdef.tmp").write_bytes(b"left")
+    assert "1 temporary files removed" in ok(BINARY, "--recover", store)
+    assert "nothing was left" in ok(BINARY, "--recover", store)
+    assert not own.exists()
+    made = mount(store, *ARGS)
+    done = run(BINARY, "--recover", store)
+    assert done.returncode == 1 and f"process {made.pid} (" in done.stderr
+    assert run(BINARY, "--recover", "demo:").returncode == 1
 
 
 def test_what_was_closed_is_there_after_a_kill(tmp_path, mount):

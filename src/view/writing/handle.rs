@@ -28,6 +28,8 @@ pub enum HandleAccess {
 pub(in crate::view) struct KeyHandle {
     writing: Arc<Writing>,
     file: Arc<KeyFile>,
+    /// No other handle has this number.
+    number: u64,
     access: HandleAccess,
     /// Whether pages that the kernel has of this fingerprint are valid.
     pub(in crate::view) keeps_pages: bool,
@@ -44,23 +46,29 @@ impl Writing {
         if access == HandleAccess::Writes {
             self.check_goes_on()?;
         }
+        let must_write = access == HandleAccess::Writes;
         let handle = |file, keeps_pages| KeyHandle {
             writing: Arc::clone(self),
             file,
+            number: self.new_number(),
             access,
             keeps_pages,
         };
         for _ in 0..ATTEMPTS {
             if let Some(file) = self.take_part(key) {
-                let now = self.writer.stat(key)?;
-                if let Some(keeps_pages) = file.takes_part(now.as_ref()) {
-                    return Ok(Some(handle(file, keeps_pages)));
+                match file.takes_part(self, key, must_write) {
+                    Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
+                    // Somebody else has replaced the object: this is another file.
+                    Ok(None) => {
+                        self.leave(key, &file);
+                        self.give_back(&file);
+                    }
+                    Err(error) => {
+                        handle(file, true).close();
+                        return Err(error);
+                    }
                 }
-                // Somebody else has replaced the object: this is another file.
-                self.leave(key, &file);
-                self.give_back(&file);
             }
-            let must_write = access == HandleAccess::Writes;
             let Some(stored) = self.writer.open_object(key, must_write)? else {
                 return Ok(None);
             };
@@ -96,15 +104,18 @@ impl Writing {
         self.check_goes_on()?;
         // Somebody else may have removed the object of a file that is open.
         let open = self.lock_open().get(key).cloned();
-        if let Some(file) = open.filter(|file| file.takes_part(None).is_none()) {
+        if let Some(file) = open
+            && file.takes_part(self, key, false)?.is_none()
+        {
             self.leave(key, &file);
         }
+        let number = self.new_number();
         let fingerprint = self.new_fingerprint();
         let file = if is_replaced_whole(key) {
             if self.writer.stat(key)?.is_some() {
                 return Err(StoreError::refused(key, Refusal::Exists));
             }
-            KeyFile::of_draft(key, self.writer.begin(key, new)?, fingerprint)
+            KeyFile::of_draft(key, self.writer.begin(key, new)?, fingerprint, number)
         } else {
             KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint)
         };
@@ -115,6 +126,7 @@ impl Writing {
         Ok(KeyHandle {
             writing: Arc::clone(self),
             file,
+            number,
             access: HandleAccess::Writes,
             keeps_pages: true,
         })
@@ -190,8 +202,7 @@ impl KeyHandle {
 
     /// Writes `data` at `offset`.
     pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
-        self.check_writes()?;
-        self.file.write(&self.writing, offset, data)
+        self.change(|file| file.write_all_at(data, offset))
     }
 
     /// Changes the file by a system call on its descriptor.
@@ -206,14 +217,13 @@ impl KeyHandle {
     /// Cuts or extends the file.
     pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), StoreError> {
         self.check_writes()?;
-        self.file.set_len(&self.writing, len)
+        self.file.set_len(&self.writing, self.number, len)
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
     pub(in crate::view) fn clear(&self) -> Result<(), StoreError> {
         self.check_writes()?;
-        self.writing.check_goes_on()?;
-        self.file.clear(&self.writing)
+        self.file.clear(&self.writing, self.number)
     }
 
     /// Sets attributes.
@@ -227,56 +237,41 @@ impl KeyHandle {
             return Ok(());
         }
         let _names = self.writing.read_names();
-        self.file.commit(&self.writing).inspect_err(|_| {
-            // A file that has lost its key is not opened again.
-            self.leave_if_nameless();
-        })
+        self.file.flush(&self.writing, self.number)
     }
 
     /// Commits what was written, and makes it survive a loss of power.
     pub(in crate::view) fn sync(&self) -> Result<(), StoreError> {
         let _names = self.writing.read_names();
-        self.file
-            .sync(&self.writing)
-            .inspect_err(|_| self.leave_if_nameless())
-    }
-
-    fn leave_if_nameless(&self) {
-        if self.file.key().is_none() {
-            let mut open = self.writing.lock_open();
-            open.retain(|_, file| !Arc::ptr_eq(file, &self.file));
-        }
+        self.file.sync(&self.writing)
     }
 
     /// Releases the handle. The last one commits what is left.
     pub(in crate::view) fn close(&self) {
-        let writing = &self.writing;
+        let (writing, file) = (&self.writing, &self.file);
         let _names = writing.read_names();
-        let key = self.file.key();
-        {
-            let _open = writing.lock_open();
-            if self.file.handles.load(Ordering::Relaxed) > 1 {
-                self.file.handles.fetch_sub(1, Ordering::Relaxed);
+        loop {
+            let is_last = file.handles.load(Ordering::Relaxed) == 1;
+            file.released(writing, self.number, is_last);
+            let mut open = writing.lock_open();
+            if file.handles.fetch_sub(1, Ordering::Relaxed) > 1 {
                 return;
             }
-        }
-        // Memory that was mapped may have been written after the file was closed.
-        if let Err(error) = self.file.commit(writing) {
-            log::error!("not saved: {error}");
-            self.file.drop_draft();
-        }
-        if let Some((key, meta)) = self.file.to_remember() {
-            writing.remember(&key, &meta, self.file.fingerprint);
-        }
-        let mut open = writing.lock_open();
-        let left = self.file.handles.fetch_sub(1, Ordering::Relaxed);
-        if let Some(key) = &key
-            && left == 1
-            && open
-                .get(key)
-                .is_some_and(|held| Arc::ptr_eq(held, &self.file))
-        {
-            open.remove(key);
+            // Nobody has the file now, so that its lock is free.
+            if file.has_draft() {
+                // Another handle was released since, and left something.
+                file.handles.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            if let Some(key) = file.key()
+                && open.get(&key).is_some_and(|held| Arc::ptr_eq(held, file))
+            {
+                open.remove(&key);
+            }
+            if let Some((key, meta, fingerprint)) = file.to_remember(writing) {
+                writing.remember(&key, &meta, fingerprint);
+            }
+            return;
         }
     }
 

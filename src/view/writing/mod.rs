@@ -17,6 +17,9 @@
 //! * An open file is a [`KeyFile`], whatever the number of its handles. It keeps its fingerprint, and
 //!   so its inode number, through all commits; when the last handle is released, [`Writing`] remembers
 //!   which version of the object has this fingerprint.
+//! * Several handles share a draft, which is committed when one of them is closed or synced. Only while
+//!   a handle writes the file anew, after it made it empty, does the close of another one wait for the
+//!   close of that one, so that no half of a file is in the store.
 //! * A commit names the version that it takes the place of. Where somebody else has changed the
 //!   object since, a draft that began empty takes its place all the same, because its writer has
 //!   not read it; any other one is dropped, and the writer is told (`ESTALE`).
@@ -144,8 +147,12 @@ impl Writing {
 
     /// A fingerprint that no file has had.
     fn new_fingerprint(&self) -> u64 {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        self.hasher.hash_one(number).max(1)
+        self.hasher.hash_one(self.new_number()).max(1)
+    }
+
+    /// A number that nothing else has.
+    fn new_number(&self) -> u64 {
+        self.made.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The keys in `prefix` of files that were made and are not in the store yet.

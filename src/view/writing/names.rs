@@ -52,6 +52,9 @@ impl Writing {
         if is_new && mode == RenameMode::Keep {
             return Err(StoreError::refused(to, Refusal::Exists));
         }
+        if self.has_made_below(&to.to_prefix()) {
+            return Err(StoreError::refused(to, Refusal::NotEmpty));
+        }
         self.sync_before_name(from, to)?;
         self.writer.rename(from, to, mode)?;
         if let Some(file) = replaced {

@@ -179,9 +179,11 @@ impl DirWriter {
             if self.is_expected(name.stat(), replaces) {
                 return self.done(key, draft);
             }
-            // Somebody else's object goes back to its place.
-            let back = name.exchange(&parent, key.name());
-            back.map_err(|errno| failed(key, errno))?;
+            let is_draft_back = put_back(name, &parent, key, &draft.file)?;
+            if !is_draft_back {
+                // The draft has lost its place to yet another object, and cannot have a name again.
+                draft.name = None;
+            }
             return Ok(Commit::Conflict);
         }
         Ok(Commit::Conflict)
@@ -214,6 +216,36 @@ impl DirWriter {
             is_writable: true,
         }))
     }
+}
+
+/// Puts the object of somebody else, which has the name of a draft, back to its place at `key`, where
+/// the draft is. Whatever takes this place meanwhile is newer, and stays there. Returns whether the
+/// draft has its name again.
+fn put_back(
+    name: &TemporaryName,
+    parent: &OwnedFd,
+    key: &Key,
+    draft: &File,
+) -> Result<bool, StoreError> {
+    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let failed = |errno| failed(key, errno);
+    let own = identity(fstat(draft).map_err(failed)?);
+    // What was put to the key last, so that it is what has to come out.
+    let mut at_key = own;
+    for _ in 0..ATTEMPTS {
+        let put = identity(name.stat().map_err(failed)?);
+        match name.exchange(parent, key.name()) {
+            Ok(()) => {}
+            // It was removed there. The object of somebody else stays removed.
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(failed(errno)),
+        }
+        if identity(name.stat().map_err(failed)?) == at_key {
+            return Ok(at_key == own);
+        }
+        at_key = put;
+    }
+    Ok(false)
 }
 
 /// Gives the draft the name of an absent object.

@@ -100,6 +100,7 @@ pub struct DirWriter {
     _lock: WriterLock,
     temporaries: Temporaries,
     durability: Durability,
+    recovered: usize,
 }
 
 impl DirWriter {
@@ -121,13 +122,14 @@ impl DirWriter {
         }
         let lock = WriterLock::take(&root, followed.path())?;
         let temporaries = Temporaries::default();
-        temporaries.remove_left(&root)?;
+        let recovered = temporaries.remove_left(&root)?;
         Ok(DirWriter {
             followed,
             root,
             _lock: lock,
             temporaries,
             durability,
+            recovered,
         })
     }
 
@@ -349,6 +351,11 @@ impl DirWriter {
                 .map_err(|errno| failed(&directory, errno))?;
         }
         Ok(())
+    }
+
+    /// How many files of a killed daemon were removed when the store was opened.
+    pub fn recovered(&self) -> usize {
+        self.recovered
     }
 
     /// What has to survive a loss of power.

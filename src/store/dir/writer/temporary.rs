@@ -43,9 +43,10 @@ impl Drop for TemporaryName {
 impl Temporaries {
     /// Removes what a killed writer left in `root`. The caller has the lock, so that no other writer
     /// uses it.
-    pub(super) fn remove_left(&self, root: &Root) -> Result<(), StoreError> {
+    /// Returns the number of files.
+    pub(super) fn remove_left(&self, root: &Root) -> Result<usize, StoreError> {
         let Some(directory) = open_directory(root)? else {
-            return Ok(());
+            return Ok(0);
         };
         let is_ours = |name: &[u8]| {
             let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
@@ -69,7 +70,7 @@ impl Temporaries {
             );
         }
         self.finish(root);
-        Ok(())
+        Ok(removed)
     }
 
     /// Removes the directory, if it is empty.
@@ -158,7 +159,19 @@ impl TemporaryName {
 fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     let path = Prefix::parse(OWN_DIRECTORY)?;
     match root.open_unlinked(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
-        Ok(fd) => Ok(Some(fd)),
+        Ok(fd) => {
+            // Whoever owns it could exchange the files in it.
+            let owner = rustix::fs::fstat(&fd).map_err(own_failed)?.st_uid;
+            if owner != rustix::process::geteuid().as_raw() {
+                return Err(StoreError::Denied {
+                    key: path.to_text(),
+                    reason: format!(
+                        "it belongs to user {owner}; remove it if nobody writes the store"
+                    ),
+                });
+            }
+            Ok(Some(fd))
+        }
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(own_failed(errno)),
     }

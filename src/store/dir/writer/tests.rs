@@ -271,7 +271,7 @@ fn what_a_killed_writer_left_is_removed_and_nothing_else() {
         fs::write(own.join(name), "x").unwrap();
     }
     fs::create_dir(own.join("fedcba9876543210.tmp")).unwrap();
-    writer(&f.path, Durability::Never).unwrap();
+    assert_eq!(writer(&f.path, Durability::Never).unwrap().recovered(), 1);
     let mut left: Vec<_> = fs::read_dir(&own)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -1,0 +1,206 @@
+"""System calls of the daemon that fail, or at which it is killed, one after the other: `strace` makes them.
+
+The same steps are made in a plain directory. After a kill, the store is as after the steps that had returned, or one step further; after an
+error, each file is wholly old or wholly new, the caller was told, and the mount goes on.
+"""
+import errno
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import mounting
+import writing_samples
+from mounting import BINARY, ok, until
+from writing_samples import ARGS, tree
+
+# The calls by which the daemon changes the store. `openat` makes drafts and files.
+CALLS = ["openat", "fchmod", "pwrite64", "ftruncate", "copy_file_range", "fdatasync", "linkat", "renameat2", "unlinkat", "mkdirat", "utimensat"]
+ERRORS = ["ENOSPC", "EDQUOT", "EIO"]
+
+
+def replace(path, data):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
+def patch(path, at, data):
+    fd = os.open(path, os.O_RDWR)
+    try:
+        os.pwrite(fd, data, at)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def by_rename(path, data):
+    """As zarr-python writes. What is left beside the chunk is a plain file."""
+    other = path.with_name(path.name + ".partial")
+    try:
+        replace(other, data)
+        os.replace(other, path)
+    finally:
+        if other.exists():
+            other.unlink()
+
+
+# What each step changes, and how. Plain files, which are written in place, are not among those that are compared after a kill.
+STEPS = [
+    ("a/c/0/0", lambda root: replace(root / "a/c/0/0", b"new " * 300)),
+    ("a/c/0/1", lambda root: patch(root / "a/c/0/1", 3, b"patched")),
+    ("a/c/0/9", lambda root: replace(root / "a/c/0/9", b"made")),
+    ("a/c/0/2", lambda root: by_rename(root / "a/c/0/2", b"renamed " * 100)),
+    ("a/c/0/3", lambda root: os.truncate(root / "a/c/0/3", 7)),
+    ("a/c/1/0", lambda root: os.unlink(root / "a/c/1/0")),
+    ("b", lambda root: os.mkdir(root / "b")),
+    ("a/c/2", lambda root: os.rename(root / "a/c/2", root / "b/2")),
+    ("a/zarr.json", lambda root: replace(root / "a/zarr.json", b"{}")),
+    ("a/c/0/0", lambda root: patch(root / "a/c/0/0", 4, b"again")),
+    ("a/c/1/1", lambda root: os.utime(root / "a/c/1/1", (1, 2))),
+    ("a/c/3", lambda root: shutil.rmtree(root / "a/c/3")),
+]
+
+
+def names(path):
+    """The tree, without what a step may leave when it is cut short."""
+    return {name: data for name, data in tree(path).items() if not name.endswith(".partial")}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    return writing_samples.write(tmp_path_factory.mktemp("original") / "store")
+
+
+@pytest.fixture(scope="module")
+def states(original, tmp_path_factory):
+    """The tree after each number of steps. Removing a directory is not one change: any part of it may be gone."""
+    plain = tmp_path_factory.mktemp("plain") / "store"
+    shutil.copytree(original, plain)
+    found = [names(plain)]
+    for _, step in STEPS:
+        step(plain)
+        found.append(names(plain))
+    return found
+
+
+def traced(pid, what, log):
+    """A tracer of all threads of a daemon, which injects what it is told."""
+    command = ["strace", "-f", "-qq", "-e", f"trace={what.split(':')[0]}", "-e", f"inject={what}", "-o", log, "-p", str(pid)]
+    tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def attached():
+        threads = [f"/proc/{pid}/task/{thread}/status" for thread in os.listdir(f"/proc/{pid}/task")]
+        return all("TracerPid:\t0" not in Path(status).read_text() for status in threads)
+
+    until(attached, "strace")
+    return tracer
+
+
+def end(tracer):
+    tracer.terminate()
+    try:
+        tracer.wait(5)
+    except subprocess.TimeoutExpired:
+        # It waits for the end of a thread that it has killed.
+        tracer.kill()
+        tracer.wait()
+
+
+def is_between(found, one, two):
+    """Whether `found` is `one`, `two`, or in the middle of removing what only `one` has."""
+    if found in (one, two):
+        return True
+    removed = one.keys() - two.keys()
+    return bool(removed) and one.items() >= found.items() and found.items() >= two.items()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_daemon_that_is_killed_at_any_call_leaves_whole_files(call, original, states, tmp_path, mount):
+    reached = 0
+    for number in range(1, 40):
+        store = tmp_path / f"store{number}"
+        shutil.copytree(original, store)
+        made = mount(store, *ARGS)
+        tracer = traced(made.pid, f"{call}:signal=SIGKILL:when={number}", tmp_path / "strace")
+        done = 0
+        try:
+            for _, step in STEPS:
+                step(made.path)
+                done += 1
+        except OSError:
+            pass
+        end(tracer)
+        if done == len(STEPS):
+            assert made.alive()
+            made.unmount()
+            assert names(store) == states[-1]
+            break
+        until(lambda: not made.alive(), "the end of the daemon")
+        mounting.force_away(made.path)
+        reached += 1
+        found = names(store)
+        assert is_between(found, states[done], states[done + 1]), f"{call} {number}, after {done} steps: {difference(found, states[done])}"
+        ok(BINARY, "--recover", store)
+        assert names(store) == found and not (store / ".zarr-mount").exists()
+        shutil.rmtree(store)
+    else:
+        pytest.fail("the steps never came to an end")
+    assert reached > 0, "no step makes this call"
+
+
+def difference(found, wanted):
+    return {name: (found.get(name, "absent"), wanted.get(name, "absent")) for name in found.keys() | wanted.keys()
+            if found.get(name, "absent") != wanted.get(name, "absent")}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_fails_is_told_and_loses_nothing(call, original, tmp_path, mount):
+    told = 0
+    for number in range(1, 40):
+        name = ERRORS[number % len(ERRORS)]
+        store, plain = tmp_path / f"store{number}", tmp_path / f"plain{number}"
+        shutil.copytree(original, store)
+        shutil.copytree(original, plain)
+        made = mount(store, *ARGS)
+        tracer = traced(made.pid, f"{call}:error={name}:when={number}", tmp_path / "strace")
+        failed = 0
+        for target, step in STEPS:
+            before = names(store)
+            try:
+                step(made.path)
+            except OSError as error:
+                failed += 1
+                found, change = names(store), set()
+                if errno.errorcode[error.errno] != name:
+                    # A step that stands on one that has failed.
+                    assert failed > 1, f"{call} {number}: {target}: {error}"
+                for changed in difference(found, before):
+                    change.add(changed)
+                assert all(part == target or part.startswith((target, "b")) for part in change), f"{call} {number}: {target} failed, and {change} changed"
+                shutil.rmtree(plain)
+                shutil.copytree(store, plain, ignore=shutil.ignore_patterns(".zarr-mount"))
+            else:
+                step(plain)
+            assert names(made.path) == names(plain), f"{call} {number}: {target}"
+        end(tracer)
+        injected = "INJECTED" in (tmp_path / "strace").read_text()
+        told += bool(failed)
+        (made.path / "a/c/0/0").write_bytes(b"goes on")
+        made.unmount()
+        assert (store / "a/c/0/0").read_bytes() == b"goes on"
+        assert names(store) | {"a/c/0/0": 0} == names(plain) | {"a/c/0/0": 0}
+        if (store / ".zarr-mount").exists():
+            assert call == "unlinkat", "a temporary file that cannot be removed stays"
+            ok(BINARY, "--recover", store)
+        assert not (store / ".zarr-mount").exists()
+        if not injected:
+            break
+    else:
+        pytest.fail("the steps never came to an end")
+    assert told > 0 or call in ("unlinkat",), "no step was told of the error"
