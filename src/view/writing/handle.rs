@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
@@ -30,6 +30,9 @@ pub(in crate::view) struct KeyHandle {
     file: Arc<KeyFile>,
     /// No other handle has this number.
     number: u64,
+    /// Whether something was written by this handle since it was last closed. That it made the file
+    /// empty does not count: shells and dd close a duplicate of a handle before they write.
+    has_written: AtomicBool,
     access: HandleAccess,
     /// Whether pages that the kernel has of this fingerprint are valid.
     pub(in crate::view) keeps_pages: bool,
@@ -51,6 +54,7 @@ impl Writing {
             writing: Arc::clone(self),
             file,
             number: self.new_number(),
+            has_written: AtomicBool::new(false),
             access,
             keeps_pages,
         };
@@ -85,10 +89,17 @@ impl Writing {
                     continue;
                 }
             }
-            let keeps_pages = self.keeps_pages(key, &version);
             let file = Arc::new(KeyFile::of_object(key, stored, fingerprint));
             if self.enter(key, &file) {
-                return Ok(Some(handle(file, keeps_pages)));
+                // Now no other file commits to the key. One may have done so before.
+                let now = self.writer.stat(key)?;
+                if now.is_none_or(|now| now.version != version) {
+                    self.leave(key, &file);
+                    continue;
+                }
+                // The version tells that nobody has changed the object. To drop pages for safety would
+                // race with the writes of other handles.
+                return Ok(Some(handle(file, true)));
             }
         }
         Err(StoreError::changed(key))
@@ -127,6 +138,7 @@ impl Writing {
             writing: Arc::clone(self),
             file,
             number,
+            has_written: AtomicBool::new(false),
             access: HandleAccess::Writes,
             keeps_pages: true,
         })
@@ -211,12 +223,14 @@ impl KeyHandle {
         change: impl FnOnce(&File) -> std::io::Result<()>,
     ) -> Result<(), StoreError> {
         self.check_writes()?;
+        self.has_written.store(true, Ordering::Relaxed);
         self.file.change(&self.writing, change)
     }
 
     /// Cuts or extends the file.
     pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), StoreError> {
         self.check_writes()?;
+        self.has_written.store(true, Ordering::Relaxed);
         self.file.set_len(&self.writing, self.number, len)
     }
 
@@ -233,7 +247,8 @@ impl KeyHandle {
 
     /// Commits what was written, if this handle may write.
     pub(in crate::view) fn flush(&self) -> Result<(), StoreError> {
-        if !self.writes() {
+        // What other handles have written is committed when they are closed.
+        if !self.has_written.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
         let _names = self.writing.read_names();
@@ -252,7 +267,8 @@ impl KeyHandle {
         let _names = writing.read_names();
         loop {
             let is_last = file.handles.load(Ordering::Relaxed) == 1;
-            file.released(writing, self.number, is_last);
+            let has_written = self.has_written.swap(false, Ordering::Relaxed);
+            file.released(writing, (self.number, has_written), is_last);
             let mut open = writing.lock_open();
             if file.handles.fetch_sub(1, Ordering::Relaxed) > 1 {
                 return;

@@ -121,6 +121,13 @@ impl KeyFile {
             let meta = writing.writer.meta_of(key, draft.draft.file())?;
             return Ok(Some((meta, self.fingerprint)));
         }
+        // It may have been committed since the caller looked.
+        let is_late = state.key.is_some() && !now.is_some_and(|now| state.is_current(&now));
+        let now = if is_late {
+            writing.writer.stat(key)?
+        } else {
+            now
+        };
         Ok(now.map(|now| {
             if state.is_current(&now) {
                 (now, self.fingerprint)
@@ -276,8 +283,23 @@ impl KeyFile {
 
     /// Commits what is left once a handle was released, as when mapped memory was written after the
     /// file was closed. Where that fails and the handle `is_last`, what was written is dropped.
-    pub(super) fn released(&self, writing: &Writing, writer: u64, is_last: bool) {
-        let has_failed = self.lock().draft.as_ref().is_some_and(|d| d.has_failed);
+    pub(super) fn released(
+        &self,
+        writing: &Writing,
+        (writer, has_written): (u64, bool),
+        is_last: bool,
+    ) {
+        let mut state = self.lock();
+        let Some(draft) = &mut state.draft else {
+            return;
+        };
+        let was_rewriter = draft.rewriters.contains(&writer);
+        draft.rewriters.retain(|other| *other != writer && !is_last);
+        let has_failed = draft.has_failed;
+        drop(state);
+        if !(is_last || has_written || was_rewriter) {
+            return;
+        }
         // Whoever was told of a failure knows that nothing was saved.
         let left = if has_failed {
             Err("its program was told why".to_owned())

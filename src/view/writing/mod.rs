@@ -17,8 +17,8 @@
 //! * An open file is a [`KeyFile`], whatever the number of its handles. It keeps its fingerprint, and
 //!   so its inode number, through all commits; when the last handle is released, [`Writing`] remembers
 //!   which version of the object has this fingerprint.
-//! * Several handles share a draft, which is committed when one of them is closed or synced. Only while
-//!   a handle writes the file anew, after it made it empty, does the close of another one wait for the
+//! * Several handles share a draft, which is committed when one that has written is closed, or when one
+//!   is synced. Only while a handle writes the file anew, after it made it empty, does the close of another one wait for the
 //!   close of that one, so that no half of a file is in the store.
 //! * A commit names the version that it takes the place of. Where somebody else has changed the
 //!   object since, a draft that began empty takes its place all the same, because its writer has
@@ -35,7 +35,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::SystemTime;
 
 use lru::LruCache;
 
@@ -83,8 +82,6 @@ pub(super) struct Writing {
 struct OwnVersion {
     version: Version,
     fingerprint: u64,
-    /// Whether somebody else could not have written to it since without changing the version.
-    is_settled: bool,
 }
 
 impl Writing {
@@ -112,6 +109,14 @@ impl Writing {
         if let Some(file) = open {
             return file.shown(self, key, stored);
         }
+        // It may have been opened, committed and closed since the caller looked.
+        let own = self.lock_own().peek(key).map(|own| own.version);
+        let is_late = own.is_some_and(|own| stored.is_none_or(|meta| meta.version != own));
+        let stored = if is_late {
+            self.writer.stat(key)?
+        } else {
+            stored
+        };
         Ok(stored.map(|meta| (meta, self.fingerprint(key, &meta.version))))
     }
 
@@ -122,27 +127,13 @@ impl Writing {
         known.map_or_else(|| version.fingerprint(), |own| own.fingerprint)
     }
 
-    /// Whether the kernel's pages of the object at `key` are those of `version`, if its fingerprint
-    /// is the one that the kernel knows.
-    fn keeps_pages(&self, key: &Key, version: &Version) -> bool {
-        let mut own = self.lock_own();
-        let known = own.get(key).filter(|own| own.version == *version);
-        known.is_none_or(|own| own.is_settled)
-    }
-
     /// Remembers that the object at `key` has this fingerprint.
     fn remember(&self, key: &Key, meta: &ObjectMeta, fingerprint: u64) {
         let own = OwnVersion {
             version: meta.version,
             fingerprint,
-            is_settled: meta.settles_in(SystemTime::now()).is_none(),
         };
-        let is_plain = fingerprint == meta.version.fingerprint();
-        if is_plain && own.is_settled {
-            self.lock_own().pop(key);
-        } else {
-            self.lock_own().put(key.clone(), own);
-        }
+        self.lock_own().put(key.clone(), own);
     }
 
     /// A fingerprint that no file has had.

@@ -28,6 +28,8 @@ pub struct Draft {
     file: Arc<File>,
     /// `None` while the file has no name.
     name: Option<TemporaryName>,
+    /// Whether it ever had a name.
+    was_named: bool,
 }
 
 /// What a draft takes the place of.
@@ -112,6 +114,7 @@ impl DirWriter {
             Ok(fd) => Ok(Draft {
                 file: Arc::new(fd.into()),
                 name: None,
+                was_named: false,
             }),
             // File systems without such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
@@ -119,6 +122,7 @@ impl DirWriter {
                 Ok(Draft {
                     file: Arc::new(fd.into()),
                     name: Some(name),
+                    was_named: true,
                 })
             }
             Err(errno) => Err(failed(key, errno)),
@@ -136,6 +140,10 @@ impl DirWriter {
         replaces: Replaces,
     ) -> Result<Commit, StoreError> {
         let parent = self.parent(key)?;
+        // A file that had a name and lost it to somebody else gets no other.
+        if draft.was_named && draft.name.is_none() {
+            return Ok(Commit::Conflict);
+        }
         if self.durability != Durability::Never {
             fdatasync(&draft.file).map_err(|errno| failed(key, errno))?;
         }
@@ -154,6 +162,7 @@ impl DirWriter {
                 name
             } else {
                 let name = self.temporaries.link(self.root()?, &draft.file)?;
+                draft.was_named = true;
                 draft.name.insert(name)
             };
             match name.exchange(&parent, key.name()) {

@@ -323,9 +323,13 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError`].
     pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
-        match statat(&self.parent(key)?, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let parent = self.root()?.open_unlinked(&key.parent(), flags);
+        let found =
+            parent.and_then(|parent| statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW));
+        match found {
             Ok(stat) => Ok(Some(self.meta(&stat))),
-            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(failed(key, errno)),
         }
     }
