@@ -51,7 +51,7 @@ pub struct MountConfig {
     pub open: OpenOptions,
     /// What to show of it.
     pub view: ViewOptions,
-    /// What has to survive a loss of power of what programs write; `None` where they may not.
+    /// The durability of what programs write; `None` where they may not write.
     pub writing: Option<Durability>,
     /// Whether extended attributes are answered.
     pub xattr: bool,
@@ -287,7 +287,7 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
     }
 }
 
-/// What has to survive a loss of power of what programs write; `None` where they may not write.
+/// The durability of what programs write; `None` where they may not write.
 fn writing(
     args: &Args,
     options: &MountOptions,

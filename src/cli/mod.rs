@@ -109,15 +109,8 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
 /// `--recover`: opening a store for changes removes what a killed daemon left.
 fn recover(store: &StoreArgument) -> Result<(), CliError> {
     let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
-    let writer = opened
-        .writer(Durability::default())
-        .map_err(CliError::failed)?;
+    let writer = open_writer(&*opened, Durability::default())?;
     let shown = store.as_os_str().display();
-    let Some(writer) = writer else {
-        return Err(CliError::Failed(format!(
-            "{shown}: this store cannot be written to"
-        )));
-    };
     let said = match writer.recovered() {
         0 => format!("{shown}: nothing was left to recover"),
         n => {
@@ -243,7 +236,7 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
                 print_warnings(warnings);
             }
             let end = match ready {
-                // What is open is saved at once, however long the mount is busy.
+                // Open files are saved at once, even if programs keep the mount busy.
                 Ok(()) => session.wait(|| view.finish_writing()),
                 Err(_) => session.end(),
             };
@@ -383,7 +376,9 @@ fn build(
 /// Opens the store for changes.
 fn open_writer(store: &dyn Store, durability: Durability) -> Result<DirWriter, CliError> {
     let writer = store.writer(durability).map_err(CliError::failed)?;
-    writer.ok_or_else(|| CliError::Failed("--rw: this store cannot be written to".to_owned()))
+    writer.ok_or_else(|| {
+        CliError::Failed("this store cannot be written to, only a directory can".to_owned())
+    })
 }
 
 /// How long is looked for arrays that `--array` selects.

@@ -35,10 +35,9 @@ impl Tree {
         path: &Prefix,
         name: &[u8],
     ) -> Result<Option<FoundVnode>, Error> {
+        // Deeper in the store, where another mount wrote a part of it.
         if name == CONTROL {
-            let is_own = path.is_root();
-            let root = self.directory(&self.store().stat_root()?);
-            return Ok(is_own.then_some((Vnode::Control, root)));
+            return Ok(None);
         }
         let (view, key) = (ViewKind::Keys, path.key(name)?);
         let stat = self.store().stat(&key)?;
@@ -50,10 +49,7 @@ impl Tree {
             )));
         }
         let shown = writing.shown(&key, stat.map(|stat| stat.meta))?;
-        Ok(shown.map(|(meta, fingerprint)| {
-            let attributes = self.file(&meta, meta.size(), fingerprint);
-            (Vnode::Object { view, key }, attributes)
-        }))
+        Ok(shown.map(|shown| (Vnode::Object { view, key }, self.written_file(shown))))
     }
 
     /// The attributes of the file at `key` of a mount that is written to.
@@ -62,7 +58,12 @@ impl Tree {
             return Ok(None);
         };
         let shown = writing.shown(key, self.object_meta(key)?)?;
-        Ok(shown.map(|(meta, fingerprint)| self.file(&meta, meta.size(), fingerprint)))
+        Ok(shown.map(|shown| self.written_file(shown)))
+    }
+
+    /// The attributes to show of a file with these, and this fingerprint.
+    fn written_file(&self, (meta, fingerprint): (ObjectMeta, u64)) -> VnodeAttributes {
+        self.file(&meta, meta.size(), fingerprint)
     }
 
     /// The attributes of a listed object.
@@ -70,8 +71,8 @@ impl Tree {
         let Some(writing) = &self.writing else {
             return Some(self.object(meta));
         };
-        let (meta, fingerprint) = writing.shown(key, Some(*meta)).ok()??;
-        Some(self.file(&meta, meta.size(), fingerprint))
+        let shown = writing.shown(key, Some(*meta)).ok()??;
+        Some(self.written_file(shown))
     }
 }
 
@@ -118,8 +119,7 @@ impl View {
     }
 
     fn opened_handle(self: &Arc<Self>, handle: KeyHandle) -> Result<OpenedVnode, Error> {
-        let (meta, fingerprint) = handle.shown_at_open()?;
-        let attributes = self.tree.file(&meta, meta.size(), fingerprint);
+        let attributes = self.tree.written_file(handle.shown_at_open()?);
         Ok(self.opened(attributes, FileContent::Written(handle)))
     }
 
@@ -274,8 +274,7 @@ impl OpenFile {
         let FileContent::Written(handle) = &self.content else {
             return Ok(None);
         };
-        let (meta, fingerprint) = handle.shown()?;
-        Ok(Some(self.view.tree.file(&meta, meta.size(), fingerprint)))
+        Ok(Some(self.view.tree.written_file(handle.shown()?)))
     }
 
     pub(super) fn read_written(

@@ -16,23 +16,9 @@ import zarr
 import mounting
 import writing_samples
 from mounting import BINARY, ok, run, until
-from writing_samples import ARGS, tree
+from writing_samples import ARGS, store, tree, written  # noqa: F401, two of them are fixtures
 
 C = "a/c/0/0"  # a chunk
-
-
-@pytest.fixture
-def store(tmp_path):
-    return writing_samples.write(tmp_path / "store")
-
-
-@pytest.fixture
-def written(store, mount):
-    made = mount(store, *ARGS)
-    yield made
-    # What the mount shows is what the store has, after every test.
-    if made.mounted():
-        assert tree(made.path) == tree(store)
 
 
 def refused(call, *args):

@@ -10,22 +10,10 @@ import pytest
 
 import writing_samples
 from mounting import ok, until
-from writing_samples import ARGS, tree
+from writing_samples import ARGS, store, written  # noqa: F401, two of them are fixtures
 
 C = "a/c/0/0"  # a chunk
 SECONDS = float(os.environ.get("ZARR_MOUNT_SECONDS", "2"))
-
-
-@pytest.fixture
-def store(tmp_path):
-    return writing_samples.write(tmp_path / "store")
-
-
-@pytest.fixture
-def written(store, mount):
-    made = mount(store, *ARGS)
-    yield made
-    assert tree(made.path) == tree(store)
 
 
 def side_by_side(*functions):

@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 import zarr
 
 ARGS = ("--rw", "--view", "keys", "--shards", "keep")
@@ -32,3 +33,16 @@ def tree(path):
             file = os.path.join(folder, name)
             found[os.path.relpath(file, path)] = Path(file).read_bytes()
     return found
+
+
+@pytest.fixture
+def store(tmp_path):
+    return write(tmp_path / "store")
+
+
+@pytest.fixture
+def written(store, mount):
+    """A mount of `store`. What it shows is what the store has, after every test."""
+    made = mount(store, *ARGS)
+    yield made
+    assert tree(made.path) == tree(store)

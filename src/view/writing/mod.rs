@@ -17,9 +17,9 @@
 //! * An open file is a [`KeyFile`], whatever the number of its handles. It keeps its fingerprint, and
 //!   so its inode number, through all commits; when the last handle is released, [`Writing`] remembers
 //!   which version of the object has this fingerprint.
-//! * Several handles share a draft, which is committed when one that has written is closed, or when one
-//!   is synced. Only while a handle writes the file anew, after it made it empty, does the close of another one wait for the
-//!   close of that one, so that no half of a file is in the store.
+//! * Several handles share a draft. It is committed when a handle that has written is closed, or when
+//!   one is synced. A handle that made the file empty writes it anew: until that one is closed, closing
+//!   another handle commits nothing, so that no half of a file is in the store.
 //! * A commit names the version that it takes the place of. Where somebody else has changed the
 //!   object since, a draft that began empty takes its place all the same, because its writer has
 //!   not read it; any other one is dropped, and the writer is told (`ESTALE`).

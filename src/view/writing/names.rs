@@ -133,7 +133,7 @@ impl Writing {
         let _names = self.read_names();
         self.check_goes_on()?;
         let key = path.to_key();
-        let Some(key) = key.filter(|key| !self.is_directory(key)) else {
+        let Some(key) = key.filter(|key| !self.writer.is_directory(key)) else {
             return self.writer.set_attributes(path, new);
         };
         if let Some(file) = self.lock_open().get(&key).cloned() {
@@ -147,9 +147,5 @@ impl Writing {
             self.remember(&key, &after, fingerprint);
         }
         Ok(())
-    }
-
-    fn is_directory(&self, key: &Key) -> bool {
-        self.writer.is_directory(key)
     }
 }

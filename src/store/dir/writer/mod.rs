@@ -313,11 +313,6 @@ impl DirWriter {
         matches!(found, Ok(Ok(stat)) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// Whether an open file has a name.
-    pub fn has_name(&self, file: &File) -> bool {
-        fstat(file).is_ok_and(|stat| stat.st_nlink > 0)
-    }
-
     /// The attributes of the object at `key`, where no link is followed; `None` when nothing is there.
     ///
     /// # Errors
