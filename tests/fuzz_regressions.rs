@@ -51,3 +51,19 @@ fn codec_chains() {
 fn shard_indices() {
     replay("shard_indices", targets::shard_indices::run);
 }
+
+/// Random chains of codecs: what is decoded or encoded comes back. Fuzzing tries more of them.
+#[test]
+fn random_codec_chains() {
+    const INPUTS: usize = 20_000;
+    let mut state = 11_u64;
+    for _ in 0..INPUTS {
+        let mut input = Vec::new();
+        for _ in 0..160 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005);
+            state = state.wrapping_add(1_442_695_040_888_963_407);
+            input.push(state.to_be_bytes()[0]);
+        }
+        targets::codec_chains::run(&input);
+    }
+}

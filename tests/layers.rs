@@ -40,8 +40,9 @@ const ROWS: [&[&str]; 16] = [
 /// `error`.
 const PURE_ERROR: [&str; 2] = ["error", "FormatError"];
 
-/// The crates that this one depends on, and the modules that may know each. JSON begins in
-/// `metadata`, FUSE is in `fuse` alone, and `store` decodes zip files and encodes a demo.
+/// The crates that this one depends on, and the modules that may know each. Documents
+/// begin in `metadata`, FUSE is in `fuse` alone, `store` decodes zip files and encodes a demo, and
+/// `codec` checks chunks that are JSON.
 const OUTSIDE: [(&str, &str); 39] = [
     ("base64", "codec metadata plain"),
     ("blosc_src", "codec"),
@@ -65,7 +66,7 @@ const OUTSIDE: [(&str, &str); 39] = [
     ("rawzip", "store"),
     ("rustix", "store fuse cli"),
     ("serde", "metadata"),
-    ("serde_json", "store metadata plain view cli"),
+    ("serde_json", "store codec metadata plain view cli"),
     ("signal_hook", "fuse"),
     ("simd_adler32", "codec"),
     ("smallvec", "store budget grid codec plain load read view"),

@@ -1,4 +1,4 @@
-//! Chains of codecs in every combination, and an encoded chunk.
+//! Chains of codecs in every combination, and a chunk that is decoded and encoded.
 //!
 //! Most of what is chosen makes sense, so that the encoded bytes get far; the rest must be
 //! refused. A codec that this version does not know is refused by name.
@@ -58,7 +58,7 @@ const BYTES_TO_BYTES: [&str; 16] = [
     r#"{"name": "numcodecs.zlib", "configuration": {"level": 1}}"#,
     r#"{"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}"#,
     r#"{"name": "numcodecs.bz2", "configuration": {"level": 1}}"#,
-    r#"{"name": "numcodecs.lzma", "configuration": {"format": 1, "check": -1, "preset": null, "filters": null}}"#,
+    r#"{"name": "numcodecs.lzma", "configuration": {"format": 1, "check": -1, "preset": 0, "filters": null}}"#,
     r#"{"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}"#,
     r#"{"name": "numcodecs.crc32"}"#,
     r#"{"name": "numcodecs.adler32"}"#,

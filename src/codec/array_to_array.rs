@@ -117,6 +117,36 @@ impl ArrayToArray {
         Ok(())
     }
 
+    /// Whether some elements decode to others than were encoded.
+    pub(super) fn can_lose(&self) -> bool {
+        matches!(self, ArrayToArray::Filter(filter) if filter.can_lose())
+    }
+
+    /// Encodes `elements`, a chunk of the shape and type of `decoded`, to all of `out`.
+    ///
+    /// # Errors
+    /// Elements that the filter refuses, or lengths that do not fit.
+    pub(super) fn encode(
+        &self,
+        decoded: &IntermediateArray,
+        elements: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), FormatError> {
+        match self {
+            ArrayToArray::Transpose(transpose) => {
+                transpose.check_rank(&decoded.shape)?;
+                let item_size = usize::try_from(decoded.dtype.item_size).unwrap_or(0);
+                transpose.encode(&decoded.shape, item_size, elements, out);
+            }
+            ArrayToArray::Reshape(_) => {
+                super::decoded::expect_length("reshape", elements.len(), out.len() as u64)?;
+                out.copy_from_slice(elements);
+            }
+            ArrayToArray::Filter(filter) => filter.encode(elements, out)?,
+        }
+        Ok(())
+    }
+
     /// The fill value as the next codec is given it.
     ///
     /// # Errors

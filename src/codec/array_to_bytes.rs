@@ -1,9 +1,14 @@
 //! The array-to-bytes codecs.
 
+use std::borrow::Cow;
+
 #[cfg(feature = "pcodec")]
 use super::Pcodec;
-use super::{BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, bytes};
-use crate::{dtype::Element, error::FormatError};
+use super::{
+    BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, bytes, decoded::owned,
+    setting::not_for_writing,
+};
+use crate::{buffers::zeroed, dtype::Element, error::FormatError};
 
 /// The codec that turns elements into bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,6 +63,60 @@ impl ArrayToBytes {
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::state_bytes(length),
             _ => 0,
+        }
+    }
+
+    /// Whether some elements decode to others than were encoded.
+    pub(super) fn can_lose(&self) -> bool {
+        matches!(self, ArrayToBytes::PackBits(codec) if codec.can_lose())
+    }
+
+    /// Checks that chunks can be encoded.
+    ///
+    /// # Errors
+    /// [`FormatError::Unsupported`] with the name of the codec.
+    pub(super) fn check_encodes(&self) -> Result<(), FormatError> {
+        match self {
+            ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_) => Ok(()),
+            ArrayToBytes::VariableLength(codec) => codec.check_encodes(),
+            ArrayToBytes::Sharding(_) => Err(not_for_writing(self.name())),
+            #[cfg(feature = "pcodec")]
+            ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
+        }
+    }
+
+    /// Encodes all of `elements`, which are of a fixed size.
+    ///
+    /// # Errors
+    /// An element that the codec has no bytes for, a codec that cannot be encoded, or no memory.
+    pub(super) fn encode<'e>(
+        &self,
+        spec: &ChunkSpec<'_>,
+        elements: Cow<'e, [u8]>,
+    ) -> Result<Cow<'e, [u8]>, FormatError> {
+        match self {
+            ArrayToBytes::Bytes(codec) => {
+                let unit = codec.swap_unit(spec.dtype);
+                if unit <= 1 {
+                    return Ok(elements);
+                }
+                let mut swapped = owned(elements)?;
+                bytes::swap(unit, &mut swapped);
+                Ok(Cow::Owned(swapped))
+            }
+            ArrayToBytes::PackBits(codec) => {
+                let length = codec.encoded_len(elements.len() as u64);
+                let mut out = zeroed(usize::try_from(length).unwrap_or(usize::MAX))?;
+                codec.encode(&elements, &mut out)?;
+                Ok(Cow::Owned(out))
+            }
+            ArrayToBytes::VariableLength(codec) => {
+                let encoded = codec.encode_padded(&elements, spec.dtype)?;
+                Ok(Cow::Owned(encoded))
+            }
+            ArrayToBytes::Sharding(_) => Err(not_for_writing(self.name())),
+            #[cfg(feature = "pcodec")]
+            ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
         }
     }
 

@@ -9,7 +9,7 @@
 use ::base64::{DecodeSliceError, Engine, engine::general_purpose::STANDARD};
 
 use super::decoded::Decoded;
-use crate::error::FormatError;
+use crate::{buffers::zeroed, error::FormatError};
 
 /// The encoded length of `length` bytes.
 pub(super) fn encoded_len(length: u64) -> u64 {
@@ -29,6 +29,18 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatErro
             error.to_string().to_lowercase(),
         )),
     }
+}
+
+/// Encodes `bytes`.
+///
+/// # Errors
+/// No memory.
+pub(super) fn encode(bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let length = usize::try_from(encoded_len(bytes.len() as u64)).unwrap_or(usize::MAX);
+    let mut out = zeroed(length)?;
+    let written = STANDARD.encode_slice(bytes, &mut out);
+    written.map_err(|error| FormatError::encoded("base64", error.to_string()))?;
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Format: <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>. Names: v3 `blosc`
 //! and `numcodecs.blosc`, v2 and v1 `blosc`. Decoding depends on the header alone; the
-//! configuration is for encoders.
+//! configuration is for the encoder.
 //!
 //! ```json
 //! { "name": "blosc", "configuration": { "cname": "zstd", "clevel": 5,
@@ -15,16 +15,19 @@
 //! .. blocks: one or `typesize` splits, each a length and so many bytes
 //! ```
 //!
-//! C-Blosc itself decodes nothing but splits of `blosclz`; the module `blosclz` says why.
+//! C-Blosc itself encodes buffers, but decodes nothing but splits of `blosclz`; the module `blosclz`
+//! says why.
 
 mod blocks;
 mod blosclz;
+mod encode;
 mod header;
-#[cfg(test)]
 mod library;
 mod parts;
 mod snappy;
 
+pub use encode::{BloscCompressor, BloscSettings, BloscShuffle};
+pub(super) use encode::{encode, encoder_state_bytes};
 pub(crate) use header::BloscLayout;
 #[cfg(test)]
 #[cfg(not(feature = "model"))]

@@ -2,18 +2,25 @@
 //!
 //! A decoder writes into a buffer whose length the caller has checked, and stops when it is full.
 //! Where the decoded length is unknown, the buffer is doubled up to a limit, so that memory grows
-//! with the bytes that are decoded, not with the length that they claim.
+//! with the bytes that are decoded, not with the length that they claim. An encoder is given a whole
+//! input, and makes no more of it than [`BytesToBytes::encoded_limit`] says.
+
+mod encode;
 
 use std::borrow::Cow;
 
 use super::{
-    base64, blosc, bz2,
+    base64,
+    blosc::{self, BloscSettings},
+    bz2,
     checksum::{self, Checksum, ChecksumKind, ChecksumLocation},
     conditional,
     decoded::{Decoded, copy, expect_length},
     deflate, lz4,
-    lzma::Lzma,
-    shuffle, zstd,
+    lzma::{Lzma, LzmaSettings},
+    setting::Setting,
+    shuffle,
+    zstd::{self, ZstdSettings},
 };
 use crate::buffers::zeroed;
 use crate::error::FormatError;
@@ -22,21 +29,37 @@ use crate::error::FormatError;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum BytesToBytes {
     /// Deflate in gzip members, RFC 1952.
-    Gzip,
+    Gzip {
+        /// From 0 to 9.
+        level: Setting<u8>,
+    },
     /// Deflate in a zlib stream, RFC 1950.
-    Zlib,
-    /// Either of them: Zarr v1, v2 and drafts of v3 have used the name `gzip` for both.
-    GzipOrZlib,
+    Zlib {
+        /// From 0 to 9.
+        level: Setting<u8>,
+    },
+    /// Either of them: Zarr v1, v2 and drafts of v3 have used the name `gzip` for both. It is
+    /// encoded to gzip.
+    GzipOrZlib {
+        /// From 0 to 9.
+        level: Setting<u8>,
+    },
     /// Zstandard frames, RFC 8878.
-    Zstd,
+    Zstd(Setting<ZstdSettings>),
     /// A buffer of C-Blosc 1.
-    Blosc,
+    Blosc(Setting<BloscSettings>),
     /// The decoded length and an LZ4 block.
-    Lz4,
+    Lz4 {
+        /// How much faster than well; less than 1 is 1.
+        acceleration: Setting<i32>,
+    },
     /// Streams of bzip2.
-    Bz2,
+    Bz2 {
+        /// From 1 to 9.
+        level: Setting<u8>,
+    },
     /// LZMA in one of its containers.
-    Lzma(Lzma),
+    Lzma(Lzma, Setting<LzmaSettings>),
     /// The first bytes of all elements, then all second bytes, and so on.
     Shuffle {
         /// Bytes of an element.
@@ -65,13 +88,13 @@ impl BytesToBytes {
     /// Its name in documents, without the prefix `numcodecs.`.
     pub fn name(&self) -> &'static str {
         match self {
-            BytesToBytes::Gzip | BytesToBytes::GzipOrZlib => "gzip",
-            BytesToBytes::Zlib => "zlib",
-            BytesToBytes::Zstd => "zstd",
-            BytesToBytes::Blosc => "blosc",
-            BytesToBytes::Lz4 => "lz4",
-            BytesToBytes::Bz2 => "bz2",
-            BytesToBytes::Lzma(_) => "lzma",
+            BytesToBytes::Gzip { .. } | BytesToBytes::GzipOrZlib { .. } => "gzip",
+            BytesToBytes::Zlib { .. } => "zlib",
+            BytesToBytes::Zstd(_) => "zstd",
+            BytesToBytes::Blosc(_) => "blosc",
+            BytesToBytes::Lz4 { .. } => "lz4",
+            BytesToBytes::Bz2 { .. } => "bz2",
+            BytesToBytes::Lzma(..) => "lzma",
             BytesToBytes::Shuffle { .. } => "shuffle",
             BytesToBytes::Base64 => "base64",
             BytesToBytes::Checksum(checksum) => checksum.name(),
@@ -173,13 +196,13 @@ impl BytesToBytes {
     /// An upper bound of the memory that decoding to `length` bytes takes beside input and output.
     pub(super) fn state_bytes(&self, length: u64) -> u64 {
         match self {
-            BytesToBytes::Gzip | BytesToBytes::Zlib | BytesToBytes::GzipOrZlib => {
-                deflate::STATE_BYTES
-            }
-            BytesToBytes::Zstd => zstd::STATE_BYTES,
-            BytesToBytes::Blosc => blosc::state_bytes(length),
-            BytesToBytes::Bz2 => bz2::STATE_BYTES,
-            BytesToBytes::Lzma(_) => Lzma::state_bytes(length),
+            BytesToBytes::Gzip { .. }
+            | BytesToBytes::Zlib { .. }
+            | BytesToBytes::GzipOrZlib { .. } => deflate::STATE_BYTES,
+            BytesToBytes::Zstd(_) => zstd::STATE_BYTES,
+            BytesToBytes::Blosc(_) => blosc::state_bytes(length),
+            BytesToBytes::Bz2 { .. } => bz2::STATE_BYTES,
+            BytesToBytes::Lzma(..) => Lzma::state_bytes(length),
             BytesToBytes::Conditional { codecs, .. } => states_bytes(codecs, length),
             _ => 0,
         }
@@ -191,14 +214,14 @@ impl BytesToBytes {
     /// Wrong bytes.
     pub(super) fn undo(&self, encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
         match self {
-            BytesToBytes::Gzip => deflate::undo_gzip(encoded, out),
-            BytesToBytes::Zlib => deflate::undo_zlib(encoded, out),
-            BytesToBytes::GzipOrZlib => deflate::undo_gzip_or_zlib(encoded, out),
-            BytesToBytes::Zstd => zstd::undo(encoded, out),
-            BytesToBytes::Blosc => blosc::undo(encoded, out),
-            BytesToBytes::Lz4 => lz4::undo(encoded, out),
-            BytesToBytes::Bz2 => bz2::undo(encoded, out),
-            BytesToBytes::Lzma(lzma) => lzma.undo(encoded, out),
+            BytesToBytes::Gzip { .. } => deflate::undo_gzip(encoded, out),
+            BytesToBytes::Zlib { .. } => deflate::undo_zlib(encoded, out),
+            BytesToBytes::GzipOrZlib { .. } => deflate::undo_gzip_or_zlib(encoded, out),
+            BytesToBytes::Zstd(_) => zstd::undo(encoded, out),
+            BytesToBytes::Blosc(_) => blosc::undo(encoded, out),
+            BytesToBytes::Lz4 { .. } => lz4::undo(encoded, out),
+            BytesToBytes::Bz2 { .. } => bz2::undo(encoded, out),
+            BytesToBytes::Lzma(lzma, _) => lzma.undo(encoded, out),
             BytesToBytes::Shuffle { element_size } => shuffle::undo(*element_size, encoded, out),
             BytesToBytes::Base64 => base64::undo(encoded, out),
             BytesToBytes::Checksum(checksum) => Ok(copy(checksum.verified(encoded)?, out)),
@@ -258,6 +281,29 @@ fn states_bytes(codecs: &[BytesToBytes], length: u64) -> u64 {
             codec.state_bytes(limit).saturating_add(between)
         });
     states.fold(0, u64::saturating_add)
+}
+
+/// Codecs for tests, with the parameters that numcodecs takes by itself.
+#[cfg(test)]
+impl BytesToBytes {
+    pub(crate) const GZIP: BytesToBytes = BytesToBytes::Gzip { level: Ok(1) };
+    pub(crate) const ZLIB: BytesToBytes = BytesToBytes::Zlib { level: Ok(1) };
+    pub(crate) const GZIP_OR_ZLIB: BytesToBytes = BytesToBytes::GzipOrZlib { level: Ok(1) };
+    pub(crate) const ZSTD: BytesToBytes = BytesToBytes::Zstd(Ok(ZstdSettings {
+        level: 0,
+        checksum: false,
+    }));
+    pub(crate) const BLOSC: BytesToBytes = BytesToBytes::Blosc(Ok(BloscSettings {
+        compressor: super::BloscCompressor::Lz4,
+        level: 5,
+        shuffle: super::BloscShuffle::Byte,
+        typesize: 4,
+        blocksize: 0,
+    }));
+    pub(crate) const LZ4: BytesToBytes = BytesToBytes::Lz4 {
+        acceleration: Ok(1),
+    };
+    pub(crate) const BZ2: BytesToBytes = BytesToBytes::Bz2 { level: Ok(1) };
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@
 //!
 //! A stream has a checksum for each block and one for all of them, which are verified.
 
-use bzip2::{Decompress, Status};
+use bzip2::{Action, Compress, Compression, Decompress, Status};
 
 use super::{
     decoded::Decoded,
-    stream::{self, StreamDecoder},
+    setting::{Setting, known},
+    stream::{self, StreamDecoder, StreamEncoder},
 };
 use crate::error::FormatError;
 
@@ -44,6 +45,39 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatErro
     stream::undo_each(encoded, out, |rest, free| {
         stream::undo("bz2", &mut Decompress::new(SMALL), rest, free)
     })
+}
+
+impl StreamEncoder for Compress {
+    fn finish(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
+        match self.compress(input, out, Action::Finish) {
+            Ok(status) => Ok(status == Status::StreamEnd),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn totals(&self) -> [u64; 2] {
+        [self.total_in(), self.total_out()]
+    }
+}
+
+/// An upper bound of the memory that encoding takes beside input and output: eight bytes for each of
+/// a block, and the tables.
+pub(super) const ENCODER_STATE_BYTES: u64 = 9 << 20;
+
+/// Encodes `bytes` to a stream of at most `limit` bytes. The level, from 1 to 9, is the length of a
+/// block.
+///
+/// # Errors
+/// An unknown level, or no memory.
+pub(super) fn encode(
+    level: &Setting<u8>,
+    bytes: &[u8],
+    limit: u64,
+) -> Result<Vec<u8>, FormatError> {
+    /// 0 is the library's own default.
+    const WORK_FACTOR: u32 = 0;
+    let level = Compression::new(u32::from(*known("bz2", level)?));
+    stream::encode("bz2", &mut Compress::new(level, WORK_FACTOR), bytes, limit)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A chain of codecs, and how it decodes a chunk.
+//! A chain of codecs, and how it decodes and encodes a chunk.
 //!
 //! ```text
 //! encoded --bytes-to-bytes, last first--> array bytes --array-to-bytes--> elements
@@ -13,12 +13,14 @@
 //! Chunks of elements that differ in length ([`variable`](super::variable)) have no such length:
 //! they are decoded up to a limit.
 
+mod encode;
 mod fill;
 mod in_place;
 mod parts;
 
 use std::borrow::Cow;
 
+pub use encode::Losses;
 use fill::encode_fill;
 pub(crate) use parts::{Parts, PartsPlace};
 

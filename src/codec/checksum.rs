@@ -27,6 +27,7 @@ mod lookup3;
 
 use std::borrow::Cow;
 
+use crate::buffers::{NoMemory, with_room};
 use crate::error::FormatError;
 
 pub(crate) use lookup3::lookup3;
@@ -128,6 +129,36 @@ impl Checksum {
                 Ok(Cow::Owned(encoded))
             }
         }
+    }
+}
+
+impl Checksum {
+    /// The bytes with their checksum.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn encode(&self, bytes: Cow<'_, [u8]>) -> Result<Vec<u8>, FormatError> {
+        let sum = self.kind.of(&bytes).to_le_bytes();
+        let room = bytes.len().saturating_add(sum.len());
+        let mut out = match (bytes, self.location) {
+            (Cow::Owned(mut bytes), ChecksumLocation::End) => {
+                let reserved = bytes.try_reserve_exact(sum.len());
+                reserved.map_err(|_| NoMemory { needed: room })?;
+                bytes
+            }
+            (bytes, location) => {
+                let mut out = with_room(room)?;
+                if location == ChecksumLocation::Start {
+                    out.extend(sum);
+                }
+                out.extend_from_slice(&bytes);
+                out
+            }
+        };
+        if self.location == ChecksumLocation::End {
+            out.extend(sum);
+        }
+        Ok(out)
     }
 }
 

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn headers_may_be_long_or_empty() {
-        let mut codecs = vec![BytesToBytes::Gzip; 8];
+        let mut codecs = vec![BytesToBytes::GZIP; 8];
         codecs.push(BytesToBytes::Base64);
         let long = |encoded: &[u8], out: &mut [u8]| undo(&codecs, 3, encoded, out);
         assert_decodes(&long, b"\0\x01\0YWJj", b"abc", "second byte");

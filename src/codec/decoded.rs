@@ -1,6 +1,8 @@
 //! The output of a codec from bytes to bytes.
 
-use crate::error::FormatError;
+use std::borrow::Cow;
+
+use crate::{buffers::with_room, error::FormatError};
 
 /// The outcome of decoding a whole input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,21 @@ pub(super) fn copy(bytes: &[u8], out: &mut [u8]) -> Decoded {
     };
     out.copy_from_slice(bytes);
     Decoded::Whole(bytes.len())
+}
+
+/// The bytes as a vector.
+///
+/// # Errors
+/// No memory for a copy of borrowed ones.
+pub(super) fn owned(bytes: Cow<'_, [u8]>) -> Result<Vec<u8>, FormatError> {
+    match bytes {
+        Cow::Owned(bytes) => Ok(bytes),
+        Cow::Borrowed(bytes) => {
+            let mut out = with_room(bytes.len())?;
+            out.extend_from_slice(bytes);
+            Ok(out)
+        }
+    }
 }
 
 /// Checks that the length that `codec` was given is the expected one.

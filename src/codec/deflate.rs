@@ -18,13 +18,14 @@
 mod library;
 
 use flate2::{Decompress, FlushDecompress, Status};
-use library::{Container, inflate};
+use library::{Container, Deflater, inflate};
 
 use super::{
     decoded::Decoded,
+    setting::{Setting, known},
     stream::{self, StreamDecoder},
 };
-use crate::error::FormatError;
+use crate::{buffers::zeroed, error::FormatError};
 
 /// An upper bound of the state of a stream with its window of 32 KiB.
 pub(super) const STATE_BYTES: u64 = 128 << 10;
@@ -89,6 +90,42 @@ pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Decode
             "begins neither as gzip nor as zlib",
         )),
     }
+}
+
+/// An upper bound of the memory that encoding takes beside input and output (about 1 MiB).
+pub(super) const ENCODER_STATE_BYTES: u64 = 2 << 20;
+
+/// Encodes `bytes` to one gzip member, without a time.
+///
+/// # Errors
+/// An unknown level, or no memory.
+pub(super) fn encode_gzip(level: &Setting<u8>, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    encode("gzip", Container::Gzip, level, bytes)
+}
+
+/// Encodes `bytes` to a zlib stream.
+///
+/// # Errors
+/// An unknown level, or no memory.
+pub(super) fn encode_zlib(level: &Setting<u8>, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    encode("zlib", Container::Zlib, level, bytes)
+}
+
+fn encode(
+    codec: &'static str,
+    container: Container,
+    level: &Setting<u8>,
+    bytes: &[u8],
+) -> Result<Vec<u8>, FormatError> {
+    let level = *known(codec, level)?;
+    let deflater =
+        Deflater::new(level).ok_or_else(|| FormatError::encoded(codec, "out of memory"))?;
+    let mut out = zeroed(deflater.bound(container, bytes.len()))?;
+    let written = deflater
+        .deflate(container, bytes, &mut out)
+        .ok_or_else(|| FormatError::encoded(codec, "longer than its bound"))?;
+    out.truncate(written);
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -18,10 +18,16 @@ mod library;
 
 pub(super) use library::undo_block;
 
-use super::decoded::Decoded;
-use crate::error::FormatError;
+use super::{
+    decoded::Decoded,
+    setting::{Setting, known},
+};
+use crate::{buffers::zeroed, error::FormatError};
 
 const NAME: &str = "lz4";
+
+/// The number of bytes of the length.
+const HEADER_LEN: usize = 4;
 
 /// The maximum decoded length of a block.
 const MAX_LENGTH: usize = 0x7E00_0000;
@@ -52,6 +58,32 @@ pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatErro
     };
     undo_block(block, out).ok_or_else(|| refused(format!("no block of {length} bytes")))?;
     Ok(Decoded::Whole(length))
+}
+
+/// The largest encoded length of `length` bytes.
+fn bound(length: usize) -> usize {
+    HEADER_LEN + length + length / MAX_RATIO + 16
+}
+
+/// Encodes `bytes` to their length and a block.
+///
+/// # Errors
+/// More bytes than a block holds, an unknown acceleration, or no memory.
+pub(super) fn encode(acceleration: &Setting<i32>, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let acceleration = *known(NAME, acceleration)?;
+    FormatError::check_limit(
+        "the length of a chunk for lz4",
+        bytes.len() as u64,
+        MAX_LENGTH as u64,
+    )?;
+    let mut out = zeroed(bound(bytes.len()))?;
+    let written = out.split_first_chunk_mut().and_then(|(header, block)| {
+        *header = u32::try_from(bytes.len()).ok()?.to_le_bytes();
+        library::compress_block(acceleration, bytes, block)
+    });
+    let written = written.ok_or_else(|| refused("the library does not encode the chunk"))?;
+    out.truncate(HEADER_LEN + written);
+    Ok(out)
 }
 
 fn refused(problem: impl Into<String>) -> FormatError {

@@ -16,7 +16,11 @@
 //! an XZ file cannot be changed: one over [`MEMORY_LIMIT`] is refused, and of a smaller window no
 //! more pages are touched than bytes are decoded.
 
+mod encode;
+
 use liblzma::stream::{Action, CONCATENATED, Error, Filters, LzmaOptions, Status, Stream};
+
+pub use encode::{LzmaEncoderFilter, LzmaParameters, LzmaSettings};
 
 use super::{
     decoded::Decoded,
@@ -157,40 +161,46 @@ fn alone_decoder(window: u32, rest: &mut &[u8]) -> Result<Stream, FormatError> {
 fn raw_decoder(window: u32, filters: &[LzmaFilter]) -> Result<Stream, Error> {
     let mut chain = Filters::new();
     for filter in filters {
-        match *filter {
-            LzmaFilter::Lzma1 { lc, lp, pb } => {
-                let mut options = LzmaOptions::new();
-                options
-                    .dict_size(window)
-                    .literal_context_bits(lc)
-                    .literal_position_bits(lp)
-                    .position_bits(pb);
-                chain.lzma1(&options);
-            }
-            LzmaFilter::Lzma2 => {
-                chain.lzma2(LzmaOptions::new().dict_size(window));
-            }
-            LzmaFilter::Delta { dist } => {
-                let less_one = dist.checked_sub(1).and_then(|n| u8::try_from(n).ok());
-                chain.delta_properties(&[less_one.ok_or(Error::Options)?])?;
-            }
-            LzmaFilter::Branch {
-                architecture,
-                start_offset,
-            } => {
-                let properties = start_offset.to_le_bytes();
-                match architecture {
-                    LzmaArchitecture::X86 => chain.x86_properties(&properties)?,
-                    LzmaArchitecture::PowerPc => chain.powerpc_properties(&properties)?,
-                    LzmaArchitecture::Ia64 => chain.ia64_properties(&properties)?,
-                    LzmaArchitecture::Arm => chain.arm_properties(&properties)?,
-                    LzmaArchitecture::ArmThumb => chain.arm_thumb_properties(&properties)?,
-                    LzmaArchitecture::Sparc => chain.sparc_properties(&properties)?,
-                };
-            }
-        }
+        add_filter(&mut chain, *filter, window)?;
     }
     Stream::new_raw_decoder(&chain)
+}
+
+/// Adds a filter with the parameters of its decoder and a `window`.
+fn add_filter(chain: &mut Filters, filter: LzmaFilter, window: u32) -> Result<(), Error> {
+    match filter {
+        LzmaFilter::Lzma1 { lc, lp, pb } => {
+            let mut options = LzmaOptions::new();
+            options
+                .dict_size(window)
+                .literal_context_bits(lc)
+                .literal_position_bits(lp)
+                .position_bits(pb);
+            chain.lzma1(&options);
+        }
+        LzmaFilter::Lzma2 => {
+            chain.lzma2(LzmaOptions::new().dict_size(window));
+        }
+        LzmaFilter::Delta { dist } => {
+            let less_one = dist.checked_sub(1).and_then(|n| u8::try_from(n).ok());
+            chain.delta_properties(&[less_one.ok_or(Error::Options)?])?;
+        }
+        LzmaFilter::Branch {
+            architecture,
+            start_offset,
+        } => {
+            let properties = start_offset.to_le_bytes();
+            match architecture {
+                LzmaArchitecture::X86 => chain.x86_properties(&properties)?,
+                LzmaArchitecture::PowerPc => chain.powerpc_properties(&properties)?,
+                LzmaArchitecture::Ia64 => chain.ia64_properties(&properties)?,
+                LzmaArchitecture::Arm => chain.arm_properties(&properties)?,
+                LzmaArchitecture::ArmThumb => chain.arm_thumb_properties(&properties)?,
+                LzmaArchitecture::Sparc => chain.sparc_properties(&properties)?,
+            };
+        }
+    }
+    Ok(())
 }
 
 fn refused(error: Error) -> FormatError {

@@ -1,5 +1,5 @@
-//! Decodes chunks: from encoded bytes to decoded bytes, and where a shard's index and inner chunks
-//! lie.
+//! Decodes chunks, from encoded bytes to decoded bytes, and encodes them; knows where a shard's index
+//! and inner chunks lie.
 //!
 //! This module is pure: it knows no keys and does no I/O. Stored numbers never set the size of an
 //! allocation, only the size that the chunk must have does; an output is filled exactly, or
@@ -9,7 +9,8 @@
 //! differ in length. Both undo the bytes-to-bytes codecs ([`BytesToBytes`]), then the
 //! array-to-bytes codec ([`ArrayToBytes`]), then the array-to-array codecs ([`ArrayToArray`]).
 //! Single inner chunks of a shard are found through its [`IndexLayout`], without decoding the other
-//! ones.
+//! ones. [`CodecChain::encode`] and [`CodecChain::encode_variable`] are the inverses, where
+//! [`CodecChain::check_encodes`] has no objection.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -32,6 +33,7 @@ mod number;
 mod packbits;
 #[cfg(feature = "pcodec")]
 mod pcodec;
+mod setting;
 mod shard_index;
 mod sharding;
 mod shuffle;
@@ -46,25 +48,30 @@ mod zstd;
 pub use array_to_array::{ArrayToArray, Reshape};
 pub use array_to_bytes::ArrayToBytes;
 pub(crate) use blosc::{BloscBlock, BloscBlocks, BloscLayout, undo_block};
+pub use blosc::{BloscCompressor, BloscSettings, BloscShuffle};
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
 pub(crate) use blosc::{Encoding as BloscEncoding, compress as blosc_compress};
 pub use bytes::BytesCodec;
 pub(crate) use bytes::swap;
 pub use bytes_to_bytes::BytesToBytes;
-pub use chain::{ChunkSpec, CodecChain};
+pub use chain::{ChunkSpec, CodecChain, Losses};
 pub(crate) use chain::{Parts, PartsPlace};
 pub(crate) use checksum::lookup3;
 pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
 pub use filter::Filter;
 pub(crate) use filter::{CastValue, Categories, Elementwise, FilterKind, OutOfRange, Rounding};
-pub use lzma::{Lzma, LzmaArchitecture, LzmaFilter};
+pub use lzma::{
+    Lzma, LzmaArchitecture, LzmaEncoderFilter, LzmaFilter, LzmaParameters, LzmaSettings,
+};
 pub(crate) use number::{Number, Value};
 pub use packbits::{PackBits, PaddingEncoding};
 #[cfg(feature = "pcodec")]
 pub use pcodec::Pcodec;
+pub use setting::Setting;
 pub use shard_index::{EntryState, IndexLayout, IndexLocation, IndexVerifier, ShardEntry};
 pub use sharding::ShardingCodec;
 pub use transpose::Transpose;
 pub use variable::VariableLength;
 pub(crate) use variable::framed;
+pub use zstd::ZstdSettings;

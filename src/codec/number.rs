@@ -4,10 +4,12 @@
 //! round to the type. One operation in `f64`, rounded, is exactly that operation in a type of at
 //! most half as many bits.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::bytes::copy_start;
 use crate::dtype::{DataType, Element, FloatFormat, IntegerFormat};
+use crate::error::FormatError;
 
 /// The type of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +50,15 @@ impl Value {
                 one.partial_cmp(&other) == Some(std::cmp::Ordering::Equal)
                     || (one.is_nan() && other.is_nan())
             }
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Int(whole) => whole.fmt(f),
+            Value::Float(number) => number.fmt(f),
         }
     }
 }
@@ -207,4 +218,11 @@ pub(super) fn map_numbers<E>(
         to.write(undo(from.read(bytes))?, out);
     }
     Ok(())
+}
+
+/// The error that the filter `codec` has no encoded number for `value`, which is number `index` of
+/// its input.
+pub(super) fn unencodable(codec: &'static str, index: u64, value: Value) -> FormatError {
+    let problem = format!("{value}, number {index} of the chunk, has no encoded value");
+    FormatError::encoded(codec, problem)
 }

@@ -125,6 +125,61 @@ impl PackBits {
     }
 }
 
+impl PackBits {
+    /// Whether some elements decode to others than were encoded: not all of their bits are stored.
+    pub(super) fn can_lose(&self) -> bool {
+        self.bits() as usize != 8 * self.number_bytes
+    }
+
+    /// Packs `decoded` to all of `out`.
+    ///
+    /// # Errors
+    /// Lengths that do not fit.
+    pub(super) fn encode(&self, decoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        expect_length(NAME, out.len(), self.encoded_len(decoded.len() as u64))?;
+        let width = self.bits();
+        let numbers = (decoded.len() / self.number_bytes) as u128;
+        let unused = (8 - (numbers * u128::from(width)) % 8) % 8;
+        let unused = u8::try_from(unused).unwrap_or(0);
+        let counted = match self.padding {
+            PaddingEncoding::None => None,
+            PaddingEncoding::FirstByte => out.split_first_mut(),
+            PaddingEncoding::LastByte => out.split_last_mut(),
+        };
+        let packed = match counted {
+            Some((padding, packed)) => {
+                *padding = unused;
+                packed
+            }
+            None => out,
+        };
+        // The bits of numbers that do not fill a byte yet.
+        let (mut pending, mut n_pending) = (0_u128, 0);
+        let mut bytes = packed.iter_mut();
+        let mut next = |pending: u128| {
+            if let (Some(byte), [low, ..]) = (bytes.next(), pending.to_le_bytes()) {
+                *byte = low;
+            }
+            pending >> 8
+        };
+        for number in decoded.chunks_exact(self.number_bytes) {
+            let mut word = [0; 16];
+            copy_start(number, &mut word);
+            let bits = u128::from_le_bytes(word) >> self.first_bit & ((1 << width) - 1);
+            pending |= bits << n_pending;
+            n_pending += width;
+            while n_pending >= 8 {
+                pending = next(pending);
+                n_pending -= 8;
+            }
+        }
+        if n_pending > 0 {
+            next(pending);
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +240,44 @@ mod tests {
             assert!(codec("int16", first, last).is_err());
         }
         assert!(codec("r16", 0, 1).is_err());
+    }
+
+    #[test]
+    fn packed_bits_are_those_that_are_unpacked() {
+        use PaddingEncoding::{FirstByte, LastByte, None as Nowhere};
+        for (name, first, last, loses) in [
+            ("bool", 0, 0, true),
+            ("int4", 0, 3, true),
+            ("uint8", 0, 7, false),
+            ("int16", 4, 11, true),
+            ("uint64", 0, 63, false),
+            ("uint64", 1, 63, true),
+            ("complex64", 31, 31, true),
+        ] {
+            for (padding, count) in [(Nowhere, 7), (FirstByte, 8), (LastByte, 3), (FirstByte, 0)] {
+                let codec =
+                    PackBits::new(&data_type(name), padding, Some(first), Some(last)).unwrap();
+                assert_eq!(codec.can_lose(), loses, "{name}");
+                let length = count * codec.number_bytes;
+                let noise: Vec<u8> = (0..length)
+                    .map(|i| (i * 89 % 251).to_le_bytes()[0])
+                    .collect();
+                let encode = |decoded: &[u8]| {
+                    let length = codec.encoded_len(decoded.len() as u64);
+                    let mut out = vec![0xee; usize::try_from(length).unwrap()];
+                    codec.encode(decoded, &mut out).unwrap();
+                    out
+                };
+                let encoded = encode(&noise);
+                let kept = decode(&codec, &encoded, length).unwrap();
+                assert_eq!(encode(&kept), encoded, "{name} {padding:?}");
+                assert!(loses || kept == noise, "{name} {padding:?}");
+                assert!(
+                    codec
+                        .encode(&noise, &mut vec![0; encoded.len() + 1])
+                        .is_err()
+                );
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@
 //! ```
 
 use super::{decoded::Decoded, unshuffle::unshuffle_bytes};
-use crate::error::FormatError;
+use crate::{buffers::zeroed, error::FormatError};
 
 /// Decodes into the beginning of `out`. Elements of no more than one byte stay as they are.
 ///
@@ -27,12 +27,49 @@ pub(super) fn undo(
     let Some(out) = out.get_mut(..length) else {
         return Ok(Decoded::Overflow);
     };
+    check_length(element_size, length)?;
+    unshuffle_bytes(element_size, encoded, out);
+    Ok(Decoded::Whole(length))
+}
+
+/// Encodes `bytes`, which are of the same length. Elements of no more than one byte stay as they are.
+///
+/// # Errors
+/// The length is not a whole number of elements, or no memory.
+pub(super) fn encode(element_size: usize, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    check_length(element_size, bytes.len())?;
+    let mut out = zeroed(bytes.len())?;
+    shuffle_bytes(element_size, bytes, &mut out);
+    Ok(out)
+}
+
+/// Puts the bytes of whole elements of `size` into planes.
+fn shuffle_bytes(size: usize, elements: &[u8], out: &mut [u8]) {
+    /// The number of bytes of elements that are taken apart at a time, so that they stay in the
+    /// processor's first-level cache.
+    const BLOCK: usize = 8 << 10;
+    let count = elements.len().checked_div(size).unwrap_or(0);
+    if size <= 1 || count == 0 {
+        return out.copy_from_slice(elements);
+    }
+    let block_count = (BLOCK / size).max(1);
+    for (i, block) in elements.chunks(block_count * size).enumerate() {
+        for (j, plane) in out.chunks_exact_mut(count).enumerate() {
+            let targets = plane.get_mut(i * block_count..).unwrap_or_default();
+            let bytes = block.get(j..).unwrap_or_default().iter().step_by(size);
+            for (to, from) in targets.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+        }
+    }
+}
+
+fn check_length(element_size: usize, length: usize) -> Result<(), FormatError> {
     if element_size > 1 && !length.is_multiple_of(element_size) {
         let problem = format!("{length} bytes, expected a multiple of {element_size}");
         return Err(FormatError::encoded("shuffle", problem));
     }
-    unshuffle_bytes(element_size, encoded, out);
-    Ok(Decoded::Whole(length))
+    Ok(())
 }
 
 #[cfg(test)]

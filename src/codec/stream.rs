@@ -2,10 +2,11 @@
 //!
 //! A library's decoder reads as much input and writes as much output as it can
 //! ([`StreamDecoder::step`]); the loops are here, so that truncation, an output that is too small
-//! and several members in a row have the same effect for all of them.
+//! and several members in a row have the same effect for all of them. An encoder is a
+//! [`StreamEncoder`] likewise.
 
 use super::decoded::Decoded;
-use crate::error::FormatError;
+use crate::{buffers::zeroed, error::FormatError};
 
 /// A library's decoder of one stream.
 pub(super) trait StreamDecoder {
@@ -94,6 +95,48 @@ pub(super) fn undo(
         }
         if read == 0 && n == 0 {
             return Err(FormatError::encoded(codec, "cut short"));
+        }
+    }
+}
+
+/// A library's encoder of one stream.
+pub(super) trait StreamEncoder {
+    /// Encodes what fits, up to the end of the stream; returns whether that is reached.
+    ///
+    /// # Errors
+    /// A message that says what is wrong with the parameters, or that there is no memory.
+    fn finish(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String>;
+
+    /// The number of bytes that all steps so far have read, and that they have written.
+    fn totals(&self) -> [u64; 2];
+}
+
+/// Encodes `bytes` to one stream of at most `limit` bytes, which is more than any encoder makes.
+///
+/// # Errors
+/// What the encoder reports, or no memory.
+pub(super) fn encode(
+    codec: &'static str,
+    encoder: &mut impl StreamEncoder,
+    bytes: &[u8],
+    limit: u64,
+) -> Result<Vec<u8>, FormatError> {
+    let mut out = zeroed(usize::try_from(limit).unwrap_or(usize::MAX))?;
+    loop {
+        let before = encoder.totals();
+        let [read, written] = before.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let input = bytes.get(read..).unwrap_or_default();
+        let free = out.get_mut(written..).unwrap_or_default();
+        let ended = encoder
+            .finish(input, free)
+            .map_err(|problem| FormatError::encoded(codec, problem))?;
+        if ended {
+            let [_, written] = encoder.totals();
+            out.truncate(usize::try_from(written).unwrap_or(usize::MAX));
+            return Ok(out);
+        }
+        if encoder.totals() == before {
+            return Err(FormatError::encoded(codec, "the encoder does not end"));
         }
     }
 }

@@ -127,6 +127,22 @@ impl Transpose {
         }
     }
 
+    /// Puts decoded elements of `item_size` bytes into their encoded order. Both buffers are a full
+    /// chunk of `decoded_shape`.
+    ///
+    /// # Panics
+    /// As [`decode`](Self::decode).
+    pub fn encode(&self, decoded_shape: &[u64], item_size: usize, decoded: &[u8], out: &mut [u8]) {
+        let mut order = vec![0; self.order.len()];
+        for (i, &axis) in self.order.iter().enumerate() {
+            if let Some(place) = order.get_mut(axis) {
+                *place = i;
+            }
+        }
+        let inverse = Transpose { order };
+        inverse.decode(&self.encoded_shape(decoded_shape), item_size, decoded, out);
+    }
+
     /// The axes in decoded order, without those that need no move, and the number of elements in a
     /// run that is the same on both sides. Strides are in runs.
     fn folded(&self, decoded_shape: &[u64]) -> (StridedAxes, usize) {
@@ -258,6 +274,9 @@ mod tests {
             transpose.decode(&shape, item, &encoded, &mut out);
             let expected = naive(transpose.order(), &shape, item, &encoded);
             assert!(out == expected, "{shape:?} {order:?} of {item} bytes");
+            let mut back = vec![0xa5; n];
+            transpose.encode(&shape, item, &out, &mut back);
+            assert!(back == encoded, "{shape:?} {order:?} of {item} bytes, back");
         }
     }
 

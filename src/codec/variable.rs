@@ -11,6 +11,10 @@
 //! The size of an allocation never depends on a stored count or length before the bytes are known
 //! to be there.
 
+mod encode;
+mod msgpack;
+mod object;
+
 use crate::buffers::with_room;
 use crate::error::FormatError;
 

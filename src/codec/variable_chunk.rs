@@ -8,10 +8,13 @@
 //!         0          4             9
 //! ```
 
+use std::borrow::Cow;
+
 use super::{
     ArrayToArray, ArrayToBytes, ChunkSpec, CodecChain, ShardingCodec, Transpose, VariableLength,
     array_to_array::IntermediateArray,
     chain::{intermediate_arrays, undo},
+    decoded::owned,
     sharding::InnerRuns,
     variable::{POSITION_BYTES, VariableItems, framed},
 };
@@ -39,12 +42,9 @@ impl CodecChain {
             if transpose.is_none() || !codec.has_items() {
                 let bytes = undo(&self.bytes_to_bytes, encoded, limit)?;
                 codec.check(&bytes, elements(spec.shape)?)?;
-                return match (transpose, codec) {
-                    (Some(transpose), VariableLength::Categories { code_size }) => {
-                        let mut out = vec![0; bytes.len()];
-                        transpose.check_rank(spec.shape)?;
-                        transpose.decode(spec.shape, code_size, &bytes, &mut out);
-                        Ok(out)
+                return match codec {
+                    VariableLength::Categories { code_size } => {
+                        self.order_back(spec, code_size, bytes.into_owned())
                     }
                     _ => Ok(bytes.into_owned()),
                 };
@@ -93,7 +93,7 @@ impl CodecChain {
         encoded: &[u8],
         limit: u64,
     ) -> Result<VariableItems, FormatError> {
-        let (stages, last) = intermediate_arrays(&self.array_to_array, spec.shape, spec.dtype);
+        let (_, last) = intermediate_arrays(&self.array_to_array, spec.shape, spec.dtype);
         let last = ChunkSpec {
             shape: &last.shape,
             ..*spec
@@ -111,25 +111,97 @@ impl CodecChain {
             }
             other => return Err(FormatError::encoded(other.name(), "no items with lengths")),
         };
+        items.positions = self.order_back(spec, POSITION_BYTES, items.positions)?;
+        Ok(items)
+    }
+
+    /// Puts parts of `size` bytes, one for each element, back into their decoded order.
+    fn order_back(
+        &self,
+        spec: &ChunkSpec<'_>,
+        size: usize,
+        mut parts: Vec<u8>,
+    ) -> Result<Vec<u8>, FormatError> {
+        let (stages, _) = intermediate_arrays(&self.array_to_array, spec.shape, spec.dtype);
         for (codec, IntermediateArray { shape, .. }) in self.array_to_array.iter().zip(stages).rev()
         {
-            match codec {
-                ArrayToArray::Transpose(transpose) => {
-                    transpose.check_rank(&shape)?;
-                    let mut positions = zeroed(items.positions.len())?;
-                    transpose.decode(&shape, POSITION_BYTES, &items.positions, &mut positions);
-                    items.positions = positions;
-                }
-                ArrayToArray::Reshape(_) => {}
-                ArrayToArray::Filter(filter) => {
-                    return Err(FormatError::encoded(
-                        filter.name(),
-                        "elements without a size",
-                    ));
-                }
+            if let Some(transpose) = moving(codec)? {
+                transpose.check_rank(&shape)?;
+                let mut moved = zeroed(parts.len())?;
+                transpose.decode(&shape, size, &parts, &mut moved);
+                parts = moved;
             }
         }
-        Ok(items)
+        Ok(parts)
+    }
+
+    /// Puts parts of `size` bytes, one for each element, into their encoded order.
+    fn order(
+        &self,
+        spec: &ChunkSpec<'_>,
+        size: usize,
+        mut parts: Vec<u8>,
+    ) -> Result<Vec<u8>, FormatError> {
+        let (stages, _) = intermediate_arrays(&self.array_to_array, spec.shape, spec.dtype);
+        for (codec, IntermediateArray { shape, .. }) in self.array_to_array.iter().zip(stages) {
+            if let Some(transpose) = moving(codec)? {
+                transpose.check_rank(&shape)?;
+                let mut moved = zeroed(parts.len())?;
+                transpose.encode(&shape, size, &parts, &mut moved);
+                parts = moved;
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Encodes a chunk of elements that differ in length, from what
+    /// [`decode_variable`](Self::decode_variable) decodes it to.
+    ///
+    /// # Errors
+    /// Bytes that are not exactly the elements of one chunk, a codec that cannot be encoded
+    /// ([`check_encodes`](Self::check_encodes)), or no memory.
+    pub fn encode_variable(
+        &self,
+        spec: &ChunkSpec<'_>,
+        decoded: &[u8],
+    ) -> Result<Vec<u8>, FormatError> {
+        self.check_encodes()?;
+        let ArrayToBytes::VariableLength(codec) = self.array_to_bytes else {
+            let name = self.array_to_bytes.name();
+            return Err(FormatError::encoded(name, "elements that differ in length"));
+        };
+        let expected = elements(spec.shape)?;
+        codec.check_written(decoded, expected)?;
+        let decoded = Cow::Borrowed(decoded);
+        let array_bytes = match codec {
+            _ if self.moving_transpose().is_none() => decoded,
+            VariableLength::Categories { code_size } => {
+                Cow::Owned(self.order(spec, code_size, owned(decoded)?)?)
+            }
+            // Nested lists have the order of the chunk, whatever the order of its axes.
+            VariableLength::Object(_) => decoded,
+            _ => {
+                let limit = decoded.len() as u64;
+                let mut items = VariableItems::new(codec, owned(decoded)?, expected)?;
+                items.positions = self.order(spec, POSITION_BYTES, items.positions)?;
+                Cow::Owned(items.join(codec, limit)?)
+            }
+        };
+        self.encode_bytes(array_bytes)
+    }
+}
+
+/// The transpose that `codec` is, if it moves elements.
+fn moving(codec: &ArrayToArray) -> Result<Option<&Transpose>, FormatError> {
+    match codec {
+        ArrayToArray::Transpose(transpose) => {
+            Ok(Some(transpose).filter(|transpose| !transpose.is_identity()))
+        }
+        ArrayToArray::Reshape(_) => Ok(None),
+        ArrayToArray::Filter(filter) => Err(FormatError::encoded(
+            filter.name(),
+            "elements without a size",
+        )),
     }
 }
 

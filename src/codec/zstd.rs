@@ -11,9 +11,14 @@
 //! whatever size its header asks for. Formats older than 0.8, which the library may be built with,
 //! are refused before it is called.
 
+mod encode;
+
 use std::cell::RefCell;
 
 use zstd_safe::DCtx;
+
+pub use encode::ZstdSettings;
+pub(super) use encode::{MAX_LEVEL, encode, encoder_state_bytes};
 
 use super::{decoded::Decoded, stream};
 use crate::error::FormatError;

@@ -13,7 +13,9 @@
 //! Source: Zarr v3 core, section "Codecs", and the codec specifications.
 
 mod bitround;
+mod blosc;
 mod bytes_to_bytes;
+mod lzma;
 mod members;
 mod numcodecs;
 mod registered;

@@ -31,7 +31,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     check_array_document_len(text.len() as u64)?;
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
-    let blosc = v1::codec_config("blosc", &root, &["cname", "clevel", "shuffle"]);
+    let blosc = v1::codec_config("blosc", &root, &["cname", "clevel", "shuffle"], &[]);
     let mut array = v1::array(&root, Some(&("blosc".to_owned(), blosc)), MemoryOrder::C)?;
     array.zarr_format = ZarrFormat::PreV1;
     array.chunk_keys = ChunkKeyEncoding {

@@ -117,7 +117,15 @@ fn compression(root: &Members<'_>) -> Result<Option<Compression>, FormatError> {
             let known = [
                 "cname", "clevel", "shuffle", "format", "check", "preset", "filters",
             ];
-            codec_config(&name, &options.unwrap_or_default(), &known)
+            let options = options.unwrap_or_default();
+            // Python's `lzma` refuses a preset beside filters.
+            let lzma = [("check", "0"), ("preset", "1")];
+            let defaults = match options.get_some("filters") {
+                _ if name == "blosc" => &[("cname", "\"blosclz\"")][..],
+                Some(_) => &lzma[..1],
+                None => &lzma,
+            };
+            codec_config(&name, &options, &known, defaults)
         }
         _ => object_text([("id", quoted(&name))]),
     };
@@ -125,12 +133,20 @@ fn compression(root: &Members<'_>) -> Result<Option<Compression>, FormatError> {
 }
 
 /// The JSON of the numcodecs configuration of the codec `id`, with the `members` whose names are
-/// `known`.
-pub(super) fn codec_config(id: &str, members: &Members<'_>, known: &[&str]) -> String {
+/// `known`, and the `defaults` of those that are absent where numcodecs has other ones.
+pub(super) fn codec_config(
+    id: &str,
+    members: &Members<'_>,
+    known: &[&str],
+    defaults: &[(&str, &str)],
+) -> String {
     let known = known
         .iter()
         .filter_map(|name| Some((*name, members.get(name)?.get())));
-    object_text([("id", quoted(id).as_str())].into_iter().chain(known))
+    let absent = defaults.iter().copied();
+    let absent = absent.filter(|(name, _)| members.get(name).is_none());
+    let id = quoted(id);
+    object_text([("id", id.as_str())].into_iter().chain(known).chain(absent))
 }
 
 #[cfg(test)]

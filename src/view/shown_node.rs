@@ -341,7 +341,10 @@ fn may_be_zlib(decoding: &Decoding, shards: Shards) -> bool {
     while let (Shards::Expand, Some(sharding)) = (shards, chain.sharding()) {
         chain = &sharding.codecs;
     }
-    matches!(chain.bytes_to_bytes.last(), Some(BytesToBytes::GzipOrZlib))
+    matches!(
+        chain.bytes_to_bytes.last(),
+        Some(BytesToBytes::GzipOrZlib { .. })
+    )
 }
 
 /// Whether a reader takes a directory with a document of this name for an array.

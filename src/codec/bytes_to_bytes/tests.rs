@@ -1,3 +1,5 @@
+mod encode;
+
 use std::{io::Write, sync::LazyLock};
 
 use proptest::prelude::*;
@@ -5,6 +7,10 @@ use proptest::prelude::*;
 use super::{super::lzma::LzmaFilter, *};
 
 const SHUFFLE: BytesToBytes = BytesToBytes::Shuffle { element_size: 4 };
+
+fn lzma(format: Lzma) -> BytesToBytes {
+    BytesToBytes::Lzma(format, Err("preset"))
+}
 
 fn checksum(kind: ChecksumKind, location: ChecksumLocation) -> BytesToBytes {
     BytesToBytes::Checksum(Checksum { kind, location })
@@ -26,16 +32,16 @@ fn every_codec() -> Vec<(BytesToBytes, &'static str)> {
     };
     let raw = Lzma::Raw(vec![LzmaFilter::Lzma2]);
     vec![
-        (BytesToBytes::Gzip, "gzip"),
-        (BytesToBytes::Zlib, "zlib"),
-        (BytesToBytes::GzipOrZlib, "gzip"),
-        (BytesToBytes::Zstd, "zstd"),
-        (BytesToBytes::Blosc, "blosc"),
-        (BytesToBytes::Lz4, "lz4"),
-        (BytesToBytes::Bz2, "bz2"),
-        (BytesToBytes::Lzma(Lzma::Xz), "lzma"),
-        (BytesToBytes::Lzma(Lzma::Alone), "lzma"),
-        (BytesToBytes::Lzma(raw), "lzma"),
+        (BytesToBytes::GZIP, "gzip"),
+        (BytesToBytes::ZLIB, "zlib"),
+        (BytesToBytes::GZIP_OR_ZLIB, "gzip"),
+        (BytesToBytes::ZSTD, "zstd"),
+        (BytesToBytes::BLOSC, "blosc"),
+        (BytesToBytes::LZ4, "lz4"),
+        (BytesToBytes::BZ2, "bz2"),
+        (lzma(Lzma::Xz), "lzma"),
+        (lzma(Lzma::Alone), "lzma"),
+        (lzma(raw), "lzma"),
         (SHUFFLE, "shuffle"),
         (BytesToBytes::Base64, "base64"),
         (checksum(ChecksumKind::Crc32, Start), "crc32"),
@@ -44,7 +50,7 @@ fn every_codec() -> Vec<(BytesToBytes, &'static str)> {
         (checksum(ChecksumKind::Fletcher32, End), "fletcher32"),
         (checksum(jenkins, End), "jenkins_lookup3"),
         (
-            conditional(vec![SHUFFLE, BytesToBytes::Zstd]),
+            conditional(vec![SHUFFLE, BytesToBytes::ZSTD]),
             "conditional",
         ),
     ]
@@ -68,14 +74,14 @@ static BOMBS: LazyLock<Vec<(BytesToBytes, Vec<u8>)>> = LazyLock::new(|| {
     lz4.extend(vec![255; matched / 255]);
     lz4.push(u8::try_from(matched % 255).unwrap());
     lz4.extend(b"\x50\0\0\0\0\0");
-    let twice = conditional(vec![SHUFFLE, BytesToBytes::Zstd, BytesToBytes::CRC32C]);
+    let twice = conditional(vec![SHUFFLE, BytesToBytes::ZSTD, BytesToBytes::CRC32C]);
     let sum = crc32c::crc32c(&zstd).to_le_bytes();
     let conditional = [b"\x07", &zstd[..], &sum].concat();
     vec![
-        (BytesToBytes::Zstd, zstd),
-        (BytesToBytes::Bz2, bz2),
-        (BytesToBytes::Lzma(Lzma::Xz), xz),
-        (BytesToBytes::Lz4, lz4),
+        (BytesToBytes::ZSTD, zstd),
+        (BytesToBytes::BZ2, bz2),
+        (lzma(Lzma::Xz), xz),
+        (BytesToBytes::LZ4, lz4),
         (twice, conditional),
     ]
 });

@@ -34,7 +34,7 @@ impl CodecChain {
         let place = match &self.bytes_to_bytes[..] {
             _ if !self.is_transposed_only() => return None,
             [] => PartsPlace::Same,
-            [BytesToBytes::Blosc] => PartsPlace::Blosc,
+            [BytesToBytes::Blosc(_)] => PartsPlace::Blosc,
             _ => return None,
         };
         let transpose = self.transpose();

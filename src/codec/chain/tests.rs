@@ -3,9 +3,12 @@ use crate::{
     codec::{BytesCodec, Checksum, ChecksumKind, ChecksumLocation, IndexLayout, IndexLocation},
     dtype::{ByteOrder, Element, ItemLayout},
 };
-use BytesToBytes::{Blosc, Gzip, Zlib, Zstd};
 
+const BLOSC: BytesToBytes = BytesToBytes::BLOSC;
 const CRC32C: BytesToBytes = BytesToBytes::CRC32C;
+const GZIP: BytesToBytes = BytesToBytes::GZIP;
+const ZLIB: BytesToBytes = BytesToBytes::ZLIB;
+const ZSTD: BytesToBytes = BytesToBytes::ZSTD;
 
 fn numbers(unit: usize, count: u64) -> DataType {
     DataType {
@@ -31,26 +34,26 @@ fn chain(transposes: &[&[u64]], endian: ByteOrder, last: &[BytesToBytes]) -> Cod
 fn encode(codec: &BytesToBytes, bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     match *codec {
-        Gzip => {
+        BytesToBytes::Gzip { .. } => {
             let mut encoder =
                 flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         }
-        Zlib => {
+        BytesToBytes::Zlib { .. } => {
             let mut encoder =
                 flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         }
-        Zstd => {
+        BytesToBytes::Zstd(_) => {
             let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
             let n = zstd_safe::compress(&mut out[..], bytes, 1).unwrap();
             out.truncate(n);
             out
         }
         // Copied bytes: header only.
-        Blosc => {
+        BytesToBytes::Blosc(_) => {
             let n = u32::try_from(bytes.len()).unwrap();
             let header = [
                 [2, 1, 0x33, 4],
@@ -90,7 +93,7 @@ fn any_codecs_in_any_order() {
         .flat_map(u16::to_be_bytes)
         .collect();
     let expected: Vec<u8> = (0..6_u16).flat_map(u16::to_le_bytes).collect();
-    let all = [Gzip, Zlib, Zstd, Blosc, CRC32C];
+    let all = [GZIP, ZLIB, ZSTD, BLOSC, CRC32C];
     let mut lists: Vec<Vec<BytesToBytes>> = vec![vec![]];
     for a in &all {
         lists.push(vec![a.clone()]);
@@ -137,7 +140,7 @@ fn any_codecs_in_any_order() {
         }
         let longer = [&encoded[..], b"!"].concat();
         // A blosc buffer says how long it is; what follows it is not read.
-        if list.last() != Some(&Blosc) {
+        if list.last() != Some(&BLOSC) {
             assert!(
                 decode(&straight, &[6], &dtype, &longer).is_err(),
                 "{list:?}"
@@ -190,9 +193,9 @@ fn identity_means_the_same_bytes() {
 fn bombs_stop_at_the_limit() {
     let zeros = vec![0; 1 << 22];
     let dtype = numbers(1, 1);
-    for codec in [Gzip, Zlib, Zstd, Blosc] {
+    for codec in [GZIP, ZLIB, ZSTD, BLOSC] {
         let bomb = encode(&codec, &zeros);
-        for list in [vec![], vec![CRC32C], vec![Zstd]] {
+        for list in [vec![], vec![CRC32C], vec![ZSTD]] {
             let list = [list, vec![codec.clone()]].concat();
             let chain = chain(&[], ByteOrder::Little, &list);
             assert!(decode(&chain, &[10], &dtype, &bomb).is_err(), "{list:?}");
@@ -210,21 +213,21 @@ fn scratch_covers_what_is_kept() {
     assert_eq!(bytes(&[], &[CRC32C, CRC32C]), 0, "cut off, not copied");
     assert_eq!(bytes(&[&[1, 0]], &[]), 1 << 20);
     assert!(
-        (1..1 << 20).contains(&bytes(&[], &[Zstd])),
+        (1..1 << 20).contains(&bytes(&[], &[ZSTD])),
         "straight into the output"
     );
-    assert!(bytes(&[], &[Blosc]) > 1 << 20, "a block");
-    assert!(bytes(&[], &[Zstd, Gzip]) > 1 << 20, "what lies between");
-    assert!(bytes(&[&[1, 0]], &[CRC32C, Gzip]) > 2 << 20);
+    assert!(bytes(&[], &[BLOSC]) > 1 << 20, "a block");
+    assert!(bytes(&[], &[ZSTD, GZIP]) > 1 << 20, "what lies between");
+    assert!(bytes(&[&[1, 0]], &[CRC32C, GZIP]) > 2 << 20);
     assert_eq!(
-        chain(&[], ByteOrder::Big, &[Blosc]).scratch_bytes(u64::MAX),
+        chain(&[], ByteOrder::Big, &[BLOSC]).scratch_bytes(u64::MAX),
         u64::MAX
     );
 }
 
 #[test]
 fn compressed_shards_are_bounded_by_their_metadata() {
-    let inner = chain(&[], ByteOrder::Little, &[Gzip]);
+    let inner = chain(&[], ByteOrder::Little, &[GZIP]);
     let index = IndexLayout::new(&[2], &chain(&[], ByteOrder::Little, &[CRC32C])).unwrap();
     let sharding = ShardingCodec {
         chunk_shape: [2][..].into(),
@@ -236,16 +239,16 @@ fn compressed_shards_are_bounded_by_their_metadata() {
     let chain = CodecChain {
         array_to_array: vec![],
         array_to_bytes: ArrayToBytes::Sharding(Box::new(sharding)),
-        bytes_to_bytes: vec![Zstd],
+        bytes_to_bytes: vec![ZSTD],
     };
-    let (first, second) = (encode(&Gzip, &[1, 2]), encode(&Gzip, &[3, 4]));
+    let (first, second) = (encode(&GZIP, &[1, 2]), encode(&GZIP, &[3, 4]));
     let (a, b) = (first.len() as u64, second.len() as u64);
     let index: Vec<u8> = [0, a, a, b]
         .into_iter()
         .flat_map(u64::to_le_bytes)
         .collect();
     let shard = [first, second, encode(&CRC32C, &index)].concat();
-    let encoded = encode(&Zstd, &shard);
+    let encoded = encode(&ZSTD, &shard);
     assert_eq!(
         decode(&chain, &[4], &numbers(1, 1), &encoded).unwrap(),
         [1, 2, 3, 4]
@@ -253,7 +256,7 @@ fn compressed_shards_are_bounded_by_their_metadata() {
     let limit = chain.array_bytes_limit(4);
     assert_eq!(chain.undo_bytes_to_bytes(&encoded, limit).unwrap(), shard);
     assert!(chain.scratch_bytes(4) >= limit);
-    let bomb = encode(&Zstd, &vec![0; 1 << 20]);
+    let bomb = encode(&ZSTD, &vec![0; 1 << 20]);
     assert!(decode(&chain, &[4], &numbers(1, 1), &bomb).is_err());
 }
 
@@ -277,8 +280,8 @@ fn nested_shards() -> (CodecChain, Vec<u8>) {
         let index = words.into_iter().flat_map(u64::to_le_bytes).collect();
         [parts.concat(), index].concat()
     };
-    let inner = || shard([encode(&Zstd, &[1, 2]), encode(&Zstd, &[3, 4])]);
-    let codecs = level(2, chain(&[], ByteOrder::Little, &[Zstd]));
+    let inner = || shard([encode(&ZSTD, &[1, 2]), encode(&ZSTD, &[3, 4])]);
+    let codecs = level(2, chain(&[], ByteOrder::Little, &[ZSTD]));
     (level(4, codecs), shard([inner(), inner()]))
 }
 
@@ -293,7 +296,7 @@ fn damage_is_never_more_than_an_error() {
     };
     let elements: Vec<u8> = (0..200).map(|i| i / 3).collect();
     let mut cases = vec![];
-    for codec in [Gzip, Zlib, Zstd, Blosc, CRC32C] {
+    for codec in [GZIP, ZLIB, ZSTD, BLOSC, CRC32C] {
         let codecs = chain(&[&[1, 0]], ByteOrder::Big, std::slice::from_ref(&codec));
         cases.push((
             codecs,
@@ -365,7 +368,7 @@ fn numbers_are_decoded_in_place() {
     }
     for other in [
         chain(&[&[1, 0]], ByteOrder::Little, &[]),
-        chain(&[], ByteOrder::Little, &[Zstd]),
+        chain(&[], ByteOrder::Little, &[ZSTD]),
         chain(&[], ByteOrder::Little, &[CRC32C, CRC32C]),
     ] {
         assert_eq!(other.in_place(&dtype), None);

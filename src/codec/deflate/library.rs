@@ -1,4 +1,4 @@
-//! libdeflate, which can only decode a stream as a whole.
+//! libdeflate, which can only decode and encode a stream as a whole.
 //!
 //! It is twice as fast as decoders that can pause anywhere. Its decoder holds tables that are
 //! rebuilt for every block, so one decoder for each thread serves all streams.
@@ -11,9 +11,11 @@
 use std::{cell::RefCell, ptr::NonNull};
 
 use libdeflate_sys::{
-    libdeflate_alloc_decompressor, libdeflate_decompressor, libdeflate_free_decompressor,
-    libdeflate_gzip_decompress_ex, libdeflate_result,
-    libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE, libdeflate_result_LIBDEFLATE_SUCCESS,
+    libdeflate_alloc_compressor, libdeflate_alloc_decompressor, libdeflate_compressor,
+    libdeflate_decompressor, libdeflate_free_compressor, libdeflate_free_decompressor,
+    libdeflate_gzip_compress, libdeflate_gzip_compress_bound, libdeflate_gzip_decompress_ex,
+    libdeflate_result, libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE,
+    libdeflate_result_LIBDEFLATE_SUCCESS, libdeflate_zlib_compress, libdeflate_zlib_compress_bound,
     libdeflate_zlib_decompress_ex,
 };
 
@@ -85,5 +87,59 @@ impl Drop for DeflateTables {
     fn drop(&mut self) {
         // SAFETY: `inflate` allocated it, and nothing else frees it.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) }
+    }
+}
+
+/// An encoder of one level.
+pub(super) struct Deflater(NonNull<libdeflate_compressor>);
+
+impl Deflater {
+    /// The encoder of `level`, from 0 to 9; `None` without memory for its tables.
+    pub(super) fn new(level: u8) -> Option<Deflater> {
+        // SAFETY: the library refuses levels that it does not have by null.
+        NonNull::new(unsafe { libdeflate_alloc_compressor(level.into()) }).map(Deflater)
+    }
+
+    /// The maximum encoded length of `length` bytes.
+    pub(super) fn bound(&self, container: Container, length: usize) -> usize {
+        let bound = match container {
+            Container::Gzip => libdeflate_gzip_compress_bound,
+            Container::Zlib => libdeflate_zlib_compress_bound,
+        };
+        // SAFETY: the encoder is alive, and only its level is read.
+        unsafe { bound(self.0.as_ptr(), length) }
+    }
+
+    /// Encodes `bytes` to a stream at the beginning of `out`. Returns its length, `None` when it
+    /// does not fit.
+    pub(super) fn deflate(
+        self,
+        container: Container,
+        bytes: &[u8],
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let encode = match container {
+            Container::Gzip => libdeflate_gzip_compress,
+            Container::Zlib => libdeflate_zlib_compress,
+        };
+        // SAFETY: the encoder is alive, and used by this call alone. The lengths are those of the
+        // slices, which do not overlap; the library reads and writes within them.
+        let written = unsafe {
+            encode(
+                self.0.as_ptr(),
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+            )
+        };
+        Some(written).filter(|&n| n > 0)
+    }
+}
+
+impl Drop for Deflater {
+    fn drop(&mut self) {
+        // SAFETY: `new` allocated it, and nothing else frees it.
+        unsafe { libdeflate_free_compressor(self.0.as_ptr()) }
     }
 }

@@ -10,10 +10,13 @@
 //! The code of a label is its position in the list, counted from 1. Zero, like any number that is
 //! not a code, stands for the empty string.
 
+use std::collections::HashMap;
+
 use super::super::{
     bytes::copy_start,
     number::{Number, Value},
 };
+use crate::error::FormatError;
 
 pub(super) const NAME: &str = "numcodecs.categorize";
 
@@ -48,14 +51,30 @@ impl Categories {
         }
     }
 
-    /// The code of one element.
-    pub(super) fn encode(&self, element: &[u8], out: &mut [u8]) {
-        let element = trimmed(element);
+    /// Encodes elements of `size` bytes to their codes.
+    ///
+    /// # Errors
+    /// A code that its type does not have.
+    pub(super) fn encode(
+        &self,
+        decoded: &[u8],
+        size: usize,
+        out: &mut [u8],
+    ) -> Result<(), FormatError> {
         // A label that is listed twice has the code of its last position, as in numcodecs.
-        let place = self.labels.iter().rposition(|label| label == element);
-        let code = place.map_or(0, |place| place + 1);
-        let code = i128::try_from(code).unwrap_or(0);
-        self.code.write(Value::Int(code), out);
+        let labels = self.labels.iter().zip(1_i128..);
+        let codes: HashMap<&[u8], i128> = labels.map(|(label, code)| (&label[..], code)).collect();
+        let elements = decoded.chunks_exact(size.max(1));
+        for (element, out) in elements.zip(out.chunks_exact_mut(self.code.size())) {
+            let code = codes.get(trimmed(element)).copied().unwrap_or(0);
+            let code = Value::Int(code);
+            if !self.code.cast(code).is_some_and(|cast| cast.is_same(code)) {
+                let problem = format!("{code} is no code of the type that `astype` names");
+                return Err(FormatError::encoded(NAME, problem));
+            }
+            self.code.write(code, out);
+        }
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@
 //! Differences are stored as `astype`, the decoded sums are of `dtype`. As in `numpy.cumsum`,
 //! integers wrap, and floats are rounded after every sum, in the wider one of the two types.
 
-use super::super::number::{Number, Value, map_numbers};
+use super::super::number::{Number, Value, map_numbers, unencodable};
 use crate::dtype::{FLOAT32, FLOAT64};
 use crate::error::FormatError;
 
@@ -33,6 +33,35 @@ pub(super) fn decode(
             FormatError::encoded(NAME, problem)
         })
     })
+}
+
+/// Encodes numbers to their differences, which wrap or are rounded in the type of the numbers.
+pub(super) fn encode(
+    (from, decoded): (Number, &[u8]),
+    (to, out): (Number, &mut [u8]),
+) -> Result<(), FormatError> {
+    let (mut index, mut before) = (0, None);
+    map_numbers((from, decoded), (to, out), |value| {
+        let at = index;
+        index += 1;
+        let difference = match before.replace(value) {
+            None => Some(value),
+            Some(before) => subtract(from, value, before),
+        };
+        let encoded = difference.and_then(|difference| to.cast(difference));
+        encoded.ok_or_else(|| unencodable(NAME, at, value))
+    })
+}
+
+/// Whether all numbers decode to what they were: integers that wrap in no fewer bits, and have a
+/// meaning for each pattern of bits.
+pub(super) fn is_exact(decoded: Number, encoded: Number) -> bool {
+    match (decoded, encoded) {
+        (Number::Integer(own), Number::Integer(stored)) => {
+            own.bits as usize == 8 * own.bytes && stored.bits >= own.bits
+        }
+        _ => false,
+    }
 }
 
 /// The type of the intermediate sums, which has all numbers of both types.
@@ -61,4 +90,12 @@ fn add(number: Number, one: Value, other: Value) -> Option<Value> {
         (_, Value::Int(one), Value::Int(other)) => number.cast(Value::Int(one + other)),
         _ => None,
     }
+}
+
+fn subtract(number: Number, one: Value, other: Value) -> Option<Value> {
+    let negated = match other {
+        Value::Int(other) => Value::Int(-other),
+        Value::Float(other) => Value::Float(-other),
+    };
+    add(number, one, negated)
 }

@@ -16,7 +16,10 @@
 //! Specs: numcodecs, section "Filters"; `bitround`, `scale_offset` and `cast_value` in
 //! zarr-extensions.
 
-use super::super::number::{Number, Value};
+use super::super::{
+    bytes::copy_start,
+    number::{Number, Value},
+};
 use super::CastValue;
 use crate::error::FormatError;
 
@@ -123,7 +126,8 @@ impl Elementwise {
                 let scaled = round(value.as_f64() * scale)?.round_ties_even();
                 encoded.cast(Value::Float(round(scaled / scale)?))
             }
-            Elementwise::BitRound { keepbits } => Some(bit_round(value, *keepbits, decoded)),
+            // The bits of this one are rounded, not its value.
+            Elementwise::BitRound { .. } => Some(value),
             Elementwise::AsType => encoded.cast(value),
             Elementwise::ScaleOffset { offset, scale } => {
                 let moved = exact(decoded, value, *offset, i128::checked_sub, |a, b| a - b)?;
@@ -134,10 +138,6 @@ impl Elementwise {
     }
 
     pub(super) fn refusal(&self, value: Value) -> FormatError {
-        let value = match value {
-            Value::Int(whole) => whole.to_string(),
-            Value::Float(number) => number.to_string(),
-        };
         let problem = format!("{value} stands for no value of the decoded type");
         FormatError::encoded(self.name(), problem)
     }
@@ -201,19 +201,25 @@ fn quantum(digits: i32) -> f64 {
     10_f64.powf(-exponent).log2().ceil().exp2()
 }
 
-/// Rounds half to even, so that `keepbits` bits stay of the mantissa, or from the highest bit set.
-fn bit_round(value: Value, keepbits: u32, number: Number) -> Value {
-    let mut bytes = [0; 8];
-    number.write(value, bytes.get_mut(..number.size()).unwrap_or_default());
-    let word = u64::from_le_bytes(bytes);
-    let most = match number {
-        Number::Float(format) => format.mantissa_bits,
-        _ => u64::BITS - word.leading_zeros(),
-    };
-    let Some(dropped @ 1..) = most.checked_sub(keepbits) else {
-        return value;
-    };
-    let half = ((word >> dropped) & 1) + ((1 << (dropped - 1)) - 1);
-    let rounded = (word.wrapping_add(half) >> dropped) << dropped;
-    number.read(&rounded.to_le_bytes())
+/// Rounds numbers half to even, so that `keepbits` bits stay of the mantissa, or from the highest
+/// bit set. The bits are those of numcodecs also where a number is NaN.
+pub(super) fn bit_round(keepbits: u32, number: Number, decoded: &[u8], out: &mut [u8]) {
+    let size = number.size();
+    for (from, to) in decoded.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
+        let mut bytes = [0; 8];
+        copy_start(from, &mut bytes);
+        let word = u64::from_le_bytes(bytes);
+        let most = match number {
+            Number::Float(format) => format.mantissa_bits,
+            _ => u64::BITS - word.leading_zeros(),
+        };
+        let rounded = match most.checked_sub(keepbits) {
+            Some(dropped @ 1..) => {
+                let half = ((word >> dropped) & 1) + ((1 << (dropped - 1)) - 1);
+                (word.wrapping_add(half) >> dropped) << dropped
+            }
+            _ => word,
+        };
+        copy_start(&rounded.to_le_bytes(), to);
+    }
 }

@@ -35,3 +35,15 @@ pub(super) fn decode(encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> 
     }
     Ok(())
 }
+
+/// Packs each byte to one bit, which is zero if the byte is. The caller has compared the lengths.
+pub(super) fn encode(decoded: &[u8], out: &mut [u8]) {
+    let Some((padding, packed)) = out.split_first_mut() else {
+        return;
+    };
+    *padding = u8::try_from((8 - decoded.len() % 8) % 8).unwrap_or(0);
+    for (elements, bits) in decoded.chunks(8).zip(packed) {
+        let set = (0..8).zip(elements).filter(|(_, element)| **element != 0);
+        *bits = set.fold(0, |bits, (i, _)| bits | 1 << (7 - i));
+    }
+}

@@ -6,13 +6,14 @@
 //!
 //! Most of them are those of numcodecs, with its semantics; the others are registered in
 //! zarr-extensions. A filter is given elements in C order, little-endian, and knows of no other
-//! filter. Only single elements are ever encoded here: the fill value, which absent inner chunks of
-//! a shard have ([`Filter::encode_element`]).
+//! filter. It encodes chunks, and single elements: the fill value, which absent inner chunks of a
+//! shard have ([`Filter::encode_element`]).
 
 mod cast_value;
 mod categorize;
 mod delta;
 mod elementwise;
+mod encode;
 mod mask;
 
 pub(crate) use cast_value::{CastValue, OutOfRange, Rounding};
@@ -159,26 +160,5 @@ impl Filter {
                 Ok(())
             }
         }
-    }
-
-    /// Encodes one element; `None` when that is impossible, or depends on other elements.
-    pub(crate) fn encode_element(&self, element: &[u8]) -> Option<Vec<u8>> {
-        let mut out = vec![0; usize::try_from(self.encoded.item_size).ok()?];
-        match &self.kind {
-            FilterKind::Elementwise {
-                operation,
-                decoded,
-                encoded,
-            } => {
-                let parts = (*decoded, element);
-                map_numbers(parts, (*encoded, out.as_mut_slice()), |value| {
-                    operation.encode(value, *decoded, *encoded).ok_or(())
-                })
-                .ok()?;
-            }
-            FilterKind::Categories(categories) => categories.encode(element, &mut out),
-            FilterKind::Delta { .. } | FilterKind::Mask => return None,
-        }
-        Some(out)
     }
 }

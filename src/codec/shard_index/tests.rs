@@ -49,10 +49,10 @@ fn codecs_without_a_fixed_size_are_refused_by_name() {
     for (codecs, name) in [
         (chain(&[], None, &[]), "endian"),
         (
-            chain(&[], LITTLE, &[BytesToBytes::CRC32C, BytesToBytes::Zstd]),
+            chain(&[], LITTLE, &[BytesToBytes::CRC32C, BytesToBytes::ZSTD]),
             "zstd",
         ),
-        (chain(&[], LITTLE, &[BytesToBytes::Blosc]), "blosc"),
+        (chain(&[], LITTLE, &[BytesToBytes::BLOSC]), "blosc"),
         (chain(&[&[1, 0]], LITTLE, &[]), "transpose"),
     ] {
         let message = IndexLayout::new(&[2, 3], &codecs).unwrap_err().to_string();

@@ -1,21 +1,27 @@
-//! Parses the configurations of codecs from bytes to bytes. Most members only matter for encoding
-//! and are ignored.
+//! Parses the configurations of codecs from bytes to bytes. Most members only matter for encoding:
+//! they are [`Setting`]s, which are no errors when they are wrong.
 
 use serde_json::value::RawValue;
 
-use super::{Codec, CodecParser, Input, MAX_NESTING, list, members, parsers};
-use crate::codec::{
-    BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Lzma, LzmaArchitecture, LzmaFilter,
-};
+use super::members::{integer_of, setting, within};
+use super::{Codec, CodecParser, Input, MAX_NESTING, blosc, list, lzma, members, parsers};
+use crate::codec::{BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Setting, ZstdSettings};
 use crate::error::FormatError;
-use crate::metadata::json::{self, Json, Members};
+use crate::metadata::json::{self, Members};
 
 /// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<CodecParser> {
     Some(match name {
-        "gzip" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Gzip)),
-        "zstd" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zstd)),
-        "blosc" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Blosc)),
+        "gzip" => |_, members| {
+            let level = setting(members, "level", None, deflate_level);
+            Ok(Codec::BytesToBytes(BytesToBytes::Gzip { level }))
+        },
+        "zstd" => |_, members| Ok(Codec::BytesToBytes(BytesToBytes::Zstd(zstd(members)))),
+        "blosc" => |input, members| {
+            Ok(Codec::BytesToBytes(BytesToBytes::Blosc(blosc::registered(
+                input, members,
+            ))))
+        },
         "crc32c" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::CRC32C)),
         "conditional" => conditional,
         _ => return None,
@@ -28,17 +34,38 @@ pub(super) fn numcodecs_parser(id: &str) -> Option<CodecParser> {
     use ChecksumLocation::{End, Start};
     Some(match id {
         // Some writers stored zlib streams under this name.
-        "gzip" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::GzipOrZlib)),
-        "zlib" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zlib)),
-        "zstd" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Zstd)),
-        "blosc" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Blosc)),
-        "lz4" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Lz4)),
-        "bz2" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Bz2)),
+        "gzip" => |_, members| {
+            let level = setting(members, "level", Some(1), deflate_level);
+            Ok(Codec::BytesToBytes(BytesToBytes::GzipOrZlib { level }))
+        },
+        "zlib" => |_, members| {
+            let level = setting(members, "level", Some(1), deflate_level);
+            Ok(Codec::BytesToBytes(BytesToBytes::Zlib { level }))
+        },
+        "zstd" => |_, members| Ok(Codec::BytesToBytes(BytesToBytes::Zstd(zstd(members)))),
+        "blosc" => |_, members| {
+            Ok(Codec::BytesToBytes(BytesToBytes::Blosc(blosc::numcodecs(
+                members,
+            ))))
+        },
+        "lz4" => |_, members| {
+            let acceleration = setting(
+                members,
+                "acceleration",
+                Some(1),
+                within(i32::MIN..=i32::MAX),
+            );
+            Ok(Codec::BytesToBytes(BytesToBytes::Lz4 { acceleration }))
+        },
+        "bz2" => |_, members| {
+            let level = setting(members, "level", Some(1), within(1..=9));
+            Ok(Codec::BytesToBytes(BytesToBytes::Bz2 { level }))
+        },
         "base64" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Base64)),
-        "lzma" => |_, configuration| {
-            Ok(Codec::BytesToBytes(BytesToBytes::Lzma(lzma(
-                configuration,
-            )?)))
+        "lzma" => |_, members| {
+            let format = lzma::format(members)?;
+            let settings = lzma::settings(&format, members);
+            Ok(Codec::BytesToBytes(BytesToBytes::Lzma(format, settings)))
         },
         "shuffle" => shuffle,
         "crc32" => |_, configuration| checksum(configuration, Crc32, Start),
@@ -47,6 +74,26 @@ pub(super) fn numcodecs_parser(id: &str) -> Option<CodecParser> {
         "fletcher32" => |_, _| checksum(&Members::default(), Fletcher32, End),
         "jenkins_lookup3" => jenkins_lookup3,
         _ => return None,
+    })
+}
+
+/// A level of deflate; -1 is zlib's name for 6.
+fn deflate_level(raw: &RawValue) -> Option<u8> {
+    match integer_of(raw)? {
+        -1 => Some(6),
+        level => u8::try_from(level).ok().filter(|level| *level <= 9),
+    }
+}
+
+/// `zstd` is the same in v3 and in numcodecs. Early documents have no `checksum`.
+fn zstd(members: &Members<'_>) -> Setting<ZstdSettings> {
+    Ok(ZstdSettings {
+        level: setting(members, "level", Some(0), within(-131_072..=22))?,
+        checksum: setting(members, "checksum", Some(false), |raw| match raw.get() {
+            "false" => Some(false),
+            "true" => Some(true),
+            _ => None,
+        })?,
     })
 }
 
@@ -87,57 +134,6 @@ fn shuffle(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatEr
     Ok(Codec::BytesToBytes(BytesToBytes::Shuffle {
         element_size: usize::try_from(size).unwrap_or(1).max(1),
     }))
-}
-
-fn lzma(configuration: &Members<'_>) -> Result<Lzma, FormatError> {
-    let format = members::integer(configuration, "format", (1, 3))?;
-    match format.unwrap_or(1) {
-        1 => Ok(Lzma::Xz),
-        2 => Ok(Lzma::Alone),
-        _ => configuration.read("filters", |raw| {
-            match json::array(raw, "a list of filters")? {
-                none if none.is_empty() => Err(json::mismatch(raw, "a filter")),
-                filters => json::each(filters, lzma_filter).map(Lzma::Raw),
-            }
-        }),
-    }
-}
-
-/// Parses a filter, whose `id` is its number in Python's module `lzma`.
-fn lzma_filter(filter: &RawValue) -> Result<LzmaFilter, FormatError> {
-    const LZMA1: i128 = 0x4000_0000_0000_0001;
-    let filter = json::object(filter, "a filter")?;
-    let id = filter.require("id")?;
-    let option = |name, most: u32, default| {
-        let value = members::integer(&filter, name, (0, most))?;
-        Ok::<u32, FormatError>(value.unwrap_or(default))
-    };
-    let architecture = match Json::of(id)?.integer() {
-        Some(LZMA1) => {
-            return Ok(LzmaFilter::Lzma1 {
-                lc: option("lc", 4, 3)?,
-                lp: option("lp", 4, 0)?,
-                pb: option("pb", 4, 2)?,
-            });
-        }
-        Some(0x21) => return Ok(LzmaFilter::Lzma2),
-        Some(0x03) => {
-            let dist = members::integer(&filter, "dist", (1, 256))?;
-            let dist = dist.unwrap_or(1);
-            return Ok(LzmaFilter::Delta { dist });
-        }
-        Some(0x04) => LzmaArchitecture::X86,
-        Some(0x05) => LzmaArchitecture::PowerPc,
-        Some(0x06) => LzmaArchitecture::Ia64,
-        Some(0x07) => LzmaArchitecture::Arm,
-        Some(0x08) => LzmaArchitecture::ArmThumb,
-        Some(0x09) => LzmaArchitecture::Sparc,
-        _ => return Err(json::mismatch(id, "the number of a filter of LZMA").within("id")),
-    };
-    Ok(LzmaFilter::Branch {
-        architecture,
-        start_offset: option("start_offset", u32::MAX, 0)?,
-    })
 }
 
 fn conditional(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {

@@ -1,11 +1,12 @@
 //! Parses members of codec configurations.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use serde_json::value::RawValue;
 
 use super::{ArrayToArray, Codec, Input};
-use crate::codec::{Elementwise, Filter, FilterKind, Number, Value};
+use crate::codec::{Elementwise, Filter, FilterKind, Number, Setting, Value};
 use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
@@ -111,6 +112,35 @@ pub(super) fn integer<T: Copy + Display + PartialOrd + TryFrom<i128>>(
             .filter(|value| (least..=most).contains(value))
             .ok_or_else(|| json::mismatch(raw, &format!("a whole number from {least} to {most}")))
     })
+}
+
+/// The parameter `name` of an encoder, as `read` reads it; `default` when it is absent.
+pub(super) fn setting<T>(
+    configuration: &Members<'_>,
+    name: &'static str,
+    default: Option<T>,
+    read: impl FnOnce(&RawValue) -> Option<T>,
+) -> Setting<T> {
+    let value = match configuration.get_some(name) {
+        Some(raw) => read(raw),
+        None => default,
+    };
+    value.ok_or(name)
+}
+
+/// Reads whole numbers of a range.
+pub(super) fn within<T: Copy + PartialOrd + TryFrom<i128>>(
+    range: RangeInclusive<T>,
+) -> impl FnOnce(&RawValue) -> Option<T> {
+    move |raw| {
+        let value = T::try_from(integer_of(raw)?).ok();
+        value.filter(|value| range.contains(value))
+    }
+}
+
+/// A whole number.
+pub(super) fn integer_of(raw: &RawValue) -> Option<i128> {
+    Json::of(raw).ok()?.integer()
 }
 
 /// The meaning of the member `name`, which must be one of `words`; `None` when it is absent.

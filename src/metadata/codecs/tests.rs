@@ -70,7 +70,6 @@ fn byte_order_is_named_where_it_means_something() {
 
 #[test]
 fn chains_keep_their_order() {
-    use BytesToBytes::{Blosc, Gzip, Zstd};
     let codecs = format!(
         r#"[{{"name": "transpose", "configuration": {{"order": [1, 0]}}}},
             {{"name": "transpose", "configuration": {{"order": "F"}}}},
@@ -85,7 +84,14 @@ fn chains_keep_their_order() {
     );
     assert_eq!(
         chain.bytes_to_bytes,
-        [Blosc, Zstd, Gzip, BytesToBytes::CRC32C]
+        [
+            BytesToBytes::Blosc(Err("cname")),
+            BytesToBytes::ZSTD,
+            BytesToBytes::Gzip {
+                level: Err("level")
+            },
+            BytesToBytes::CRC32C
+        ]
     );
 }
 

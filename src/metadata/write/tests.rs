@@ -205,8 +205,15 @@ fn types_fill_values_and_codecs_come_back_from_v2() {
                 // The v2 id `gzip` may also mean a zlib stream.
                 let mut bytes_to_bytes = old.codecs.bytes_to_bytes;
                 for codec in &mut bytes_to_bytes {
-                    if *codec == BytesToBytes::Gzip {
-                        *codec = BytesToBytes::GzipOrZlib;
+                    match codec {
+                        BytesToBytes::Gzip { level } => {
+                            *codec = BytesToBytes::GzipOrZlib { level: *level };
+                        }
+                        // In v2 this is always the size of an element.
+                        BytesToBytes::Blosc(Ok(settings)) => {
+                            settings.typesize = old.data_type.item_size.try_into().unwrap();
+                        }
+                        _ => {}
                     }
                 }
                 assert_eq!(new.codecs.bytes_to_bytes, bytes_to_bytes);
