@@ -15,7 +15,7 @@ mod kind;
 use std::panic::Location;
 
 use crate::escape::Escaped;
-use crate::store::StoreError;
+use crate::store::{Refusal, StoreError};
 pub use kind::ErrorKind;
 
 /// What is wrong in a document or in encoded bytes.
@@ -213,6 +213,14 @@ pub enum Error {
         /// The time that it may take, in seconds.
         seconds: u64,
     },
+    /// What was written to a file of the mount cannot be what the store gets.
+    #[error("{}: not saved: {}", Escaped(.key), Escaped(.reason))]
+    Unacceptable {
+        /// The key of the object.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// This program has a bug, which fails one request only. `Error::internal` makes it.
     #[error(transparent)]
     Internal(Box<Internal>),
@@ -236,6 +244,44 @@ pub struct Internal {
 }
 
 impl Error {
+    /// The error for bytes that the object at `key` must not have.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers give errors, and texts that they have made for this"
+    )]
+    pub(crate) fn unacceptable(key: &impl std::fmt::Display, reason: impl ToString) -> Error {
+        Error::Unacceptable {
+            key: key.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Whether the error is about what was written, or would be, and not about the store.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Error::Unacceptable { .. } | Error::Store(StoreError::Changed { .. }) => true,
+            Error::Store(StoreError::Refused { refusal, .. }) => matches!(
+                refusal,
+                Refusal::Fixed
+                    | Refusal::TooLong
+                    | Refusal::Incomplete
+                    | Refusal::OutsideGrid
+                    | Refusal::Gone
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether a file does not have the bytes that it must have, so that it is not saved as it is.
+    pub(crate) fn is_unacceptable(&self) -> bool {
+        let incomplete = Refusal::Incomplete;
+        match self {
+            Error::Unacceptable { .. } => true,
+            Error::Store(StoreError::Refused { refusal, .. }) => *refusal == incomplete,
+            _ => false,
+        }
+    }
+
     /// An error in the document at `key`, or at the node of this path.
     pub fn in_document(key: &impl std::fmt::Display, error: FormatError) -> Error {
         Error::Metadata {
@@ -375,6 +421,10 @@ mod tests {
                 error,
             });
         }
+        errors.push(Error::Unacceptable {
+            key: key(),
+            reason: what(),
+        });
         let (needed, limit, seconds) = (2, 1, 30);
         errors.push(Error::TooLarge {
             what: what(),
@@ -392,6 +442,7 @@ mod tests {
                 | Error::Metadata { .. }
                 | Error::Chunk { .. }
                 | Error::TooLarge { .. }
+                | Error::Unacceptable { .. }
                 | Error::TooSlow { .. }
                 | Error::Internal(_) => {}
                 Error::Memory(_) | Error::NoMemory(_) | Error::GivenUp(_) | Error::Stale => {

@@ -1,10 +1,8 @@
-//! The last lines of the log, in bounded memory. `.zarr-mount/log` shows them.
+//! The last lines of a text, in bounded memory: of the log, which `.zarr-mount/log` shows, and of the
+//! refused changes, which `.zarr-mount/refused` shows.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// How many lines are kept.
-const MOST_LINES: usize = 1000;
 
 /// The longest line that is kept whole, in bytes.
 const LONGEST: usize = 1024;
@@ -12,9 +10,12 @@ const LONGEST: usize = 1024;
 /// What follows where a line was cut.
 const CUT: &str = "…";
 
-/// The last lines of the log.
-#[derive(Debug, Default)]
-pub struct RecentLines(Mutex<Lines>);
+/// The last lines.
+#[derive(Debug)]
+pub struct RecentLines {
+    most: usize,
+    lines: Mutex<Lines>,
+}
 
 #[derive(Debug, Default)]
 struct Lines {
@@ -23,14 +24,26 @@ struct Lines {
     n_bytes: usize,
 }
 
+impl Default for RecentLines {
+    fn default() -> Self {
+        RecentLines::new(1000)
+    }
+}
+
 impl RecentLines {
+    /// The last `most` lines.
+    pub fn new(most: usize) -> RecentLines {
+        let lines = Mutex::default();
+        RecentLines { most, lines }
+    }
+
     /// Adds a line, given without its end, and drops the oldest one where there are too many.
     pub fn push(&self, line: &str) {
         let line = cut(line, LONGEST);
         let mut lines = self.lock();
         lines.n_bytes += line.len() + 1;
         lines.kept.push_back(line);
-        if lines.kept.len() > MOST_LINES
+        if lines.kept.len() > self.most
             && let Some(oldest) = lines.kept.pop_front()
         {
             lines.n_bytes -= oldest.len() + 1;
@@ -54,7 +67,7 @@ impl RecentLines {
     }
 
     fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -77,14 +90,14 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_kept() {
-        let recent = RecentLines::default();
+        let recent = RecentLines::new(1000);
         assert_eq!((recent.n_bytes(), recent.text()), (0, Vec::new()));
-        for n in 0..MOST_LINES + 7 {
+        for n in 0..1007 {
             recent.push(&format!("line {n}"));
         }
         let text = String::from_utf8(recent.text()).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), MOST_LINES);
+        assert_eq!(lines.len(), 1000);
         assert_eq!((lines[0], lines[999]), ("line 7", "line 1006"));
         assert_eq!(recent.n_bytes(), text.len() as u64);
         assert!(text.ends_with('\n'));

@@ -13,7 +13,7 @@ use super::passthrough::Passthrough;
 use crate::store::Durability;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::view::{AbsentChunks, FileFormat, Shards, Target, ViewKind};
+use crate::view::{AbsentChunks, Conflict, FileFormat, Shards, Target, ViewKind};
 
 /// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
 /// whole arrays, as plain files
@@ -117,8 +117,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) immutable: bool,
 
-    /// Let programs write: the keys of the store, as stored (with --view keys --shards keep). Documents
-    /// and chunks are replaced whole when they are closed
+    /// Let programs write: the keys of the store, as stored (with --view keys --shards keep), or decoded
+    /// chunks of arrays without shards (with --view chunks). Documents and chunks are replaced whole when
+    /// they are closed
     #[arg(long)]
     pub(crate) rw: bool,
 
@@ -128,6 +129,22 @@ pub(crate) struct Args {
           value_parser = one_of(&[("never", Durability::Never), ("atomic", Durability::Atomic),
                                   ("close", Durability::Close)]))]
     pub(crate) durability: Option<Durability>,
+
+    /// With --rw: store decoded chunks of nothing but the fill value, too, which are erased otherwise
+    #[arg(long)]
+    pub(crate) write_empty_chunks: bool,
+
+    /// With --rw: what becomes of a part of a decoded chunk that was read and written while somebody
+    /// else changed the chunk in the store: refuse (close fails with ESTALE), merge (the other parts
+    /// are taken from the new chunk) [default: refuse]
+    #[arg(long, value_name = "HOW",
+          value_parser = one_of(&[("refuse", Conflict::Refuse), ("merge", Conflict::Merge)]))]
+    pub(crate) conflict: Option<Conflict>,
+
+    /// With --rw: let codecs change the values of decoded chunks (quantize, bitround, ..); otherwise
+    /// only values that they keep are saved
+    #[arg(long)]
+    pub(crate) lossy: bool,
 
     /// Follow symbolic links that lead out of the store
     #[arg(long)]

@@ -24,7 +24,7 @@ use crate::store::testing::Injection;
 use crate::store::{Durability, OpenOptions, Sharing, Symlinks, path_of_file_url};
 use crate::threads::cores;
 pub use crate::view::{
-    AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions,
+    AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions, WriteOptions,
 };
 
 /// What the command was asked to do.
@@ -284,6 +284,11 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
         decode_threads: args.threads.unwrap_or_else(cores),
         timeout: args.timeout,
         logs_omissions: true,
+        writes: WriteOptions {
+            empty_chunks: args.write_empty_chunks,
+            is_lossy: args.lossy,
+            conflict: args.conflict.unwrap_or_default(),
+        },
     }
 }
 
@@ -294,8 +299,14 @@ fn writing(
     store: &StoreArgument,
 ) -> Result<Option<Durability>, CliError> {
     let is_asked = args.rw || options.writing.is_some();
-    if !is_asked && args.durability.is_some() {
-        return Err(CliError::Usage("--durability is for --rw".to_owned()));
+    let of_writing = [
+        ("--durability", args.durability.is_some()),
+        ("--write-empty-chunks", args.write_empty_chunks),
+        ("--conflict", args.conflict.is_some()),
+        ("--lossy", args.lossy),
+    ];
+    if let Some((name, _)) = of_writing.iter().find(|(_, given)| *given && !is_asked) {
+        return Err(CliError::Usage(format!("{name} is for --rw")));
     }
     if !is_asked || options.writing == Some(WriteOption::ReadOnly) {
         return Ok(None);
@@ -307,14 +318,22 @@ fn writing(
     if !store.path().is_some_and(Path::is_dir) {
         return refused("only a directory can be written to");
     }
-    let shows_store = args.view.iter().all(|view| *view == ViewKind::Keys)
-        && args.shards == Shards::Keep
-        && args.shown_as.is_none();
-    if !shows_store {
+    let is_possible = match args.view.as_slice() {
+        [ViewKind::Keys] => args.shards == Shards::Keep,
+        [ViewKind::Chunks] => true,
+        _ => false,
+    };
+    if !is_possible || args.shown_as.is_some() {
         return refused(
-            "so far, only the keys of a store can be written, as they are stored: give --view keys \
-             --shards keep, without --as",
+            "so far, a store is written through one view, without --as: --view keys --shards keep \
+             shows the keys as they are stored, --view chunks the decoded chunks",
         );
+    }
+    let of_chunks = of_writing.iter().skip(1).find(|(_, given)| *given);
+    if let Some((name, _)) = of_chunks.filter(|_| args.view == [ViewKind::Keys]) {
+        return Err(CliError::Usage(format!(
+            "{name} is for --rw with --view chunks"
+        )));
     }
     Ok(Some(args.durability.unwrap_or_default()))
 }

@@ -188,8 +188,10 @@ enum NestedZipFiles {
 }
 
 impl NestedZipFiles {
-    fn in_views(views: &[ViewKind]) -> NestedZipFiles {
-        if views.iter().all(|view| *view == ViewKind::Keys) {
+    /// Nothing is written into zip files, so that they are files where the store is written to.
+    fn in_mount(config: &MountConfig) -> NestedZipFiles {
+        let views = &config.view.views;
+        if config.writing.is_some() || views.iter().all(|view| *view == ViewKind::Keys) {
             NestedZipFiles::Closed
         } else {
             NestedZipFiles::Opened
@@ -310,7 +312,7 @@ fn build(
     config: &MountConfig,
     recent: Arc<RecentLines>,
 ) -> Result<(ZarrFs, Vec<String>), CliError> {
-    let zips = NestedZipFiles::in_views(&config.view.views);
+    let zips = NestedZipFiles::in_mount(config);
     let store = open(&config.store, &config.open, zips)?;
     let writer = config
         .writing

@@ -40,6 +40,7 @@ impl Error {
                 | FormatError::Encoded { .. }
                 | FormatError::TooLarge { .. } => ErrorKind::Io,
             },
+            Error::Unacceptable { .. } => ErrorKind::Io,
             Error::TooLarge { .. }
             | Error::TooSlow { .. }
             | Error::Memory(_)
@@ -62,7 +63,12 @@ impl Error {
                 Refusal::Exists => libc::EEXIST,
                 Refusal::NotEmpty => libc::ENOTEMPTY,
                 Refusal::Gone => libc::ESTALE,
+                Refusal::TooLong => libc::EFBIG,
+                Refusal::Incomplete => libc::EIO,
+                Refusal::OtherPlace => libc::EXDEV,
+                Refusal::OutsideGrid => libc::EINVAL,
             }),
+            Error::Unacceptable { .. } => Some(libc::EINVAL),
             _ => None,
         }
     }
@@ -72,6 +78,7 @@ impl Error {
     pub fn subject(&self) -> String {
         match self {
             Error::Metadata { key, .. }
+            | Error::Unacceptable { key, .. }
             | Error::Chunk { key, .. }
             | Error::TooLarge { what: key, .. }
             | Error::TooSlow { what: key, .. } => key.clone(),

@@ -26,10 +26,16 @@ impl Core {
         self.truncates.load(Ordering::Relaxed)
     }
 
-    pub(super) fn open_for_writing(&self, ino: u64, is_cut: bool, reply: ReplyOpen) {
+    pub(super) fn open_for_writing(
+        &self,
+        ino: u64,
+        access: HandleAccess,
+        (is_cut, thread): (bool, u32),
+        reply: ReplyOpen,
+    ) {
         self.view.requests().opens.add(1);
         let opened = self.vnode(ino).and_then(|vnode| {
-            let opened = self.view.open_for(vnode, HandleAccess::Writes);
+            let opened = self.view.open_for(vnode, access, thread);
             let opened = opened.map_err(|error| self.errno_of_change(&error))?;
             // It was removed or renamed since the kernel looked the name up, which it does again.
             opened.ok_or(Errno::ESTALE)
@@ -46,12 +52,12 @@ impl Core {
         &self,
         (parent, name): (u64, &OsStr),
         new: NewFile,
-        flags: i32,
+        (flags, thread): (i32, u32),
         reply: ReplyCreate,
     ) {
-        let made = match self.make(parent, name, new) {
+        let made = match self.make(parent, name, new, thread) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
-                let opened = self.open_existing(parent, name);
+                let opened = self.open_existing(parent, name, thread);
                 opened.map(|(found, opened)| (found, opened, flags & libc::O_TRUNC != 0))
             }
             made => made.map(|(found, opened)| (found, opened, false)),
@@ -98,10 +104,11 @@ impl Core {
         parent: u64,
         name: &OsStr,
         new: NewFile,
+        thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Errno> {
         check_name(name)?;
         let parent = self.vnode(parent)?;
-        let made = self.view.create(parent, name.as_bytes(), new);
+        let made = self.view.create(parent, name.as_bytes(), new, thread);
         made.map_err(|error| self.errno_of_change(&error))
     }
 
@@ -109,10 +116,12 @@ impl Core {
         &self,
         parent: u64,
         name: &OsStr,
+        thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Errno> {
         let parent = self.vnode(parent)?;
         let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
-        let opened = self.view.open_for(found.id, HandleAccess::Writes);
+        let access = HandleAccess::ReadsAndWrites;
+        let opened = self.view.open_for(found.id, access, thread);
         let opened = opened.map_err(|error| self.errno_of_change(&error));
         match opened.and_then(|opened| opened.ok_or(Errno::ENOENT)) {
             Ok(opened) => Ok((found, opened)),
@@ -130,7 +139,7 @@ impl Core {
         name: &OsStr,
         new: NewFile,
     ) -> Result<Reported, Errno> {
-        let (found, opened) = self.make(parent, name, new)?;
+        let (found, opened) = self.make(parent, name, new, 0)?;
         // Nothing is written to it, so that it is committed when it is released.
         opened.file.close();
         Ok(self.reported_entry(found))
@@ -246,17 +255,31 @@ impl Core {
         }
         let opened = self.opened(ino, handle)?;
         let flags = rustix::fs::FallocateFlags::from_bits_retain(mode.cast_unsigned());
-        let changed = opened
-            .file
-            .change(|file| Ok(rustix::fs::fallocate(file, flags, offset, len)?));
+        // Space that is reserved beyond the end changes no byte.
+        let range = match mode {
+            libc::FALLOC_FL_KEEP_SIZE => 0..0,
+            HOLE => {
+                let end = opened.file.written_now().ok().flatten();
+                let end = end.map_or(0, |now| now.size);
+                offset.min(end)..offset.saturating_add(len).min(end)
+            }
+            _ => {
+                let end = opened.file.written_now().ok().flatten();
+                let end = end.map_or(0, |now| now.size);
+                end..offset.saturating_add(len).max(end)
+            }
+        };
+        let changed = opened.file.change(range, |file| {
+            Ok(rustix::fs::fallocate(file, flags, offset, len)?)
+        });
         changed.map_err(|error| self.errno_of_change(&error))?;
         self.note_change(ino, &opened.file);
         Ok(())
     }
 
-    pub(super) fn flush(&self, ino: u64, handle: FileHandle) -> Result<(), Errno> {
+    pub(super) fn flush(&self, ino: u64, handle: FileHandle, thread: u32) -> Result<(), Errno> {
         let opened = self.opened(ino, handle)?;
-        let flushed = opened.file.flush();
+        let flushed = opened.file.flush(thread);
         flushed.map_err(|error| self.errno_of_change(&error))
     }
 

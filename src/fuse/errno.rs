@@ -63,7 +63,8 @@ impl ErrorLog {
         let Some(errno) = error.errno() else {
             return self.report(error, counters);
         };
-        if [libc::EIO, libc::ENOSPC, libc::EDQUOT].contains(&errno) {
+        let is_logged = [libc::EIO, libc::ENOSPC, libc::EDQUOT].contains(&errno);
+        if is_logged || matches!(error, Error::Unacceptable { .. }) {
             self.report(error, counters);
         }
         Errno::from_i32(errno)

@@ -22,7 +22,7 @@ use super::changes::{new_file, reply_empty, reply_entry, time_to_set};
 use super::xattr;
 use super::{Core, ZarrFs};
 use crate::threads::confine;
-use crate::view::{AttributeChange, NewAttributes, VnodeKind};
+use crate::view::{AttributeChange, HandleAccess, NewAttributes, VnodeKind};
 
 /// Background requests that may be in flight at once: those of the kernel's readahead, as most
 /// reads are. The kernel delays further ones, even if they are for chunks in memory. So this is
@@ -107,14 +107,19 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let thread = request.pid();
         self.answer("open", move |core| {
             let is_cut = flags.0 & libc::O_TRUNC != 0 && core.truncates();
             match flags.acc_mode() {
                 OpenAccMode::O_RDONLY if !is_cut => core.open_file(ino.0, reply),
+                OpenAccMode::O_WRONLY => {
+                    core.open_for_writing(ino.0, HandleAccess::Writes, (is_cut, thread), reply);
+                }
                 // With O_TRUNC, a handle that only reads changes the file too.
-                OpenAccMode::O_RDONLY | OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => {
-                    core.open_for_writing(ino.0, is_cut, reply);
+                OpenAccMode::O_RDONLY | OpenAccMode::O_RDWR => {
+                    let access = HandleAccess::ReadsAndWrites;
+                    core.open_for_writing(ino.0, access, (is_cut, thread), reply);
                 }
             }
         });
@@ -254,8 +259,9 @@ impl Filesystem for ZarrFs {
         reply: ReplyCreate,
     ) {
         let (name, new) = (name.to_owned(), new_file(req, mode));
+        let thread = req.pid();
         self.answer("create", move |core| {
-            core.create_file((parent.0, &name), new, flags, reply);
+            core.create_file((parent.0, &name), new, (flags, thread), reply);
         });
     }
 
@@ -411,13 +417,21 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    fn flush(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        let thread = request.pid();
         if !self.0.view.is_writable() {
             // There is nothing to flush, and the kernel does not ask again.
             return reply.error(Errno::ENOSYS);
         }
         self.answer("flush", move |core| {
-            reply_empty(core.flush(ino.0, fh), reply);
+            reply_empty(core.flush(ino.0, fh, thread), reply);
         });
     }
 

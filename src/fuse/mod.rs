@@ -147,6 +147,9 @@ impl Core {
 
     /// As [`Core::errno`], for a change.
     fn errno_of_change(&self, error: &Error) -> Errno {
+        if error.is_refusal() {
+            self.view.note_refused(error);
+        }
         self.errors.report_change(error, self.view.requests())
     }
 

@@ -43,8 +43,10 @@ pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};
 
 use crate::budget::{Budget, Evict};
-use crate::error::Error;
+use crate::error::{Error, FormatError};
 use crate::fresh::{Freshness, Observed, Subject, look};
+use crate::metadata::draft as draft_document;
+use crate::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, pre_v1, v1, v2, v3};
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
 use catalog::{Catalog, CatalogStore, Face};
 use draft_node::DraftRoot;
@@ -165,6 +167,32 @@ impl Hierarchy {
             Node::Broken(broken) if broken.document.key == *key => Some(prefix),
             _ => None,
         })
+    }
+
+    /// The metadata that `text` says of `array`, as another version of its document.
+    ///
+    /// # Errors
+    /// [`Error::Metadata`] when it is no document of an array of the same Zarr version.
+    pub fn parse_array(&self, array: &ArrayNode, text: &[u8]) -> Result<ArrayMetadata, Error> {
+        let key = &array.document.key;
+        let parsed = match array.metadata.zarr_format {
+            ZarrFormat::PreV1 => pre_v1::parse_array(text),
+            ZarrFormat::V1 => v1::parse_array(text),
+            ZarrFormat::V2 => v2::parse_array(text),
+            ZarrFormat::Draft => {
+                let root = self.draft_root_of(&key.parent())?.ok_or(Error::Stale)?;
+                draft_document::parse_array(text, root.layout.generation())
+            }
+            ZarrFormat::V3 => match v3::parse(text) {
+                Ok(NodeMetadata::Array(metadata)) => Ok(*metadata),
+                Ok(NodeMetadata::Group) => Err(FormatError::document(
+                    "node_type",
+                    "found a group, expected an array",
+                )),
+                Err(error) => Err(error),
+            },
+        };
+        parsed.map_err(|error| Error::in_document(key, error))
     }
 
     /// The node at `prefix`, which is outside of the hierarchies of drafts.

@@ -177,7 +177,7 @@ impl Loader {
     }
 }
 
-fn spec(array: &ChunkedArray) -> ChunkSpec<'_> {
+pub(super) fn spec(array: &ChunkedArray) -> ChunkSpec<'_> {
     ChunkSpec {
         shape: array.layout.shown_grid().chunk_shape(),
         dtype: array.layout.data_type(),

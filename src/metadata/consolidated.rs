@@ -9,9 +9,12 @@
 //! as they are, including indentation and the empty `consolidated_metadata` that zarr-python writes
 //! into the copies of nested groups.
 
+mod copy;
+
 use std::collections::HashSet;
 use std::ops::Range;
 
+pub use copy::{with_copy, with_documents};
 use serde_json::value::RawValue;
 
 use super::DocumentName;

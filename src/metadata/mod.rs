@@ -15,6 +15,7 @@
 
 pub mod attributes;
 pub(crate) mod base64;
+pub mod carry;
 mod chunk_key;
 mod codecs;
 pub mod consolidated;

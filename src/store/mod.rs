@@ -514,6 +514,19 @@ pub enum Refusal {
     /// The file is not what it was.
     #[error("it is not what it was")]
     Gone,
+    /// The file would be longer than it may be.
+    #[error("the file has a fixed length")]
+    TooLong,
+    /// The file is shorter than it has to be.
+    #[error("it does not have all its bytes, and is not saved")]
+    Incomplete,
+    /// Files of the mount alone, and files that show something else than their objects, are copied
+    /// to other places, not moved there.
+    #[error("it can only be copied to this place")]
+    OtherPlace,
+    /// No chunk of the array has this name.
+    #[error("the array has no chunk of this name")]
+    OutsideGrid,
 }
 
 impl StoreError {
@@ -521,6 +534,28 @@ impl StoreError {
     pub(crate) fn refused(key: impl fmt::Display, refusal: Refusal) -> Self {
         let key = key.to_string();
         StoreError::Refused { key, refusal }
+    }
+
+    /// Nothing is at `key`.
+    pub(crate) fn absent(key: impl fmt::Display) -> Self {
+        StoreError::io(key, &rustix::io::Errno::NOENT.into())
+    }
+
+    /// Whether a change failed because nothing is there.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.has_errno(rustix::io::Errno::NOENT)
+    }
+
+    /// Whether a change failed because something is there.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.has_errno(rustix::io::Errno::EXIST)
+    }
+
+    fn has_errno(&self, wanted: rustix::io::Errno) -> bool {
+        let StoreError::Io { errno, .. } = self else {
+            return false;
+        };
+        *errno == Some(wanted.raw_os_error())
     }
 
     /// An I/O error at `key`.

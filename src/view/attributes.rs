@@ -9,6 +9,7 @@ use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::statistics;
 use super::tree::Tree;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
+use super::writing::{ShownFile, Writing};
 use crate::error::Error;
 use crate::load::Block;
 use crate::store::{Key, ObjectMeta, Prefix, Stat};
@@ -29,7 +30,10 @@ impl View {
             }
             Vnode::Gone(VnodeKind::File) => Ok(None),
             Vnode::Sync => Ok(Some(self.tree.file(&self.tree.root_meta(), 0, 0))),
-            Vnode::Log => Ok(Some(self.log.attributes(&self.tree.root_meta()))),
+            Vnode::Log | Vnode::Refused => {
+                let lines = self.log_lines(vnode);
+                Ok(Some(self.log.attributes(lines, &self.tree.root_meta())))
+            }
             Vnode::Prefix { view, path } => {
                 let meta = self.tree.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.tree.directory(&meta)))
@@ -48,6 +52,18 @@ impl View {
                 };
                 let shown = self.tree.shown_apart(&meta, &key.parent())?;
                 Ok(Some(self.tree.object(&shown)))
+            }
+            Vnode::Document { key, .. } if let Some(writing) = &self.tree.writing => {
+                let document = self.document_of(vnode)?;
+                let shown = writing.shown(key, document.as_ref().map(|(meta, _)| *meta))?;
+                if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
+                    return Ok(Some(self.tree.draft_file(&meta, &shown)));
+                }
+                Ok(document.map(|(meta, text)| {
+                    let attributes = self.tree.document(&meta, &text);
+                    let is_same = shown.meta.is_some_and(|now| now.version == meta.version);
+                    attributes.with_fingerprint(shown.fingerprint.filter(|_| is_same))
+                }))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 let document = self.document_of(vnode)?;
@@ -136,6 +152,9 @@ impl Tree {
         }
         let chunked = &array.chunked;
         let is_sharded = chunked.layout().is_sharded();
+        if let Some(writing) = self.writing.as_ref().filter(|_| array.unwritable.is_none()) {
+            return self.written_chunk(writing, array, indices);
+        }
         let found = if is_sharded || array.form == FileForm::Decoded {
             self.loader.stat_for_reading(chunked, indices)?
         } else {
@@ -171,6 +190,42 @@ impl Tree {
         Ok(len.map(|len| self.part(&shown, len)))
     }
 
+    /// As [`Tree::chunk`], of a chunk that is one object and may be written.
+    fn written_chunk(
+        &self,
+        writing: &Writing,
+        array: &ShownArray,
+        indices: &[u64],
+    ) -> Result<Option<VnodeAttributes>, Error> {
+        let chunked = &array.chunked;
+        let stored = self.loader.stat_for_reading(chunked, indices)?;
+        let shown = writing.shown(&chunked.stored_key(indices)?, stored)?;
+        let Some(meta) = shown.meta else {
+            let absent = self.absent_chunk(array)?;
+            return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
+        };
+        if shown.is_draft {
+            return Ok(Some(self.draft_file(&meta, &shown)));
+        }
+        let len = if let Some(len) = array.decoded_len() {
+            len
+        } else {
+            let object = self.loader.open_stored(chunked, indices, Some(meta))?;
+            let Some(object) = object else {
+                return Ok(None);
+            };
+            array.decoded_len_of(&self.loader, &object, indices)?
+        };
+        let own = meta.version.fingerprint();
+        let fingerprint = shown.fingerprint.unwrap_or(own);
+        Ok(Some(self.writable(&meta, len, fingerprint)))
+    }
+
+    /// A file to which something was written.
+    fn draft_file(&self, meta: &ObjectMeta, shown: &ShownFile) -> VnodeAttributes {
+        self.writable(meta, meta.size(), shown.fingerprint.unwrap_or_default())
+    }
+
     /// `len` bytes that are part of, or decoded from, a stored object with the attributes `meta`.
     pub(super) fn part(&self, meta: &ObjectMeta, len: u64) -> VnodeAttributes {
         self.file(meta, len, meta.version.fingerprint())
@@ -192,6 +247,9 @@ impl Tree {
         } else {
             self.shown_apart(&document.meta, &document.key.parent())?
         };
+        if array.unwritable.is_none() {
+            return Ok(Some(self.writable(&meta, len, fingerprint)));
+        }
         Ok(Some(self.file(&meta, len, fingerprint)))
     }
 
@@ -202,7 +260,7 @@ impl Tree {
 
     /// An edited or written document; the fingerprint is a hash of its text.
     pub(super) fn document(&self, meta: &ObjectMeta, text: &Block) -> VnodeAttributes {
-        self.file(meta, text.len() as u64, text.stamp())
+        self.writable(meta, text.len() as u64, text.stamp())
     }
 
     /// Generated text; the fingerprint is a hash of it.
@@ -213,15 +271,29 @@ impl Tree {
     pub(super) fn directory(&self, meta: &ObjectMeta) -> VnodeAttributes {
         VnodeAttributes {
             kind: VnodeKind::Directory,
-            mode: meta.mode & self.shown_bits(0o555) & !self.options.umask,
+            mode: meta.mode & self.bits(0o555) & !self.options.umask,
             // The size of the store's directory, so that `du -b` agrees with the store.
             ..self.file(meta, meta.size(), 0)
         }
     }
 
-    /// The permission bits that are shown: `bits`, or all where the mount is written to.
-    fn shown_bits(&self, bits: u32) -> u32 {
+    /// The permission bits that are shown of what may be written: `bits`, or all where the mount is
+    /// written to.
+    fn bits(&self, bits: u32) -> u32 {
         if self.writing.is_some() { 0o7777 } else { bits }
+    }
+
+    /// A file that may be written, if the mount is written to.
+    pub(super) fn writable(
+        &self,
+        meta: &ObjectMeta,
+        size: u64,
+        fingerprint: u64,
+    ) -> VnodeAttributes {
+        VnodeAttributes {
+            mode: meta.mode & self.bits(0o444) & !self.options.umask,
+            ..self.file(meta, size, fingerprint)
+        }
     }
 
     pub(super) fn file(&self, meta: &ObjectMeta, size: u64, fingerprint: u64) -> VnodeAttributes {
@@ -230,7 +302,7 @@ impl Tree {
             size,
             times: meta.times,
             // Never more than the store grants: a daemon that runs as root must not publish files.
-            mode: meta.mode & self.shown_bits(0o444) & !self.options.umask,
+            mode: meta.mode & 0o444 & !self.options.umask,
             uid: self.options.uid.unwrap_or(meta.uid),
             gid: self.options.gid.unwrap_or(meta.gid),
             fingerprint,

@@ -1,22 +1,18 @@
 //! Changes through a mount that is written to: from vnodes and names to the files of
 //! [`Writing`](super::writing).
 
-use std::fs::File;
 use std::sync::Arc;
 
-use super::find::{CONTROL, FoundVnode};
+use super::file::FileContent;
+use super::find::CONTROL;
+use super::forms::{FormedFile, Place};
 use super::options::ViewKind;
-use super::read_buffer::ReadBuffer;
 use super::tree::Tree;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
-use super::writing::{HandleAccess, KeyHandle, Writing};
-use super::{LookupResult, OpenFile, OpenedVnode, View, VnodeId};
+use super::writing::{FileAttributes, HandleAccess, KeyHandle, NewKind, ShownFile, Writing};
+use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;
-use crate::store::{
-    Key, NewAttributes, NewFile, ObjectMeta, Prefix, Refusal, RenameMode, StatKind, StoreError,
-};
-
-use super::file::FileContent;
+use crate::store::{Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError};
 
 /// What a change of attributes asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,51 +24,40 @@ pub struct AttributeChange {
 }
 
 impl Tree {
-    /// What is called `name` in the directory `path` of a mount that is written to.
-    pub(super) fn find_written(
-        &self,
-        writing: &Writing,
-        path: &Prefix,
-        name: &[u8],
-    ) -> Result<Option<FoundVnode>, Error> {
-        // Deeper in the store, where another mount wrote a part of it.
-        if name == CONTROL {
-            return Ok(None);
-        }
-        let (view, key) = (ViewKind::Keys, path.key(name)?);
-        let stat = self.store().stat(&key)?;
-        if let Some(stat) = stat.filter(|stat| stat.kind == StatKind::Prefix) {
-            let path = key.to_prefix();
-            return Ok(Some((
-                Vnode::Prefix { view, path },
-                self.directory(&stat.meta),
-            )));
-        }
-        let shown = writing.shown(&key, stat.map(|stat| stat.meta))?;
-        Ok(shown.map(|shown| (Vnode::Object { view, key }, self.written_file(shown))))
-    }
-
-    /// The attributes of the file at `key` of a mount that is written to.
+    /// The attributes of the file at `key` of a mount that is written to, which shows its object.
     pub(super) fn written_attributes(&self, key: &Key) -> Result<Option<VnodeAttributes>, Error> {
         let Some(writing) = &self.writing else {
             return Ok(None);
         };
-        let shown = writing.shown(key, self.object_meta(key)?)?;
-        Ok(shown.map(|shown| self.written_file(shown)))
+        Ok(self.written_file(writing.shown(key, self.object_meta(key)?)?))
     }
 
-    /// The attributes to show of a file with these, and this fingerprint.
-    fn written_file(&self, (meta, fingerprint): (ObjectMeta, u64)) -> VnodeAttributes {
-        self.file(&meta, meta.size(), fingerprint)
+    /// The attributes to show of a file that shows its object; `None` where there is none.
+    pub(super) fn written_file(&self, shown: ShownFile) -> Option<VnodeAttributes> {
+        let meta = shown.meta?;
+        let own = meta.version.fingerprint();
+        let fingerprint = shown.fingerprint.unwrap_or(own);
+        Some(self.writable(&meta, meta.size(), fingerprint))
     }
 
     /// The attributes of a listed object.
-    pub(super) fn listed_object(&self, key: &Key, meta: &ObjectMeta) -> Option<VnodeAttributes> {
+    pub(super) fn listed_object(
+        &self,
+        key: &Key,
+        meta: &crate::store::ObjectMeta,
+    ) -> Option<VnodeAttributes> {
         let Some(writing) = &self.writing else {
             return Some(self.object(meta));
         };
-        let shown = writing.shown(key, Some(*meta)).ok()??;
-        Some(self.written_file(shown))
+        self.written_file(writing.shown(key, Some(*meta)).ok()?)
+    }
+
+    /// The attributes of an open file.
+    pub(super) fn of_handle(&self, (found, fingerprint): (FileAttributes, u64)) -> VnodeAttributes {
+        match found {
+            FileAttributes::Object(meta) => self.writable(&meta, meta.size(), fingerprint),
+            FileAttributes::Shown(attributes) => attributes.with_fingerprint(Some(fingerprint)),
+        }
     }
 }
 
@@ -83,16 +68,21 @@ impl View {
         writing.ok_or_else(|| refused(Refusal::ReadOnly))
     }
 
-    /// The key of `name` in the directory `parent`.
-    fn key_in(&self, parent: VnodeId, name: &[u8]) -> Result<Key, Error> {
-        match self.vnode(parent)? {
-            Vnode::Prefix { .. } if name == CONTROL => Err(refused(Refusal::Fixed)),
-            Vnode::Prefix { path, .. } => Ok(path.key(name)?),
-            _ => Err(refused(Refusal::Fixed)),
-        }
+    /// The vnode called `name` in `parent`.
+    fn present(&self, parent: &Vnode, name: &[u8]) -> Result<Vnode, Error> {
+        let absent = || StoreError::absent(String::from_utf8_lossy(name));
+        let found = self.find(parent, name)?.ok_or_else(absent)?;
+        Ok(found.0)
     }
 
-    /// Opens the file `id` with `access`. `None` when it no longer exists.
+    /// Whether the file `vnode` shows something else than the bytes of its object.
+    fn is_formed(self: &Arc<Self>, vnode: &Vnode) -> Result<bool, Error> {
+        let file = self.form_of(vnode)?;
+        Ok(file.is_some_and(|file| file.form.is_some()))
+    }
+
+    /// Opens the file `id` with `access`, for a process that has this thread. `None` when it no longer
+    /// exists.
     ///
     /// # Errors
     /// [`Error`].
@@ -100,26 +90,29 @@ impl View {
         self: &Arc<Self>,
         id: VnodeId,
         access: HandleAccess,
+        thread: u32,
     ) -> Result<Option<OpenedVnode>, Error> {
         self.writing()?;
-        let Vnode::Object { key, .. } = self.vnode(id)? else {
+        let Some(file) = self.form_of(&self.vnode(id)?)? else {
             return Err(refused(Refusal::Fixed));
         };
-        self.open_written(&key, access)
+        self.open_written(&file, access, thread)
     }
 
-    /// Opens the file at `key` of a mount that is written to.
+    /// Opens the file of this key and form. `None` when it does not exist.
     pub(super) fn open_written(
         self: &Arc<Self>,
-        key: &Key,
+        FormedFile { key, form }: &FormedFile,
         access: HandleAccess,
+        thread: u32,
     ) -> Result<Option<OpenedVnode>, Error> {
-        let handle = self.writing()?.open(key, access)?;
-        handle.map(|handle| self.opened_handle(handle)).transpose()
+        let handle = (self.writing()?).open((key, form.as_ref()), access, thread)?;
+        let opened = handle.map(|handle| self.opened_handle(handle));
+        opened.transpose()
     }
 
     fn opened_handle(self: &Arc<Self>, handle: KeyHandle) -> Result<OpenedVnode, Error> {
-        let attributes = self.tree.written_file(handle.shown_at_open()?);
+        let attributes = self.tree.of_handle(handle.shown_at_open()?);
         Ok(self.opened(attributes, FileContent::Written(handle)))
     }
 
@@ -132,12 +125,12 @@ impl View {
         parent: VnodeId,
         name: &[u8],
         new: NewFile,
+        thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Error> {
         let writing = self.writing()?;
-        let key = self.key_in(parent, name)?;
-        let opened = self.opened_handle(writing.create(&key, new)?)?;
-        let view = ViewKind::Keys;
-        let id = self.tree.numbers.refer(&Vnode::Object { view, key });
+        let Place { vnode, key, kind } = self.place_of(&self.vnode(parent)?, name)?;
+        let opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
+        let id = self.tree.numbers.refer(&vnode);
         let attributes = opened.attributes;
         Ok((LookupResult { id, attributes }, opened))
     }
@@ -152,8 +145,9 @@ impl View {
         name: &[u8],
         new: NewFile,
     ) -> Result<LookupResult, Error> {
-        let key = self.key_in(parent, name)?;
+        let key = self.directory_place(&self.vnode(parent)?, name)?;
         self.writing()?.make_prefix(&key, new)?;
+        self.tree.hierarchy.forget(&key.to_prefix());
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
 
@@ -161,13 +155,56 @@ impl View {
     ///
     /// # Errors
     /// [`Error`].
-    pub fn remove(&self, parent: VnodeId, name: &[u8], kind: VnodeKind) -> Result<(), Error> {
-        let key = self.key_in(parent, name)?;
-        match kind {
-            VnodeKind::File => self.writing()?.erase(&key)?,
-            VnodeKind::Directory => self.writing()?.remove_prefix(&key)?,
+    pub fn remove(
+        self: &Arc<Self>,
+        parent: VnodeId,
+        name: &[u8],
+        kind: VnodeKind,
+    ) -> Result<(), Error> {
+        let writing = self.writing()?;
+        let parent = self.vnode(parent)?;
+        if name == CONTROL {
+            return Err(refused(Refusal::Fixed));
         }
-        self.tree.numbers.remove(&key);
+        let vnode = self.present(&parent, name)?;
+        match (&vnode, kind) {
+            (Vnode::Object { view, key } | Vnode::Document { view, key }, VnodeKind::File) => {
+                let array = match view {
+                    ViewKind::Chunks => self.array_described_by(key)?,
+                    _ => None,
+                };
+                writing.erase(key, false)?;
+                self.tree.hierarchy.forget(&key.parent());
+                if let Some(array) = array {
+                    self.tree.hierarchy.forget(&array.path);
+                    self.tree.end(array);
+                }
+                if *view == ViewKind::Chunks {
+                    self.update_copies(key);
+                }
+            }
+            (Vnode::Chunk(place), VnodeKind::File) => {
+                let array = self.tree.array_of(place)?;
+                if array.chunked.layout().is_sharded() {
+                    return Err(refused(Refusal::Fixed));
+                }
+                let key = array.chunked.stored_key(&place.indices)?;
+                writing.erase(&key, array.absent_len.is_some())?;
+            }
+            (Vnode::Prefix { path, .. }, VnodeKind::Directory) => {
+                let key = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
+                writing.remove_prefix(&key, false)?;
+                self.tree.hierarchy.forget(path);
+                self.tree.forget_ended(path);
+            }
+            (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
+                let array = self.tree.array_of(place)?;
+                let key = array.directory_key(&place.indices)?;
+                writing.remove_prefix(&key, array.absent_len.is_some())?;
+            }
+            _ => return Err(refused(Refusal::Fixed)),
+        }
+        self.tree.numbers.remove(&vnode);
         Ok(())
     }
 
@@ -176,17 +213,59 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn rename(
-        &self,
+        self: &Arc<Self>,
         (parent, name): (VnodeId, &[u8]),
         (new_parent, new_name): (VnodeId, &[u8]),
         mode: RenameMode,
     ) -> Result<(), Error> {
-        let (from, to) = (
-            self.key_in(parent, name)?,
-            self.key_in(new_parent, new_name)?,
-        );
-        self.writing()?.rename(&from, &to, mode)?;
-        self.tree.numbers.rename(&from, &to);
+        let writing = self.writing()?;
+        let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
+        if name == CONTROL || new_name == CONTROL {
+            return Err(refused(Refusal::Fixed));
+        }
+        match self.present(&parent, name)? {
+            Vnode::Prefix { view, path } => {
+                let from = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
+                let to = self.directory_place(&new_parent, new_name)?;
+                if !matches!(new_parent, Vnode::Prefix { .. }) {
+                    return Err(refused(Refusal::OtherPlace));
+                }
+                writing.rename(&from, &to, mode)?;
+                for path in [path, to.to_prefix()] {
+                    self.tree.hierarchy.forget(&path);
+                    self.tree.forget_ended(&path);
+                }
+                self.tree.numbers.rename(view, &from, &to);
+            }
+            old @ Vnode::Object { .. } => {
+                let Vnode::Object { view, key: from } = &old else {
+                    return Err(Error::Stale);
+                };
+                let Place {
+                    vnode,
+                    key: to,
+                    kind,
+                } = self.place_of(&new_parent, new_name)?;
+                let is_formed = self.is_formed(&old)?;
+                let is_scratch = writing.is_scratch(from);
+                match kind {
+                    NewKind::Stored if !is_formed && !is_scratch => {
+                        writing.rename(from, &to, mode)?;
+                        self.tree.numbers.rename(*view, from, &to);
+                    }
+                    NewKind::Formed(form) if !is_formed => {
+                        writing.place(from, (&to, Some(form)), Some(mode))?;
+                        self.tree.numbers.replace(&old, &vnode);
+                    }
+                    NewKind::Scratch if is_scratch => {
+                        writing.place(from, (&to, None), Some(mode))?;
+                        self.tree.numbers.replace(&old, &vnode);
+                    }
+                    _ => return Err(refused(Refusal::OtherPlace)),
+                }
+            }
+            _ => return Err(refused(Refusal::OtherPlace)),
+        }
         Ok(())
     }
 
@@ -194,12 +273,28 @@ impl View {
     ///
     /// # Errors
     /// [`Error`]; [`Refusal::Exists`] when something has the name.
-    pub fn link(&self, id: VnodeId, parent: VnodeId, name: &[u8]) -> Result<LookupResult, Error> {
-        let Vnode::Object { key, .. } = self.vnode(id)? else {
+    pub fn link(
+        self: &Arc<Self>,
+        id: VnodeId,
+        parent: VnodeId,
+        name: &[u8],
+    ) -> Result<LookupResult, Error> {
+        let writing = self.writing()?;
+        let vnode = self.vnode(id)?;
+        let Vnode::Object { key, .. } = &vnode else {
             return Err(refused(Refusal::Fixed));
         };
-        let to = self.key_in(parent, name)?;
-        self.writing()?.link(&key, &to)?;
+        let is_formed = self.is_formed(&vnode)?;
+        let place = self.place_of(&self.vnode(parent)?, name)?;
+        match place.kind {
+            NewKind::Stored if !is_formed && !writing.is_scratch(key) => {
+                writing.link(key, &place.key)?;
+            }
+            NewKind::Formed(form) if !is_formed => {
+                writing.place(key, (&place.key, Some(form)), None)?;
+            }
+            _ => return Err(refused(Refusal::Fixed)),
+        }
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
 
@@ -213,22 +308,38 @@ impl View {
         change: &AttributeChange,
     ) -> Result<(), Error> {
         let writing = self.writing()?;
-        let path = match self.vnode(id)? {
-            Vnode::Object { key, .. } => {
+        let vnode = self.vnode(id)?;
+        let new = &change.attributes;
+        let path = match &vnode {
+            Vnode::Prefix { path, .. } => path.clone(),
+            Vnode::ChunkDirectory(place) => {
+                let array = self.tree.array_of(place)?;
+                array.stored_directory(&place.indices)?
+            }
+            _ => {
+                let Some(FormedFile { key, form }) = self.form_of(&vnode)? else {
+                    // No object of its own stands behind an inner chunk.
+                    let is_chunk = matches!(vnode, Vnode::Chunk(_));
+                    return match change.size {
+                        None if is_chunk => Ok(()),
+                        _ => Err(refused(Refusal::Fixed)),
+                    };
+                };
                 if let Some(size) = change.size {
-                    let handle = writing.open(&key, HandleAccess::Writes)?;
+                    let access = HandleAccess::Writes;
+                    let handle = writing.open((&key, form.as_ref()), access, 0)?;
                     let handle = handle.ok_or(Error::Stale)?;
-                    let changed = handle.set_len(size).and_then(|()| handle.flush());
+                    let changed = handle.cut(size);
                     handle.close();
                     changed?;
                 }
                 key.to_prefix()
             }
-            Vnode::Prefix { path, .. } => path,
-            _ => return Err(refused(Refusal::Fixed)),
         };
-        if change.attributes != NewAttributes::default() {
-            writing.set_attributes(&path, &change.attributes)?;
+        if *new != NewAttributes::default() {
+            let shown = self.attributes_of(&vnode)?;
+            let fingerprint = shown.map_or(0, |shown| shown.fingerprint);
+            writing.set_attributes(&path, new, fingerprint)?;
         }
         Ok(())
     }
@@ -238,10 +349,18 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn sync_directory(&self, id: VnodeId) -> Result<(), Error> {
-        match (&self.tree.writing, self.vnode(id)?) {
-            (Some(writing), Vnode::Prefix { path, .. }) => Ok(writing.sync_below(&path)?),
-            _ => Ok(()),
-        }
+        let Some(writing) = &self.tree.writing else {
+            return Ok(());
+        };
+        let path: Prefix = match self.vnode(id)? {
+            Vnode::Prefix { path, .. } => path,
+            Vnode::ChunkDirectory(place) => {
+                let array = self.tree.array_of(&place)?;
+                array.stored_directory(&place.indices)?
+            }
+            _ => return Ok(()),
+        };
+        writing.sync_below(&path)
     }
 
     /// Commits what is left, and ends all writing. Called when the mount ends.
@@ -257,120 +376,7 @@ impl View {
     }
 }
 
-impl OpenFile {
-    fn handle(&self) -> Result<&KeyHandle, Error> {
-        match &self.content {
-            FileContent::Written(handle) => Ok(handle),
-            _ => Err(refused(Refusal::NotOpen)),
-        }
-    }
-
-    /// The attributes of a file of a mount that is written to, as they are now; `None` for other
-    /// files.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn written_now(&self) -> Result<Option<VnodeAttributes>, Error> {
-        let FileContent::Written(handle) = &self.content else {
-            return Ok(None);
-        };
-        Ok(Some(self.view.tree.written_file(handle.shown()?)))
-    }
-
-    pub(super) fn read_written(
-        &self,
-        handle: &KeyHandle,
-        offset: u64,
-        len: usize,
-        reply: impl FnOnce(Result<&[u8], Error>),
-    ) {
-        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
-        let read = buffer.and_then(|mut buffer| {
-            let len = handle.read(offset, &mut buffer)?;
-            Ok((buffer, len))
-        });
-        match read {
-            Ok((buffer, len)) => reply(Ok(buffer.get(..len).unwrap_or_default())),
-            Err(error) => reply(Err(error)),
-        }
-    }
-
-    /// Writes `data` at `offset`.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        Ok(self.handle()?.write(offset, data)?)
-    }
-
-    /// Makes the file empty, as `O_TRUNC` does.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn clear(&self) -> Result<(), Error> {
-        Ok(self.handle()?.clear()?)
-    }
-
-    /// Changes the file by a system call on its descriptor.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn change(&self, change: impl FnOnce(&File) -> std::io::Result<()>) -> Result<(), Error> {
-        Ok(self.handle()?.change(change)?)
-    }
-
-    /// As [`View::change_attributes`], of an open file.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn change_attributes(&self, change: &AttributeChange) -> Result<(), Error> {
-        let handle = self.handle()?;
-        if let Some(size) = change.size {
-            handle.set_len(size)?;
-        }
-        if change.attributes != NewAttributes::default() {
-            handle.set_attributes(&change.attributes)?;
-        }
-        Ok(())
-    }
-
-    /// Commits what was written. This is what close(2) waits for.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn flush(&self) -> Result<(), Error> {
-        match &self.content {
-            FileContent::Written(handle) => Ok(handle.flush()?),
-            _ => Ok(()),
-        }
-    }
-
-    /// Commits what was written, and makes it survive a loss of power.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn sync(&self) -> Result<(), Error> {
-        match (&self.content, &self.view.tree.writing) {
-            (FileContent::Written(handle), _) => Ok(handle.sync()?),
-            (FileContent::Sync, Some(writing)) => Ok(writing.sync_all()?),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether this is a handle of a mount that is written to, which may not write.
-    pub fn is_only_read(&self) -> bool {
-        matches!(&self.content, FileContent::Written(handle) if !handle.writes())
-    }
-
-    /// Releases the file. What was written to memory that was mapped is committed.
-    pub fn close(&self) {
-        if let FileContent::Written(handle) = &self.content {
-            handle.close();
-        }
-    }
-}
-
 /// The error for a change that must not be made.
-fn refused(refusal: Refusal) -> Error {
+pub(super) fn refused(refusal: Refusal) -> Error {
     StoreError::refused("a change through the mount", refusal).into()
 }

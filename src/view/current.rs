@@ -7,6 +7,7 @@
 //! before the document's own text is shown. When it is another version, the caller gets
 //! [`Error::Stale`], the kernel repeats its request, and that finds the new document.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::shown_node::ShownArray;
@@ -39,7 +40,10 @@ impl Tree {
     /// # Errors
     /// [`Error::Stale`] when it has changed, and errors of examining it.
     pub(super) fn check_current(&self, array: &ShownArray) -> Result<(), Error> {
-        if self.options.freshness.is_immutable() || array.last_check.is_within(TRUSTED) {
+        if self.options.freshness.is_immutable()
+            || array.last_check.is_within(TRUSTED)
+            || array.has_ended.load(Ordering::Relaxed)
+        {
             return Ok(());
         }
         let begun = LastCheck::now();

@@ -17,7 +17,7 @@ use super::writing::{HandleAccess, KeyHandle};
 use crate::error::Error;
 use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
-use crate::store::{Key, Object};
+use crate::store::{Key, Object, Version};
 use crate::threads::Class;
 
 /// An opened vnode: its file, with the attributes at that moment.
@@ -28,6 +28,9 @@ pub struct OpenedVnode {
     /// Its bytes.
     pub file: Arc<OpenFile>,
 }
+
+/// An opened chunk, and its object.
+pub(super) type OpenedChunk = (OpenedVnode, Option<Arc<dyn Object>>);
 
 /// One version of the bytes of a vnode.
 #[derive(Debug)]
@@ -76,9 +79,21 @@ impl View {
         vnode: &Vnode,
     ) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
-            Vnode::Object { key, .. } if self.tree.writing.is_some() => {
-                self.open_written(key, HandleAccess::Reads)
+            Vnode::Object { .. } | Vnode::Document { .. } | Vnode::Chunk(_)
+                if self.tree.writing.is_some() =>
+            {
+                match self.form_of(vnode)? {
+                    Some(file) => self.open_written(&file, HandleAccess::Reads, 0),
+                    None => self.open_unwritten(vnode),
+                }
             }
+            _ => self.open_unwritten(vnode),
+        }
+    }
+
+    /// Opens a vnode that nobody writes to.
+    fn open_unwritten(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<OpenedVnode>, Error> {
+        match vnode {
             Vnode::Sync => {
                 let attributes = self.attributes_of(vnode)?;
                 Ok(attributes.map(|found| self.opened(found, FileContent::Sync)))
@@ -99,15 +114,8 @@ impl View {
                 }))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
-                Ok(self.document_of(vnode)?.map(|(meta, text)| {
-                    let attributes = self.tree.document(&meta, &text);
-                    let content = FileContent::Document {
-                        vnode: vnode.clone(),
-                        fingerprint: attributes.fingerprint,
-                        text: Arc::downgrade(&text),
-                    };
-                    self.opened(attributes, content)
-                }))
+                let opened = self.open_document(vnode.clone())?;
+                Ok(opened.map(|(opened, _)| opened))
             }
             Vnode::Plain(name) => Ok(self.arrays.open_plain(name)?.map(|(attributes, content)| {
                 let content = match content {
@@ -129,9 +137,9 @@ impl View {
                 let text = self.statistics();
                 Ok(attributes.map(|found| self.opened(found, FileContent::Momentary(text))))
             }
-            Vnode::Log => {
+            Vnode::Log | Vnode::Refused => {
                 let attributes = self.attributes_of(vnode)?;
-                let text = self.log.lines.text();
+                let text = self.log_lines(vnode).text();
                 Ok(attributes.map(|found| {
                     let attributes = VnodeAttributes {
                         size: text.len() as u64,
@@ -145,7 +153,8 @@ impl View {
                 if !array.grid().contains(&place.indices) {
                     return Ok(None);
                 }
-                self.open_chunk(array, &place.indices)
+                let opened = self.open_chunk_of(array, &place.indices)?;
+                Ok(opened.map(|(opened, _)| opened))
             }
             Vnode::Views
             | Vnode::Control
@@ -155,15 +164,32 @@ impl View {
         }
     }
 
-    fn open_chunk(
+    /// Opens an edited or written document. The version is that of the stored one.
+    pub(super) fn open_document(
+        self: &Arc<Self>,
+        vnode: Vnode,
+    ) -> Result<Option<(OpenedVnode, Version)>, Error> {
+        Ok(self.document_of(&vnode)?.map(|(meta, text)| {
+            let attributes = self.tree.document(&meta, &text);
+            let content = FileContent::Document {
+                vnode,
+                fingerprint: attributes.fingerprint,
+                text: Arc::downgrade(&text),
+            };
+            (self.opened(attributes, content), meta.version)
+        }))
+    }
+
+    /// Opens the chunk `indices`, and the object that it is in; without one, it is shown as fill value.
+    pub(super) fn open_chunk_of(
         self: &Arc<Self>,
         array: Arc<ShownArray>,
         indices: &[u64],
-    ) -> Result<Option<OpenedVnode>, Error> {
+    ) -> Result<Option<OpenedChunk>, Error> {
         let chunked = &array.chunked;
         let absent = |attributes: Option<VnodeAttributes>| {
             let content = FileContent::Absent(Arc::clone(&array));
-            Ok(attributes.map(|attributes| self.opened(attributes, content)))
+            Ok(attributes.map(|attributes| (self.opened(attributes, content), None)))
         };
         let found = self.tree.loader.open_stored(chunked, indices, None)?;
         if array.form != FileForm::Stored {
@@ -174,9 +200,11 @@ impl View {
         };
         let meta = self.tree.chunk_meta(&array, indices, object.meta())?;
         if array.form == FileForm::Stored {
-            return Ok(Some(
-                self.open_object(object, &chunked.stored_key(indices)?),
-            ));
+            let key = chunked.stored_key(indices)?;
+            return Ok(Some((
+                self.open_object(Arc::clone(&object), &key),
+                Some(object),
+            )));
         }
         let Some(chunk) = self.tree.loader.locate(chunked, &object, indices)? else {
             return absent(array.absent_len.map(|len| self.tree.part(&meta, len)));
@@ -197,17 +225,22 @@ impl View {
                 (encoded_len, true)
             }
         };
-        let attributes = self.tree.part(&meta, len);
+        let fingerprint = meta.version.fingerprint();
+        let attributes = match array.unwritable {
+            None => self.tree.writable(&meta, len, fingerprint),
+            Some(_) => self.tree.file(&meta, len, fingerprint),
+        };
         // A slice of a decoded shard body would pin memory of the cache.
         let content = if as_stored && chunk.encoded.in_memory().is_none() {
             self.stored(chunk.encoded)
         } else {
+            let object = Arc::clone(&object);
             FileContent::Chunk(Arc::new(ChunkFile::new(array, object, indices, chunk)))
         };
-        Ok(Some(self.opened(attributes, content)))
+        Ok(Some((self.opened(attributes, content), Some(object))))
     }
 
-    fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> OpenedVnode {
+    pub(super) fn open_object(self: &Arc<Self>, object: Arc<dyn Object>, key: &Key) -> OpenedVnode {
         let attributes = self.tree.object(object.meta());
         let slice = Slice::of_object(object, key.to_string().into());
         self.opened(attributes, self.stored(slice))

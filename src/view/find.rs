@@ -17,6 +17,7 @@ pub(super) const CONTROL: &[u8] = b".zarr-mount";
 pub(super) const STATISTICS: &[u8] = b"stats.json";
 pub(super) const LOG: &[u8] = b"log";
 pub(super) const SYNC: &[u8] = b"sync";
+pub(super) const REFUSED: &[u8] = b"refused";
 
 pub(super) type FoundVnode = (Vnode, VnodeAttributes);
 
@@ -38,14 +39,21 @@ impl View {
             Vnode::Control if name == SYNC && self.tree.writing.is_some() => {
                 self.with_attributes(Vnode::Sync)
             }
+            Vnode::Control if name == REFUSED && self.tree.writing.is_some() => {
+                self.with_attributes(Vnode::Refused)
+            }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
             Vnode::Control if name == LOG => self.with_attributes(Vnode::Log),
             Vnode::Prefix { view, path } => {
                 if self.tree.is_hidden_by_control(path, name) {
                     return self.with_attributes(Vnode::Control);
                 }
-                if let Some(writing) = &self.tree.writing {
-                    return self.tree.find_written(writing, path, name);
+                // Deeper in the store, where another mount wrote a part of it.
+                if self.tree.writing.is_some() && name == CONTROL {
+                    return Ok(None);
+                }
+                if self.tree.writing.is_some() && *view == ViewKind::Keys {
+                    return self.tree.find_stored(*view, path, name);
                 }
                 if *view == ViewKind::Arrays {
                     return match self.arrays.find_plain(path, name)? {
@@ -165,7 +173,14 @@ impl Tree {
         name: &[u8],
     ) -> Result<Option<FoundVnode>, Error> {
         let key = prefix.key(name)?;
-        let Some(stat) = self.sources_of(view).store().stat(&key)? else {
+        let stat = self.sources_of(view).store().stat(&key)?;
+        if let Some(writing) = &self.writing
+            && stat.is_none_or(|stat| stat.kind == StatKind::Object)
+        {
+            let shown = self.written_file(writing.shown(&key, stat.map(|stat| stat.meta))?);
+            return Ok(shown.map(|shown| (Vnode::Object { view, key }, shown)));
+        }
+        let Some(stat) = stat else {
             return Ok(None);
         };
         Ok(Some(match stat.kind {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::View;
 use super::arrays::listing::PlainNames;
 use super::chunk_listing::StoredChunks;
-use super::find::{LOG, STATISTICS, SYNC};
+use super::find::{LOG, REFUSED, STATISTICS, SYNC};
 use super::folder::Folder;
 use super::grid_listing::GridChunks;
 use super::name_stream::NameStream;
@@ -95,21 +95,17 @@ impl View {
                 let mut files = vec![(LOG.to_vec(), Vnode::Log), statistics];
                 if self.tree.writing.is_some() {
                     files.push((SYNC.to_vec(), Vnode::Sync));
+                    files.push((REFUSED.to_vec(), Vnode::Refused));
                 }
                 vec![fixed(files)]
             }
-            Vnode::Prefix { view, path } if let Some(writing) = &self.tree.writing => {
+            Vnode::Prefix { view, path }
+                if self.tree.writing.is_some() && *view == ViewKind::Keys =>
+            {
                 if self.tree.stat_prefix(path)?.is_none() {
                     return Ok(None);
                 }
-                let made = writing.made_in(path).into_iter().map(|key| {
-                    let name = key.name().to_vec();
-                    (name, Vnode::Object { view: *view, key })
-                });
-                vec![
-                    fixed(made.collect()),
-                    stored(*view, path.clone(), NameFilter::All),
-                ]
+                vec![stored(*view, path.clone(), NameFilter::All)]
             }
             Vnode::Prefix { view, path } => {
                 if *view == ViewKind::Arrays {
@@ -138,6 +134,10 @@ impl View {
             }
             _ => return Ok(None),
         };
+        let mut segments = segments;
+        if self.tree.writing.is_some() {
+            segments.insert(0, fixed(self.made_in(vnode)?));
+        }
         Ok(Some(Directory {
             view: Arc::clone(self),
             segments,

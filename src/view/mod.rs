@@ -29,6 +29,7 @@ mod find;
 mod fingerprint;
 mod folder;
 mod foreign_documents;
+mod forms;
 mod grid_listing;
 mod listing;
 mod name_stream;
@@ -37,6 +38,7 @@ mod nested;
 mod node_path;
 mod numbers;
 mod odometer;
+mod open_changes;
 mod options;
 mod own_log;
 mod read_buffer;
@@ -64,7 +66,10 @@ pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use changes::AttributeChange;
 pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
-pub use options::{AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions};
+pub use options::{
+    AbsentChunks, ArrayOptions, Conflict, FileFormat, Shards, Target, ViewKind, ViewOptions,
+    WriteOptions,
+};
 pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
@@ -77,6 +82,7 @@ use crate::counters::{LoadCounters, RequestCounters};
 use crate::error::Error;
 use crate::hierarchy::{Hierarchy, Node};
 use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
+use crate::recent_lines::RecentLines;
 use crate::store::{
     Capacity, Cursor, Detail, DirWriter, EntryKind, Prefix, Profile, Store, StoreError,
     address_limit, is_named_as_zip,
@@ -99,7 +105,12 @@ pub struct View {
     arrays: Arc<Arrays>,
     requests: RequestCounters,
     log: OwnLog,
+    /// Why the last changes were refused.
+    refused: RecentLines,
 }
+
+/// How many refused changes are remembered.
+const MOST_REFUSED: usize = 100;
 
 /// The number of chunks that are decoded at once: `wanted`, or fewer where the address space of the
 /// process is limited to `addresses` bytes (`ulimit -v`), which thread stacks take.
@@ -147,8 +158,8 @@ impl View {
         View::build(store, options, None)
     }
 
-    /// As [`View::new`], of a store that `writer` changes. The only view is that of keys, which shows
-    /// the store as it is.
+    /// As [`View::new`], of a store that `writer` changes. The only view is that of chunks, or that of
+    /// keys, which shows the store as it is.
     ///
     /// # Errors
     /// As [`View::new`].
@@ -210,6 +221,7 @@ impl View {
             arrays,
             requests: RequestCounters::default(),
             log: OwnLog::default(),
+            refused: RecentLines::new(MOST_REFUSED),
         })
     }
 
@@ -217,6 +229,19 @@ impl View {
     #[must_use]
     pub fn with_log(self, log: OwnLog) -> View {
         View { log, ..self }
+    }
+
+    /// The lines that `vnode` shows, `.zarr-mount/refused` or the log.
+    fn log_lines(&self, vnode: &Vnode) -> &RecentLines {
+        match vnode {
+            Vnode::Refused => &self.refused,
+            _ => &self.log.lines,
+        }
+    }
+
+    /// Notes why a change was refused.
+    pub fn note_refused(&self, reason: &Error) {
+        self.refused.push(&reason.to_string());
     }
 
     /// Whether the root has a metadata document, or any entry at all: a directory of stores is an

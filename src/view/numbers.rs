@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use lru::LruCache;
@@ -42,6 +43,9 @@ pub(super) struct VnodeNumbers {
     hasher: RandomState,
     interned: Mutex<Interned>,
     ranges: RwLock<NumberRanges>,
+    /// Whether a chunk ever had another number than that of its range, because another file was
+    /// renamed to it.
+    has_renamed_chunks: AtomicBool,
 }
 
 /// Vnodes by their numbers.
@@ -156,6 +160,11 @@ impl VnodeNumbers {
     }
 
     fn of_chunk(&self, vnode: &Vnode, place: &ChunkPlace) -> VnodeId {
+        if self.has_renamed_chunks.load(Ordering::Relaxed)
+            && let Some(number) = self.lock().renamed.get(vnode)
+        {
+            return VnodeId(*number);
+        }
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let in_range = ranges
             .of_array(place.view, place.identity)
@@ -269,14 +278,17 @@ impl VnodeNumbers {
     }
 
     /// Gives the numbers of the file or directory at `from`, and of all that is below it, to the same
-    /// names at and below `to`: the kernel keeps the inodes of what it has renamed. This is for views
-    /// that show the store as it is.
-    pub(super) fn rename(&self, from: &Key, to: &Key) {
+    /// names at and below `to`: the kernel keeps the inodes of what it has renamed.
+    pub(super) fn rename(&self, view: ViewKind, from: &Key, to: &Key) {
         let file = |key: &Key| Vnode::Object {
-            view: ViewKind::Keys,
+            view,
             key: key.clone(),
         };
-        self.remove(to);
+        self.remove(&file(to));
+        self.remove(&Vnode::Prefix {
+            view,
+            path: to.to_prefix(),
+        });
         let mut interned = self.lock();
         let known = self.interned_number(&file(from), &interned).0;
         let is_file = matches!(interned.held.get(&known), Some((vnode, _)) if *vnode == file(from));
@@ -299,26 +311,38 @@ impl VnodeNumbers {
         }
     }
 
-    /// Notes that the file or the empty directory at `key` has lost its name. The kernel may have its
-    /// inode still, so that a new file or directory of this name gets another number.
-    pub(super) fn remove(&self, key: &Key) {
-        let view = ViewKind::Keys;
-        let file = Vnode::Object {
-            view,
-            key: key.clone(),
-        };
-        let path = key.to_prefix();
+    /// Gives the number of the file `from` to `to`, as which it is shown after it was renamed.
+    pub(super) fn replace(&self, from: &Vnode, to: &Vnode) {
+        self.remove(to);
         let mut interned = self.lock();
-        let directory = Vnode::Prefix { view, path };
-        for (vnode, kind) in [(file, VnodeKind::File), (directory, VnodeKind::Directory)] {
-            let number = self.interned_number(&vnode, &interned).0;
-            let Interned { held, renamed, .. } = &mut *interned;
-            if let Some((known, _)) = held.get_mut(&number)
-                && *known == vnode
-            {
-                *known = Vnode::Gone(kind);
-                renamed.remove(&vnode);
-            }
+        let number = self.interned_number(from, &interned).0;
+        let Interned { held, renamed, .. } = &mut *interned;
+        if let Some((known, _)) = held.get_mut(&number)
+            && *known == *from
+        {
+            renamed.remove(from);
+            *known = to.clone();
+            renamed.insert(to.clone(), number);
+            self.has_renamed_chunks
+                .fetch_or(matches!(to, Vnode::Chunk(_)), Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the file or the empty directory `vnode` has lost its name. The kernel may have its
+    /// inode still, so that a new file or directory of this name gets another number.
+    pub(super) fn remove(&self, vnode: &Vnode) {
+        let kind = match vnode {
+            Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => VnodeKind::Directory,
+            _ => VnodeKind::File,
+        };
+        let mut interned = self.lock();
+        let number = self.interned_number(vnode, &interned).0;
+        let Interned { held, renamed, .. } = &mut *interned;
+        if let Some((known, _)) = held.get_mut(&number)
+            && *known == *vnode
+        {
+            *known = Vnode::Gone(kind);
+            renamed.remove(vnode);
         }
     }
 
@@ -432,13 +456,13 @@ mod tests {
             path: Prefix::parse(text.as_bytes()).unwrap(),
         };
         let (lock, old) = (numbers.refer(&file("0.lock")), numbers.refer(&file("0")));
-        numbers.rename(&key("0.lock"), &key("0"));
+        numbers.rename(ViewKind::Keys, &key("0.lock"), &key("0"));
         assert_eq!(numbers.refer(&file("0")), lock);
         assert_eq!(numbers.vnode(lock), Some(file("0")));
         // The next file of the old name has a number of its own, and takes the place in its turn.
         let second = numbers.refer(&file("0.lock"));
         assert!(second != lock && second != old);
-        numbers.rename(&key("0.lock"), &key("0"));
+        numbers.rename(ViewKind::Keys, &key("0.lock"), &key("0"));
         assert_eq!(numbers.of(&file("0")), second);
         numbers.forget(lock, 2);
         numbers.forget(old, 1);
@@ -449,7 +473,7 @@ mod tests {
             numbers.refer(&file("d/x/1")),
         );
         let beside = numbers.refer(&file("d2"));
-        numbers.rename(&key("d"), &key("e"));
+        numbers.rename(ViewKind::Keys, &key("d"), &key("e"));
         assert_eq!(numbers.vnode(d), Some(directory("e")));
         assert_eq!(numbers.vnode(below), Some(file("e/x/1")));
         assert_eq!(numbers.vnode(beside), Some(file("d2")));
@@ -458,7 +482,7 @@ mod tests {
         assert_eq!(numbers.lock().renamed.len(), 3);
         // A directory that is made again is another one.
         let removed = numbers.refer(&directory("r"));
-        numbers.remove(&key("r"));
+        numbers.remove(&directory("r"));
         assert_eq!(
             numbers.vnode(removed),
             Some(Vnode::Gone(VnodeKind::Directory))

@@ -126,6 +126,30 @@ pub struct ViewOptions {
     pub timeout: Duration,
     /// Whether what files of the arrays view leave out is logged.
     pub logs_omissions: bool,
+    /// How chunks are written.
+    pub writes: WriteOptions,
+}
+
+/// How chunks are written, where the mount is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteOptions {
+    /// Whether chunks of fill value are stored; otherwise they are erased.
+    pub empty_chunks: bool,
+    /// Whether codecs may change values.
+    pub is_lossy: bool,
+    /// What becomes of a part of a chunk that was read and written while somebody else changed it.
+    pub conflict: Conflict,
+}
+
+/// What becomes of a part of a chunk that was read and written while somebody else changed the chunk
+/// in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Conflict {
+    /// It is not saved, because it may depend on what was read.
+    #[default]
+    Refuse,
+    /// It is saved, with the other parts of the new chunk.
+    Merge,
 }
 
 impl Default for ViewOptions {
@@ -146,6 +170,7 @@ impl Default for ViewOptions {
             decode_threads: crate::threads::cores(),
             timeout: crate::budget::PATIENCE,
             logs_omissions: true,
+            writes: WriteOptions::default(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `.zarr-mount/log`: the last lines of the log of the daemon.
+//! `.zarr-mount/log`, the last lines of the log of the daemon, and `.zarr-mount/refused`, the last
+//! changes that were refused.
 
 use std::sync::Arc;
 
@@ -18,12 +19,12 @@ pub struct OwnLog {
 }
 
 impl OwnLog {
-    /// The attributes of the file, in a store whose root is `root`. Owner and mode are not those of
-    /// the options: the log names keys that other users may not list.
-    pub(super) fn attributes(&self, root: &ObjectMeta) -> VnodeAttributes {
+    /// The attributes of a file of `lines`, in a store whose root is `root`. Owner and mode are not
+    /// those of the options: the lines name keys that other users may not list.
+    pub(super) fn attributes(&self, lines: &RecentLines, root: &ObjectMeta) -> VnodeAttributes {
         VnodeAttributes {
             kind: VnodeKind::File,
-            size: self.lines.n_bytes(),
+            size: lines.n_bytes(),
             times: root.times,
             mode: 0o400,
             uid: self.uid,

@@ -20,6 +20,10 @@ impl Tree {
     /// As [`Tree::shown`], of a path that is resolved already.
     pub(super) fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {
+            Node::Implicit if resolved.view == ViewKind::Chunks && self.writing.is_some() => {
+                let ended = self.ended(&resolved.path);
+                return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
+            }
             Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
             Node::Broken(broken) => {
                 let unusable = Unusable::new(resolved, &broken.document, &broken.error);

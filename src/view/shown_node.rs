@@ -1,6 +1,7 @@
 //! Nodes as a view shows them: arrays, and what cannot be shown.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::names::{ChunkName, ChunkNames};
 use super::node_path::NodePath;
@@ -11,9 +12,9 @@ use crate::escape::Text;
 use crate::fresh::LastCheck;
 use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, Document, Node};
-use crate::load::{ChunkedArray, Loader, Shards, Slice};
+use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{Decoding, DocumentName, Target};
+use crate::metadata::{Decoding, DocumentName, Target, ZarrFormat};
 use crate::read::FileReaders;
 use crate::store::{Object, Prefix, StoreError};
 
@@ -47,6 +48,11 @@ pub(super) struct ShownArray {
     pub(super) absent_len: Option<u64>,
     /// Whether listings name every chunk of the grid, stored or not.
     pub(super) lists_grid: bool,
+    /// Why chunks cannot be written, if so.
+    pub(super) unwritable: Option<FormatError>,
+    /// Whether its document was removed through the mount. Its chunks are shown until their directory
+    /// is removed too, so that who removes all of them finds what was listed.
+    pub(super) has_ended: AtomicBool,
 }
 
 /// What the chunk files of an array hold.
@@ -130,6 +136,7 @@ impl ShownArray {
             );
         }
         let stored = ChunkNames::of(&node);
+        let unwritable = unwritable(&node, chunked.layout());
         Ok(ShownArray {
             view,
             node,
@@ -145,6 +152,8 @@ impl ShownArray {
                 FileForm::Decoded => ChunkContent::Decoded(shards),
                 FileForm::Encoded | FileForm::Stored => ChunkContent::Encoded(shards),
             },
+            has_ended: AtomicBool::new(false),
+            unwritable,
             is_gzip_in_doubt: form == FileForm::Encoded
                 && foreign == Some(Target::V3)
                 && may_be_zlib,
@@ -332,6 +341,22 @@ pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
     rest.iter()
         .all(|byte| byte.is_ascii_digit() || *byte == b'.')
         && !name.starts_with(b".")
+}
+
+/// Why the chunks of an array cannot be written, if so.
+fn unwritable(node: &ArrayNode, layout: &ChunkLayout) -> Option<FormatError> {
+    let decoding = node.metadata.decoding.as_ref().ok()?;
+    let has_blosc = |codec: &BytesToBytes| matches!(codec, BytesToBytes::Blosc(_));
+    let chain = &decoding.codecs;
+    // Which order the elements are in is not specified.
+    if node.metadata.zarr_format == ZarrFormat::V1
+        && !chain.array_to_array.is_empty()
+        && !chain.bytes_to_bytes.iter().any(has_blosc)
+    {
+        let name = "order F of v1 without blosc";
+        return Some(FormatError::unsupported("order", "order for writing", name));
+    }
+    layout.check_encodes().err()
 }
 
 /// Whether the outermost codec of the encoded chunks is a v2 `gzip`, which old libraries used for

@@ -67,7 +67,7 @@ impl StoredNames {
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
         match &self.filter {
-            NameFilter::All if entry.name == CONTROL => Ok(None),
+            _ if entry.name == CONTROL && view.tree.writing.is_some() => Ok(None),
             NameFilter::All => self.plain(view, entry).map(Some),
             NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
             NameFilter::Children(folder) => {

@@ -1,6 +1,7 @@
 //! The tree of nodes as views show it: what is at a path, and which vnodes are numbered.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
@@ -8,12 +9,13 @@ use lru::LruCache;
 use super::fingerprint::hash;
 use super::numbers::VnodeNumbers;
 use super::options::{ViewKind, ViewOptions};
+use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
 use super::writing::Writing;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
-use crate::store::{Key, ObjectMeta, StatKind, Store};
+use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store};
 
 /// The most warnings that are remembered, so that they are logged only once.
 const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
@@ -33,8 +35,13 @@ pub(super) struct Tree {
     /// Attributes of the root of the store when it was mounted.
     pub(super) root: ObjectMeta,
     pub(super) shown: Mutex<ShownNodeCache>,
+    /// Arrays whose documents were removed through the mount, by their paths.
+    ended: Mutex<LruCache<Prefix, Arc<ShownArray>>>,
     said: Mutex<LruCache<u64, ()>>,
 }
+
+/// The most arrays without a document that are remembered.
+const MOST_ENDED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
 impl Tree {
     /// A tree that has shown nothing yet.
@@ -53,6 +60,7 @@ impl Tree {
             numbers: VnodeNumbers::default(),
             root,
             shown: Mutex::default(),
+            ended: Mutex::new(LruCache::new(MOST_ENDED)),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }
@@ -79,6 +87,25 @@ impl Tree {
             Some(sources) => sources,
             None => self.loader.sources(),
         }
+    }
+
+    /// Notes that the document of `array` was removed through the mount.
+    pub(super) fn end(&self, array: Arc<ShownArray>) {
+        array.has_ended.store(true, Ordering::Relaxed);
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.put(array.path.clone(), array);
+    }
+
+    /// The array at `path` whose document was removed.
+    pub(super) fn ended(&self, path: &Prefix) -> Option<Arc<ShownArray>> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.peek(path).cloned()
+    }
+
+    /// Forgets what ended at `path`, where something new may be.
+    pub(super) fn forget_ended(&self, path: &Prefix) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.pop(path);
     }
 
     /// The attributes of the object at `key`; `None` when it does not exist.

@@ -30,6 +30,8 @@ pub(super) enum Vnode {
     Statistics,
     /// `log`.
     Log,
+    /// `refused`: why changes were refused.
+    Refused,
     /// `sync`: fsync(2) of it commits all that was written through the mount.
     Sync,
     /// What had a name that was removed, or given to another file. Open handles may have it.
@@ -156,6 +158,15 @@ pub struct VnodeAttributes {
 }
 
 impl VnodeAttributes {
+    /// These with another fingerprint, if there is one.
+    #[must_use]
+    pub(super) fn with_fingerprint(self, fingerprint: Option<u64>) -> VnodeAttributes {
+        VnodeAttributes {
+            fingerprint: fingerprint.unwrap_or(self.fingerprint),
+            ..self
+        }
+    }
+
     /// Whether each open shows other bytes, so that the kernel must not cache them, nor their
     /// number.
     pub fn is_momentary(&self) -> bool {

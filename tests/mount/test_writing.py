@@ -360,7 +360,7 @@ def test_one_writer_at_a_time(store, mount, tmp_path):
 
 
 @pytest.mark.parametrize("args, said", [
-    (["--view", "chunks"], "--view keys"),
+    (["--view", "arrays"], "--view keys"),
     ([], "--shards keep"),
     (["--shards", "keep", "--as", "v2"], "without --as"),
     (["--shards", "keep", "--immutable"], "not --immutable"),

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import numcodecs
 import numpy as np
 import pytest
 import tensorstore
@@ -55,14 +56,20 @@ def write_for_ever(path, seed, done):
         done[i] = number
 
 
-def test_every_chunk_is_wholly_old_or_wholly_new(tmp_path, mount, figure):
+# The arguments of a mount, and the compressor of the array. A decoded chunk has the same bytes with any.
+VIEWS = {"keys": (ARGS, None), "chunks": (("--rw", "--view", "chunks"), numcodecs.Blosc())}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_chunk_is_wholly_old_or_wholly_new(view, tmp_path, mount, figure):
     store = tmp_path / "store"
+    arguments, compressor = VIEWS[view]
     group = zarr.create_group(str(store), zarr_format=2)
-    array = group.create_array("a", shape=(SIDE * CHUNK[0], SIDE * CHUNK[1]), chunks=CHUNK, dtype="<f4", compressors=None, fill_value=0)
+    array = group.create_array("a", shape=(SIDE * CHUNK[0], SIDE * CHUNK[1]), chunks=CHUNK, dtype="<f4", compressors=compressor, fill_value=0)
     array[...] = 0
     chosen, written, left = random.Random(7), 0, 0
     for _ in range(ROUNDS):
-        made = mount(store, *ARGS)
+        made = mount(store, *arguments)
         done = [{}, {}, {}]
         threads = [threading.Thread(target=write_for_ever, args=(made.path, seed + 1, done[seed])) for seed in range(3)]
         for thread in threads:
@@ -88,7 +95,7 @@ def test_every_chunk_is_wholly_old_or_wholly_new(tmp_path, mount, figure):
     said = ok(BINARY, "--recover", store)
     assert "nothing was left" in said or "temporary files removed" in said
     assert not (store / ".zarr-mount").exists()
-    figure(f"{ROUNDS} daemons killed while 3 threads wrote {written} chunks; {left} temporary files were left")
+    figure(f"{view}: {ROUNDS} daemons killed while 3 threads wrote {written} chunks; {left} temporary files were left")
 
 
 def test_recovery_says_what_it_did(tmp_path, mount):

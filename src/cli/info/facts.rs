@@ -58,6 +58,9 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
             let row = row.filter(|_| decoded.is_some());
             let cache = row.map(|row| cache_for(row, &layout));
             facts["whole_array_cache_bytes"] = cache.into();
+            if let Err(error) = layout.check_encodes() {
+                facts["not_writable"] = error.to_string().into();
+            }
         }
         Err(error) => facts["error"] = error.to_string().into(),
     }

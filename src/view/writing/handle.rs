@@ -1,15 +1,19 @@
 //! Opening, reading, writing and closing files.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use super::key_file::Content;
-use super::{KeyFile, Writing, is_replaced_whole};
+use super::form::Form;
+use super::state::Content;
+use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
+use crate::error::Error;
 use crate::store::{Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError};
+use crate::view::OpenFile;
 
 /// How often an object is opened again that changes meanwhile.
 const ATTEMPTS: usize = 16;
@@ -19,8 +23,28 @@ const ATTEMPTS: usize = 16;
 pub enum HandleAccess {
     /// `O_RDONLY`
     Reads,
-    /// `O_WRONLY`, `O_RDWR`
+    /// `O_WRONLY`
     Writes,
+    /// `O_RDWR`
+    ReadsAndWrites,
+}
+
+impl HandleAccess {
+    /// Whether the handle may write.
+    pub fn writes(self) -> bool {
+        self != HandleAccess::Reads
+    }
+}
+
+/// What a new file is.
+#[derive(Debug)]
+pub(in crate::view) enum NewKind {
+    /// An object that has the bytes of the file.
+    Stored,
+    /// An object that is shown in this form.
+    Formed(Arc<dyn Form>),
+    /// None: it is in the mount only.
+    Scratch,
 }
 
 /// A handle of a file.
@@ -34,33 +58,39 @@ pub(in crate::view) struct KeyHandle {
     /// empty does not count: shells and dd close a duplicate of a handle before they write.
     has_written: AtomicBool,
     access: HandleAccess,
+    /// The process that opened the file, where that matters.
+    opener: Option<u32>,
     /// Whether pages that the kernel has of this fingerprint are valid.
     pub(in crate::view) keeps_pages: bool,
 }
 
 impl Writing {
-    /// Opens the file at `key`; `None` when nothing is there.
+    /// Opens the file at `key`, which shows its object in `form`; `None` when nothing is there.
+    /// `thread` is one of the process that asks.
     pub(in crate::view) fn open(
         self: &Arc<Self>,
-        key: &Key,
+        (key, form): (&Key, Option<&Arc<dyn Form>>),
         access: HandleAccess,
-    ) -> Result<Option<KeyHandle>, StoreError> {
+        thread: u32,
+    ) -> Result<Option<KeyHandle>, Error> {
         let _names = self.read_names();
-        if access == HandleAccess::Writes {
+        if access.writes() {
             self.check_goes_on()?;
         }
-        let must_write = access == HandleAccess::Writes;
+        let opener = form.filter(|_| access.writes());
+        let opener = opener.and_then(|_| process_of(thread));
         let handle = |file, keeps_pages| KeyHandle {
             writing: Arc::clone(self),
             file,
             number: self.new_number(),
             has_written: AtomicBool::new(false),
             access,
+            opener,
             keeps_pages,
         };
         for _ in 0..ATTEMPTS {
             if let Some(file) = self.take_part(key) {
-                match file.takes_part(self, key, must_write) {
+                match file.takes_part(self, key, access.writes()) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
                     // Somebody else has replaced the object: this is another file.
                     Ok(None) => {
@@ -73,73 +103,120 @@ impl Writing {
                     }
                 }
             }
-            let Some(stored) = self.writer.open_object(key, must_write)? else {
+            let Some((file, meta)) = self.open_stored((key, form), access)? else {
                 return Ok(None);
             };
-            let version = stored.meta.version;
-            let fingerprint = self.fingerprint(key, &version);
-            let is_own = fingerprint != version.fingerprint();
+            let version = meta.map(|meta| meta.version);
             // What somebody else has just written may still change without showing it.
+            let is_own = self.own_fingerprint(key, version).is_some();
             if !is_own
-                && is_replaced_whole(key)
-                && let Some(wait) = stored.meta.settles_in(SystemTime::now())
+                && (form.is_some() || is_replaced_whole(key))
+                && let Some(wait) = meta.and_then(|meta| meta.settles_in(SystemTime::now()))
             {
                 thread::sleep(wait);
-                if self.writer.meta_of(key, &stored.file)?.version != version {
+                let now = self.writer.stat(key)?;
+                if now.map(|now| now.version) != version {
                     continue;
                 }
             }
-            let file = Arc::new(KeyFile::of_object(key, stored, fingerprint));
+            let file = Arc::new(file);
             if self.enter(key, &file) {
                 // Now no other file commits to the key. One may have done so before.
                 let now = self.writer.stat(key)?;
-                if now.is_none_or(|now| now.version != version) {
+                if now.map(|now| now.version) != version {
                     self.leave(key, &file);
                     continue;
                 }
                 // The version tells that nobody has changed the object. To drop pages for safety would
-                // race with the writes of other handles.
-                return Ok(Some(handle(file, true)));
+                // race with the writes of other handles. What is absent has no version.
+                return Ok(Some(handle(file, version.is_some() || is_own)));
             }
         }
-        Err(StoreError::changed(key))
+        Err(KeyFile::lost(key))
+    }
+
+    /// The file of what the store has at `key`, and its attributes there.
+    fn open_stored(
+        &self,
+        (key, form): (&Key, Option<&Arc<dyn Form>>),
+        access: HandleAccess,
+    ) -> Result<Option<(KeyFile, Option<ObjectMeta>)>, Error> {
+        let Some(form) = form else {
+            let Some(stored) = self.writer.open_object(key, access.writes())? else {
+                return Ok(None);
+            };
+            let meta = stored.meta;
+            let own = self.own_fingerprint(key, Some(meta.version));
+            let fingerprint = own.unwrap_or_else(|| meta.version.fingerprint());
+            return Ok(Some((
+                KeyFile::of_object(key, stored, fingerprint),
+                Some(meta),
+            )));
+        };
+        let Some(clean) = form.open()? else {
+            return Ok(None);
+        };
+        let meta = clean.stored.as_ref().map(|stored| stored.meta);
+        let own = self.own_fingerprint(key, meta.map(|meta| meta.version));
+        let fingerprint = own.unwrap_or(clean.attributes.fingerprint);
+        let file = KeyFile::of_form(key, Arc::clone(form), clean, fingerprint);
+        Ok(Some((file, meta)))
     }
 
     /// Makes the file at `key`, which is empty.
     pub(in crate::view) fn create(
         self: &Arc<Self>,
-        key: &Key,
+        (key, kind): (&Key, NewKind),
         new: NewFile,
-    ) -> Result<KeyHandle, StoreError> {
+        thread: u32,
+    ) -> Result<KeyHandle, Error> {
         let _names = self.read_names();
         self.check_goes_on()?;
         // Somebody else may have removed the object of a file that is open.
         let open = self.lock_open().get(key).cloned();
         if let Some(file) = open
+            && !file.is_scratch()
             && file.takes_part(self, key, false)?.is_none()
         {
             self.leave(key, &file);
         }
         let number = self.new_number();
         let fingerprint = self.new_fingerprint();
-        let file = if is_replaced_whole(key) {
-            if self.writer.stat(key)?.is_some() {
-                return Err(StoreError::refused(key, Refusal::Exists));
+        let mut opener = None;
+        let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
+        let file = match kind {
+            NewKind::Scratch => {
+                let draft = self.writer.begin_near(key, new)?;
+                KeyFile::of_scratch(key, draft, fingerprint)
             }
-            KeyFile::of_draft(key, self.writer.begin(key, new)?, fingerprint, number)
-        } else {
-            KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint)
+            NewKind::Formed(form) => {
+                if self.writer.stat(key)?.is_some() {
+                    return Err(exists());
+                }
+                opener = process_of(thread);
+                let draft = self.writer.begin_near(key, new)?;
+                KeyFile::of_draft((key, Some(form)), draft, fingerprint, number)
+            }
+            NewKind::Stored if is_replaced_whole(key) => {
+                if self.writer.stat(key)?.is_some() {
+                    return Err(exists());
+                }
+                let draft = self.writer.begin(key, new)?;
+                KeyFile::of_draft((key, None), draft, fingerprint, number)
+            }
+            NewKind::Stored => KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint),
         };
         let file = Arc::new(file);
         if !self.enter(key, &file) {
-            return Err(StoreError::refused(key, Refusal::Exists));
+            return Err(exists());
         }
         Ok(KeyHandle {
             writing: Arc::clone(self),
             file,
             number,
             has_written: AtomicBool::new(false),
-            access: HandleAccess::Writes,
+            access: HandleAccess::ReadsAndWrites,
+            opener,
             keeps_pages: true,
         })
     }
@@ -171,92 +248,126 @@ impl Writing {
 }
 
 impl KeyHandle {
+    pub(super) fn file(&self) -> &Arc<KeyFile> {
+        &self.file
+    }
+
     /// Whether the handle may write.
     pub(in crate::view) fn writes(&self) -> bool {
-        self.access == HandleAccess::Writes
+        self.access.writes()
     }
 
     /// The attributes of the file now, and its fingerprint.
-    pub(in crate::view) fn shown(&self) -> Result<(ObjectMeta, u64), StoreError> {
-        Ok((self.file.meta(&self.writing)?, self.file.fingerprint))
+    pub(in crate::view) fn shown(&self) -> Result<(FileAttributes, u64), Error> {
+        Ok((self.file.attributes(&self.writing)?, self.file.fingerprint))
     }
 
     /// As [`KeyHandle::shown`], right after the file was opened.
-    pub(in crate::view) fn shown_at_open(&self) -> Result<(ObjectMeta, u64), StoreError> {
+    pub(in crate::view) fn shown_at_open(&self) -> Result<(FileAttributes, u64), Error> {
         match self.file.meta_at_open() {
-            Some(meta) => Ok((meta, self.file.fingerprint)),
+            Some(meta) => Ok((FileAttributes::Object(meta), self.file.fingerprint)),
             None => self.shown(),
         }
     }
 
     /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less
-    /// than `buf` has at the end of the file only.
-    pub(in crate::view) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, StoreError> {
-        let key = || {
-            self.file
-                .key()
-                .map_or_else(String::new, |key| key.to_string())
+    /// than `buf` has at the end of the file only. A file that nothing was written to may be returned
+    /// instead, to be read.
+    pub(in crate::view) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
+        let (file, version) = match self.file.content()? {
+            Content::Clean(file) => return Ok(ReadBytes::Elsewhere(file)),
+            Content::Changing(file) => (file, None),
+            Content::Version(file, version) => (file, Some(version)),
         };
-        let content = self.file.content();
-        let (file, version) =
-            match content.ok_or_else(|| StoreError::refused(key(), Refusal::Gone))? {
-                Content::Changing(file) => (file, None),
-                Content::Version(file, version) => (file, Some(version)),
-            };
+        let key = || {
+            let key = self.file.key();
+            key.map_or_else(String::new, |key| key.to_string())
+        };
         let len = read_to_end(&file, offset, buf).map_err(|error| StoreError::io(key(), &error))?;
         if let Some(version) = version
             && self.writing.writer.meta_of(&key(), &file)?.version != version
         {
-            return Err(StoreError::changed(key()));
+            return Err(StoreError::changed(key()).into());
         }
-        Ok(len)
+        Ok(ReadBytes::Len(len))
     }
 
     /// Writes `data` at `offset`.
-    pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
-        self.change(|file| file.write_all_at(data, offset))
+    pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        let range = offset..offset.saturating_add(data.len() as u64);
+        self.change(range, |file| file.write_all_at(data, offset))
     }
 
-    /// Changes the file by a system call on its descriptor.
+    /// Changes the bytes in `range` by a system call on the file's descriptor.
     pub(in crate::view) fn change(
         &self,
+        range: Range<u64>,
         change: impl FnOnce(&File) -> std::io::Result<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Error> {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
-        self.file.change(&self.writing, change)
+        let what = (range, self.access);
+        self.file.change(&self.writing, what, change)
     }
 
     /// Cuts or extends the file.
-    pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), StoreError> {
+    pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), Error> {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
-        self.file.set_len(&self.writing, self.number, len)
+        let writer = (self.number, self.access);
+        self.file.set_len(&self.writing, writer, len)
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
-    pub(in crate::view) fn clear(&self) -> Result<(), StoreError> {
+    pub(in crate::view) fn clear(&self) -> Result<(), Error> {
         self.check_writes()?;
         self.file.clear(&self.writing, self.number)
     }
 
+    /// Cuts or extends the file as truncate(2) does: at once, unless others have it open for writing.
+    pub(in crate::view) fn cut(&self, len: u64) -> Result<(), Error> {
+        self.set_len(len)?;
+        if self.file.handles.load(Ordering::Relaxed) > 1 && self.file.has_form() {
+            self.has_written.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.flush(None).map_err(|error| {
+            if error.is_unacceptable() {
+                let reason = format!("the file cannot have {len} bytes");
+                return Error::unacceptable(&"a file", reason);
+            }
+            error
+        })
+    }
+
     /// Sets attributes.
-    pub(in crate::view) fn set_attributes(&self, new: &NewAttributes) -> Result<(), StoreError> {
+    pub(in crate::view) fn set_attributes(&self, new: &NewAttributes) -> Result<(), Error> {
         self.file.set_attributes(&self.writing, new)
     }
 
     /// Commits what was written, if this handle may write.
-    pub(in crate::view) fn flush(&self) -> Result<(), StoreError> {
+    /// `thread` is one of the process that closes the file.
+    pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // What other handles have written is committed when they are closed.
         if !self.has_written.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
         let _names = self.writing.read_names();
-        self.file.flush(&self.writing, self.number)
+        let flushed = self.file.flush(&self.writing, self.number);
+        // A child of the opener has written a part of the file, as in `(a; b) > file`.
+        if let (Err(error), Some(thread), Some(opener)) = (&flushed, thread, self.opener)
+            && error.is_unacceptable()
+            && process_of(thread).is_some_and(|process| process != opener)
+        {
+            self.has_written.store(true, Ordering::Relaxed);
+            self.file.goes_on();
+            return Ok(());
+        }
+        flushed
     }
 
     /// Commits what was written, and makes it survive a loss of power.
-    pub(in crate::view) fn sync(&self) -> Result<(), StoreError> {
+    pub(in crate::view) fn sync(&self) -> Result<(), Error> {
         let _names = self.writing.read_names();
         self.file.sync(&self.writing)
     }
@@ -274,6 +385,9 @@ impl KeyHandle {
                 return;
             }
             // Nobody has the file now, so that its lock is free.
+            if file.is_scratch() {
+                return;
+            }
             if file.has_draft() {
                 // Another handle was released since, and left something.
                 file.handles.fetch_add(1, Ordering::Relaxed);
@@ -285,18 +399,33 @@ impl KeyHandle {
                 open.remove(&key);
             }
             if let Some((key, meta, fingerprint)) = file.to_remember(writing) {
-                writing.remember(&key, &meta, fingerprint);
+                writing.remember(&key, meta.as_ref(), fingerprint);
             }
             return;
         }
     }
 
-    fn check_writes(&self) -> Result<(), StoreError> {
+    fn check_writes(&self) -> Result<(), Error> {
         if self.writes() {
             return Ok(());
         }
-        Err(StoreError::refused("a file", Refusal::NotOpen))
+        Err(StoreError::refused("a file", Refusal::NotOpen).into())
     }
+}
+
+/// What was read.
+pub(in crate::view) enum ReadBytes {
+    /// So many bytes.
+    Len(usize),
+    /// Nothing: this file has the bytes.
+    Elsewhere(Arc<OpenFile>),
+}
+
+/// The process that has this thread; `None` where that cannot be found out.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
 }
 
 fn read_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {

@@ -14,6 +14,11 @@
 //!                         close, fsync: commit, the draft is the object
 //! ```
 //!
+//! * A file that shows something else than the bytes of its object has a [`Form`]. Its draft has what is
+//!   shown, and of a part of a chunk the bytes that were written; the other ones are decoded when they
+//!   are read, or when the draft is committed. Then the form makes the bytes of the object.
+//! * A file of the mount alone (*scratch*) is a draft that is never committed, until it is renamed to
+//!   what has an object.
 //! * An open file is a [`KeyFile`], whatever the number of its handles. It keeps its fingerprint, and
 //!   so its inode number, through all commits; when the last handle is released, [`Writing`] remembers
 //!   which version of the object has this fingerprint.
@@ -22,29 +27,40 @@
 //!   another handle commits nothing, so that no half of a file is in the store.
 //! * A commit names the version that it takes the place of. Where somebody else has changed the
 //!   object since, a draft that began empty takes its place all the same, because its writer has
-//!   not read it; any other one is dropped, and the writer is told (`ESTALE`).
+//!   not read it, and parts of a chunk are merged into the new one if their writers have not read it;
+//!   any other draft is dropped, and the writer is told (`ESTALE`).
 //! * Locks are taken in this order: `names`, then `open`, then the state of a file. Whoever changes
 //!   names has `names` alone, so that no commit meets a rename half-way.
 
+mod draft;
+mod form;
 mod handle;
 mod key_file;
 mod names;
+mod state;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lru::LruCache;
 
+pub(super) use form::{CleanFile, Encoded, Form};
 pub use handle::HandleAccess;
-pub(super) use handle::KeyHandle;
+pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
+pub(super) use state::FileAttributes;
 
 use super::shown_node::looks_like_a_chunk;
+use crate::error::Error;
 use crate::metadata::DocumentName;
-use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Version};
+use crate::store::{
+    Commit, DirWriter, Key, ObjectMeta, Prefix, Refusal, Replaces, StoreError, StoredFile, Version,
+};
 
 /// Closed files of which the fingerprint is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
@@ -77,11 +93,23 @@ pub(super) struct Writing {
     has_ended: AtomicBool,
 }
 
-/// The version that an object had when the last handle of its file was released.
+/// The version that an object had when the last handle of its file was released; `None` when it was
+/// absent.
 #[derive(Debug, Clone, Copy)]
 struct OwnVersion {
-    version: Version,
+    version: Option<Version>,
     fingerprint: u64,
+}
+
+/// What is shown of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownFile {
+    /// The attributes of its object, or of what was written; `None` when the store has nothing.
+    pub(super) meta: Option<ObjectMeta>,
+    /// Its fingerprint, if it was written through the mount; else its version gives one.
+    pub(super) fingerprint: Option<u64>,
+    /// Whether the attributes, the length included, are those of what was written.
+    pub(super) is_draft: bool,
 }
 
 impl Writing {
@@ -98,42 +126,100 @@ impl Writing {
         }
     }
 
-    /// The attributes and the fingerprint of the file at `key`, where `stored` is what the store has
-    /// there. `None` when nothing is there.
-    pub(super) fn shown(
-        &self,
-        key: &Key,
-        stored: Option<ObjectMeta>,
-    ) -> Result<Option<(ObjectMeta, u64)>, StoreError> {
+    /// What is shown of the file at `key`, where `stored` is what the store has there.
+    pub(super) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
         let open = self.lock_open().get(key).cloned();
         if let Some(file) = open {
             return file.shown(self, key, stored);
         }
         // It may have been opened, committed and closed since the caller looked.
-        let own = self.lock_own().peek(key).map(|own| own.version);
-        let is_late = own.is_some_and(|own| stored.is_none_or(|meta| meta.version != own));
+        let version = |meta: Option<ObjectMeta>| meta.map(|meta| meta.version);
+        let own = self.lock_own().get(key).copied();
+        let is_late = own.is_some_and(|own| own.version != version(stored));
         let stored = if is_late {
             self.writer.stat(key)?
         } else {
             stored
         };
-        Ok(stored.map(|meta| (meta, self.fingerprint(key, &meta.version))))
+        Ok(ShownFile {
+            meta: stored,
+            fingerprint: self.own_fingerprint(key, version(stored)),
+            is_draft: false,
+        })
     }
 
-    /// The fingerprint of the object at `key`, which is not open.
-    fn fingerprint(&self, key: &Key, version: &Version) -> u64 {
+    /// The fingerprint of the object at `key`, which is not open, if it is one of this mount.
+    fn own_fingerprint(&self, key: &Key, version: Option<Version>) -> Option<u64> {
         let mut own = self.lock_own();
-        let known = own.get(key).filter(|own| own.version == *version);
-        known.map_or_else(|| version.fingerprint(), |own| own.fingerprint)
+        let known = own.get_mut(key)?;
+        if known.version == version {
+            return Some(known.fingerprint);
+        }
+        if version.is_none() {
+            // Somebody else has removed it, and the kernel may have its pages.
+            known.version = None;
+            known.fingerprint = self.new_fingerprint();
+            return Some(known.fingerprint);
+        }
+        None
     }
 
     /// Remembers that the object at `key` has this fingerprint.
-    fn remember(&self, key: &Key, meta: &ObjectMeta, fingerprint: u64) {
+    fn remember(&self, key: &Key, meta: Option<&ObjectMeta>, fingerprint: u64) {
         let own = OwnVersion {
-            version: meta.version,
+            version: meta.map(|meta| meta.version),
             fingerprint,
         };
         self.lock_own().put(key.clone(), own);
+    }
+
+    /// The object at `key`, open for reading; `None` when there is none.
+    pub(super) fn open_object(&self, key: &Key) -> Result<Option<StoredFile>, StoreError> {
+        self.writer.open_object(key, false)
+    }
+
+    /// The attributes of an open object now.
+    pub(super) fn meta_of(&self, key: &Key, stored: &StoredFile) -> Result<ObjectMeta, StoreError> {
+        self.writer.meta_of(key, &stored.file)
+    }
+
+    /// Replaces the object at `key` by what `edit` makes of it; `None` leaves it as it is. Of an object
+    /// that somebody else changes meanwhile, the new bytes are edited.
+    ///
+    /// # Errors
+    /// [`Error`]; those of `edit`.
+    pub(super) fn edit(
+        &self,
+        key: &Key,
+        mut edit: impl FnMut(Vec<u8>) -> Result<Option<Vec<u8>>, Error>,
+    ) -> Result<bool, Error> {
+        const ATTEMPTS: usize = 8;
+        for _ in 0..ATTEMPTS {
+            let Some(stored) = self.writer.open_object(key, false)? else {
+                return Ok(false);
+            };
+            let mut bytes = Vec::new();
+            let read = (&*stored.file).read_to_end(&mut bytes);
+            read.map_err(|error| StoreError::io(key, &error))?;
+            let Some(new) = edit(bytes)? else {
+                return Ok(false);
+            };
+            let mut draft = self.writer.begin_like(key, &stored)?;
+            let written = draft.file().write_all_at(&new, 0);
+            written.map_err(|error| StoreError::io(key, &error))?;
+            let replaces = Replaces::Version(stored.meta.version);
+            if let Commit::Done(_) = self.writer.commit(key, &mut draft, replaces)? {
+                return Ok(true);
+            }
+        }
+        Err(KeyFile::lost(key))
+    }
+
+    /// Whether the file at `key` is in the mount only.
+    pub(super) fn is_scratch(&self, key: &Key) -> bool {
+        self.lock_open()
+            .get(key)
+            .is_some_and(|file| file.is_scratch())
     }
 
     /// A fingerprint that no file has had.
@@ -173,13 +259,13 @@ impl Writing {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(super) fn sync_all(&self) -> Result<(), StoreError> {
+    pub(super) fn sync_all(&self) -> Result<(), Error> {
         let _names = self.read_names();
         self.sync_files(|_| true)
     }
 
     /// Commits and syncs the files whose keys are `wanted`.
-    fn sync_files(&self, wanted: impl Fn(&Key) -> bool) -> Result<(), StoreError> {
+    fn sync_files(&self, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
         for (_, file) in self.open_where(wanted) {
             let synced = file.sync(self);
@@ -192,18 +278,19 @@ impl Writing {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
+    pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), Error> {
         let _names = self.read_names();
         let synced = self.sync_files(|key| is_below(key, prefix));
-        synced.and(self.writer.sync_names(prefix))
+        synced.and(Ok(self.writer.sync_names(prefix)?))
     }
 
     /// Commits all files and ends all writing.
     pub(super) fn finish(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
         let _names = self.read_names();
-        let mut lost = 0;
+        let (mut lost, mut scratch) = (0, 0);
         for (_, file) in self.open_where(|_| true) {
+            scratch += usize::from(file.is_scratch());
             if let Err(error) = file.commit(self) {
                 log::error!("not saved when the mount ended: {error}");
                 lost += 1;
@@ -212,12 +299,15 @@ impl Writing {
         if lost > 0 {
             log::error!("{lost} files were not saved");
         }
+        if scratch > 0 {
+            log::warn!("{scratch} files that were in the mount only, not in the store, are gone");
+        }
         self.writer.finish();
     }
 
-    fn check_goes_on(&self) -> Result<(), StoreError> {
+    fn check_goes_on(&self) -> Result<(), Error> {
         if self.has_ended.load(Ordering::SeqCst) {
-            return Err(StoreError::refused("", Refusal::ReadOnly));
+            return Err(StoreError::refused("", Refusal::ReadOnly).into());
         }
         Ok(())
     }

@@ -2,25 +2,39 @@
 
 use std::sync::Arc;
 
-use super::{KeyFile, Writing, is_below, is_replaced_whole};
+use super::form::Form;
+use super::{HandleAccess, KeyFile, Writing, is_below, is_replaced_whole};
+use crate::error::Error;
 use crate::store::{
-    Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError,
+    Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, Replaces, StoreError,
 };
 
 impl Writing {
     /// Removes the file at `key`. Open handles keep their bytes.
-    pub(in crate::view) fn erase(&self, key: &Key) -> Result<(), StoreError> {
+    /// Where the file is shown without an object, too (`is_kept`), its object may be absent.
+    pub(in crate::view) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         let open = self.lock_open().get(key).cloned();
         let is_new = open.as_ref().is_some_and(|file| file.is_new());
+        if let Some(file) = &open {
+            file.keep();
+        }
         if !is_new {
-            self.writer.erase(key)?;
+            match self.writer.erase(key) {
+                Err(error) if is_kept && error.is_absent() => {}
+                erased => erased?,
+            }
         }
         if let Some(file) = open {
             self.detach(key, &file);
         }
-        self.lock_own().pop(key);
+        if is_kept {
+            // The kernel may have pages of what was erased.
+            self.remember(key, None, self.new_fingerprint());
+        } else {
+            self.lock_own().pop(key);
+        }
         Ok(())
     }
 
@@ -36,7 +50,7 @@ impl Writing {
         from: &Key,
         to: &Key,
         mode: RenameMode,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         if from == to {
@@ -50,10 +64,10 @@ impl Writing {
         let replaced = self.lock_open().get(to).cloned();
         let is_new = replaced.as_ref().is_some_and(|file| file.is_new());
         if is_new && mode == RenameMode::Keep {
-            return Err(StoreError::refused(to, Refusal::Exists));
+            return Err(StoreError::refused(to, Refusal::Exists).into());
         }
         if self.has_made_below(&to.to_prefix()) {
-            return Err(StoreError::refused(to, Refusal::NotEmpty));
+            return Err(StoreError::refused(to, Refusal::NotEmpty).into());
         }
         self.sync_before_name(from, to)?;
         self.writer.rename(from, to, mode)?;
@@ -63,12 +77,7 @@ impl Writing {
         for (key, file) in moved {
             let rest = key.as_bytes().get(from.as_bytes().len()..);
             let target = [to.as_bytes(), rest.unwrap_or_default()].concat();
-            let target = Key::parse(&target)?;
-            let mut open = self.lock_open();
-            open.remove(&key);
-            open.insert(target.clone(), Arc::clone(&file));
-            drop(open);
-            file.set_key(Some(target));
+            self.move_entry(&key, &Key::parse(&target)?, &file);
         }
         let mut own = self.lock_own();
         own.pop(to);
@@ -76,6 +85,94 @@ impl Writing {
             own.put(to.clone(), version);
         }
         Ok(())
+    }
+
+    /// Gives the file at `from`, which shows the bytes that it has, the name of `to`. There it is an
+    /// object that is shown in `form`, or a file of the mount alone. A `mode` of `None` links: a file
+    /// of the store keeps its old name.
+    pub(in crate::view) fn place(
+        self: &Arc<Self>,
+        from: &Key,
+        (to, form): (&Key, Option<Arc<dyn Form>>),
+        mode: Option<RenameMode>,
+    ) -> Result<(), Error> {
+        let source = self.open((from, None), HandleAccess::Reads, 0)?;
+        let source = source.ok_or_else(|| KeyFile::lost(from))?;
+        let placed = self.place_file(source.file(), from, (to, form), mode);
+        source.close();
+        placed
+    }
+
+    fn place_file(
+        &self,
+        file: &Arc<KeyFile>,
+        from: &Key,
+        (to, form): (&Key, Option<Arc<dyn Form>>),
+        mode: Option<RenameMode>,
+    ) -> Result<(), Error> {
+        let _names = self.write_names();
+        self.check_goes_on()?;
+        let other = self.lock_open().get(to).cloned();
+        let is_kept = mode != Some(RenameMode::Replace);
+        if is_kept && other.as_ref().is_some_and(|file| file.is_new()) {
+            return Err(StoreError::refused(to, Refusal::Exists).into());
+        }
+        if form.is_none() {
+            if !file.is_scratch() || mode.is_none() {
+                return Err(StoreError::refused(to, Refusal::OtherPlace).into());
+            }
+            if let Some(other) = other {
+                self.detach(to, &other);
+            }
+            self.move_entry(from, to, file);
+            return Ok(());
+        }
+        if let Some(other) = &other {
+            other.keep();
+        }
+        let replaces = if is_kept {
+            Replaces::Nothing
+        } else {
+            Replaces::Anything
+        };
+        // What keeps its name is copied, and a file of the store is there until the new object is.
+        let is_moved = file.is_scratch() && mode.is_some();
+        let placed = if is_moved {
+            Arc::clone(file)
+        } else {
+            file.commit(self)?;
+            Arc::new(file.copied(self)?)
+        };
+        match placed.place(self, (to, form), replaces) {
+            Err(Error::Store(StoreError::Changed { .. })) if is_kept => {
+                return Err(StoreError::refused(to, Refusal::Exists).into());
+            }
+            placed => placed?,
+        }
+        if let Some(other) = other {
+            self.detach(to, &other);
+        }
+        if let Some((key, meta, fingerprint)) = placed.to_remember(self) {
+            self.remember(&key, meta.as_ref(), fingerprint);
+        }
+        if is_moved {
+            let mut open = self.lock_open();
+            open.remove(from);
+            open.insert(to.clone(), placed);
+        } else if mode.is_some() {
+            self.writer.erase(from)?;
+            self.detach(from, file);
+            self.lock_own().pop(from);
+        }
+        Ok(())
+    }
+
+    fn move_entry(&self, from: &Key, to: &Key, file: &Arc<KeyFile>) {
+        let mut open = self.lock_open();
+        open.remove(from);
+        open.insert(to.clone(), Arc::clone(file));
+        drop(open);
+        file.set_key(Some(to.clone()));
     }
 
     /// Makes the bytes of a file survive a loss of power before it gets the name of a document or a
@@ -93,7 +190,7 @@ impl Writing {
     }
 
     /// Gives the file at `from` the second name `to`.
-    pub(in crate::view) fn link(&self, from: &Key, to: &Key) -> Result<(), StoreError> {
+    pub(in crate::view) fn link(&self, from: &Key, to: &Key) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         let [source, target] = [from, to].map(|key| self.lock_open().get(key).cloned());
@@ -101,40 +198,46 @@ impl Writing {
             file.commit(self)?;
         }
         if target.is_some_and(|file| file.is_new()) {
-            return Err(StoreError::refused(to, Refusal::Exists));
+            return Err(StoreError::refused(to, Refusal::Exists).into());
         }
         self.sync_before_name(from, to)?;
-        self.writer.link(from, to)
+        Ok(self.writer.link(from, to)?)
     }
 
     /// Makes a directory.
-    pub(in crate::view) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
+    pub(in crate::view) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), Error> {
         let _names = self.read_names();
         self.check_goes_on()?;
-        self.writer.make_prefix(key, new)
+        Ok(self.writer.make_prefix(key, new)?)
     }
 
     /// Removes an empty directory.
-    pub(in crate::view) fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
+    /// Where it is shown without one in the store, too (`is_kept`), it may be absent there.
+    pub(in crate::view) fn remove_prefix(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         if self.has_made_below(&key.to_prefix()) {
-            return Err(StoreError::refused(key, Refusal::NotEmpty));
+            return Err(StoreError::refused(key, Refusal::NotEmpty).into());
         }
-        self.writer.remove_prefix(key)
+        match self.writer.remove_prefix(key) {
+            Err(error) if is_kept && error.is_absent() => Ok(()),
+            removed => Ok(removed?),
+        }
     }
 
-    /// Sets attributes of what is at `path`.
+    /// Sets attributes of what is at `path`. `fingerprint` is that of an object which this mount has
+    /// not written.
     pub(in crate::view) fn set_attributes(
         &self,
         path: &Prefix,
         new: &NewAttributes,
-    ) -> Result<(), StoreError> {
+        fingerprint: u64,
+    ) -> Result<(), Error> {
         let _names = self.read_names();
         self.check_goes_on()?;
         let key = path.to_key();
         let Some(key) = key.filter(|key| !self.writer.is_directory(key)) else {
-            return self.writer.set_attributes(path, new);
+            return Ok(self.writer.set_attributes(path, new)?);
         };
         if let Some(file) = self.lock_open().get(&key).cloned() {
             return file.set_attributes(self, new);
@@ -143,8 +246,9 @@ impl Writing {
         let before = self.writer.stat(&key)?;
         self.writer.set_attributes(path, new)?;
         if let (Some(before), Some(after)) = (before, self.writer.stat(&key)?) {
-            let fingerprint = self.fingerprint(&key, &before.version);
-            self.remember(&key, &after, fingerprint);
+            let own = self.own_fingerprint(&key, Some(before.version));
+            let fingerprint = own.unwrap_or(fingerprint);
+            self.remember(&key, Some(&after), fingerprint);
         }
         Ok(())
     }

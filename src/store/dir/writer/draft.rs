@@ -7,10 +7,9 @@ use super::attributes::path_of;
 use super::temporary::TemporaryName;
 use super::{
     AtFlags, CWD, DirWriter, Durability, Errno, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
-    StoreError, StoredFile, Uid, failed, fchmod, fchown, fdatasync, fstat, give, linkat, openat,
-    statat,
+    StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, linkat,
+    openat, statat,
 };
-use crate::store::Version;
 use rustix::fs::{
     FileType, RenameFlags, Stat, XattrFlags, copy_file_range, fgetxattr, flistxattr, fsetxattr,
 };
@@ -71,13 +70,25 @@ impl DirWriter {
         Ok(draft)
     }
 
+    /// As [`DirWriter::begin`], of an object whose directory may not be there yet. The draft is then
+    /// in the nearest directory above it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn begin_near(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
+        let parent = self.nearest_parent(key)?;
+        let draft = self.nameless(key, &parent)?;
+        give(key, &parent, &*draft.file, new)?;
+        Ok(draft)
+    }
+
     /// An empty draft that has the mode, the owner and the `user.*` attributes of the object `old`,
     /// which it is to take the place of.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn begin_like(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
-        let draft = self.nameless(key, &self.parent(key)?)?;
+        let draft = self.nameless(key, &self.nearest_parent(key)?)?;
         let copied = || -> Result<(), Errno> {
             let (stat, own) = (fstat(&old.file)?, fstat(&draft.file)?);
             if (stat.st_uid, stat.st_gid) != (own.st_uid, own.st_gid) {

@@ -38,7 +38,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
 use super::root::Root;
-use crate::store::{Key, ObjectMeta, Prefix, StoreError};
+use crate::store::{Key, ObjectMeta, Prefix, StoreError, Version};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
 pub use draft::{Commit, Draft, Replaces};
@@ -153,6 +153,18 @@ impl DirWriter {
         opened.map_err(|errno| failed(key, errno))
     }
 
+    /// The directory that `key` is in, or the nearest one above it.
+    fn nearest_parent(&self, key: &Key) -> Result<OwnedFd, StoreError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        for prefix in key.parent().with_ancestors() {
+            match self.root()?.open_unlinked(&prefix, flags) {
+                Err(Errno::NOENT) => {}
+                opened => return opened.map_err(|errno| failed(key, errno)),
+            }
+        }
+        Err(failed(key, Errno::NOENT))
+    }
+
     /// Opens the object at `key`, for reading alone or for writing too. `None` when nothing is there.
     ///
     /// # Errors
@@ -249,6 +261,59 @@ impl DirWriter {
         let parent = self.parent(key)?;
         refuse_link(&parent, key)?;
         unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))
+    }
+
+    /// Removes the object at `key` if it has this version. Returns `false` when it has another one, or
+    /// is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn erase_version(&self, key: &Key, version: Version) -> Result<bool, StoreError> {
+        let parent = self.parent(key)?;
+        refuse_link(&parent, key)?;
+        // It gets a temporary name first, because a name cannot be removed for the sake of what it
+        // stands for.
+        let name = self.temporaries.free_name(self.root()?)?;
+        match name.take(&parent, key.name()) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(failed(key, errno)),
+        }
+        if name
+            .stat()
+            .is_ok_and(|stat| self.meta(&stat).version == version)
+        {
+            return Ok(true);
+        }
+        // What somebody else has put there goes back, unless yet another object is there now.
+        match name.place(&parent, key.name(), RenameFlags::NOREPLACE) {
+            Ok(()) | Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(failed(key, errno)),
+        }
+    }
+
+    /// Makes the directories above `key` that are not there, like the nearest one that is.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn make_parents(&self, key: &Key) -> Result<(), StoreError> {
+        let missing: Vec<Prefix> = (key.parent().with_ancestors())
+            .take_while(|prefix| prefix.to_key().is_some_and(|key| !self.is_directory(&key)))
+            .collect();
+        for prefix in missing.into_iter().rev() {
+            let Some(key) = prefix.to_key() else { continue };
+            let stat = fstat(self.parent(&key)?).map_err(|errno| failed(&key, errno))?;
+            let new = NewFile {
+                mode: stat.st_mode & 0o7777,
+                uid: stat.st_uid,
+                gid: stat.st_gid,
+            };
+            match self.make_prefix(&key, new) {
+                Err(error) if error.is_taken() => {}
+                made => made?,
+            }
+        }
+        Ok(())
     }
 
     /// Makes the directory of the prefix `key`.

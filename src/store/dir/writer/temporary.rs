@@ -105,7 +105,7 @@ impl Temporaries {
         Ok(directory)
     }
 
-    fn free_name(&self, root: &Root) -> Result<TemporaryName, StoreError> {
+    pub(super) fn free_name(&self, root: &Root) -> Result<TemporaryName, StoreError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let pid = u64::from(std::process::id());
         let name = format!("{:016x}", pid << 40 ^ number);
@@ -142,6 +142,12 @@ impl TemporaryName {
         flags: RenameFlags,
     ) -> Result<(), Errno> {
         renameat_with(&self.directory, &self.name, parent, target, flags)
+    }
+
+    /// Gives this name to the file `source` in `parent`.
+    pub(super) fn take(&self, parent: &OwnedFd, source: &[u8]) -> Result<(), Errno> {
+        let flags = RenameFlags::NOREPLACE;
+        renameat_with(parent, source, &self.directory, &self.name, flags)
     }
 
     /// Exchanges the file with this name and `target` in `parent`.

@@ -1,0 +1,86 @@
+//! Encodes and decodes whole chunks that are in memory, for chunks that are written.
+
+use super::array::ChunkedArray;
+use super::decode::spec;
+use super::layout::ChunkLayout;
+use super::loader::Loader;
+use super::size::to_usize;
+use crate::buffers::zeroed;
+use crate::codec::Losses;
+use crate::error::{Error, FormatError};
+use crate::store::Key;
+
+impl ChunkLayout {
+    /// Fails where chunks of this layout cannot be encoded, and says why.
+    ///
+    /// # Errors
+    /// [`FormatError::Unsupported`].
+    pub fn check_encodes(&self) -> Result<(), FormatError> {
+        if self.is_sharded() {
+            return Err(FormatError::unsupported(
+                "codecs",
+                "codec for writing",
+                "sharding_indexed",
+            ));
+        }
+        self.chain().check_encodes()
+    }
+
+    /// Whether encoding may change values.
+    pub fn can_lose(&self) -> bool {
+        self.chain().can_lose()
+    }
+
+    /// Memory, in bytes, that encoding or decoding `len` bytes of a chunk takes, these included.
+    pub fn encode_bytes(&self, len: u64) -> u64 {
+        let chain = self.chain();
+        let (encode, decode) = (chain.encode_scratch_bytes(len), chain.scratch_bytes(len));
+        encode.max(decode).saturating_add(len.saturating_mul(2))
+    }
+}
+
+impl Loader {
+    /// Encodes a chunk of `array`, whose decoded bytes are `shown`.
+    ///
+    /// # Errors
+    /// [`FormatError`] when the codecs cannot store these bytes.
+    pub fn encode(
+        &self,
+        array: &ChunkedArray,
+        shown: &[u8],
+        losses: Losses,
+    ) -> Result<Vec<u8>, FormatError> {
+        let (chain, spec) = (array.layout.chain(), spec(array));
+        self.decoding(|| match array.layout.decoded_len() {
+            Some(_) => chain.encode(&spec, shown, losses),
+            None => chain.encode_variable(&spec, shown),
+        })
+    }
+
+    /// Decodes `encoded`, the whole object at `key`, which is a chunk of `array`.
+    ///
+    /// # Errors
+    /// [`Error::Chunk`] when its bytes are wrong.
+    pub fn decode_bytes(
+        &self,
+        array: &ChunkedArray,
+        key: &Key,
+        encoded: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let (chain, spec) = (array.layout.chain(), spec(array));
+        let decoded = if let Some(len) = array.layout.decoded_len() {
+            let mut out = zeroed(to_usize(len)?)?;
+            let decoded = self.decoding(|| chain.decode(&spec, encoded, &mut out));
+            decoded.map(|()| out)
+        } else {
+            let most = self.max_chunk_bytes();
+            self.decoding(|| chain.decode_variable(&spec, encoded, most))
+        };
+        decoded.map_err(|error| Error::Chunk {
+            key: key.to_string(),
+            start: 0,
+            end: encoded.len() as u64,
+            error,
+        })
+    }
+}

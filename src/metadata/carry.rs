@@ -1,0 +1,248 @@
+//! Carries changes of a document, as a view shows it, back to the stored document.
+//!
+//! ```text
+//! stored   {"shape": [9], "codecs": [.., {"name": "gzip"}], "attributes": {}}
+//! shown    {"shape": [9], "codecs": [..],                   "attributes": {}}
+//! written  {"shape": [12], "codecs": [..],                  "attributes": {"a": 1}}
+//! carried  {"shape": [12], "codecs": [.., {"name": "gzip"}], "attributes": {"a": 1}}
+//! ```
+//!
+//! Members that are the same in both texts stay as they are stored, byte for byte. Whether a member
+//! may change is not decided here: the caller shows the result again, and compares that with what was
+//! written ([`differences`]).
+
+use serde_json::value::RawValue;
+
+use super::document::{Edits, JsonDocument, MemberSpan, quoted};
+use super::json::{Json, Members};
+use super::splice;
+use crate::error::FormatError;
+
+/// The member whose members are carried one by one, because a view may hide some of them.
+const ATTRIBUTES: &str = "attributes";
+
+/// The text `stored` with what `written` changes in `shown`.
+///
+/// # Errors
+/// When one of the texts is no JSON object.
+pub fn carried(stored: &[u8], shown: &[u8], written: &[u8]) -> Result<Vec<u8>, FormatError> {
+    carry(stored, shown, written, true)
+}
+
+fn carry(
+    stored: &[u8],
+    shown: &[u8],
+    written: &[u8],
+    has_attributes: bool,
+) -> Result<Vec<u8>, FormatError> {
+    let [shown, written] = [JsonDocument::parse(shown)?, JsonDocument::parse(written)?];
+    let (before, after) = (shown.root()?, written.root()?);
+    let old = JsonDocument::parse(stored)?;
+    let members = old.members(old.value()?)?;
+    let goes = |member: &MemberSpan<'_>| {
+        after.get(&member.name).is_none() && before.get(&member.name).is_some()
+    };
+    let mut edits = Edits::default();
+    splice::remove(&members, &mut edits, goes);
+    let mut added = Vec::new();
+    for (name, value) in after.iter() {
+        let shown_value = before.get(name);
+        if shown_value.is_some_and(|shown| is_same(shown, value).unwrap_or(false)) {
+            continue;
+        }
+        let text = written.text_of(value);
+        match members.iter().rev().find(|member| member.name == name) {
+            Some(member) => {
+                let is_opened = has_attributes && name == ATTRIBUTES;
+                let opened = shown_value.filter(|_| is_opened);
+                let changed = match opened.map(|value| shown.text_of(value)) {
+                    Some(shown) => carry(old.text_of(member.value), shown, text, false),
+                    None => Ok(text.to_vec()),
+                };
+                // What is no object has no members.
+                let changed = changed.unwrap_or_else(|_| text.to_vec());
+                edits.replace(old.span(member.value), changed);
+            }
+            None => added.push([quoted(name).as_bytes(), b": ", text].concat()),
+        }
+    }
+    append(&edits.apply(stored), &added)
+}
+
+/// The object `text` with more members at its end.
+fn append(text: &[u8], added: &[Vec<u8>]) -> Result<Vec<u8>, FormatError> {
+    if added.is_empty() {
+        return Ok(text.to_vec());
+    }
+    let document = JsonDocument::parse(text)?;
+    let object = document.span(document.value()?);
+    let last = document.members(document.value()?)?;
+    let (at, comma) = match last.last() {
+        Some(last) => (last.span.end, &b", "[..]),
+        None => (object.start + 1, &b""[..]),
+    };
+    let mut edits = Edits::default();
+    edits.replace(at..at, [comma, added.join(&b", "[..]).as_slice()].concat());
+    Ok(edits.apply(text))
+}
+
+/// The names of the members of the documents that are not the same in both.
+///
+/// # Errors
+/// When one of the texts is no JSON object.
+pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError> {
+    let [one, other] = [JsonDocument::parse(one)?, JsonDocument::parse(other)?];
+    let (one, other) = (one.root()?, other.root()?);
+    let mut names = Vec::new();
+    for (name, value) in one.iter() {
+        // The last one of several with a name counts.
+        if one.get(name).is_some_and(|last| !std::ptr::eq(last, value)) {
+            continue;
+        }
+        let same = other.get(name).map(|other| is_same(value, other));
+        if !same.transpose()?.unwrap_or(false) {
+            names.push(name.to_owned());
+        }
+    }
+    let more = other.iter().filter(|(name, _)| one.get(name).is_none());
+    names.extend(more.map(|(name, _)| name.to_owned()));
+    Ok(names)
+}
+
+/// Whether two values are the same, however they are spelled: spaces, escapes and the order of members
+/// do not matter, but `1` and `1.0` are two values.
+fn is_same(one: &RawValue, other: &RawValue) -> Result<bool, FormatError> {
+    // A stack, because values may nest deeply.
+    let mut left = vec![(one, other)];
+    while let Some((one, other)) = left.pop() {
+        if one.get() == other.get() {
+            continue;
+        }
+        match (Json::of(one)?, Json::of(other)?) {
+            (Json::Array(one), Json::Array(other)) if one.len() == other.len() => {
+                left.extend(one.into_iter().zip(other));
+            }
+            (Json::Object(one), Json::Object(other)) => {
+                let (one, other) = (sorted(&one), sorted(&other));
+                let same_names = one.len() == other.len()
+                    && one
+                        .iter()
+                        .zip(&other)
+                        .all(|((one, _), (other, _))| one == other);
+                if !same_names {
+                    return Ok(false);
+                }
+                left.extend(
+                    one.iter()
+                        .zip(&other)
+                        .map(|((_, one), (_, other))| (*one, *other)),
+                );
+            }
+            (Json::String(one), Json::String(other)) if one == other => {}
+            (Json::Number(one), Json::Number(other)) if is_same_number(one, other) => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// The members by name; the last one where several have a name.
+fn sorted<'a>(members: &Members<'a>) -> Vec<(String, &'a RawValue)> {
+    let mut sorted: Vec<_> = members
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    // Stable, so that the last one of each name is the last of its run.
+    sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+    sorted.reverse();
+    sorted.dedup_by(|(later, _), (first, _)| later == first);
+    sorted
+}
+
+/// Whether two spellings are of the same number. A whole number is not the same as a float.
+fn is_same_number(one: &str, other: &str) -> bool {
+    match (one.parse::<i128>(), other.parse::<i128>()) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(_), Err(_)) => {
+            let bits = |text: &str| text.parse::<f64>().ok().map(f64::to_bits);
+            bits(one).is_some() && bits(one) == bits(other)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_carried_and_the_rest_stays_as_it_was() {
+        let stored =
+            br#"{ "shape":[9],  "codecs": ["gzip"], "attributes": {"filters": [1], "a": 1.50} }"#;
+        let shown = br#"{ "shape":[9],  "codecs": [], "attributes": {"a": 1.50} }"#;
+        for (written, expected) in [
+            (
+                r#"{"shape": [9], "codecs": [], "attributes": {"a": 1.5}}"#,
+                r#"{ "shape":[9],  "codecs": ["gzip"], "attributes": {"filters": [1], "a": 1.50} }"#,
+            ),
+            (
+                r#"{"shape": [12], "codecs": [], "attributes": {"a": 1.5, "b": {}}}"#,
+                r#"{ "shape":[12],  "codecs": ["gzip"], "attributes": {"filters": [1], "a": 1.50, "b": {}} }"#,
+            ),
+            (
+                r#"{"codecs": [], "shape": [9], "attributes": {}, "more": null}"#,
+                r#"{ "shape":[9],  "codecs": ["gzip"], "attributes": {"filters": [1]}, "more": null }"#,
+            ),
+            (
+                r#"{"shape": [9], "codecs": []}"#,
+                r#"{ "shape":[9],  "codecs": ["gzip"] }"#,
+            ),
+        ] {
+            let found = carried(stored, shown, written.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(found).unwrap(), expected, "{written}");
+        }
+        assert!(carried(stored, shown, b"[]").is_err());
+        assert!(carried(stored, shown, b"{").is_err());
+    }
+
+    #[test]
+    fn members_are_added_to_an_empty_object() {
+        let found = carried(b"{}", b"{}", br#"{"a": 1, "b": [2]}"#).unwrap();
+        assert_eq!(found, br#"{"a": 1, "b": [2]}"#);
+        let found = carried(br#"{"a": 1}"#, br#"{"a": 1}"#, br#"{"b": 2}"#).unwrap();
+        assert_eq!(found, br#"{"b": 2}"#);
+    }
+
+    #[test]
+    fn the_same_value_may_be_spelled_in_several_ways() {
+        for (one, other, expected) in [
+            (
+                r#"{"a": [1, {"b": 2, "c": 3}]}"#,
+                r#"{"a":[1,{"c":3,"b":2}]}"#,
+                None,
+            ),
+            ("{\"a\": \"\\u00e9\"}", r#"{"a": "é"}"#, None),
+            (r#"{"a": 1}"#, r#"{"a": 1.0}"#, Some("a")),
+            (r#"{"a": 1.50}"#, r#"{"a": 15e-1}"#, None),
+            (r#"{"a": NaN}"#, r#"{"a": NaN}"#, None),
+            (r#"{"a": 1}"#, r#"{"a": 1, "b": null}"#, Some("b")),
+            (r#"{"a": 1, "a": 2}"#, r#"{"a": 2}"#, None),
+        ] {
+            let found = differences(one.as_bytes(), other.as_bytes()).unwrap();
+            assert_eq!(
+                found,
+                expected.into_iter().collect::<Vec<_>>(),
+                "{one} {other}"
+            );
+        }
+    }
+
+    #[test]
+    fn deep_values_are_compared_without_recursion() {
+        let deep = |end: &str| format!("{{\"a\": {}{end}{}}}", "[".repeat(100), "]".repeat(100));
+        let found = differences(deep("1").as_bytes(), deep(" 1").as_bytes()).unwrap();
+        assert!(found.is_empty());
+        let found = differences(deep("1").as_bytes(), deep("2").as_bytes()).unwrap();
+        assert_eq!(found, ["a"]);
+    }
+}

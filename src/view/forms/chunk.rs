@@ -1,0 +1,185 @@
+//! Chunks as files of decoded elements that are written.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::budget::{Holding, Reservation};
+use crate::codec::Losses;
+use crate::dtype::Element;
+use crate::error::Error;
+use crate::load::to_usize;
+use crate::store::{Key, NewFile, Object, StoreError, StoredFile};
+use crate::view::shown_node::ShownArray;
+use crate::view::vnode::ChunkPlace;
+use crate::view::writing::{CleanFile, Encoded, Form};
+use crate::view::{Conflict, OpenedVnode, View};
+
+/// A chunk, which is one object.
+#[derive(Debug)]
+pub(super) struct ChunkForm {
+    pub(super) view: Arc<View>,
+    pub(super) place: ChunkPlace,
+    pub(super) key: Key,
+    pub(super) len: Option<u64>,
+}
+
+impl ChunkForm {
+    /// The array as its document says now.
+    fn array(&self) -> Result<Arc<ShownArray>, Error> {
+        let tree = &self.view.tree;
+        for _ in 0..2 {
+            let array = tree.array_of(&self.place)?;
+            if array.has_ended.load(Ordering::Relaxed) {
+                return Ok(array);
+            }
+            let node = &array.node;
+            let now = tree.loader.sources().stat(&node.document.key)?;
+            match tree.check_version(node, &array.path, now.map(|meta| meta.version)) {
+                Err(Error::Stale) => {}
+                checked => return checked.map(|()| array),
+            }
+        }
+        Err(Error::Stale)
+    }
+
+    fn is_fill_value(array: &ShownArray, shown: &[u8]) -> bool {
+        const STEP: usize = 8 << 10;
+        let layout = array.chunked.layout();
+        if layout.absent_len() != Some(shown.len() as u64) || !layout.fill_value().is_defined() {
+            return false;
+        }
+        let mut expected = [0; STEP];
+        shown.chunks(STEP).enumerate().all(|(i, part)| {
+            let Some(expected) = expected.get_mut(..part.len()) else {
+                return false;
+            };
+            layout.fill_absent((i * STEP) as u64, expected);
+            *part == *expected
+        })
+    }
+}
+
+impl Form for ChunkForm {
+    fn len(&self) -> Option<u64> {
+        self.len
+    }
+
+    fn max_len(&self) -> u64 {
+        self.len
+            .unwrap_or_else(|| self.view.tree.loader.max_chunk_bytes())
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        let array = self.array()?;
+        if !array.grid().contains(&self.place.indices) {
+            return Ok(None);
+        }
+        let opened = self.view.open_chunk_of(array, &self.place.indices)?;
+        let Some((OpenedVnode { attributes, file }, object)) = opened else {
+            return Ok(None);
+        };
+        let stored = object.map(|object| stored_file(&self.key, &*object));
+        Ok(Some(CleanFile {
+            file,
+            stored: stored.transpose()?,
+            attributes,
+        }))
+    }
+
+    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
+        let array = self.array()?;
+        let room = array.chunked.layout().encode_bytes(len);
+        let cache = self.view.tree.loader.cache();
+        cache.reserve(room, Holding::NOTHING.to_hold("a chunk that is written"))
+    }
+
+    fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
+        let array = self.array()?;
+        let layout = array.chunked.layout();
+        let Some(stored) = stored else {
+            let len = layout.absent_len().or(self.len).unwrap_or(0);
+            let mut bytes = crate::buffers::zeroed(to_usize(len)?)?;
+            layout.fill_absent(0, &mut bytes);
+            return Ok(bytes);
+        };
+        let encoded = read_version(&self.view, &self.key, stored)?;
+        let loader = &self.view.tree.loader;
+        loader.decode_bytes(&array.chunked, &self.key, &encoded)
+    }
+
+    fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {
+        let array = self.array()?;
+        let writes = self.view.tree.options.writes;
+        if array.has_ended.load(Ordering::Relaxed) {
+            return Err(Error::unacceptable(
+                &self.key,
+                "the array has no document any more",
+            ));
+        }
+        if !array.grid().contains(&self.place.indices) {
+            let reason = "the array has become smaller, and has no such chunk any more";
+            return Err(Error::unacceptable(&self.key, reason));
+        }
+        let is_bool = array.chunked.layout().data_type().element == Element::Bool;
+        if is_bool && let Some(at) = shown.iter().position(|byte| *byte > 1) {
+            let reason = format!("byte {at} is no boolean, which is 0 or 1");
+            return Err(Error::unacceptable(&self.key, reason));
+        }
+        if !writes.empty_chunks && Self::is_fill_value(&array, shown) {
+            return Ok(Encoded::Erased);
+        }
+        let losses = if writes.is_lossy {
+            Losses::Allowed
+        } else {
+            Losses::Refused
+        };
+        let encoded = self.view.tree.loader.encode(&array.chunked, shown, losses);
+        let encoded = encoded.map_err(|error| Error::unacceptable(&self.key, error))?;
+        if writes.is_lossy && array.chunked.layout().can_lose() {
+            return Ok(Encoded::Rounded(encoded));
+        }
+        Ok(Encoded::Bytes(encoded))
+    }
+
+    fn new_file(&self) -> Result<NewFile, Error> {
+        let meta = self.array()?.node.document.meta;
+        Ok(NewFile {
+            mode: meta.mode & 0o666,
+            uid: meta.uid,
+            gid: meta.gid,
+        })
+    }
+
+    fn merges(&self) -> bool {
+        self.view.tree.options.writes.conflict == Conflict::Merge
+    }
+
+    fn committed(&self) {}
+}
+
+/// The open file of an object.
+fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
+    let file = object.as_file();
+    let file = file.ok_or_else(|| StoreError::problem(key, "no file of its own"))?;
+    let file = file.as_fd().try_clone_to_owned();
+    let file = file.map_err(|error| StoreError::io(key, &error))?;
+    Ok(StoredFile {
+        file: Arc::new(file.into()),
+        meta: *object.meta(),
+        is_writable: false,
+    })
+}
+
+/// The bytes of an object, which has not changed since it was opened.
+pub(super) fn read_version(view: &View, key: &Key, stored: &StoredFile) -> Result<Vec<u8>, Error> {
+    let mut bytes = crate::buffers::zeroed(to_usize(stored.meta.size())?)?;
+    let read = stored.file.read_exact_at(&mut bytes, 0);
+    let now = view.tree.version_of(key, stored)?;
+    if now != stored.meta.version {
+        return Err(StoreError::changed(key).into());
+    }
+    read.map_err(|error| StoreError::io(key, &error))?;
+    Ok(bytes)
+}

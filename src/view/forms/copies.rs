@@ -1,0 +1,114 @@
+//! Consolidated metadata in the groups above a document that was written or removed: its copy is made
+//! what the document is now.
+
+use std::sync::Arc;
+
+use crate::budget::Holding;
+use crate::error::Error;
+use crate::metadata::consolidated::{with_copy, with_documents};
+use crate::metadata::{DocumentName, ZarrFormat};
+use crate::store::{Key, Prefix};
+use crate::view::View;
+use crate::view::tree::Tree;
+
+/// What a document has in it if it has copies of others.
+const MARKS: [&[u8]; 2] = [
+    b"\"consolidated_metadata\"",
+    b"\"zarr_consolidated_format\"",
+];
+
+impl View {
+    /// Brings the copies of the document at `key` up to date.
+    pub(in crate::view) fn update_copies(self: &Arc<Self>, key: &Key) {
+        let Some(name) = DocumentName::of(key.name()) else {
+            return;
+        };
+        if name == DocumentName::ZMetadata {
+            return;
+        }
+        let node = key.parent();
+        // The copies of a group do not include its own `zarr.json`.
+        let is_own = usize::from(name == DocumentName::ZarrJson);
+        for group in node.with_ancestors().skip(is_own) {
+            if let Err(error) = self.update_copy(&group, key, name) {
+                log::warn!("{group}: the consolidated copy of {key} is as it was: {error}");
+            }
+        }
+    }
+
+    fn update_copy(&self, group: &Prefix, key: &Key, name: DocumentName) -> Result<(), Error> {
+        let tree = &self.tree;
+        let Some(writing) = &tree.writing else {
+            return Ok(());
+        };
+        let (holder, format) = consolidated_at(group, name)?;
+        let relative = String::from_utf8_lossy(group.strip(key.as_bytes()).unwrap_or_default());
+        let copied = match format {
+            ZarrFormat::V2 => &relative,
+            _ => relative.strip_suffix("/zarr.json").unwrap_or(&relative),
+        };
+        let is_updated = writing.edit(&holder, |text| {
+            let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
+            if !MARKS.iter().any(is_marked) {
+                return Ok(None);
+            }
+            let own = tree.hierarchy.read(key, Holding::SOURCE)?;
+            let copy = own.as_ref().map(|own| own.bytes.as_slice());
+            let changed = with_copy(&text, format, (copied, copy));
+            changed.map_err(|error| Error::in_document(&holder, error))
+        })?;
+        if is_updated {
+            tree.hierarchy.forget(group);
+        }
+        Ok(())
+    }
+}
+
+/// The document of `group` that has the copies of documents called `name`, and their version.
+fn consolidated_at(group: &Prefix, name: DocumentName) -> Result<(Key, ZarrFormat), Error> {
+    let (holder, format) = match name {
+        DocumentName::ZarrJson => (DocumentName::ZarrJson, ZarrFormat::V3),
+        _ => (DocumentName::ZMetadata, ZarrFormat::V2),
+    };
+    Ok((group.key(holder.as_str().as_bytes())?, format))
+}
+
+impl Tree {
+    /// The consolidated document `text` of the group of `key`, with copies of what the store has.
+    pub(super) fn with_stored_copies(&self, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
+        let Some(name) = DocumentName::of(key.name()) else {
+            return Ok(text.to_vec());
+        };
+        let group = key.parent();
+        let format = match name {
+            DocumentName::ZMetadata => ZarrFormat::V2,
+            DocumentName::ZarrJson => ZarrFormat::V3,
+            _ => return Ok(text.to_vec()),
+        };
+        let read = |name: &str| -> Result<Option<Vec<u8>>, ReadError> {
+            let Ok(key) = group.key(name.as_bytes()) else {
+                return Ok(None);
+            };
+            let own = self.hierarchy.read(&key, Holding::SOURCE);
+            Ok(own.map_err(ReadError::Other)?.map(|own| own.bytes.clone()))
+        };
+        match with_documents(text, format, read) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Ok(text.to_vec()),
+            Err(ReadError::Format(error)) => Err(Error::unacceptable(key, error)),
+            Err(ReadError::Other(error)) => Err(error),
+        }
+    }
+}
+
+/// Why copies could not be made.
+enum ReadError {
+    Format(crate::error::FormatError),
+    Other(Error),
+}
+
+impl From<crate::error::FormatError> for ReadError {
+    fn from(error: crate::error::FormatError) -> Self {
+        ReadError::Format(error)
+    }
+}

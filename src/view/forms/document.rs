@@ -1,0 +1,301 @@
+//! Metadata documents that are written.
+//!
+//! A document describes the files that the view shows, so that what is written to it must be one that
+//! the view could show. What a writer changed in it is carried back to the stored document, and the
+//! result is shown again: where that is not what was written, nothing is saved.
+
+use std::sync::Arc;
+
+use crate::budget::{Holding, Reservation};
+use crate::error::Error;
+use crate::metadata::carry::{carried, differences};
+use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
+use crate::store::{Key, NewFile, StoreError, StoredFile};
+use crate::view::folder::NameRole;
+use crate::view::shown_node::ShownArray;
+use crate::view::tree::Tree;
+use crate::view::vnode::Vnode;
+use crate::view::writing::{CleanFile, Encoded, Form};
+use crate::view::{OpenedVnode, View, ViewKind};
+
+use super::chunk::read_version;
+
+/// The longest document that is written, in bytes.
+const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// The ends of the names of documents of the drafts.
+const DRAFT_DOCUMENTS: [&[u8]; 2] = [b".array.json", b".group.json"];
+
+/// Whether a file of this key is a document.
+pub(super) fn is_document(key: &Key) -> bool {
+    let name = key.name();
+    DocumentName::of(name).is_some() || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
+}
+
+/// The document at `key`.
+#[derive(Debug)]
+pub(super) struct DocumentForm {
+    pub(super) view: Arc<View>,
+    pub(super) kind: ViewKind,
+    pub(super) key: Key,
+}
+
+impl DocumentForm {
+    /// The document as an edited one; `None` when it is shown as it is stored.
+    fn edited(&self) -> Result<Option<Vnode>, Error> {
+        let (tree, parent) = (&self.view.tree, self.key.parent());
+        let folder = tree.folder(self.kind, &parent)?;
+        Ok(match tree.role_of(&folder, self.key.name())? {
+            NameRole::Edited(key) => Some(Vnode::Document {
+                view: self.kind,
+                key,
+            }),
+            _ => None,
+        })
+    }
+
+    fn refused(&self, reason: impl ToString) -> Error {
+        Error::unacceptable(&self.key, reason)
+    }
+
+    /// The stored document with the changes of `written`, which the view shows as `shown`.
+    fn carried(
+        &self,
+        array: &ShownArray,
+        (stored, shown): (&[u8], &[u8]),
+        written: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let tree = &self.view.tree;
+        let new = carried(stored, shown, written).map_err(|error| self.refused(error))?;
+        let metadata = tree.hierarchy.parse_array(&array.node, &new);
+        let metadata = metadata.map_err(|error| self.refused(error))?;
+        if !has_same_chunks(&array.node.metadata, &metadata) {
+            let changed = self.differences(shown, written)?;
+            let mut fixed = changed.iter().filter(|name| !may_change(name));
+            let name = fixed.next().or(changed.first());
+            let name = name.map_or("shape", String::as_str);
+            let reason = format!("{name:?} cannot be changed{}", hint(name));
+            return Err(self.refused(reason));
+        }
+        self.check_shown(&new, &metadata, written)?;
+        Ok(new)
+    }
+
+    /// Consolidated metadata in `written` is a wish to have it: its copies are those of the store.
+    fn with_stored_copies(&self, written: &[u8]) -> Result<Vec<u8>, Error> {
+        self.view.tree.with_stored_copies(&self.key, written)
+    }
+
+    fn differences(&self, one: &[u8], other: &[u8]) -> Result<Vec<String>, Error> {
+        differences(one, other).map_err(|error| self.refused(error))
+    }
+
+    /// Refuses `stored` unless the view shows it as `written`.
+    fn check_shown(
+        &self,
+        stored: &[u8],
+        metadata: &ArrayMetadata,
+        written: &[u8],
+    ) -> Result<(), Error> {
+        let shown = self.view.tree.rendered(self.kind, stored, metadata);
+        let shown = shown.map_err(|error| self.refused(error))?;
+        self.check_same(&shown, written)
+    }
+
+    fn check_same(&self, shown: &[u8], written: &[u8]) -> Result<(), Error> {
+        let changed = self.differences(shown, written)?;
+        let Some(name) = changed.first() else {
+            return Ok(());
+        };
+        let reason = format!("{name:?} is not what this view shows{}", hint(name));
+        Err(self.refused(reason))
+    }
+
+    /// Refuses a document that no reader could use, or that the view would show otherwise.
+    fn check_new(&self, written: &[u8]) -> Result<(), Error> {
+        let parsed = |error| self.refused(error);
+        let name = DocumentName::of(self.key.name());
+        match name {
+            Some(DocumentName::ZarrJson) => match v3::parse(written).map_err(parsed)? {
+                NodeMetadata::Array(metadata) => self.check_shown(written, &metadata, written),
+                NodeMetadata::Group => Ok(()),
+            },
+            Some(DocumentName::ZArray) => {
+                let metadata = v2::parse_array(written).map_err(parsed)?;
+                self.check_shown(written, &metadata, written)
+            }
+            Some(DocumentName::ZGroup) => v2::parse_group(written).map_err(parsed),
+            // Any object, which `difference` has checked that it is.
+            Some(DocumentName::ZAttrs | DocumentName::ZMetadata) | None => Ok(()),
+        }
+    }
+}
+
+impl Form for DocumentForm {
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn max_len(&self) -> u64 {
+        MAX_DOCUMENT_BYTES
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        let (view, tree) = (&self.view, &self.view.tree);
+        let Some(stored) = tree.open_stored(&self.key)? else {
+            return Ok(None);
+        };
+        let opened = if let Some(vnode) = self.edited()? {
+            view.open_document(vnode)?
+        } else {
+            let object = tree.sources_of(self.kind).open(&self.key)?;
+            object.map(|object| {
+                let version = object.meta().version;
+                (view.open_object(object, &self.key), version)
+            })
+        };
+        let Some((opened, version)) = opened else {
+            return Ok(None);
+        };
+        if version != stored.meta.version {
+            return Err(Error::Stale);
+        }
+        let OpenedVnode { attributes, file } = opened;
+        Ok(Some(CleanFile {
+            file,
+            stored: Some(stored),
+            attributes,
+        }))
+    }
+
+    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
+        // The texts that are stored, shown, written and carried, and what they are parsed into.
+        const TIMES: u64 = 12;
+        let room = len.saturating_add(1 << 16).saturating_mul(TIMES);
+        let cache = self.view.tree.loader.cache();
+        cache.reserve(room, Holding::NOTHING.to_hold("a document that is written"))
+    }
+
+    fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
+        let Some(stored) = stored else {
+            return Ok(Vec::new());
+        };
+        let Some(vnode) = self.edited()? else {
+            return read_version(&self.view, &self.key, stored);
+        };
+        let found = self.view.document_of(&vnode)?;
+        let found = found.filter(|(meta, _)| meta.version == stored.meta.version);
+        let (_, text) = found.ok_or_else(|| StoreError::changed(&self.key))?;
+        Ok(text.to_vec())
+    }
+
+    fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error> {
+        let written = shown;
+        if written.is_empty() {
+            return Err(self.refused("the document is empty"));
+        }
+        // This also checks that it is an object.
+        self.differences(written, written)?;
+        let Some(stored) = stored else {
+            self.check_new(written)?;
+            return self.with_stored_copies(written).map(Encoded::Bytes);
+        };
+        let text = read_version(&self.view, &self.key, stored)?;
+        let before = self.decode(Some(stored))?;
+        let changed = differences(&before, written);
+        if changed.as_ref().is_ok_and(Vec::is_empty) {
+            return Ok(Encoded::Unchanged);
+        }
+        if let Some(array) = self.view.array_described_by(&self.key)? {
+            let new = self.carried(&array, (&text, &before), written)?;
+            return Ok(Encoded::Bytes(new));
+        }
+        self.check_new(written)?;
+        let written = self.with_stored_copies(written)?;
+        if self.edited()?.is_none() {
+            return Ok(Encoded::Bytes(written));
+        }
+        let new = carried(&text, &before, &written).map_err(|error| self.refused(error))?;
+        Ok(Encoded::Bytes(new))
+    }
+
+    fn new_file(&self) -> Result<NewFile, Error> {
+        Err(Error::Stale)
+    }
+
+    fn merges(&self) -> bool {
+        false
+    }
+
+    fn committed(&self) {
+        let tree = &self.view.tree;
+        tree.hierarchy.forget(&self.key.parent());
+        // The document of a draft lies apart from its array.
+        if let Ok(Some(prefix)) = tree.hierarchy.described_by(&self.key) {
+            tree.hierarchy.forget(&prefix);
+            tree.forget_ended(&prefix);
+        }
+        self.view.update_copies(&self.key);
+    }
+}
+
+/// Whether a document of an array may get another value of this member.
+fn may_change(name: &str) -> bool {
+    ["attributes", "shape", "dimension_names"].contains(&name)
+}
+
+/// Whether chunks of an array mean the same by both documents: only the lengths of the array, and
+/// what does not concern chunks, may differ.
+fn has_same_chunks(old: &ArrayMetadata, new: &ArrayMetadata) -> bool {
+    let resized = ArrayMetadata {
+        shape: new.shape.clone(),
+        dimension_names: new.dimension_names.clone(),
+        doubts: new.doubts.clone(),
+        // Where the document does not say it, it was found out by looking at the store.
+        separator_is_assumed: new.separator_is_assumed,
+        chunk_keys: if new.separator_is_assumed {
+            new.chunk_keys
+        } else {
+            old.chunk_keys
+        },
+        ..old.clone()
+    };
+    old.shape.len() == new.shape.len() && resized == *new
+}
+
+/// What to do about a member that is not as the view shows it.
+fn hint(member: &str) -> &'static str {
+    match member {
+        "codecs" | "compressor" | "filters" | "compression" => {
+            "; in this view chunks are not encoded, so that a new array has no codec but `bytes` \
+             (little-endian), and no compressor"
+        }
+        "chunk_grid" | "storage_transformers" => {
+            "; sharded arrays are written through --view keys --shards keep"
+        }
+        _ => "",
+    }
+}
+
+impl Tree {
+    /// The document `stored` of an array with this metadata as `view` shows it.
+    fn rendered(
+        &self,
+        view: ViewKind,
+        stored: &[u8],
+        metadata: &ArrayMetadata,
+    ) -> Result<Vec<u8>, crate::error::FormatError> {
+        use crate::metadata::render::{self, ArrayForm};
+        let form = match view {
+            ViewKind::Chunks => ArrayForm::Decoded(self.options.shards),
+            ViewKind::Keys | ViewKind::Arrays => ArrayForm::Stored,
+        };
+        render::array(stored, metadata, form)
+    }
+
+    /// The object at `key`, open for reading.
+    fn open_stored(&self, key: &Key) -> Result<Option<StoredFile>, Error> {
+        let writing = self.writing.as_ref().ok_or(Error::Stale)?;
+        Ok(writing.open_object(key)?)
+    }
+}

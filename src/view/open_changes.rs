@@ -1,0 +1,136 @@
+//! Writing to an open file of a mount that is written to.
+
+use std::fs::File;
+use std::ops::Range;
+
+use super::changes::{AttributeChange, refused};
+use super::file::FileContent;
+use super::read_buffer::ReadBuffer;
+use super::vnode::VnodeAttributes;
+use super::writing::{KeyHandle, ReadBytes};
+use super::{NewAttributes, OpenFile};
+use crate::error::Error;
+use crate::load::Patience;
+use crate::store::Refusal;
+
+impl OpenFile {
+    fn handle(&self) -> Result<&KeyHandle, Error> {
+        match &self.content {
+            FileContent::Written(handle) => Ok(handle),
+            _ => Err(refused(Refusal::NotOpen)),
+        }
+    }
+
+    /// The attributes of a file of a mount that is written to, as they are now; `None` for other
+    /// files.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn written_now(&self) -> Result<Option<VnodeAttributes>, Error> {
+        let FileContent::Written(handle) = &self.content else {
+            return Ok(None);
+        };
+        Ok(Some(self.view.tree.of_handle(handle.shown()?)))
+    }
+
+    pub(super) fn read_written(
+        &self,
+        handle: &KeyHandle,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
+        let read = buffer.and_then(|mut buffer| {
+            let read = handle.read(offset, &mut buffer)?;
+            Ok((buffer, read))
+        });
+        match read {
+            Ok((buffer, ReadBytes::Len(len))) => reply(Ok(buffer.get(..len).unwrap_or_default())),
+            Ok((buffer, ReadBytes::Elsewhere(file))) => {
+                drop(buffer);
+                file.read(offset, len, Patience::Waits, reply);
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Writes `data` at `offset`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.handle()?.write(offset, data)
+    }
+
+    /// Makes the file empty, as `O_TRUNC` does.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn clear(&self) -> Result<(), Error> {
+        self.handle()?.clear()
+    }
+
+    /// Changes the bytes in `range` by a system call on the file's descriptor.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn change(
+        &self,
+        range: Range<u64>,
+        change: impl FnOnce(&File) -> std::io::Result<()>,
+    ) -> Result<(), Error> {
+        self.handle()?.change(range, change)
+    }
+
+    /// As [`View::change_attributes`], of an open file.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn change_attributes(&self, change: &AttributeChange) -> Result<(), Error> {
+        let handle = self.handle()?;
+        if let Some(size) = change.size {
+            handle.set_len(size)?;
+        }
+        if change.attributes != NewAttributes::default() {
+            handle.set_attributes(&change.attributes)?;
+        }
+        Ok(())
+    }
+
+    /// Commits what was written. This is what close(2) waits for. `thread` is one of the process that
+    /// closes the file.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn flush(&self, thread: u32) -> Result<(), Error> {
+        match &self.content {
+            FileContent::Written(handle) => handle.flush(Some(thread)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Commits what was written, and makes it survive a loss of power.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn sync(&self) -> Result<(), Error> {
+        match (&self.content, &self.view.tree.writing) {
+            (FileContent::Written(handle), _) => handle.sync(),
+            (FileContent::Sync, Some(writing)) => writing.sync_all(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this is a handle of a mount that is written to, which may not write.
+    pub fn is_only_read(&self) -> bool {
+        matches!(&self.content, FileContent::Written(handle) if !handle.writes())
+    }
+
+    /// Releases the file. What was written to memory that was mapped is committed.
+    pub fn close(&self) {
+        if let FileContent::Written(handle) = &self.content {
+            handle.close();
+        }
+    }
+}

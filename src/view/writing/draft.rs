@@ -1,0 +1,136 @@
+//! What was written to a file and is not in the store yet.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use rangemap::RangeSet;
+
+use super::HandleAccess;
+use crate::error::Error;
+use crate::store::{Draft, Replaces};
+
+/// The bytes of a file that were written, on the disk of the store.
+#[derive(Debug)]
+pub(super) struct FileDraft {
+    pub(super) draft: Draft,
+    pub(super) replaces: Replaces,
+    /// Whether it began empty, so that its writer has not read what it takes the place of.
+    pub(super) began_empty: bool,
+    /// The numbers of the handles that made the file empty, to write it anew, and were not closed
+    /// since. While there are any, another one that is closed does not commit what they have half
+    /// written.
+    pub(super) rewriters: Vec<u64>,
+    /// Why a write failed. Such a draft is not complete, and is not committed.
+    pub(super) failure: Option<Error>,
+    /// Whether the last commit failed, which its caller was told.
+    pub(super) has_failed: bool,
+    /// Whether the times of the file were set after it was last written.
+    pub(super) has_times: bool,
+    /// What the draft has; `None` where it has all bytes of the file.
+    parts: Option<Parts>,
+}
+
+/// The parts of a file that were written, where its other bytes are decoded when they are needed.
+#[derive(Debug)]
+struct Parts {
+    written: RangeSet<u64>,
+    /// Whether the other bytes are in the draft, too.
+    is_complete: bool,
+    /// Whether all who wrote cannot have read the file by the same handles.
+    is_blind: bool,
+}
+
+impl FileDraft {
+    /// A draft that has all bytes of the file.
+    pub(super) fn whole(draft: Draft, replaces: Replaces, began_empty: bool) -> FileDraft {
+        FileDraft {
+            draft,
+            replaces,
+            began_empty,
+            rewriters: Vec::new(),
+            failure: None,
+            has_failed: false,
+            has_times: false,
+            parts: None,
+        }
+    }
+
+    /// A draft that has none of the bytes yet.
+    pub(super) fn partial(draft: Draft, replaces: Replaces) -> FileDraft {
+        let parts = Parts {
+            written: RangeSet::new(),
+            is_complete: false,
+            is_blind: true,
+        };
+        FileDraft {
+            parts: Some(parts),
+            ..FileDraft::whole(draft, replaces, false)
+        }
+    }
+
+    pub(super) fn file(&self) -> &Arc<File> {
+        self.draft.file()
+    }
+
+    /// Notes that all bytes are new, whatever the store has.
+    pub(super) fn begin_empty(&mut self, writer: u64) {
+        self.began_empty = true;
+        self.failure = None;
+        self.parts = None;
+        if !self.rewriters.contains(&writer) {
+            self.rewriters.push(writer);
+        }
+    }
+
+    /// Notes that `range` was written through a handle with `access`.
+    pub(super) fn note(&mut self, range: Range<u64>, access: HandleAccess) {
+        self.has_failed = false;
+        self.has_times = false;
+        if let Some(parts) = &mut self.parts {
+            parts.is_blind &= access != HandleAccess::ReadsAndWrites;
+            if !range.is_empty() {
+                parts.written.insert(range);
+            }
+        }
+    }
+
+    /// The parts of the first `len` bytes that are missing in the draft.
+    pub(super) fn missing(&self, len: u64) -> Vec<Range<u64>> {
+        match &self.parts {
+            Some(parts) if !parts.is_complete => parts.written.gaps(&(0..len)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Puts the missing bytes in, of which `base` has those of the whole file.
+    pub(super) fn complete(&mut self, base: &[u8]) -> std::io::Result<()> {
+        for gap in self.missing(base.len() as u64) {
+            let place = usize::try_from(gap.start).ok();
+            let place = place.zip(usize::try_from(gap.end).ok());
+            let bytes = place.and_then(|(start, end)| base.get(start..end));
+            self.file()
+                .write_all_at(bytes.unwrap_or_default(), gap.start)?;
+        }
+        if let Some(parts) = &mut self.parts {
+            parts.is_complete = true;
+        }
+        Ok(())
+    }
+
+    /// Notes that the bytes that were not written have to be taken from another version.
+    pub(super) fn rebase(&mut self, replaces: Replaces) {
+        self.replaces = replaces;
+        if let Some(parts) = &mut self.parts {
+            parts.is_complete = false;
+        }
+    }
+
+    /// Whether the bytes that were not written may be taken from another version: all who wrote are
+    /// blind, or the mount `merges` what others have written in any case.
+    pub(super) fn can_rebase(&self, merges: bool) -> bool {
+        let parts = self.parts.as_ref();
+        parts.is_some_and(|parts| parts.is_blind || merges)
+    }
+}

@@ -1,0 +1,80 @@
+//! Files that show something else than the bytes of their objects: decoded chunks, and the documents
+//! that describe them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::budget::Reservation;
+use crate::error::Error;
+use crate::store::{NewFile, StoredFile};
+use crate::view::{OpenFile, VnodeAttributes};
+
+/// What a file shows of its object, and what the object becomes when the file was written.
+pub(in crate::view) trait Form: Debug + Send + Sync {
+    /// The only length that the file may have, in bytes; `None` where there are several.
+    fn len(&self) -> Option<u64>;
+
+    /// The greatest length that the file may have, in bytes.
+    fn max_len(&self) -> u64;
+
+    /// Opens what the store has now; `None` when it has nothing, and nothing is shown for that.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be opened.
+    fn open(&self) -> Result<Option<CleanFile>, Error>;
+
+    /// Memory for `len` bytes of the file, and for decoding or encoding them.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when there is none for so long.
+    fn reserve(&self, len: u64) -> Result<Reservation, Error>;
+
+    /// The bytes that the file shows of `stored`, or of an object that is not there.
+    ///
+    /// # Errors
+    /// [`Error`] when the object cannot be read or decoded.
+    fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error>;
+
+    /// What the store gets for the bytes `shown`, in the place of `stored`.
+    ///
+    /// # Errors
+    /// [`Error::Unacceptable`] when the file must not have these bytes.
+    fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error>;
+
+    /// The mode and the owner of an object that was not there before.
+    ///
+    /// # Errors
+    /// [`Error`] when they cannot be found out.
+    fn new_file(&self) -> Result<NewFile, Error>;
+
+    /// Whether bytes that were not written may be taken from another version of the object than the
+    /// one that the file was opened with.
+    fn merges(&self) -> bool;
+
+    /// Called after the store has new bytes.
+    fn committed(&self);
+}
+
+/// A file as the store has it, to which nothing was written.
+#[derive(Debug)]
+pub(in crate::view) struct CleanFile {
+    /// Reads its bytes.
+    pub(in crate::view) file: Arc<OpenFile>,
+    /// Its object; `None` for a file that shows the fill value of an absent chunk.
+    pub(in crate::view) stored: Option<StoredFile>,
+    /// What is shown of it. The fingerprint is that of bytes that this mount has not written.
+    pub(in crate::view) attributes: VnodeAttributes,
+}
+
+/// What the store gets.
+#[derive(Debug)]
+pub(in crate::view) enum Encoded {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// These bytes, which may show other values than were written.
+    Rounded(Vec<u8>),
+    /// Nothing: all bytes are the fill value.
+    Erased,
+    /// What it has says the same.
+    Unchanged,
+}

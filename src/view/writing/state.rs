@@ -1,0 +1,554 @@
+//! The state of a file that is open: what the store has, and what was written.
+
+use std::fs::{File, FileTimes};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::draft::FileDraft;
+use super::form::{CleanFile, Encoded, Form};
+use super::{HandleAccess, Writing, is_replaced_whole};
+use crate::error::Error;
+use crate::load::to_usize;
+use crate::store::{
+    Commit, Draft, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
+    Version,
+};
+use crate::view::{OpenFile, VnodeAttributes};
+
+/// How often a commit is tried again when somebody else changes the object meanwhile.
+const ATTEMPTS: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct FileState {
+    /// `None` once the name was removed, or given to another file.
+    pub(super) key: Option<Key>,
+    /// What the file shows of its object; `None` where it shows the object's own bytes.
+    pub(super) form: Option<Arc<dyn Form>>,
+    /// Whether the file is in the mount only, because its name is none of an array.
+    pub(super) is_scratch: bool,
+    /// The object of the store; `None` where it has none, or none yet. Its attributes are those that
+    /// it had when the kernel's pages were last known to be right.
+    pub(super) stored: Option<StoredFile>,
+    /// Reads the bytes of a file with a form, to which nothing was written; `None` before it is
+    /// asked for.
+    clean: Option<(Arc<OpenFile>, VnodeAttributes)>,
+    /// What was written since the last commit.
+    pub(super) draft: Option<FileDraft>,
+    /// Whether somebody else changed the object, so that what was written was dropped.
+    is_lost: bool,
+    /// Whether the kernel may have pages that are not those of the object.
+    pub(super) has_wrong_pages: bool,
+}
+
+/// Where the bytes of a file are.
+pub(super) enum Content {
+    /// In a file that may be written to meanwhile.
+    Changing(Arc<File>),
+    /// In an object of this version.
+    Version(Arc<File>, Version),
+    /// In a file that reads them by itself.
+    Clean(Arc<OpenFile>),
+}
+
+/// The attributes of an open file.
+pub(in crate::view) enum FileAttributes {
+    /// Those of the file that has its bytes.
+    Object(ObjectMeta),
+    /// Those that are shown, but for the fingerprint.
+    Shown(VnodeAttributes),
+}
+
+impl FileState {
+    /// The state of a file that is in the store, or shows what is not.
+    pub(super) fn of_object(key: &Key, stored: Option<StoredFile>) -> FileState {
+        FileState {
+            key: Some(key.clone()),
+            form: None,
+            is_scratch: false,
+            stored,
+            clean: None,
+            draft: None,
+            is_lost: false,
+            has_wrong_pages: false,
+        }
+    }
+
+    /// The state of a file with a form, which was opened as `clean`.
+    pub(super) fn of_form(key: &Key, form: Arc<dyn Form>, clean: CleanFile) -> FileState {
+        FileState {
+            form: Some(form),
+            clean: Some((clean.file, clean.attributes)),
+            ..FileState::of_object(key, clean.stored)
+        }
+    }
+
+    /// The state of a file that was made by the handle `writer`.
+    pub(super) fn of_draft(
+        key: &Key,
+        form: Option<Arc<dyn Form>>,
+        draft: Draft,
+        writer: u64,
+    ) -> FileState {
+        let mut draft = FileDraft::whole(draft, Replaces::Nothing, true);
+        draft.rewriters.push(writer);
+        FileState {
+            form,
+            draft: Some(draft),
+            ..FileState::of_object(key, None)
+        }
+    }
+
+    /// Whether the file is replaced whole when it is committed. One without a name is not: its own
+    /// handles alone read it.
+    pub(super) fn is_replaced_whole(&self) -> bool {
+        self.form.is_some() || self.key.as_ref().is_some_and(is_replaced_whole)
+    }
+
+    /// Whether `now`, what the store has at the key, is the object of this file.
+    pub(super) fn is_current(&self, now: Option<&ObjectMeta>) -> bool {
+        let is_whole = self.is_replaced_whole();
+        let is_same = |stored: &StoredFile, now: &ObjectMeta| {
+            let version = stored.meta.version;
+            if is_whole {
+                version == now.version
+            } else {
+                version.file_identity() == now.version.file_identity()
+            }
+        };
+        self.key.is_some()
+            && match (&self.stored, now) {
+                (Some(stored), Some(now)) => is_same(stored, now),
+                (None, None) => self.form.is_some(),
+                _ => false,
+            }
+    }
+
+    /// The file with the bytes.
+    pub(super) fn file(&self) -> Result<&Arc<File>, Error> {
+        let draft = self.draft.as_ref().map(FileDraft::file);
+        let file = draft.or_else(|| self.stored.as_ref().map(|stored| &stored.file));
+        file.ok_or_else(|| self.refused(Refusal::Gone))
+    }
+
+    /// Where the bytes are.
+    pub(super) fn content(&mut self) -> Result<Content, Error> {
+        if self.draft.is_some() {
+            self.complete()?;
+            return Ok(Content::Changing(Arc::clone(self.file()?)));
+        }
+        if self.form.is_some() {
+            return Ok(Content::Clean(self.clean()?.0));
+        }
+        let Some(stored) = &self.stored else {
+            return Err(self.refused(Refusal::Gone));
+        };
+        let file = Arc::clone(&stored.file);
+        Ok(if self.is_replaced_whole() {
+            Content::Version(file, stored.meta.version)
+        } else {
+            Content::Changing(file)
+        })
+    }
+
+    /// The attributes now.
+    pub(super) fn attributes(&mut self, writing: &Writing) -> Result<FileAttributes, Error> {
+        if self.form.is_some() && self.draft.is_none() {
+            return Ok(FileAttributes::Shown(self.clean()?.1));
+        }
+        let meta = writing.writer.meta_of(&self.shown_key(), self.file()?)?;
+        Ok(FileAttributes::Object(meta))
+    }
+
+    /// The file with a form as the store has it.
+    fn clean(&mut self) -> Result<(Arc<OpenFile>, VnodeAttributes), Error> {
+        if let Some(clean) = &self.clean {
+            return Ok(clean.clone());
+        }
+        let form = self.form.as_ref().filter(|_| self.key.is_some());
+        let opened = form.ok_or(Error::Stale)?.open()?.ok_or(Error::Stale)?;
+        if !self.is_current(opened.stored.as_ref().map(|stored| &stored.meta)) {
+            return Err(Error::Stale);
+        }
+        Ok(self.clean.insert((opened.file, opened.attributes)).clone())
+    }
+
+    /// Opens what the store has, so that handles can read it when the file has lost its name.
+    pub(super) fn keep(&mut self) {
+        if self.draft.is_some() {
+            // Errors are those of the reads then.
+            let _ = self.complete();
+        } else if self.form.is_some() {
+            let _ = self.clean();
+        }
+    }
+
+    /// Fails where somebody else has changed the object.
+    pub(super) fn check_not_lost(&self) -> Result<(), Error> {
+        if self.is_lost {
+            return Err(self.refused(Refusal::Gone));
+        }
+        Ok(())
+    }
+
+    /// Changes `range` of the file by a system call.
+    pub(super) fn change(
+        &mut self,
+        writing: &Writing,
+        (range, access): (Range<u64>, HandleAccess),
+        change: impl FnOnce(&File) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        self.check_not_lost()?;
+        if (self.form.as_ref()).is_some_and(|form| range.end > form.max_len()) {
+            return Err(self.refused(Refusal::TooLong));
+        }
+        let file = self.target(writing)?;
+        let changed = change(&file).map_err(|error| self.failed(&error));
+        if let Some(draft) = &mut self.draft {
+            draft.note(range, access);
+            if let Err(error) = &changed {
+                draft.failure = Some(error.clone());
+            }
+        }
+        changed?;
+        self.note(writing)
+    }
+
+    /// Cuts or extends the file.
+    pub(super) fn set_len(
+        &mut self,
+        writing: &Writing,
+        (writer, access): (u64, HandleAccess),
+        len: u64,
+    ) -> Result<(), Error> {
+        let now = match self.attributes(writing)? {
+            FileAttributes::Object(meta) => meta.size(),
+            FileAttributes::Shown(attributes) => attributes.size,
+        };
+        if now != len {
+            if len == 0 {
+                return self.clear(writing, writer);
+            }
+            let changed = now.min(len)..now.max(len);
+            self.change(writing, (changed, access), |file| file.set_len(len))?;
+        }
+        if let Some(draft) = &mut self.draft {
+            draft.failure = None;
+        }
+        Ok(())
+    }
+
+    /// Makes the file empty.
+    pub(super) fn clear(&mut self, writing: &Writing, writer: u64) -> Result<(), Error> {
+        self.check_not_lost()?;
+        if self.draft.is_none()
+            && self.is_replaced_whole()
+            && let Some(key) = &self.key
+        {
+            let (draft, replaces) = self.begin(writing, key)?;
+            self.draft = Some(FileDraft::whole(draft, replaces, true));
+        }
+        let all = (0..0, HandleAccess::Writes);
+        self.change(writing, all, |file| file.set_len(0))?;
+        if let Some(draft) = &mut self.draft {
+            draft.begin_empty(writer);
+        }
+        Ok(())
+    }
+
+    /// An empty draft of an object that is replaced whole.
+    fn begin(&self, writing: &Writing, key: &Key) -> Result<(Draft, Replaces), Error> {
+        Ok(match (&self.stored, &self.form) {
+            (Some(stored), _) => (
+                writing.writer.begin_like(key, stored)?,
+                Replaces::Version(stored.meta.version),
+            ),
+            (None, Some(form)) => (
+                writing.writer.begin_near(key, form.new_file()?)?,
+                Replaces::Nothing,
+            ),
+            (None, None) => return Err(self.refused(Refusal::Gone)),
+        })
+    }
+
+    /// The file that is written: the draft, which is made if there is none, or the object itself.
+    fn target(&mut self, writing: &Writing) -> Result<Arc<File>, Error> {
+        if let Some(draft) = &self.draft {
+            return Ok(Arc::clone(draft.file()));
+        }
+        if let (Some(key), Some(form)) = (&self.key, &self.form) {
+            let (draft, replaces) = self.begin(writing, key)?;
+            let file = Arc::clone(draft.file());
+            self.draft = Some(if let Some(len) = form.len() {
+                file.set_len(len).map_err(|error| self.failed(&error))?;
+                FileDraft::partial(draft, replaces)
+            } else {
+                let base = form.decode(self.stored.as_ref())?;
+                let written = file.write_all_at(&base, 0);
+                written.map_err(|error| self.failed(&error))?;
+                FileDraft::whole(draft, replaces, false)
+            });
+            return Ok(file);
+        }
+        if self.is_replaced_whole()
+            && let (Some(key), Some(stored)) = (&self.key, &self.stored)
+        {
+            let draft = writing.writer.begin_copy(key, stored)?;
+            let file = Arc::clone(draft.file());
+            let replaces = Replaces::Version(stored.meta.version);
+            self.draft = Some(FileDraft::whole(draft, replaces, false));
+            return Ok(file);
+        }
+        let key = self.shown_key();
+        let (None, Some(stored)) = (&self.form, &mut self.stored) else {
+            return Err(StoreError::refused(key, Refusal::Gone).into());
+        };
+        writing.writer.make_writable(&key, stored)?;
+        // What somebody else has changed meanwhile, the kernel may have pages of.
+        let version = writing.writer.meta_of(&key, &stored.file)?.version;
+        self.has_wrong_pages |= version != stored.meta.version;
+        Ok(Arc::clone(&stored.file))
+    }
+
+    /// Puts bytes into the draft that were not written, and are those of the object.
+    fn complete(&mut self) -> Result<(), Error> {
+        let (Some(draft), Some(form)) = (&mut self.draft, &self.form) else {
+            return Ok(());
+        };
+        let Some(len) = form.len().filter(|len| !draft.missing(*len).is_empty()) else {
+            return Ok(());
+        };
+        let _room = form.reserve(len)?;
+        let base = form.decode(self.stored.as_ref())?;
+        let completed = draft.complete(&base);
+        completed.map_err(|error| self.failed(&error))
+    }
+
+    /// Sets attributes, of the draft where there is one.
+    pub(super) fn set_attributes(
+        &mut self,
+        writing: &Writing,
+        new: &NewAttributes,
+    ) -> Result<(), Error> {
+        if self.form.is_some() && self.draft.is_none() && self.stored.is_none() {
+            // No object stands behind the file.
+            return Ok(());
+        }
+        let (key, file) = (self.shown_key(), self.file()?);
+        writing.writer.set_attributes_of_file(&key, file, new)?;
+        self.clean = None;
+        if let Some(draft) = &mut self.draft {
+            draft.has_times |= new.atime.is_some() || new.mtime.is_some();
+        }
+        self.note(writing)
+    }
+
+    /// Notes the version that the object has after it was written in place.
+    fn note(&mut self, writing: &Writing) -> Result<(), Error> {
+        let key = self.shown_key();
+        if self.draft.is_none()
+            && let Some(stored) = &mut self.stored
+        {
+            stored.meta = writing.writer.meta_of(&key, &stored.file)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was written the object.
+    pub(super) fn commit(&mut self, writing: &Writing) -> Result<(), Error> {
+        self.check_not_lost()?;
+        // What has no name any more is read by its own handles only, and scratch has none in the
+        // store.
+        let Some(key) = self.key.clone().filter(|_| !self.is_scratch) else {
+            return Ok(());
+        };
+        let Some(draft) = &mut self.draft else {
+            return Ok(());
+        };
+        if let Some(failure) = &draft.failure {
+            return Err(failure.clone());
+        }
+        draft.has_failed = true;
+        for _ in 0..ATTEMPTS {
+            if let Attempt::Done(stored) = self.try_commit(writing, &key)? {
+                self.stored = stored;
+                self.draft = None;
+                self.clean = None;
+                if let Some(form) = &self.form {
+                    form.committed();
+                }
+                return Ok(());
+            }
+            if !self.goes_on_after_conflict(writing)? {
+                break;
+            }
+        }
+        log::warn!(
+            "{key}: somebody else has changed it since it was read, and what was written through \
+             the mount is dropped"
+        );
+        self.draft = None;
+        self.key = None;
+        self.is_lost = true;
+        Err(StoreError::changed(&key).into())
+    }
+
+    /// Commits the draft, once.
+    fn try_commit(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
+        let Some(form) = self.form.clone() else {
+            let Some(draft) = &mut self.draft else {
+                return Ok(Attempt::Conflict);
+            };
+            let committed = writing
+                .writer
+                .commit(key, &mut draft.draft, draft.replaces)?;
+            return Ok(committed.into());
+        };
+        let len = match self.attributes(writing)? {
+            FileAttributes::Object(meta) => meta.size(),
+            FileAttributes::Shown(attributes) => attributes.size,
+        };
+        if form.len().is_some_and(|expected| len != expected) {
+            return Err(self.refused(Refusal::Incomplete));
+        }
+        self.complete()?;
+        let Some(draft) = &self.draft else {
+            return Ok(Attempt::Conflict);
+        };
+        let _room = form.reserve(len)?;
+        let mut shown = crate::buffers::zeroed(to_usize(len)?)?;
+        let read = draft.file().read_exact_at(&mut shown, 0);
+        read.map_err(|error| self.failed(&error))?;
+        let encoded = form.encode(&shown, self.stored.as_ref())?;
+        let is_rounded = matches!(encoded, Encoded::Rounded(_));
+        let committed = match encoded {
+            Encoded::Unchanged => Attempt::Done(self.stored.clone()),
+            Encoded::Erased => erase(writing, key, draft.replaces)?,
+            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => {
+                let mut new = self.encoded_draft(writing, (key, draft), &bytes)?;
+                writing.writer.commit(key, &mut new, draft.replaces)?.into()
+            }
+        };
+        // The kernel has pages of what was written.
+        self.has_wrong_pages |= is_rounded;
+        Ok(committed)
+    }
+
+    /// A draft of the object with `bytes`, and with the mode, the owner and the times of `draft`.
+    fn encoded_draft(
+        &self,
+        writing: &Writing,
+        (key, draft): (&Key, &FileDraft),
+        bytes: &[u8],
+    ) -> Result<Draft, Error> {
+        let writer = &writing.writer;
+        writer.make_parents(key)?;
+        let written = StoredFile {
+            file: Arc::clone(draft.file()),
+            meta: writer.meta_of(key, draft.file())?,
+            is_writable: true,
+        };
+        let new = writer.begin_like(key, &written)?;
+        let mut filled = new.file().write_all_at(bytes, 0);
+        if draft.has_times {
+            filled = filled.and_then(|()| copy_times(draft.file(), new.file()));
+        }
+        filled.map_err(|error| self.failed(&error))?;
+        Ok(new)
+    }
+
+    /// Whether a commit is tried again after somebody else has changed the object: the draft takes the
+    /// place of the new one, or its other bytes come from there.
+    fn goes_on_after_conflict(&mut self, writing: &Writing) -> Result<bool, Error> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(false);
+        };
+        let Some(form) = &self.form else {
+            draft.replaces = Replaces::Anything;
+            return Ok(draft.began_empty);
+        };
+        if draft.began_empty || draft.can_rebase(form.merges()) {
+            self.rebase(writing)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Makes the draft one that takes the place of what the store has now.
+    pub(super) fn rebase(&mut self, writing: &Writing) -> Result<(), Error> {
+        if let (Some(draft), Some(key)) = (&mut self.draft, &self.key) {
+            let now = writing.writer.open_object(key, false)?;
+            draft.rebase(now.as_ref().map_or(Replaces::Nothing, |stored| {
+                Replaces::Version(stored.meta.version)
+            }));
+            self.stored = now;
+        }
+        Ok(())
+    }
+
+    /// Takes what was written out of the file, and says why it is lost.
+    pub(super) fn drop_draft(&mut self, reason: &dyn std::fmt::Display) {
+        if self.draft.take().is_some() {
+            let key = self.shown_key();
+            log::error!("{key}: what was written is not saved: {reason}");
+            self.has_wrong_pages = true;
+            self.clean = None;
+        }
+    }
+
+    /// The key, for messages.
+    pub(super) fn shown_key(&self) -> String {
+        let key = self.key.as_ref();
+        key.map_or_else(|| "a file without a name".to_owned(), Key::to_string)
+    }
+
+    pub(super) fn refused(&self, refusal: Refusal) -> Error {
+        StoreError::refused(self.shown_key(), refusal).into()
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        StoreError::io(self.shown_key(), error).into()
+    }
+}
+
+/// The result of trying to commit a draft.
+enum Attempt {
+    /// The store has this object now, or none.
+    Done(Option<StoredFile>),
+    /// The store has something else than what the draft takes the place of.
+    Conflict,
+}
+
+impl From<Commit> for Attempt {
+    fn from(commit: Commit) -> Self {
+        match commit {
+            Commit::Done(stored) => Attempt::Done(Some(stored)),
+            Commit::Conflict => Attempt::Conflict,
+        }
+    }
+}
+
+/// Removes the object at `key` that a draft takes the place of.
+fn erase(writing: &Writing, key: &Key, replaces: Replaces) -> Result<Attempt, Error> {
+    let writer = &writing.writer;
+    let is_erased = match replaces {
+        Replaces::Version(version) => writer.erase_version(key, version)?,
+        Replaces::Nothing => writer.stat(key)?.is_none(),
+        Replaces::Anything => match writer.erase(key) {
+            Err(error) if error.is_absent() => true,
+            erased => erased.map(|()| true)?,
+        },
+    };
+    Ok(if is_erased {
+        Attempt::Done(None)
+    } else {
+        Attempt::Conflict
+    })
+}
+
+fn copy_times(from: &File, to: &File) -> io::Result<()> {
+    let from = from.metadata()?;
+    let times = FileTimes::new().set_accessed(from.accessed()?);
+    to.set_times(times.set_modified(from.modified()?))
+}

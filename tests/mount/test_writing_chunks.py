@@ -1,0 +1,413 @@
+"""Decoded chunks that are written: any program writes raw numbers, and the store has valid, encoded chunks."""
+import errno
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+
+from mounting import run, until
+from writing_samples import CHUNK, SHAPE, values
+
+ARGS = ("--rw", "--view", "chunks")
+N = CHUNK[0] * CHUNK[1] * 4
+FILL = 1.5
+NEW = np.random.default_rng(5).random(CHUNK, dtype="f4")
+
+
+def make(path, **options):
+    """A group with the array `a`, of which all chunks but 3.3 are stored."""
+    group = zarr.create_group(str(path), zarr_format=3)
+    made = group.create_array("a", shape=SHAPE, chunks=CHUNK, dtype="<f4", fill_value=FILL, **options)
+    made[...] = values()
+    made[48:, 48:] = FILL
+    return path
+
+
+def stored(store, name="a"):
+    """The array as two libraries read it from the store."""
+    found = zarr.open_array(str(store / name), mode="r")[...]
+    again = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/{name}/"}}).result()[...].read().result()
+    np.testing.assert_array_equal(found, again)
+    return found
+
+
+def expected(**chunks):
+    """The numbers of the sample with other chunks: `c0_1=NEW`."""
+    found = values()
+    found[48:, 48:] = FILL
+    for name, chunk in chunks.items():
+        i, j = (int(index) * 16 for index in name[1:].split("_"))
+        found[i:i + 16, j:j + 16] = chunk
+    return found
+
+
+@pytest.fixture
+def store(tmp_path):
+    return make(tmp_path / "store")
+
+
+@pytest.fixture
+def chunks(store, mount):
+    """A mount of `store`. What it shows of the array is what the store has, after every test."""
+    made = mount(store, *ARGS)
+    yield made
+    if (store / "a/zarr.json").exists():
+        found = stored(store)
+        for i in range(found.shape[0] // 16):
+            for j in range(found.shape[1] // 16):
+                shown = np.fromfile(made.path / f"a/c/{i}/{j}", "<f4").reshape(CHUNK)
+                np.testing.assert_array_equal(shown, found[i * 16:i * 16 + 16, j * 16:j * 16 + 16])
+
+
+# The command for a source $S of the numbers NEW and a target $T, and what the chunk then has.
+def spliced(old):
+    changed = np.frombuffer(old.tobytes()[:20] + NEW.tobytes()[:12] + old.tobytes()[32:], "<f4")
+    return changed.reshape(CHUNK)
+
+
+COMMANDS = {
+    "cp": ("cp $S $T", lambda old: NEW),
+    "cp -p": ("cp -p $S $T", lambda old: NEW),
+    "cp --remove-destination": ("cp --remove-destination $S $T || cp $S $T", lambda old: NEW),
+    "mv": ("cp $S $T.tmp && mv $T.tmp $T", lambda old: NEW),
+    "mv -n": ("cp $S $T.tmp && mv -n $T.tmp $T; rm -f $T.tmp", lambda old: old),
+    "install": ("install -m 640 $S $T || cp $S $T", lambda old: NEW),
+    "cat >": ("cat $S > $T", lambda old: NEW),
+    "two programs >": ("(head -c 500 $S; tail -c +501 $S) > $T", lambda old: NEW),
+    "two programs >>": ("head -c 500 $S > $T.part && tail -c +501 $S >> $T.part && mv $T.part $T", lambda old: NEW),
+    "dd": ("dd if=$S of=$T bs=100 status=none", lambda old: NEW),
+    "dd conv=notrunc": ("dd if=$S of=$T bs=4 count=3 seek=5 conv=notrunc status=none", spliced),
+    "dd oflag=direct": ("dd if=$S of=$T bs=4096 oflag=direct status=none", lambda old: NEW),
+    "tee": ("tee $T < $S > /dev/null", lambda old: NEW),
+    "rsync": ("rsync -c $S $T", lambda old: NEW),
+    "rsync -a": ("rsync -a -I $S $T", lambda old: NEW),
+    "rsync --inplace": ("rsync -c --inplace $S $T", lambda old: NEW),
+    "tar": ("tar -C $(dirname $S) -cf - --transform s/source/$(basename $T)/ source | tar -C $(dirname $T) --overwrite -xf -", lambda old: NEW),
+    "numpy.tofile": ("$PYTHON -c 'import numpy, sys; numpy.fromfile(sys.argv[1]).tofile(sys.argv[2])' $S $T", lambda old: NEW),
+    "numpy.memmap": ("$PYTHON -c 'import numpy, sys; m = numpy.memmap(sys.argv[2], \"<f4\", \"r+\"); m[:] = numpy.fromfile(sys.argv[1], \"<f4\"); m.flush()' $S $T",
+                     lambda old: NEW),
+    "numpy.memmap w+": ("$PYTHON -c 'import numpy, sys; m = numpy.memmap(sys.argv[2], \"<f4\", \"w+\", shape=256); m[:] = numpy.fromfile(sys.argv[1], \"<f4\"); m.flush()'"
+                        " $S $T", lambda old: NEW),
+}
+
+
+@pytest.mark.parametrize("target", ["c/0/1", "c/3/3"], ids=["stored", "absent"])
+@pytest.mark.parametrize("program", COMMANDS)
+def test_programs_write_raw_numbers_and_the_store_has_valid_chunks(program, target, chunks, store, tmp_path):
+    (tmp_path / "source").write_bytes(NEW.tobytes())
+    command, then = COMMANDS[program]
+    environment = dict(os.environ, S=str(tmp_path / "source"), T=str(chunks.path / "a" / target), PYTHON=sys.executable)
+    done = run("bash", "-c", command, env=environment)
+    assert done.returncode == 0, done.stderr
+    name = "c" + target.removeprefix("c/").replace("/", "_")
+    i, j = (int(index) * 16 for index in name[1:].split("_"))
+    old = expected()[i:i + 16, j:j + 16]
+    np.testing.assert_array_equal(stored(store), expected(**{name: then(old)}))
+    assert set(os.listdir(store / "a/c/3")) <= {"0", "1", "2", "3"} and set(os.listdir(store / "a/c/0")) == {"0", "1", "2", "3"}
+
+
+def test_what_is_written_is_read_at_once_and_stored_at_close(chunks, store):
+    name = chunks.path / "a/c/0/0"
+    fd = os.open(name, os.O_RDWR)
+    os.pwrite(fd, np.float32([7, 8]).tobytes(), 12)
+    want = expected()[:16, :16].copy()
+    np.testing.assert_array_equal(np.frombuffer(os.pread(fd, N, 0), "<f4").reshape(CHUNK)[0, 3:5], [7, 8])
+    np.testing.assert_array_equal(np.fromfile(name, "<f4").reshape(CHUNK)[0, 3:5], [7, 8])
+    np.testing.assert_array_equal(stored(store), expected())
+    os.close(fd)
+    want[0, 3:5] = [7, 8]
+    np.testing.assert_array_equal(stored(store), expected(c0_0=want))
+
+
+def test_no_byte_is_loaded_where_all_are_written(chunks, store):
+    """A chunk whose stored bytes are damaged can be replaced, by whoever writes all of it, and by nobody else."""
+    (store / "a/c/0/0").write_bytes(b"damaged")
+    for flags in (os.O_WRONLY, os.O_WRONLY | os.O_TRUNC):
+        (store / "a/c/0/0").write_bytes(b"damaged")
+        fd = os.open(chunks.path / "a/c/0/0", flags)
+        os.write(fd, NEW.tobytes())
+        os.close(fd)
+        np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
+    (store / "a/c/0/0").write_bytes(b"damaged")
+    fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
+    os.write(fd, b"x")
+    with pytest.raises(OSError) as caught:
+        os.close(fd)
+    assert caught.value.errno == errno.EIO and (store / "a/c/0/0").read_bytes() == b"damaged"
+    shutil.copy(store / "a/c/0/1", store / "a/c/0/0")
+
+
+def refused(call, *args):
+    with pytest.raises(OSError) as caught:
+        call(*args)
+    return caught.value.errno
+
+
+def test_a_chunk_has_one_length(chunks, store):
+    name = chunks.path / "a/c/0/0"
+    fd = os.open(name, os.O_RDWR)
+    assert refused(os.pwrite, fd, b"x", N) == errno.EFBIG
+    assert refused(os.pwrite, fd, b"xx", N - 1) == errno.EFBIG
+    assert refused(os.ftruncate, fd, N + 1) == errno.EFBIG
+    assert refused(os.posix_fallocate, fd, 0, N + 1) == errno.EFBIG
+    os.posix_fallocate(fd, 0, N)
+    os.close(fd)
+    fd = os.open(name, os.O_WRONLY | os.O_APPEND)
+    assert refused(os.write, fd, b"x") == errno.EFBIG
+    os.close(fd)
+    assert refused(os.truncate, name, 100) == errno.EINVAL
+    assert refused(os.truncate, name, 0) == errno.EINVAL
+    os.truncate(name, N)
+    np.testing.assert_array_equal(stored(store), expected())
+    # What is cut off and comes back is zero, not what was stored.
+    fd = os.open(name, os.O_RDWR)
+    os.ftruncate(fd, 64)
+    os.ftruncate(fd, N)
+    os.close(fd)
+    cut = expected()[:16, :16].copy()
+    cut[1:] = 0
+    np.testing.assert_array_equal(stored(store), expected(c0_0=cut))
+
+
+def test_a_hole_is_zeros(chunks, store):
+    fd = os.open(chunks.path / "a/c/0/0", os.O_RDWR)
+    subprocess.run(["fallocate", "-p", "-o", "64", "-l", "128", f"/proc/self/fd/{fd}"], pass_fds=[fd], check=True)
+    os.close(fd)
+    punched = expected()[:16, :16].copy()
+    punched[1:3] = 0
+    np.testing.assert_array_equal(stored(store), expected(c0_0=punched))
+
+
+@pytest.mark.parametrize("length", [0, 1, N - 1])
+def test_a_part_is_not_saved_and_close_says_so(length, chunks, store):
+    name = chunks.path / "a/c/0/0"
+    fd = os.open(name, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, NEW.tobytes()[:length])
+    if length == 0:
+        # Shells close a duplicate before anything is written, so that this is no error yet.
+        os.close(os.dup(fd))
+        os.ftruncate(fd, 1)
+    assert refused(os.fsync, fd) == errno.EIO
+    assert refused(os.close, fd) == errno.EIO
+    until(lambda: name.stat().st_size == N, "the stored chunk to be shown again")
+    np.testing.assert_array_equal(stored(store), expected())
+    assert "a/c/0/0: it does not have all its bytes" in (chunks.path / ".zarr-mount/refused").read_text()
+
+
+def test_mapped_memory_that_is_written_after_close_is_saved(chunks, store):
+    fd = os.open(chunks.path / "a/c/0/0", os.O_RDWR)
+    mapped = mmap.mmap(fd, N)
+    os.close(fd)
+    mapped[:] = NEW.tobytes()
+    mapped.close()
+    until(lambda: np.array_equal(stored(store), expected(c0_0=NEW)), "the mapped numbers to be saved")
+
+
+def test_fill_value_is_not_stored(mount, store):
+    made = mount(store, *ARGS)
+    fill = np.full(CHUNK, FILL, "<f4")
+    inode = os.stat(made.path / "a/c/0/0").st_ino
+    (made.path / "a/c/0/0").write_bytes(fill.tobytes())
+    assert not (store / "a/c/0/0").exists()
+    assert (made.path / "a/c/0/0").read_bytes() == fill.tobytes() and os.stat(made.path / "a/c/0/0").st_ino == inode
+    (made.path / "a/c/0/0").write_bytes(NEW.tobytes())
+    np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
+    made.unmount()
+    other = mount(store, *ARGS, "--write-empty-chunks")
+    (other.path / "a/c/0/0").write_bytes(fill.tobytes())
+    assert (store / "a/c/0/0").exists()
+
+
+def test_a_chunk_that_is_removed_is_fill_value(chunks, store):
+    reader = open(chunks.path / "a/c/0/0", "rb")
+    os.unlink(chunks.path / "a/c/0/0")
+    os.unlink(chunks.path / "a/c/0/0")
+    assert not (store / "a/c/0/0").exists()
+    assert reader.read() == expected()[:16, :16].tobytes()
+    reader.close()
+    np.testing.assert_array_equal(np.fromfile(chunks.path / "a/c/0/0", "<f4"), np.full(256, FILL, "<f4"))
+    np.testing.assert_array_equal(stored(store), expected(c0_0=FILL))
+
+
+def test_absent_chunks_can_be_hidden_and_are_made(mount, store):
+    made = mount(store, *ARGS, "--missing", "hide")
+    assert sorted(os.listdir(made.path / "a/c/3")) == ["0", "1", "2"]
+    fd = os.open(made.path / "a/c/3/3", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+    assert sorted(os.listdir(made.path / "a/c/3")) == ["0", "1", "2", "3"]
+    os.write(fd, NEW.tobytes())
+    os.close(fd)
+    np.testing.assert_array_equal(stored(store), expected(c3_3=NEW))
+    assert os.stat(store / "a/c/3/3").st_mode & 0o777 == 0o640
+    assert refused(os.open, made.path / "a/c/3/4", os.O_WRONLY | os.O_CREAT) == errno.EINVAL
+    assert refused(os.open, made.path / "a/c/3/3", os.O_WRONLY | os.O_CREAT | os.O_EXCL) == errno.EEXIST
+    assert refused(os.mkdir, made.path / "a/c/9") == errno.EINVAL
+    os.unlink(made.path / "a/c/3/3")
+    assert refused(os.unlink, made.path / "a/c/3/3") == errno.ENOENT
+
+
+def test_a_chunk_is_not_moved_away(chunks, store):
+    for target in ("a/c/0/1", "a/c/0/x", "x"):
+        assert refused(os.rename, chunks.path / "a/c/0/0", chunks.path / target) == errno.EXDEV
+    # mv(1) copies then.
+    assert run("mv", chunks.path / "a/c/0/0", chunks.path / "raw").returncode == 0
+    assert (store / "raw").read_bytes() == expected()[:16, :16].tobytes()
+    assert refused(os.rename, chunks.path / "a/zarr.json", chunks.path / "x") == errno.EXDEV
+    np.testing.assert_array_equal(stored(store), expected(c0_0=FILL))
+
+
+def test_scratch_stays_in_the_mount(chunks, store):
+    folder = chunks.path / "a/c/0"
+    scratch = folder / ".0.Ab12Cd"
+    scratch.write_bytes(b"half")
+    inode = scratch.stat().st_ino
+    os.chmod(scratch, 0o600)
+    assert ".0.Ab12Cd" in os.listdir(folder) and not (store / "a/c/0/.0.Ab12Cd").exists()
+    assert scratch.read_bytes() == b"half" and scratch.stat().st_ino == inode
+    with open(scratch, "ab") as file:
+        file.write(b"more")
+    assert scratch.read_bytes() == b"halfmore"
+    assert refused(os.rename, scratch, folder / "0") == errno.EIO
+    assert scratch.read_bytes() == b"halfmore" and refused(os.rename, scratch, chunks.path / "x") == errno.EXDEV
+    os.rename(scratch, folder / "other")
+    assert "other" in os.listdir(folder) and ".0.Ab12Cd" not in os.listdir(folder)
+    (folder / "other").write_bytes(NEW.tobytes())
+    os.utime(folder / "other", (1, 1000000000))
+    os.rename(folder / "other", folder / "0")
+    np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
+    assert os.stat(store / "a/c/0/0").st_mtime == 1000000000 and os.stat(store / "a/c/0/0").st_mode & 0o777 == 0o600
+    (folder / "third").write_bytes(b"x")
+    os.unlink(folder / "third")
+    assert "third" not in os.listdir(folder) and refused(os.stat, folder / "third") == errno.ENOENT
+    # This one is gone with the mount.
+    (folder / "left").write_bytes(b"x")
+
+
+def test_a_link_makes_a_chunk_only_where_there_is_none(mount, store):
+    """As zarr-python makes what must not exist."""
+    made = mount(store, *ARGS, "--missing", "hide")
+    folder = made.path / "a/c/3"
+    (folder / "3.partial").write_bytes(NEW.tobytes())
+    os.link(folder / "3.partial", folder / "3")
+    np.testing.assert_array_equal(stored(store), expected(c3_3=NEW))
+    assert refused(os.link, folder / "3.partial", folder / "3") == errno.EEXIST
+    assert refused(os.link, folder / "3.partial", folder / "2") == errno.EEXIST
+    os.unlink(folder / "3.partial")
+    assert sorted(os.listdir(folder)) == ["0", "1", "2", "3"] == sorted(os.listdir(store / "a/c/3"))
+
+
+class TestOutsiders:
+    """Somebody who writes the store without the mount."""
+
+    @pytest.fixture
+    def change(self, store):
+        def change(value):
+            array = zarr.open_array(str(store / "a"), mode="r+")
+            array[:16, 8:16] = value
+        return change
+
+    def test_a_blind_writer_is_merged(self, chunks, store, change):
+        fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        change(4)
+        os.close(fd)
+        both = expected()[:16, :16].copy()
+        both[:, 8:] = 4
+        both[0, 0] = -1
+        np.testing.assert_array_equal(stored(store), expected(c0_0=both))
+
+    def test_a_writer_who_may_have_read_is_told(self, chunks, store, change):
+        fd = os.open(chunks.path / "a/c/0/0", os.O_RDWR)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        change(4)
+        assert refused(os.close, fd) == errno.ESTALE
+        outsiders = expected()[:16, :16].copy()
+        outsiders[:, 8:] = 4
+        np.testing.assert_array_equal(stored(store), expected(c0_0=outsiders))
+
+    def test_conflict_merge_merges_there_too(self, mount, store, change):
+        made = mount(store, *ARGS, "--conflict", "merge")
+        fd = os.open(made.path / "a/c/0/0", os.O_RDWR)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        change(4)
+        os.close(fd)
+        both = expected()[:16, :16].copy()
+        both[:, 8:] = 4
+        both[0, 0] = -1
+        np.testing.assert_array_equal(stored(store), expected(c0_0=both))
+
+    def test_an_absent_chunk_that_appears_is_merged(self, chunks, store):
+        fd = os.open(chunks.path / "a/c/3/3", os.O_WRONLY)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        zarr.open_array(str(store / "a"), mode="r+")[48:, 56:] = 9
+        os.close(fd)
+        both = np.full(CHUNK, FILL, "<f4")
+        both[:, 8:] = 9
+        both[0, 0] = -1
+        np.testing.assert_array_equal(stored(store), expected(c3_3=both))
+
+    def test_a_chunk_that_is_removed_meanwhile_is_fill_value_where_nothing_was_written(self, chunks, store):
+        fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        os.unlink(store / "a/c/0/0")
+        os.close(fd)
+        both = np.full(CHUNK, FILL, "<f4")
+        both[0, 0] = -1
+        np.testing.assert_array_equal(stored(store), expected(c0_0=both))
+
+    def test_fill_value_does_not_erase_what_somebody_else_wrote(self, chunks, store, change):
+        fd = os.open(chunks.path / "a/c/0/0", os.O_RDWR)
+        os.pwrite(fd, np.full(CHUNK, FILL, "<f4").tobytes(), 0)
+        change(4)
+        assert refused(os.close, fd) == errno.ESTALE
+        assert (store / "a/c/0/0").exists()
+
+    def test_a_new_encoding_is_obeyed(self, chunks, store):
+        """The document is replaced while a chunk is open: its bytes are never encoded in the old way."""
+        fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
+        os.write(fd, NEW.tobytes())
+        shutil.rmtree(store / "a")
+        make(store.parent / "other", compressors=None)
+        shutil.copytree(store.parent / "other/a", store / "a")
+        try:
+            os.close(fd)
+        except OSError as error:
+            assert error.errno == errno.ESTALE
+        found = stored(store)
+        assert np.array_equal(found, expected()) or np.array_equal(found, expected(c0_0=NEW))
+
+
+def test_two_handles_share_a_chunk(chunks, store):
+    name = chunks.path / "a/c/0/0"
+    one, two = os.open(name, os.O_RDWR), os.open(name, os.O_RDWR)
+    os.pwrite(one, np.float32([1]).tobytes(), 0)
+    os.pwrite(two, np.float32([2]).tobytes(), 4)
+    assert os.pread(one, 8, 0) == np.float32([1, 2]).tobytes()
+    os.close(one)
+    os.pwrite(two, np.float32([3]).tobytes(), 8)
+    os.close(two)
+    both = expected()[:16, :16].copy()
+    both[0, :3] = [1, 2, 3]
+    np.testing.assert_array_equal(stored(store), expected(c0_0=both))
+
+
+def test_a_child_that_writes_a_part_is_no_error(chunks, store):
+    name = chunks.path / "a/c/0/0"
+    script = f"(head -c 100 {store.parent}/new; (tail -c +101 {store.parent}/new | head -c 200); tail -c +301 {store.parent}/new) > {name}"
+    (store.parent / "new").write_bytes(NEW.tobytes())
+    assert run("bash", "-c", script).returncode == 0
+    np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
+
+
+def test_sharded_arrays_are_not_written_yet_and_say_so(mount, tmp_path):
+    store = make(tmp_path / "sharded", shards=(32, 32))
+    made = mount(store, *ARGS)
+    assert os.stat(made.path / "a/c/0/0").st_mode & 0o222 == 0
+    assert refused(os.open, made.path / "a/c/0/0", os.O_WRONLY) in (errno.EPERM, errno.EACCES)
+    assert refused(os.unlink, made.path / "a/c/0/0") == errno.EPERM
+    np.testing.assert_array_equal(stored(store), expected())

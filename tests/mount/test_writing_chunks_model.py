@@ -1,0 +1,225 @@
+"""Random calls on decoded chunks, beside a model: what handles read at once, and what the store has at the end of each commit."""
+import errno
+import os
+import random
+
+import numpy as np
+import pytest
+import zarr
+
+from mounting import until
+
+SEEDS = int(os.environ.get("ZARR_MOUNT_WRITING_SEEDS", "6"))
+STEPS = 250
+SIDE, CHUNK = 3, 8  # chunks along an axis, elements along an axis of a chunk
+N = CHUNK * CHUNK
+FILL = 7
+
+
+class Chunk:
+    """What the model knows of one chunk: the stored bytes (None where there is no object), and what was written since."""
+
+    def __init__(self):
+        self.stored, self.draft, self.handles, self.failed = None, None, {}, False
+
+    def shown(self):
+        if self.draft is not None:
+            return bytes(self.draft)
+        return bytes([FILL]) * N if self.stored is None else self.stored
+
+    def commit(self):
+        if self.draft is None:
+            return True
+        if len(self.draft) != N:
+            self.failed = True
+            return False
+        self.stored = None if set(self.draft) == {FILL} else bytes(self.draft)
+        self.draft = None
+        for handle in self.handles.values():
+            handle["rewrites"] = False
+        return True
+
+
+class Walk:
+    def __init__(self, seed, store, mount):
+        self.chosen, self.store, self.mount = random.Random(seed), store, mount
+        self.made = mount(store, "--rw", "--view", "chunks")
+        self.chunks = {(i, j): Chunk() for i in range(SIDE) for j in range(SIDE)}
+        self.log = []
+
+    def path(self, key):
+        return self.made.path / f"a/c/{key[0]}/{key[1]}"
+
+    def step(self):
+        key = self.chosen.choice(list(self.chunks))
+        ways = [self.open, self.open, self.write, self.write, self.write, self.read, self.close, self.close, self.cut, self.sync, self.replace, self.remove, self.whole,
+                self.outsider, self.hole]
+        way = self.chosen.choice(ways)
+        self.log.append((way.__name__, key))
+        way(key, self.chunks[key])
+        chunk = self.chunks[key]
+        assert self.path(key).read_bytes() == chunk.shown(), self.log[-8:]
+        assert self.path(key).stat().st_size == len(chunk.shown()), self.log[-8:]
+
+    def handle(self, chunk):
+        return self.chosen.choice(list(chunk.handles)) if chunk.handles else None
+
+    def open(self, key, chunk):
+        if len(chunk.handles) < 3:
+            flags = self.chosen.choice([os.O_RDWR, os.O_RDWR, os.O_WRONLY])
+            if not chunk.handles and self.chosen.random() < 0.3:
+                flags |= os.O_TRUNC
+            fd = os.open(self.path(key), flags)
+            chunk.handles[fd] = {"wrote": False, "reads": flags & os.O_RDWR, "rewrites": bool(flags & os.O_TRUNC)}
+            if flags & os.O_TRUNC:
+                chunk.draft = bytearray()
+
+    def write(self, key, chunk):
+        fd = self.handle(chunk)
+        if fd is None:
+            return
+        begin = self.chosen.randrange(N)
+        data = self.chosen.randbytes(self.chosen.randrange(1, N + 8))
+        if self.chosen.random() < 0.3:
+            begin, data = 0, bytes([FILL]) * N if self.chosen.random() < 0.5 else self.chosen.randbytes(N)
+        if begin + len(data) > N:
+            with pytest.raises(OSError) as caught:
+                os.pwrite(fd, data, begin)
+            assert caught.value.errno == errno.EFBIG
+            chunk.handles[fd]["wrote"] = True
+            return
+        assert os.pwrite(fd, data, begin) == len(data)
+        draft = bytearray(chunk.shown())
+        draft.extend(bytes(max(0, begin + len(data) - len(draft))))
+        draft[begin:begin + len(data)] = data
+        chunk.draft, chunk.failed = draft, False
+        chunk.handles[fd]["wrote"] = True
+
+    def read(self, key, chunk):
+        fd = self.handle(chunk)
+        if fd is not None and chunk.handles[fd]["reads"]:
+            begin = self.chosen.randrange(N)
+            assert os.pread(fd, N, begin) == chunk.shown()[begin:], self.log[-8:]
+
+    def cut(self, key, chunk):
+        fd = self.handle(chunk)
+        if fd is None:
+            return
+        length = self.chosen.choice([N, N, N, self.chosen.randrange(1, N)])
+        os.ftruncate(fd, length)
+        before = chunk.shown()
+        if len(before) != length:
+            chunk.draft, chunk.failed = bytearray(before[:length] + bytes(max(0, length - len(before)))), False
+        chunk.handles[fd]["wrote"] = True
+
+    def hole(self, key, chunk):
+        fd = self.handle(chunk)
+        if fd is not None and len(chunk.shown()) == N:
+            os.posix_fallocate(fd, 0, N)
+            chunk.handles[fd]["wrote"] = True
+
+    def sync(self, key, chunk):
+        fd = self.handle(chunk)
+        if fd is None:
+            return
+        if chunk.commit():
+            os.fsync(fd)
+        else:
+            with pytest.raises(OSError) as caught:
+                os.fsync(fd)
+            assert caught.value.errno == errno.EIO
+
+    def close(self, key, chunk):
+        fd = self.handle(chunk)
+        if fd is None:
+            return
+        handle = chunk.handles.pop(fd)
+        others_rewrite = any(other["rewrites"] for other in chunk.handles.values())
+        if handle["wrote"] and not others_rewrite and not chunk.commit():
+            with pytest.raises(OSError) as caught:
+                os.close(fd)
+            assert caught.value.errno == errno.EIO
+        else:
+            os.close(fd)
+        if handle["rewrites"] and not handle["wrote"] and not others_rewrite and chunk.handles and chunk.draft is not None and len(chunk.draft) == N:
+            # Its release saves what others have written into the file that it made empty.
+            chunk.commit()
+            until(lambda: self.of_store(key) == chunk.shown(), "the release of a handle that made the file empty")
+        if not chunk.handles and chunk.draft is not None:
+            # The last handle is gone: what is whole is saved, what is not is dropped.
+            if chunk.failed or not chunk.commit():
+                chunk.draft, chunk.failed = None, False
+        until(lambda: self.path(key).stat().st_size == len(chunk.shown()), "the release of a handle")
+
+    def replace(self, key, chunk):
+        """By a file beside it, as most programs do."""
+        if chunk.handles:
+            return
+        data = self.chosen.choice([self.chosen.randbytes(N), bytes([FILL]) * N, self.chosen.randbytes(N - 1)])
+        scratch = self.path(key).with_name(f"{key[1]}.{self.chosen.randrange(100)}.partial")
+        scratch.write_bytes(data)
+        if len(data) == N:
+            os.rename(scratch, self.path(key))
+            chunk.stored = None if set(data) == {FILL} else data
+        else:
+            with pytest.raises(OSError) as caught:
+                os.rename(scratch, self.path(key))
+            assert caught.value.errno in (errno.EIO, errno.EINVAL)
+            os.unlink(scratch)
+
+    def whole(self, key, chunk):
+        if chunk.handles:
+            return
+        data = self.chosen.randbytes(N)
+        self.path(key).write_bytes(data)
+        chunk.stored = data
+
+    def remove(self, key, chunk):
+        if not chunk.handles:
+            os.unlink(self.path(key))
+            chunk.stored = None
+
+    def outsider(self, key, chunk):
+        """Somebody who writes the store while nobody has the chunk open."""
+        if chunk.handles:
+            return
+        array = zarr.open_array(str(self.store / "a"), mode="r+")
+        data = np.frombuffer(self.chosen.randbytes(N), "u1").reshape(CHUNK, CHUNK)
+        i, j = key[0] * CHUNK, key[1] * CHUNK
+        array[i:i + CHUNK, j:j + CHUNK] = data
+        chunk.stored = data.tobytes()
+
+    def of_store(self, key):
+        i, j = key[0] * CHUNK, key[1] * CHUNK
+        return zarr.open_array(str(self.store / "a"), mode="r")[i:i + CHUNK, j:j + CHUNK].tobytes()
+
+    def compare_store(self):
+        found = zarr.open_array(str(self.store / "a"), mode="r")[...]
+        for (i, j), chunk in self.chunks.items():
+            part = found[i * CHUNK:(i + 1) * CHUNK, j * CHUNK:(j + 1) * CHUNK]
+            want = bytes([FILL]) * N if chunk.stored is None else chunk.stored
+            assert part.tobytes() == want, (self.log[-20:], (i, j))
+            assert (self.store / f"a/c/{i}/{j}").exists() == (chunk.stored is not None), (i, j)
+
+    def end(self):
+        for key, chunk in self.chunks.items():
+            while chunk.handles:
+                self.close(key, chunk)
+        self.compare_store()
+        self.made.unmount()
+        self.compare_store()
+        assert not list(self.store.rglob("*.partial")) and not (self.store / ".zarr-mount").exists()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_calls(seed, tmp_path, mount):
+    store = tmp_path / "store"
+    group = zarr.create_group(str(store))
+    compressors = [None, zarr.codecs.BloscCodec(), zarr.codecs.ZstdCodec(checksum=True), [zarr.codecs.GzipCodec(level=1), zarr.codecs.Crc32cCodec()]][seed % 4]
+    group.create_array("a", shape=(SIDE * CHUNK, SIDE * CHUNK), chunks=(CHUNK, CHUNK), dtype="u1", fill_value=FILL, compressors=compressors)
+    walk = Walk(seed, store, mount)
+    for n in range(STEPS):
+        walk.step()
+        if n % 25 == 24:
+            walk.compare_store()
+    walk.end()

@@ -1,0 +1,303 @@
+"""Metadata documents that are written through the chunks view: what is saved is a document that the view shows, and nothing else of the store changes."""
+import errno
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+
+from mounting import run
+
+ARGS = ("--rw", "--view", "chunks")
+DATA = np.arange(64, dtype="<i4").reshape(8, 8)
+
+
+@pytest.fixture
+def store(tmp_path):
+    group = zarr.create_group(str(tmp_path / "store"), zarr_format=3)
+    three = group.create_array("three", shape=(8, 8), chunks=(4, 4), dtype="<i4", attributes={"unit": "m"}, dimension_names=["y", "x"])
+    three[...] = DATA
+    two = zarr.create_group(str(tmp_path / "store/old"), zarr_format=2).create_array("two", shape=(8, 8), chunks=(4, 4), dtype=">i4", order="F")
+    two[...] = DATA
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def made(store, mount):
+    return mount(store, *ARGS)
+
+
+def document(path):
+    return json.loads(path.read_text())
+
+
+def refused(call, *args):
+    with pytest.raises(OSError) as caught:
+        call(*args)
+    return caught.value.errno
+
+
+def reasons(made):
+    return (made.path / ".zarr-mount/refused").read_text()
+
+
+class TestAttributes:
+    def test_of_v3_are_carried_back_and_the_rest_stays_byte_for_byte(self, made, store):
+        before = (store / "three/zarr.json").read_text()
+        shown = document(made.path / "three/zarr.json")
+        assert shown["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
+        shown["attributes"] = {"unit": "km", "more": [1, 2.0, None]}
+        (made.path / "three/zarr.json").write_text(json.dumps(shown))
+        after = (store / "three/zarr.json").read_text()
+        assert document(store / "three/zarr.json") == json.loads(before) | {"attributes": shown["attributes"]}
+        begin, end = before.index('"attributes"'), before.index('"dimension_names"')
+        assert after.startswith(before[:before.index('"m"')]) and after.endswith(before[end:]) and begin > 0
+        assert document(made.path / "three/zarr.json") == shown
+        assert dict(zarr.open_group(str(store))["three"].attrs) == shown["attributes"]
+
+    @pytest.mark.parametrize("library", ["zarr", "tensorstore"])
+    def test_are_set_by_libraries(self, library, made, store):
+        if library == "zarr":
+            zarr.open_group(str(made.path))["three"].attrs["unit"] = "cm"
+            zarr.open_group(str(made.path / "old"))["two"].attrs["unit"] = "cm"
+            assert dict(zarr.open_group(str(store / "old"))["two"].attrs) == {"unit": "cm"}
+        else:
+            array = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{made.path}/three/"}}).result()
+            array.resize(exclusive_max=[12, 8]).result()
+        found = zarr.open_group(str(store))["three"]
+        np.testing.assert_array_equal(found[:8], DATA)
+
+    def test_that_say_the_same_are_not_written(self, made, store):
+        before = os.stat(store / "three/zarr.json")
+        shown = document(made.path / "three/zarr.json")
+        (made.path / "three/zarr.json").write_text(json.dumps(shown, indent=7))
+        assert os.stat(store / "three/zarr.json") == before
+        assert document(made.path / "three/zarr.json") == shown
+
+    def test_a_document_of_attributes_is_removed(self, made, store):
+        (made.path / "old/two/.zattrs").write_text('{"a": 1}')
+        assert dict(zarr.open_group(str(store / "old"))["two"].attrs) == {"a": 1}
+        os.unlink(made.path / "old/two/.zattrs")
+        assert dict(zarr.open_group(str(store / "old"))["two"].attrs) == {}
+        np.testing.assert_array_equal(zarr.open_group(str(store / "old"))["two"][...], DATA)
+
+
+class TestResize:
+    @pytest.mark.parametrize("name", ["three", "old/two"])
+    def test_by_a_library(self, name, made, store):
+        array = zarr.open_array(str(made.path / name))
+        array.resize((12, 8))
+        array[8:] = 7
+        found = zarr.open_array(str(store / name))
+        np.testing.assert_array_equal(found[...], np.vstack([DATA, np.full((4, 8), 7)]))
+        array.resize((4, 4))
+        np.testing.assert_array_equal(zarr.open_array(str(store / name))[...], DATA[:4, :4])
+
+    def test_to_another_rank_is_refused(self, made):
+        shown = document(made.path / "three/zarr.json")
+        shown["shape"] = [8]
+        assert refused((made.path / "three/zarr.json").write_text, json.dumps(shown)) == errno.EINVAL
+
+    def test_an_open_chunk_that_is_outside_now_is_not_saved(self, made, store):
+        fd = os.open(made.path / "three/c/1/1", os.O_WRONLY)
+        os.write(fd, bytes(64))
+        shown = document(made.path / "three/zarr.json") | {"shape": [4, 4]}
+        (made.path / "three/zarr.json").write_text(json.dumps(shown))
+        assert refused(os.close, fd) in (errno.EINVAL, errno.ESTALE)
+        np.testing.assert_array_equal(zarr.open_group(str(store))["three"][...], DATA[:4, :4])
+
+
+# A change of a document, and the member that the reason names.
+REFUSED = {
+    "codecs": (lambda d: d["codecs"].append({"name": "gzip", "configuration": {"level": 1}}), "codecs"),
+    "data type": (lambda d: d.update(data_type="int64"), "data_type"),
+    "fill value": (lambda d: d.update(fill_value=3), "fill_value"),
+    "grid": (lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[2, 2]), "chunk_grid"),
+    "key encoding": (lambda d: d["chunk_key_encoding"]["configuration"].update(separator="."), "chunk_key_encoding"),
+    "node type": (lambda d: d.update(node_type="group"), "node_type"),
+    "format": (lambda d: d.update(zarr_format=2), "zarr_format"),
+    "attributes": (lambda d: d.update(attributes=[]), "attributes"),
+}
+
+
+@pytest.mark.parametrize("member", REFUSED)
+def test_other_members_stay(member, made, store):
+    before = (store / "three/zarr.json").read_bytes()
+    shown = document(made.path / "three/zarr.json")
+    change, _ = REFUSED[member]
+    change(shown)
+    text = json.dumps(shown)
+    # Whichever way it is written, the error is told.
+    assert refused((made.path / "three/zarr.json").write_text, text) == errno.EINVAL
+    (made.path / "three/x.partial").write_text(text)
+    assert refused(os.rename, made.path / "three/x.partial", made.path / "three/zarr.json") == errno.EINVAL
+    fd = os.open(made.path / "three/zarr.json", os.O_RDWR | os.O_TRUNC)
+    os.write(fd, text.encode())
+    assert refused(os.fsync, fd) == errno.EINVAL and refused(os.close, fd) == errno.EINVAL
+    assert (store / "three/zarr.json").read_bytes() == before
+    assert "three/zarr.json: not saved: " in reasons(made)
+    assert document(made.path / "three/zarr.json")["shape"] == [8, 8]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"zarr_format": 3', "\xff", "null", "{}"])
+def test_what_is_no_document_is_refused(text, made, store):
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    for name in ("three/zarr.json", "zarr.json", "old/two/.zarray", "old/.zgroup"):
+        fd = os.open(made.path / name, os.O_WRONLY | os.O_TRUNC)
+        os.write(fd, text.encode("latin1"))
+        errors = [refused(os.fsync, fd)]
+        if text:
+            errors.append(refused(os.close, fd))
+        else:
+            # Nothing was written since it was made empty: shells close a duplicate before they write.
+            os.close(fd)
+        assert set(errors) == {errno.EINVAL}, name
+    assert before == {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+
+
+class TestNewNodes:
+    @pytest.mark.parametrize("version", [2, 3])
+    def test_by_zarr_python(self, version, made, store):
+        group = zarr.open_group(str(made.path)) if version == 3 else zarr.open_group(str(made.path / "old"))
+        array = group.create_array("new", shape=(5, 5), chunks=(2, 3), dtype="f8", compressors=None, fill_value=1)
+        array[...] = np.arange(25).reshape(5, 5)
+        sub = group.create_group("sub", attributes={"a": 1})
+        sub.create_array("deep", shape=(3,), chunks=(3,), dtype="u1", compressors=None)[...] = 9
+        found = zarr.open_group(str(store)) if version == 3 else zarr.open_group(str(store / "old"))
+        np.testing.assert_array_equal(found["new"][...], np.arange(25).reshape(5, 5))
+        assert dict(found["sub"].attrs) == {"a": 1} and (found["sub/deep"][...] == 9).all()
+
+    def test_by_tensorstore(self, made, store):
+        spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{made.path}/new/"},
+                "metadata": {"shape": [6, 6], "data_type": "float32", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3, 3]}},
+                             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}, "create": True}
+        array = tensorstore.open(spec).result()
+        array[...] = np.arange(36, dtype="f4").reshape(6, 6)
+        np.testing.assert_array_equal(zarr.open_group(str(store))["new"][...], np.arange(36).reshape(6, 6))
+
+    def test_by_cp(self, made, store, mount):
+        """`cp -r` of the decoded array makes an array without compression. Chunks that are not there must not be shown."""
+        assert run("cp", "-r", made.path / "three", made.path.parent / "copy").returncode == 0
+        made.unmount()
+        other = mount(store, *ARGS, "--missing", "hide")
+        done = run("cp", "-r", other.path.parent / "copy", other.path / "again")
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_array_equal(zarr.open_group(str(store))["again"][...], DATA)
+        assert zarr.open_group(str(store))["again"].compressors == ()
+
+    def test_with_codecs_are_refused_and_say_why(self, made, store):
+        group = zarr.open_group(str(made.path))
+        for options in ({}, {"shards": (4, 4), "compressors": None}):
+            with pytest.raises(OSError) as caught:
+                group.create_array("new", shape=(8, 8), chunks=(2, 2), dtype="f8", **options)
+            assert caught.value.errno == errno.EINVAL and not (store / "new/zarr.json").exists()
+        assert "no codec but `bytes`" in reasons(made) and "--shards keep" in reasons(made)
+
+
+class TestRemoving:
+    @pytest.mark.parametrize("how", ["rm -r", "rmtree", "zarr"])
+    @pytest.mark.parametrize("name", ["three", "old/two"])
+    def test_an_array(self, how, name, made, store):
+        if how == "rm -r":
+            done = run("rm", "-r", made.path / name)
+            assert done.returncode == 0, done.stderr
+        elif how == "rmtree":
+            shutil.rmtree(made.path / name)
+        else:
+            parent, last = os.path.split(name)
+            group = zarr.open_group(str(made.path / parent))
+            del group[last]
+        assert not (store / name).exists() and not (made.path / name).exists()
+
+    def test_a_document_ends_the_array_and_its_chunks_stay_until_they_are_removed(self, made, store):
+        os.unlink(made.path / "three/zarr.json")
+        assert not (store / "three/zarr.json").exists()
+        assert sorted(os.listdir(made.path / "three/c/0")) == ["0", "1"]
+        assert (made.path / "three/c/0/0").read_bytes() == DATA[:4, :4].tobytes()
+
+    def test_an_array_is_replaced_by_another_one(self, made, store):
+        group = zarr.open_group(str(made.path))
+        array = group.create_array("three", shape=(4,), chunks=(2,), dtype="u2", compressors=None, overwrite=True)
+        array[...] = [1, 2, 3, 4]
+        np.testing.assert_array_equal(zarr.open_group(str(store))["three"][...], [1, 2, 3, 4])
+        np.testing.assert_array_equal(np.fromfile(made.path / "three/c/1", "<u2"), [3, 4])
+
+
+def test_a_directory_is_renamed_with_its_arrays(made, store):
+    os.rename(made.path / "old", made.path / "older")
+    np.testing.assert_array_equal(zarr.open_group(str(store / "older"))["two"][...], DATA)
+    np.testing.assert_array_equal(np.fromfile(made.path / "older/two/0.0", "<i4").reshape(4, 4), DATA[:4, :4])
+    zarr.open_group(str(made.path / "older"))["two"][0, 0] = 99
+    assert zarr.open_group(str(store / "older"))["two"][0, 0] == 99
+
+
+def test_an_outsider_who_changes_the_document_meanwhile_is_not_overruled(made, store):
+    fd = os.open(made.path / "three/zarr.json", os.O_RDWR)
+    shown = json.loads(os.pread(fd, 10000, 0))
+    zarr.open_group(str(store))["three"].attrs["theirs"] = 1
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(shown | {"shape": [4, 4]}).encode(), 0)
+    # It was emptied first, so that it is written anew; or it is refused. Both are whole.
+    try:
+        os.close(fd)
+    except OSError as error:
+        assert error.errno == errno.ESTALE
+    found = document(store / "three/zarr.json")
+    assert (found["shape"], found["attributes"].get("theirs")) in (([8, 8], 1), ([4, 4], None), ([4, 4], 1))
+
+
+class TestConsolidated:
+    """Consolidated metadata is that of the store, whoever writes what."""
+
+    @pytest.fixture(params=[2, 3])
+    def group(self, request, store):
+        path = store if request.param == 3 else store / "old"
+        zarr.consolidate_metadata(str(path))
+        return path.relative_to(store), "three" if request.param == 3 else "two"
+
+    def of_store(self, store, group):
+        """What the consolidated metadata says is what the nodes say."""
+        found = zarr.open_group(str(store / group), mode="r", use_consolidated=True)
+        plain = zarr.open_group(str(store / group), mode="r", use_consolidated=False)
+        members = {name: node.metadata for name, node in found.members(max_depth=None)}
+        want = {name: node.metadata for name, node in plain.members(max_depth=None)}
+        strip = lambda metadata: {key: value for key, value in metadata.to_dict().items() if key != "consolidated_metadata"}
+        assert {name: strip(node) for name, node in members.items()} == {name: strip(node) for name, node in want.items()}
+        return found
+
+    def test_copies_follow_what_is_written(self, group, store, mount):
+        path, name = group
+        made = mount(store, *ARGS)
+        within = zarr.open_group(str(made.path / path), use_consolidated=False)
+        within[name].attrs["unit"] = "mile"
+        assert dict(self.of_store(store, path)[name].attrs) == {"unit": "mile"}
+        within[name].resize((12, 8))
+        assert self.of_store(store, path)[name].shape == (12, 8)
+        within.create_group("sub").create_array("deep", shape=(3,), chunks=(3,), dtype="u1", compressors=None)
+        assert self.of_store(store, path)["sub/deep"].shape == (3,)
+        shutil.rmtree(made.path / path / "sub")
+        shutil.rmtree(made.path / path / name)
+        assert name not in self.of_store(store, path) and "sub" not in self.of_store(store, path)
+        # Readers of the mount see the decoded form of it.
+        shown = zarr.open_group(str(made.path / path), mode="r", use_consolidated=True)
+        assert list(shown.members()) == list(within.members())
+
+    def test_it_is_made_through_the_mount(self, group, store, mount):
+        path, name = group
+        made = mount(store, *ARGS)
+        zarr.open_group(str(made.path / path), use_consolidated=False)[name].attrs["later"] = 1
+        zarr.consolidate_metadata(str(made.path / path))
+        assert dict(self.of_store(store, path)[name].attrs)["later"] == 1
+
+    def test_copies_cannot_be_edited_by_hand(self, store, mount):
+        zarr.consolidate_metadata(str(store))
+        made = mount(store, *ARGS)
+        shown = document(made.path / "zarr.json")
+        shown["consolidated_metadata"]["metadata"]["three"]["attributes"]["unit"] = "inch"
+        shown["attributes"]["title"] = "new"
+        (made.path / "zarr.json").write_text(json.dumps(shown))
+        assert document(store / "zarr.json")["attributes"] == {"title": "new"}
+        assert self.of_store(store, ".")["three"].attrs["unit"] == "m"
