@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::budget::{Holding, Reservation};
+use crate::buffers::Buffer;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
@@ -72,7 +73,8 @@ impl Form for ChunkForm {
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
-        let array = self.array()?;
+        // Whether the document is current is checked when the chunk is open.
+        let array = self.view.tree.array_of(&self.place)?;
         if !array.grid().contains(&self.place.indices) {
             return Ok(None);
         }
@@ -93,6 +95,11 @@ impl Form for ChunkForm {
         let room = array.chunked.layout().encode_bytes(len);
         let cache = self.view.tree.loader.cache();
         cache.reserve(room, Holding::NOTHING.to_hold("a chunk that is written"))
+    }
+
+    fn buffer(&self, len: usize) -> Result<Buffer, Error> {
+        let cache = self.view.tree.loader.cache();
+        Ok(cache.buffers().scratch(len)?)
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
@@ -130,6 +137,11 @@ impl Form for ChunkForm {
         if !writes.empty_chunks && Self::is_fill_value(&array, shown) {
             return Ok(Encoded::Erased);
         }
+        // Filters that round decode to what is stored, and do not store what they are given.
+        let layout = array.chunked.layout();
+        if layout.is_identity() && !layout.can_lose() {
+            return Ok(Encoded::AsShown);
+        }
         let losses = if writes.is_lossy {
             Losses::Allowed
         } else {
@@ -137,7 +149,7 @@ impl Form for ChunkForm {
         };
         let encoded = self.view.tree.loader.encode(&array.chunked, shown, losses);
         let encoded = encoded.map_err(|error| Error::unacceptable(&self.key, error))?;
-        if writes.is_lossy && array.chunked.layout().can_lose() {
+        if writes.is_lossy && layout.can_lose() {
             return Ok(Encoded::Rounded(encoded));
         }
         Ok(Encoded::Bytes(encoded))

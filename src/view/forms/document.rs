@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::budget::{Holding, Reservation};
+use crate::buffers::Buffer;
 use crate::error::Error;
 use crate::metadata::carry::{carried, differences};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
@@ -174,6 +175,11 @@ impl Form for DocumentForm {
         let room = len.saturating_add(1 << 16).saturating_mul(TIMES);
         let cache = self.view.tree.loader.cache();
         cache.reserve(room, Holding::NOTHING.to_hold("a document that is written"))
+    }
+
+    fn buffer(&self, len: usize) -> Result<Buffer, Error> {
+        let cache = self.view.tree.loader.cache();
+        Ok(cache.buffers().scratch(len)?)
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {

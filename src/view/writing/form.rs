@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::budget::Reservation;
+use crate::buffers::Buffer;
 use crate::error::Error;
 use crate::store::{NewFile, StoredFile};
 use crate::view::{OpenFile, VnodeAttributes};
@@ -28,6 +29,12 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Memory`] when there is none for so long.
     fn reserve(&self, len: u64) -> Result<Reservation, Error>;
+
+    /// A buffer for bytes of the file, for which memory was reserved.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    fn buffer(&self, len: usize) -> Result<Buffer, Error>;
 
     /// The bytes that the file shows of `stored`, or of an object that is not there.
     ///
@@ -69,6 +76,8 @@ pub(in crate::view) struct CleanFile {
 /// What the store gets.
 #[derive(Debug)]
 pub(in crate::view) enum Encoded {
+    /// The bytes of the file as they are.
+    AsShown,
     /// These bytes.
     Bytes(Vec<u8>),
     /// These bytes, which may show other values than were written.

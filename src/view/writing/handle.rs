@@ -89,6 +89,7 @@ impl Writing {
             keeps_pages,
         };
         for _ in 0..ATTEMPTS {
+            let commits = self.commits.count();
             if let Some(file) = self.take_part(key) {
                 match file.takes_part(self, key, access.writes()) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
@@ -122,8 +123,8 @@ impl Writing {
             let file = Arc::new(file);
             if self.enter(key, &file) {
                 // Now no other file commits to the key. One may have done so before.
-                let now = self.writer.stat(key)?;
-                if now.map(|now| now.version) != version {
+                let may_differ = commits.is_none() || commits != self.commits.count();
+                if may_differ && self.writer.stat(key)?.map(|now| now.version) != version {
                     self.leave(key, &file);
                     continue;
                 }
@@ -159,7 +160,8 @@ impl Writing {
         let meta = clean.stored.as_ref().map(|stored| stored.meta);
         let own = self.own_fingerprint(key, meta.map(|meta| meta.version));
         let fingerprint = own.unwrap_or(clean.attributes.fingerprint);
-        let file = KeyFile::of_form(key, Arc::clone(form), clean, fingerprint);
+        let is_own = own.is_some();
+        let file = KeyFile::of_form((key, Arc::clone(form)), clean, fingerprint, is_own);
         Ok(Some((file, meta)))
     }
 

@@ -30,12 +30,14 @@ impl KeyFile {
 
     /// The file that shows an object in this form, and was opened as `clean`.
     pub(super) fn of_form(
-        key: &Key,
-        form: Arc<dyn Form>,
+        (key, form): (&Key, Arc<dyn Form>),
         clean: CleanFile,
         fingerprint: u64,
+        is_own: bool,
     ) -> KeyFile {
-        KeyFile::new(FileState::of_form(key, form, clean), fingerprint)
+        let mut state = FileState::of_form(key, form, clean);
+        state.is_own = is_own;
+        KeyFile::new(state, fingerprint)
     }
 
     /// The file of an object that was made by the handle `writer` and is not in the store yet.
@@ -174,7 +176,7 @@ impl KeyFile {
         }
         let is_own = match meta {
             // The fingerprint of a file with a form is another one than the version gives.
-            _ if state.form.is_some() => true,
+            _ if state.form.is_some() => state.is_own,
             Some(meta) => meta.version.fingerprint() != self.fingerprint,
             None => false,
         };

@@ -87,10 +87,41 @@ pub(super) struct Writing {
     open: Mutex<HashMap<Key, Arc<KeyFile>>>,
     own: Mutex<LruCache<Key, OwnVersion>>,
     names: RwLock<()>,
+    commits: Commits,
     hasher: RandomState,
     made: AtomicU64,
     /// Whether the mount ends, so that nothing new is written.
     has_ended: AtomicBool,
+}
+
+/// Counts commits, so that who has opened an object knows whether one came in between.
+#[derive(Debug, Default)]
+struct Commits {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Commits {
+    /// The number of commits; `None` while there is one.
+    fn count(&self) -> Option<u64> {
+        let ended = self.ended.load(Ordering::SeqCst);
+        (self.begun.load(Ordering::SeqCst) == ended).then_some(ended)
+    }
+
+    /// Counts a commit, which ends when the result is dropped.
+    fn begin(&self) -> CommitGuard<'_> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        CommitGuard(self)
+    }
+}
+
+/// A commit that has begun.
+struct CommitGuard<'a>(&'a Commits);
+
+impl Drop for CommitGuard<'_> {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// The version that an object had when the last handle of its file was released; `None` when it was
@@ -120,6 +151,7 @@ impl Writing {
             open: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
             names: RwLock::default(),
+            commits: Commits::default(),
             hasher: RandomState::new(),
             made: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
@@ -204,6 +236,7 @@ impl Writing {
             let Some(new) = edit(bytes)? else {
                 return Ok(false);
             };
+            let _commit = self.commits.begin();
             let mut draft = self.writer.begin_like(key, &stored)?;
             let written = draft.file().write_all_at(&new, 0);
             written.map_err(|error| StoreError::io(key, &error))?;

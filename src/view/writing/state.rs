@@ -40,6 +40,9 @@ pub(super) struct FileState {
     is_lost: bool,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
+    /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
+    /// written it.
+    pub(super) is_own: bool,
 }
 
 /// Where the bytes of a file are.
@@ -72,6 +75,7 @@ impl FileState {
             draft: None,
             is_lost: false,
             has_wrong_pages: false,
+            is_own: false,
         }
     }
 
@@ -370,6 +374,8 @@ impl FileState {
             return Err(failure.clone());
         }
         draft.has_failed = true;
+        self.is_own = true;
+        let _commit = writing.commits.begin();
         for _ in 0..ATTEMPTS {
             if let Attempt::Done(stored) = self.try_commit(writing, &key)? {
                 self.stored = stored;
@@ -397,13 +403,7 @@ impl FileState {
     /// Commits the draft, once.
     fn try_commit(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
         let Some(form) = self.form.clone() else {
-            let Some(draft) = &mut self.draft else {
-                return Ok(Attempt::Conflict);
-            };
-            let committed = writing
-                .writer
-                .commit(key, &mut draft.draft, draft.replaces)?;
-            return Ok(committed.into());
+            return self.commit_file(writing, key);
         };
         let len = match self.attributes(writing)? {
             FileAttributes::Object(meta) => meta.size(),
@@ -413,21 +413,24 @@ impl FileState {
             return Err(self.refused(Refusal::Incomplete));
         }
         self.complete()?;
-        let Some(draft) = &self.draft else {
-            return Ok(Attempt::Conflict);
-        };
         let _room = form.reserve(len)?;
-        let mut shown = crate::buffers::zeroed(to_usize(len)?)?;
-        let read = draft.file().read_exact_at(&mut shown, 0);
+        let mut shown = form.buffer(to_usize(len)?)?;
+        let read = self.file()?.read_exact_at(&mut shown, 0);
         read.map_err(|error| self.failed(&error))?;
         let encoded = form.encode(&shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
+        let writer = &writing.writer;
         let committed = match encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
-            Encoded::Erased => erase(writing, key, draft.replaces)?,
+            Encoded::Erased => erase(writing, key, self.replaces())?,
+            Encoded::AsShown => {
+                writer.make_parents(key)?;
+                self.commit_file(writing, key)?
+            }
             Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => {
-                let mut new = self.encoded_draft(writing, (key, draft), &bytes)?;
-                writing.writer.commit(key, &mut new, draft.replaces)?.into()
+                writer.make_parents(key)?;
+                let mut new = self.encoded_draft(writing, key, &bytes)?;
+                writer.commit(key, &mut new, self.replaces())?.into()
             }
         };
         // The kernel has pages of what was written.
@@ -435,24 +438,34 @@ impl FileState {
         Ok(committed)
     }
 
-    /// A draft of the object with `bytes`, and with the mode, the owner and the times of `draft`.
-    fn encoded_draft(
-        &self,
-        writing: &Writing,
-        (key, draft): (&Key, &FileDraft),
-        bytes: &[u8],
-    ) -> Result<Draft, Error> {
+    /// Makes the file of the draft the object.
+    fn commit_file(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(Attempt::Conflict);
+        };
+        let committed = (writing.writer).commit(key, &mut draft.draft, draft.replaces)?;
+        Ok(committed.into())
+    }
+
+    /// What the draft takes the place of.
+    fn replaces(&self) -> Replaces {
+        let draft = self.draft.as_ref();
+        draft.map_or(Replaces::Nothing, |draft| draft.replaces)
+    }
+
+    /// A draft of the object with `bytes`, and with the mode, the owner and the times of the file.
+    fn encoded_draft(&self, writing: &Writing, key: &Key, bytes: &[u8]) -> Result<Draft, Error> {
         let writer = &writing.writer;
-        writer.make_parents(key)?;
+        let file = self.file()?;
         let written = StoredFile {
-            file: Arc::clone(draft.file()),
-            meta: writer.meta_of(key, draft.file())?,
+            file: Arc::clone(file),
+            meta: writer.meta_of(key, file)?,
             is_writable: true,
         };
         let new = writer.begin_like(key, &written)?;
         let mut filled = new.file().write_all_at(bytes, 0);
-        if draft.has_times {
-            filled = filled.and_then(|()| copy_times(draft.file(), new.file()));
+        if self.draft.as_ref().is_some_and(|draft| draft.has_times) {
+            filled = filled.and_then(|()| copy_times(file, new.file()));
         }
         filled.map_err(|error| self.failed(&error))?;
         Ok(new)
