@@ -146,6 +146,10 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) lossy: bool,
 
+    /// With --rw --view keys: decode each chunk before it is saved, and refuse what its array cannot read
+    #[arg(long)]
+    pub(crate) check: bool,
+
     /// Follow symbolic links that lead out of the store
     #[arg(long)]
     pub(crate) follow_symlinks: bool,

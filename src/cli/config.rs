@@ -287,6 +287,7 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
         writes: WriteOptions {
             empty_chunks: args.write_empty_chunks,
             is_lossy: args.lossy,
+            checks: args.check,
             conflict: args.conflict.unwrap_or_default(),
         },
     }
@@ -304,6 +305,7 @@ fn writing(
         ("--write-empty-chunks", args.write_empty_chunks),
         ("--conflict", args.conflict.is_some()),
         ("--lossy", args.lossy),
+        ("--check", args.check),
     ];
     if let Some((name, _)) = of_writing.iter().find(|(_, given)| *given && !is_asked) {
         return Err(CliError::Usage(format!("{name} is for --rw")));
@@ -329,11 +331,15 @@ fn writing(
              shows the keys as they are stored, --view chunks the decoded chunks",
         );
     }
-    let of_chunks = of_writing.iter().skip(1).find(|(_, given)| *given);
-    if let Some((name, _)) = of_chunks.filter(|_| args.view == [ViewKind::Keys]) {
-        return Err(CliError::Usage(format!(
-            "{name} is for --rw with --view chunks"
-        )));
+    let is_keys = args.view == [ViewKind::Keys];
+    let of_other_view = of_writing.iter().skip(1).find(|(name, given)| {
+        let is_of_keys = *name == "--check";
+        *given && is_of_keys != is_keys
+    });
+    if let Some((name, _)) = of_other_view {
+        let view = if is_keys { "chunks" } else { "keys" };
+        let problem = format!("{name} is for --rw with --view {view}");
+        return Err(CliError::Usage(problem));
     }
     Ok(Some(args.durability.unwrap_or_default()))
 }

@@ -238,6 +238,16 @@ impl Sources {
         self.open_by(|| self.store.open(key))
     }
 
+    /// As [`Sources::open`], of a version that may be younger, for callers that wait by themselves.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_young(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let object = self.with_descriptors(|| self.store.open(key))?;
+        self.counters.fetches.add(u64::from(object.is_some()));
+        Ok(object)
+    }
+
     /// As [`Sources::open`], with the request `open`.
     fn open_by(
         &self,

@@ -109,6 +109,24 @@ pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError>
     Ok(names)
 }
 
+/// Whether the lengths of `shape` in an object are spelled as integers. What is no such list is not
+/// judged.
+pub fn has_whole_lengths(text: &[u8]) -> bool {
+    let lengths = || -> Result<bool, FormatError> {
+        let document = JsonDocument::parse(text)?;
+        let Some(shape) = document.root()?.get("shape") else {
+            return Ok(true);
+        };
+        let Json::Array(lengths) = Json::of(shape)? else {
+            return Ok(true);
+        };
+        Ok(lengths
+            .iter()
+            .all(|length| length.get().parse::<i128>().is_ok()))
+    };
+    lengths().unwrap_or(true)
+}
+
 /// Whether two values are the same, however they are spelled: spaces, escapes and the order of members
 /// do not matter, but `1` and `1.0` are two values.
 fn is_same(one: &RawValue, other: &RawValue) -> Result<bool, FormatError> {

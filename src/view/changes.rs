@@ -93,7 +93,11 @@ impl View {
         thread: u32,
     ) -> Result<Option<OpenedVnode>, Error> {
         self.writing()?;
-        let Some(file) = self.form_of(&self.vnode(id)?)? else {
+        let vnode = self.vnode(id)?;
+        if matches!(vnode, Vnode::Gone(_)) {
+            return Ok(None);
+        }
+        let Some(file) = self.form_of(&vnode)? else {
             return Err(refused(Refusal::Fixed));
         };
         self.open_written(&file, access, thread)
@@ -169,15 +173,15 @@ impl View {
         let vnode = self.present(&parent, name)?;
         match (&vnode, kind) {
             (Vnode::Object { view, key } | Vnode::Document { view, key }, VnodeKind::File) => {
-                let array = match view {
-                    ViewKind::Chunks => self.array_described_by(key)?,
+                let ending = match view {
+                    ViewKind::Chunks => self.ending(key)?,
                     _ => None,
                 };
                 writing.erase(key, false)?;
                 self.tree.hierarchy.forget(&key.parent());
-                if let Some(array) = array {
+                if let Some((array, document)) = ending {
                     self.tree.hierarchy.forget(&array.path);
-                    self.tree.end(array);
+                    self.tree.end(array, document);
                 }
                 if *view == ViewKind::Chunks {
                     self.update_copies(key);
@@ -235,6 +239,7 @@ impl View {
                     self.tree.hierarchy.forget(&path);
                     self.tree.forget_ended(&path);
                 }
+                writing.move_forms(&to.to_prefix());
                 self.tree.numbers.rename(view, &from, &to);
             }
             old @ Vnode::Object { .. } => {
@@ -249,16 +254,22 @@ impl View {
                 let is_formed = self.is_formed(&old)?;
                 let is_scratch = writing.is_scratch(from);
                 match kind {
-                    NewKind::Stored if !is_formed && !is_scratch => {
+                    NewKind::Stored if is_scratch => {
+                        writing.place(from, (&to, kind), Some(mode))?;
+                        self.tree.numbers.replace(&old, &vnode);
+                    }
+                    NewKind::Stored if !is_formed => {
                         writing.rename(from, &to, mode)?;
                         self.tree.numbers.rename(*view, from, &to);
                     }
-                    NewKind::Formed(form) if !is_formed => {
-                        writing.place(from, (&to, Some(form)), Some(mode))?;
+                    NewKind::Formed(_) if !is_formed => {
+                        writing.place(from, (&to, kind), Some(mode))?;
+                        // A document has another vnode once it describes something.
+                        let vnode = self.present(&new_parent, new_name).unwrap_or(vnode);
                         self.tree.numbers.replace(&old, &vnode);
                     }
                     NewKind::Scratch if is_scratch => {
-                        writing.place(from, (&to, None), Some(mode))?;
+                        writing.place(from, (&to, kind), Some(mode))?;
                         self.tree.numbers.replace(&old, &vnode);
                     }
                     _ => return Err(refused(Refusal::OtherPlace)),
@@ -290,8 +301,8 @@ impl View {
             NewKind::Stored if !is_formed && !writing.is_scratch(key) => {
                 writing.link(key, &place.key)?;
             }
-            NewKind::Formed(form) if !is_formed => {
-                writing.place(key, (&place.key, Some(form)), None)?;
+            NewKind::Formed(_) if !is_formed => {
+                writing.place(key, (&place.key, place.kind), None)?;
             }
             _ => return Err(refused(Refusal::Fixed)),
         }

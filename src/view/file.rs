@@ -186,12 +186,22 @@ impl View {
         array: Arc<ShownArray>,
         indices: &[u64],
     ) -> Result<Option<OpenedChunk>, Error> {
+        let object = (self.tree.loader).open_stored(&array.chunked, indices, None)?;
+        self.opened_chunk(array, indices, object)
+    }
+
+    /// As [`View::open_chunk_of`], where the chunk is in `object`, which was just opened.
+    pub(super) fn opened_chunk(
+        self: &Arc<Self>,
+        array: Arc<ShownArray>,
+        indices: &[u64],
+        found: Option<Arc<dyn Object>>,
+    ) -> Result<Option<OpenedChunk>, Error> {
         let chunked = &array.chunked;
         let absent = |attributes: Option<VnodeAttributes>| {
             let content = FileContent::Absent(Arc::clone(&array));
             Ok(attributes.map(|attributes| (self.opened(attributes, content), None)))
         };
-        let found = self.tree.loader.open_stored(chunked, indices, None)?;
         if array.form != FileForm::Stored {
             self.tree.check_current(&array)?;
         }

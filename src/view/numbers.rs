@@ -313,6 +313,14 @@ impl VnodeNumbers {
 
     /// Gives the number of the file `from` to `to`, as which it is shown after it was renamed.
     pub(super) fn replace(&self, from: &Vnode, to: &Vnode) {
+        let is_held = {
+            let interned = self.lock();
+            let number = self.interned_number(from, &interned).0;
+            matches!(interned.held.get(&number), Some((known, _)) if known == from)
+        };
+        if !is_held {
+            return;
+        }
         self.remove(to);
         let mut interned = self.lock();
         let number = self.interned_number(from, &interned).0;

@@ -137,6 +137,8 @@ pub struct WriteOptions {
     pub empty_chunks: bool,
     /// Whether codecs may change values.
     pub is_lossy: bool,
+    /// Whether chunks of the keys view are decoded before they are saved.
+    pub checks: bool,
     /// What becomes of a part of a chunk that was read and written while somebody else changed it.
     pub conflict: Conflict,
 }

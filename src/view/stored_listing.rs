@@ -145,7 +145,11 @@ impl StoredNames {
     ) -> Result<Option<SegmentItem>, Error> {
         if array.form != FileForm::Stored {
             // Chunk keys are hidden: another segment lists the chunks.
-            let other = name == ChunkName::Other;
+            let key = self.names.prefix.key(&entry.name)?;
+            let writing = view.tree.writing.as_ref();
+            // A file of the mount that has this name, too, is listed with the others of its kind.
+            let is_hidden = writing.is_some_and(|writing| writing.is_scratch(&key));
+            let other = name == ChunkName::Other && !is_hidden;
             return other.then(|| self.plain(view, entry)).transpose();
         }
         let (spelled, found, attributes) = self.plain(view, entry)?;

@@ -36,8 +36,16 @@ pub(super) struct Tree {
     pub(super) root: ObjectMeta,
     pub(super) shown: Mutex<ShownNodeCache>,
     /// Arrays whose documents were removed through the mount, by their paths.
-    ended: Mutex<LruCache<Prefix, Arc<ShownArray>>>,
+    ended: Mutex<LruCache<Prefix, EndedArray>>,
     said: Mutex<LruCache<u64, ()>>,
+}
+
+/// An array whose document was removed through the mount.
+#[derive(Debug)]
+struct EndedArray {
+    array: Arc<ShownArray>,
+    /// The document as it was stored.
+    document: Vec<u8>,
 }
 
 /// The most arrays without a document that are remembered.
@@ -90,16 +98,26 @@ impl Tree {
     }
 
     /// Notes that the document of `array` was removed through the mount.
-    pub(super) fn end(&self, array: Arc<ShownArray>) {
+    pub(super) fn end(&self, array: Arc<ShownArray>, document: Vec<u8>) {
         array.has_ended.store(true, Ordering::Relaxed);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.put(array.path.clone(), array);
+        let path = array.path.clone();
+        ended.put(path, EndedArray { array, document });
+    }
+
+    /// The array that had its document at `key`, and this document.
+    pub(super) fn ended_with(&self, key: &Key) -> Option<(Arc<ShownArray>, Vec<u8>)> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ended.iter().map(|(_, ended)| ended);
+        let found = all.find(|ended| ended.array.node.document.key == *key)?;
+        Some((Arc::clone(&found.array), found.document.clone()))
     }
 
     /// The array at `path` whose document was removed.
     pub(super) fn ended(&self, path: &Prefix) -> Option<Arc<ShownArray>> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.peek(path).cloned()
+        let found = ended.peek(path);
+        found.map(|ended| Arc::clone(&ended.array))
     }
 
     /// Forgets what ended at `path`, where something new may be.

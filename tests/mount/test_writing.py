@@ -16,7 +16,7 @@ import zarr
 import mounting
 import writing_samples
 from mounting import BINARY, ok, run, until
-from writing_samples import ARGS, store, tree, written  # noqa: F401, two of them are fixtures
+from writing_samples import ARGS, CHUNK, SHAPE, store, tree, values, written  # noqa: F401, two of them are fixtures
 
 C = "a/c/0/0"  # a chunk
 
@@ -450,3 +450,48 @@ def test_numpy_edits_a_plain_file_in_place(store, written):
     edited.flush()
     del edited
     assert np.load(store / "x.npy")[7] == -1
+
+
+class TestCheck:
+    """`--check`: what its array could not read is not saved."""
+
+    @pytest.fixture(params=[None, (32, 32)], ids=["chunks", "shards"])
+    def checked(self, request, tmp_path, mount):
+        group = zarr.create_group(str(tmp_path / "store"))
+        array = group.create_array("a", shape=SHAPE, chunks=CHUNK, shards=request.param, dtype="<f4")
+        array[...] = values()
+        return tmp_path / "store", mount(tmp_path / "store", *ARGS, "--check")
+
+    def test_wrong_bytes_are_refused(self, checked):
+        store, made = checked
+        name, old = "a/c/0/0", (store / "a/c/0/0").read_bytes()
+        for wrong in (b"", old[:-1], b"x" * 100, old[:20] + bytes([old[20] ^ 255]) + old[21:]):
+            with pytest.raises(OSError) as caught:
+                fd = os.open(made.path / name, os.O_WRONLY | os.O_TRUNC)
+                os.write(fd, wrong)
+                try:
+                    os.fsync(fd)
+                finally:
+                    try:
+                        os.close(fd)
+                    except OSError:
+                        pass
+            assert caught.value.errno == errno.EINVAL
+            (made.path / "a/c/0/0.partial").write_bytes(wrong)
+            with pytest.raises(OSError) as caught:
+                os.rename(made.path / "a/c/0/0.partial", made.path / name)
+            assert caught.value.errno == errno.EINVAL
+            assert (store / name).read_bytes() == old
+        assert "a/c/0/0: not saved" in (made.path / ".zarr-mount/refused").read_text()
+
+    def test_libraries_write_as_ever(self, checked):
+        store, made = checked
+        array = zarr.open_group(str(made.path))["a"]
+        array[...] = values(1)
+        assert (zarr.open_group(str(store))["a"][...] == values(1)).all()
+        other = zarr.open_group(str(made.path)).create_array("b", shape=SHAPE, chunks=CHUNK, dtype="<f4")
+        other[...] = values(2)
+        assert (zarr.open_group(str(store))["b"][...] == values(2)).all()
+        (made.path / "notes/0.1").parent.mkdir()
+        (made.path / "notes/0.1").write_bytes(b"no chunk of any array")
+        assert (store / "notes/0.1").read_bytes() == b"no chunk of any array"

@@ -1,10 +1,13 @@
 """Decoded chunks that are written: any program writes raw numbers, and the store has valid, encoded chunks."""
+import ctypes
 import errno
 import mmap
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -273,7 +276,11 @@ def test_scratch_stays_in_the_mount(chunks, store):
         file.write(b"more")
     assert scratch.read_bytes() == b"halfmore"
     assert refused(os.rename, scratch, folder / "0") == errno.EIO
-    assert scratch.read_bytes() == b"halfmore" and refused(os.rename, scratch, chunks.path / "x") == errno.EXDEV
+    assert scratch.read_bytes() == b"halfmore"
+    # Outside of arrays it becomes a file of the store, as everything there is.
+    (folder / "note").write_bytes(b"note")
+    os.rename(folder / "note", chunks.path / "note")
+    assert (store / "note").read_bytes() == b"note" and "note" not in os.listdir(folder)
     os.rename(scratch, folder / "other")
     assert "other" in os.listdir(folder) and ".0.Ab12Cd" not in os.listdir(folder)
     (folder / "other").write_bytes(NEW.tobytes())
@@ -367,6 +374,76 @@ class TestOutsiders:
         assert refused(os.close, fd) == errno.ESTALE
         assert (store / "a/c/0/0").exists()
 
+    def test_what_was_merged_is_what_the_mount_shows(self, chunks, store, change):
+        """Also where the kernel has pages of the old chunk: what is read and written back would undo the change otherwise."""
+        name = chunks.path / "a/c/0/0"
+        name.read_bytes()
+        fd = os.open(name, os.O_WRONLY)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        change(4)
+        os.close(fd)
+        both = expected()[:16, :16].copy()
+        both[:, 8:] = 4
+        both[0, 0] = -1
+        assert name.read_bytes() == both.tobytes()
+
+    def test_a_blind_writer_is_merged_into_what_is_written_in_place(self, chunks, store):
+        fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
+        os.pwrite(fd, np.float32([-1]).tobytes(), 0)
+        other = (store / "a/c/0/1").read_bytes()
+        with open(store / "a/c/0/0", "r+b") as file:
+            file.write(other)
+            file.truncate()
+        os.close(fd)
+        both = expected()[:16, 16:32].copy()
+        both[0, 0] = -1
+        np.testing.assert_array_equal(stored(store), expected(c0_0=both))
+
+    def test_what_was_dropped_is_not_shown(self, chunks, store):
+        name = chunks.path / "a/c/3/3"
+        fd = os.open(name, os.O_RDWR)
+        os.pwrite(fd, NEW.tobytes(), 0)
+        os.fsync(fd)
+        os.unlink(store / "a/c/3/3")
+        reader = open(name, "rb")
+        assert reader.read() == np.full(CHUNK, FILL, "<f4").tobytes()
+        os.pwrite(fd, np.float32([9]).tobytes(), 0)
+        assert refused(os.fsync, fd) == errno.ESTALE and refused(os.close, fd) == errno.ESTALE
+        assert name.read_bytes() == np.full(CHUNK, FILL, "<f4").tobytes()
+        reader.close()
+
+    def test_a_rename_that_must_not_replace_keeps_its_source(self, mount, store):
+        """An outsider makes the chunk at any moment."""
+        stop = threading.Event()
+
+        def make():
+            source, target = store / "source", store / "a/c/3/3"
+            shutil.copy(store / "a/c/0/0", source)
+            while not stop.is_set():
+                os.link(source, target)
+                time.sleep(0.0005)
+                os.unlink(target)
+                time.sleep(0.0005)
+
+        libc, thread = ctypes.CDLL(None, use_errno=True), threading.Thread(target=make)
+        made = mount(store, *ARGS, "--missing", "hide")
+        scratch, target = made.path / "a/c/3/3.partial", made.path / "a/c/3/3"
+        thread.start()
+        try:
+            for _ in range(300):
+                scratch.write_bytes(NEW.tobytes())
+                if libc.renameat2(-100, os.fsencode(scratch), -100, os.fsencode(target), 1):
+                    assert ctypes.get_errno() == errno.EEXIST and scratch.read_bytes() == NEW.tobytes()
+                else:
+                    try:
+                        os.unlink(target)
+                    except FileNotFoundError:
+                        pass
+        finally:
+            stop.set()
+            thread.join()
+            (store / "source").unlink(missing_ok=True)
+
     def test_a_new_encoding_is_obeyed(self, chunks, store):
         """The document is replaced while a chunk is open: its bytes are never encoded in the old way."""
         fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
@@ -380,6 +457,80 @@ class TestOutsiders:
             assert error.errno == errno.ESTALE
         found = stored(store)
         assert np.array_equal(found, expected()) or np.array_equal(found, expected(c0_0=NEW))
+
+
+def test_a_handle_outlives_the_name_of_its_chunk(chunks, store):
+    name = chunks.path / "a/c/0/0"
+    replaced, removed = os.open(name, os.O_RDWR), os.open(chunks.path / "a/c/0/1", os.O_RDWR)
+    (chunks.path / "a/c/0/x").write_bytes(NEW.tobytes())
+    os.rename(chunks.path / "a/c/0/x", name)
+    os.unlink(chunks.path / "a/c/0/1")
+    for fd, old in ((replaced, expected()[:16, :16]), (removed, expected()[:16, 16:32])):
+        assert os.pwrite(fd, b"abcd", 4) == 4
+        assert os.pread(fd, N, 0) == old.tobytes()[:4] + b"abcd" + old.tobytes()[8:]
+        os.close(fd)
+    np.testing.assert_array_equal(stored(store), expected(c0_0=NEW, c0_1=FILL))
+
+
+def test_a_handle_goes_along_with_the_directory_of_its_array(mount, store):
+    made = mount(store, *ARGS)
+    fd = os.open(made.path / "a/c/0/0", os.O_RDWR)
+    os.pwrite(fd, b"abcd", 0)
+    os.rename(made.path / "a", made.path / "b")
+    os.pwrite(fd, b"efgh", 4)
+    assert os.pread(fd, 8, 0) == b"abcdefgh"
+    os.close(fd)
+    assert stored(store, "b")[0, :2].tobytes() == b"abcdefgh"
+
+
+def test_truncate_by_path_is_refused_while_others_read(chunks, store):
+    with open(chunks.path / "a/c/0/0", "rb") as reader:
+        for length in (0, 100):
+            assert refused(os.truncate, chunks.path / "a/c/0/0", length) == errno.EINVAL
+        os.truncate(chunks.path / "a/c/0/0", N)
+        assert reader.read() == expected()[:16, :16].tobytes()
+    np.testing.assert_array_equal(stored(store), expected())
+
+
+def test_other_files_of_the_store_beside_chunks_are_no_scratch(chunks, store):
+    (store / "a/notes.txt").write_text("old")
+    assert run("sed", "-i", "s/old/new/", chunks.path / "a/notes.txt").returncode == 0
+    assert (store / "a/notes.txt").read_text() == "new"
+    assert os.listdir(chunks.path / "a").count("notes.txt") == 1
+    (chunks.path / "a/notes.txt").write_text("newer")
+    assert (store / "a/notes.txt").read_text() == "newer"
+
+
+@pytest.mark.parametrize("view", ["chunks", "keys"])
+def test_a_name_that_is_made_and_removed_all_the_time_is_never_forbidden(view, mount, store):
+    """As the locks of tensorstore are."""
+    made = mount(store, "--rw", "--view", view, *(["--shards", "keep"] if view == "keys" else []))
+    errors = set()
+
+    def lock():
+        for _ in range(400):
+            try:
+                os.close(os.open(made.path / "a/0.__lock", os.O_RDWR | os.O_CREAT))
+                os.unlink(made.path / "a/0.__lock")
+            except OSError as error:
+                errors.add(errno.errorcode[error.errno])
+
+    threads = [threading.Thread(target=lock) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors <= {"ENOENT", "ESTALE"}
+
+
+def test_scratch_leaves_descriptors_for_others(mount, store):
+    made = mount(store, *ARGS, prefix=("prlimit", "--nofile=256:256"))
+    with pytest.raises(OSError) as caught:
+        for n in range(400):
+            (made.path / f"a/c/0/scratch{n}").write_bytes(b"x")
+    assert caught.value.errno == errno.ENFILE
+    (made.path / "a/c/0/0").write_bytes(NEW.tobytes())
+    np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
 
 
 def test_two_handles_share_a_chunk(chunks, store):

@@ -3,6 +3,8 @@ import errno
 import json
 import os
 import shutil
+import time
+import zlib
 
 import numpy as np
 import pytest
@@ -218,6 +220,20 @@ class TestRemoving:
         assert sorted(os.listdir(made.path / "three/c/0")) == ["0", "1"]
         assert (made.path / "three/c/0/0").read_bytes() == DATA[:4, :4].tobytes()
 
+    @pytest.mark.parametrize("name", ["three/zarr.json", "old/two/.zarray"])
+    def test_a_document_that_is_made_again_says_how_the_chunks_are_encoded(self, name, made, store):
+        """As git and tar replace files: the old one is removed first."""
+        before, shown = document(store / name), (made.path / name).read_bytes()
+        os.unlink(made.path / name)
+        (made.path / name).write_bytes(shown)
+        assert document(store / name) == before
+        np.testing.assert_array_equal(zarr.open_array(str((store / name).parent), mode="r")[...], DATA)
+        # Another array cannot be made where the chunks of this one are.
+        os.unlink(made.path / name)
+        other = shown.replace(b'"int32"', b'"int64"').replace(b'"<i4"', b'"<i8"')
+        assert refused((made.path / name).write_bytes, other) == errno.EINVAL
+        assert "remove them first" in reasons(made)
+
     def test_an_array_is_replaced_by_another_one(self, made, store):
         group = zarr.open_group(str(made.path))
         array = group.create_array("three", shape=(4,), chunks=(2,), dtype="u2", compressors=None, overwrite=True)
@@ -247,6 +263,60 @@ def test_an_outsider_who_changes_the_document_meanwhile_is_not_overruled(made, s
         assert error.errno == errno.ESTALE
     found = document(store / "three/zarr.json")
     assert (found["shape"], found["attributes"].get("theirs")) in (([8, 8], 1), ([4, 4], None), ([4, 4], 1))
+
+
+@pytest.mark.parametrize("how", ["rename", "create", "truncate", "link"])
+@pytest.mark.parametrize("name", ["three/zarr.json", "old/two/.zarray"])
+def test_a_document_has_the_size_that_is_shown(how, name, made, store):
+    """What is written may be spelled otherwise than what is shown then."""
+    path = made.path / name
+    text = json.dumps(document(path), indent=9)
+    if how == "rename":
+        (path.parent / "x.partial").write_text(text)
+        os.rename(path.parent / "x.partial", path)
+    elif how == "truncate":
+        path.write_text(text)
+    else:
+        os.unlink(path)
+        if how == "create":
+            path.write_text(text)
+        else:
+            (path.parent / "x.partial").write_text(text)
+            os.link(path.parent / "x.partial", path)
+            os.unlink(path.parent / "x.partial")
+    for _ in range(5):
+        assert path.stat().st_size == len(path.read_bytes())
+        assert document(path) == json.loads(text)
+        time.sleep(0.05)
+
+
+def test_documents_that_would_hide_something_are_refused(made, store):
+    array = (made.path / "three/zarr.json").read_bytes()
+    assert refused((made.path / "zarr.json").write_bytes, array) == errno.EINVAL
+    shown = document(made.path / "three/zarr.json") | {"shape": [8.0, 8]}
+    assert refused((made.path / "three/zarr.json").write_text, json.dumps(shown)) == errno.EINVAL
+    for name in ("three/.zarray", "three/c/zarr.json", "three/.zgroup"):
+        assert refused((made.path / name).write_text, "{}") == errno.EPERM
+
+
+def test_attributes_of_v1_are_saved(tmp_path, mount):
+    store = tmp_path / "one"
+    store.mkdir()
+    (store / "meta").write_text(json.dumps({"zarr_format": 1, "shape": [4], "chunks": [4], "dtype": "<i4", "compression": "zlib", "compression_opts": 1,
+                                            "fill_value": 0, "order": "C"}))
+    (store / "attrs").write_text("{}")
+    (store / "0").write_bytes(zlib.compress(np.arange(4, dtype="<i4").tobytes()))
+    made = mount(store, *ARGS)
+    (made.path / "x").write_text('{"a": 1}')
+    os.rename(made.path / "x", made.path / "attrs")
+    assert document(store / "attrs") == {"a": 1}
+    np.arange(4, 8, dtype="<i4").tofile(made.path / "0")
+    assert zlib.decompress((store / "0").read_bytes()) == np.arange(4, 8, dtype="<i4").tobytes()
+    shown = document(made.path / "meta")
+    (made.path / "y").write_text(json.dumps(shown | {"shape": [8]}))
+    os.rename(made.path / "y", made.path / "meta")
+    assert document(store / "meta") == {"zarr_format": 1, "shape": [8], "chunks": [4], "dtype": "<i4", "compression": "zlib", "compression_opts": 1,
+                                        "fill_value": 0, "order": "C"}
 
 
 class TestConsolidated:

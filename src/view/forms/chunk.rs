@@ -11,7 +11,7 @@ use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Key, NewFile, Object, StoreError, StoredFile};
+use crate::store::{Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
 use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form};
@@ -78,7 +78,10 @@ impl Form for ChunkForm {
         if !array.grid().contains(&self.place.indices) {
             return Ok(None);
         }
-        let opened = self.view.open_chunk_of(array, &self.place.indices)?;
+        // Whoever opens a file of this form waits until the object is settled, unless it is its own.
+        let object = self.view.tree.loader.sources().open_young(&self.key)?;
+        let indices = &self.place.indices;
+        let opened = self.view.opened_chunk(array, indices, object)?;
         let Some((OpenedVnode { attributes, file }, object)) = opened else {
             return Ok(None);
         };
@@ -169,6 +172,27 @@ impl Form for ChunkForm {
     }
 
     fn committed(&self) {}
+
+    fn respells(&self) -> bool {
+        false
+    }
+
+    fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
+        // The object has kept the end of its key.
+        let end = self
+            .key
+            .as_bytes()
+            .strip_prefix(self.place.path.as_bytes())?;
+        let path = Prefix::parse(key.as_bytes().strip_suffix(end)?).ok()?;
+        let array = self.view.tree.shown(self.place.view, &path).ok()?;
+        let place = array.into_array()?.place(self.place.indices.clone());
+        Some(Arc::new(ChunkForm {
+            view: Arc::clone(&self.view),
+            place,
+            key: key.clone(),
+            len: self.len,
+        }))
+    }
 }
 
 /// The open file of an object.

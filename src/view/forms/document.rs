@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::budget::{Holding, Reservation};
 use crate::buffers::Buffer;
 use crate::error::Error;
-use crate::metadata::carry::{carried, differences};
+use crate::metadata::carry::{carried, differences, has_whole_lengths};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, NewFile, StoreError, StoredFile};
 use crate::view::folder::NameRole;
@@ -70,6 +70,7 @@ impl DocumentForm {
         let new = carried(stored, shown, written).map_err(|error| self.refused(error))?;
         let metadata = tree.hierarchy.parse_array(&array.node, &new);
         let metadata = metadata.map_err(|error| self.refused(error))?;
+        self.check_spelling(written)?;
         if !has_same_chunks(&array.node.metadata, &metadata) {
             let changed = self.differences(shown, written)?;
             let mut fixed = changed.iter().filter(|name| !may_change(name));
@@ -85,6 +86,29 @@ impl DocumentForm {
     /// Consolidated metadata in `written` is a wish to have it: its copies are those of the store.
     fn with_stored_copies(&self, written: &[u8]) -> Result<Vec<u8>, Error> {
         self.view.tree.with_stored_copies(&self.key, written)
+    }
+
+    /// The document of an array whose document was removed, and is made again while its chunks are
+    /// there: what is stored is the old one, with what has changed, because chunks are encoded as it
+    /// says. `None` where there was none, or where nothing of the array is left.
+    fn of_ended(&self, written: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let tree = &self.view.tree;
+        let Some((array, stored)) = tree.ended_with(&self.key) else {
+            return Ok(None);
+        };
+        let metadata = &array.node.metadata;
+        let shown = tree.rendered(self.kind, &stored, metadata);
+        let shown = shown.map_err(|error| self.refused(error))?;
+        let carried = self.carried(&array, (&stored, &shown), written);
+        if carried.is_err() && !self.view.has_chunks(&array)? {
+            return Ok(None);
+        }
+        carried.map(Some).map_err(|error| {
+            let reason = format!(
+                "{error}; chunks of the array that was here are still there, remove them first"
+            );
+            self.refused(reason)
+        })
     }
 
     fn differences(&self, one: &[u8], other: &[u8]) -> Result<Vec<String>, Error> {
@@ -112,8 +136,17 @@ impl DocumentForm {
         Err(self.refused(reason))
     }
 
+    /// Refuses lengths that are spelled as floats, which other readers do not take.
+    fn check_spelling(&self, written: &[u8]) -> Result<(), Error> {
+        if has_whole_lengths(written) {
+            return Ok(());
+        }
+        Err(self.refused("\"shape\" has numbers that are not spelled as integers"))
+    }
+
     /// Refuses a document that no reader could use, or that the view would show otherwise.
     fn check_new(&self, written: &[u8]) -> Result<(), Error> {
+        self.check_spelling(written)?;
         let parsed = |error| self.refused(error);
         let name = DocumentName::of(self.key.name());
         match name {
@@ -203,6 +236,9 @@ impl Form for DocumentForm {
         // This also checks that it is an object.
         self.differences(written, written)?;
         let Some(stored) = stored else {
+            if let Some(document) = self.of_ended(written)? {
+                return Ok(Encoded::Bytes(document));
+            }
             self.check_new(written)?;
             return self.with_stored_copies(written).map(Encoded::Bytes);
         };
@@ -211,6 +247,10 @@ impl Form for DocumentForm {
         let changed = differences(&before, written);
         if changed.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(Encoded::Unchanged);
+        }
+        let is_array = |text: &[u8]| matches!(v3::parse(text), Ok(NodeMetadata::Array(_)));
+        if is_array(written) && !is_array(&before) && self.view.has_other_names(&self.key)? {
+            return Err(self.refused("a group with nodes in it does not become an array"));
         }
         if let Some(array) = self.view.array_described_by(&self.key)? {
             let new = self.carried(&array, (&text, &before), written)?;
@@ -242,6 +282,24 @@ impl Form for DocumentForm {
             tree.forget_ended(&prefix);
         }
         self.view.update_copies(&self.key);
+        if let Ok(Some(shown)) = self.edited() {
+            // It had no array, or group, to describe when it was made.
+            let (view, key) = (self.kind, self.key.clone());
+            let made = Vnode::Object { view, key };
+            tree.numbers.replace(&made, &shown);
+        }
+    }
+
+    fn respells(&self) -> bool {
+        true
+    }
+
+    fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
+        Some(Arc::new(DocumentForm {
+            view: Arc::clone(&self.view),
+            kind: self.kind,
+            key: key.clone(),
+        }))
     }
 }
 
@@ -300,7 +358,7 @@ impl Tree {
     }
 
     /// The object at `key`, open for reading.
-    fn open_stored(&self, key: &Key) -> Result<Option<StoredFile>, Error> {
+    pub(super) fn open_stored(&self, key: &Key) -> Result<Option<StoredFile>, Error> {
         let writing = self.writing.as_ref().ok_or(Error::Stale)?;
         Ok(writing.open_object(key)?)
     }

@@ -5,6 +5,7 @@
 //! what is written to them is translated back. A name below an array that is no chunk and no document
 //! is *scratch*, which stays in the mount: programs make such files beside the one that they replace.
 
+mod checked;
 mod chunk;
 mod copies;
 mod document;
@@ -19,9 +20,12 @@ use super::shown_node::{ShownArray, ShownNode};
 use super::tree::Tree;
 use super::vnode::{ChunkPlace, Vnode};
 use super::writing::{Form, NewKind};
+use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Key, Refusal, StoreError, StoredFile, Version};
+use crate::metadata::DocumentName;
+use crate::store::{Cursor, Detail, Key, Prefix, Refusal, StoreError, StoredFile, Version};
+use checked::{CheckedForm, is_checked};
 use chunk::ChunkForm;
 use document::{DocumentForm, is_document};
 
@@ -47,8 +51,11 @@ impl View {
     pub(super) fn form_of(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<FormedFile>, Error> {
         Ok(match vnode {
             Vnode::Object { view, key } => {
-                let is_formed = *view == ViewKind::Chunks && is_document(key);
-                let form = is_formed.then(|| self.document_form(*view, key));
+                let form = match view {
+                    ViewKind::Chunks if is_document(key) => Some(self.document_form(*view, key)),
+                    ViewKind::Keys => self.checked_form(key),
+                    _ => None,
+                };
                 let key = key.clone();
                 Some(FormedFile { key, form })
             }
@@ -67,6 +74,58 @@ impl View {
                 })
             }
             _ => None,
+        })
+    }
+
+    /// The array that the document at `key` describes, and the document, before it is removed.
+    pub(super) fn ending(&self, key: &Key) -> Result<Option<(Arc<ShownArray>, Vec<u8>)>, Error> {
+        let Some(array) = self.array_described_by(key)? else {
+            return Ok(None);
+        };
+        let text = self.tree.hierarchy.read(key, Holding::SOURCE)?;
+        Ok(text.map(|text| (array, text.bytes.clone())))
+    }
+
+    /// Whether the store has a chunk of `array`.
+    fn has_chunks(&self, array: &ShownArray) -> Result<bool, Error> {
+        let root = array.stored_directory(&Dims::new())?;
+        self.finds_name(&root, |name| {
+            array.stored.root().is_some() || array.stored.in_array(name) != ChunkName::Other
+        })
+    }
+
+    /// Whether the store has other names beside the document at `key`.
+    fn has_other_names(&self, key: &Key) -> Result<bool, Error> {
+        self.finds_name(&key.parent(), |name| {
+            name != key.name() && DocumentName::of(name).is_none() && name != CONTROL
+        })
+    }
+
+    fn finds_name(&self, prefix: &Prefix, wanted: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
+        let listing = self
+            .tree
+            .store()
+            .list(prefix, Cursor::START, Detail::Names)?;
+        let Some(mut listing) = listing else {
+            return Ok(false);
+        };
+        while let Some(entry) = listing.next_entry()? {
+            if wanted(&entry.name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The form of a file of the keys view, whose chunks may have to be checked.
+    fn checked_form(self: &Arc<Self>, key: &Key) -> Option<Arc<dyn Form>> {
+        let is_asked = self.tree.options.writes.checks;
+        let is_checked = is_asked && is_checked(key);
+        is_checked.then(|| -> Arc<dyn Form> {
+            Arc::new(CheckedForm {
+                view: Arc::clone(self),
+                key: key.clone(),
+            })
         })
     }
 
@@ -120,7 +179,12 @@ impl View {
             Vnode::Prefix { view, path } => {
                 let key = path.key(name)?;
                 if *view == ViewKind::Keys {
-                    return Ok(stored(*view, key));
+                    let form = self.checked_form(&key);
+                    let kind = form.map_or(NewKind::Stored, NewKind::Formed);
+                    return Ok(Place {
+                        kind,
+                        ..stored(*view, key)
+                    });
                 }
                 match self.tree.folder(*view, path)?.shown {
                     ShownNode::Array(array) => {
@@ -156,7 +220,19 @@ impl View {
                 Ok(Place { vnode, key, kind })
             }
             ChunkName::Directory(_) => refused(Refusal::OutsideGrid),
-            ChunkName::Other if is_document(&key) => Ok(self.document_place(view, key)),
+            ChunkName::Other if array.node.document.key == key => {
+                Ok(self.document_place(view, key))
+            }
+            ChunkName::Other if array.node.attributes.as_ref() == Some(&key) => {
+                Ok(if is_document(&key) {
+                    self.document_place(view, key)
+                } else {
+                    stored(view, key)
+                })
+            }
+            // Another document would describe other chunks than those that are here.
+            ChunkName::Other if is_document(&key) => refused(Refusal::Fixed),
+            ChunkName::Other if self.tree.object_meta(&key)?.is_some() => Ok(stored(view, key)),
             ChunkName::Other => {
                 let kind = NewKind::Scratch;
                 Ok(Place {

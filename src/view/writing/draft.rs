@@ -127,6 +127,11 @@ impl FileDraft {
         }
     }
 
+    /// Whether some bytes of the file were not written.
+    pub(super) fn is_partial(&self) -> bool {
+        self.parts.is_some()
+    }
+
     /// Whether the bytes that were not written may be taken from another version: all who wrote are
     /// blind, or the mount `merges` what others have written in any case.
     pub(super) fn can_rebase(&self, merges: bool) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::budget::Reservation;
 use crate::buffers::Buffer;
 use crate::error::Error;
-use crate::store::{NewFile, StoredFile};
+use crate::store::{Key, NewFile, StoredFile};
 use crate::view::{OpenFile, VnodeAttributes};
 
 /// What a file shows of its object, and what the object becomes when the file was written.
@@ -60,6 +60,13 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
 
     /// Called after the store has new bytes.
     fn committed(&self);
+
+    /// Whether the file shows other bytes after a commit than those that were written, which mean the
+    /// same.
+    fn respells(&self) -> bool;
+
+    /// This form after a directory above its object was renamed, so that the object is at `key`.
+    fn moved(&self, key: &Key) -> Option<Arc<dyn Form>>;
 }
 
 /// A file as the store has it, to which nothing was written.

@@ -12,7 +12,9 @@ use super::form::Form;
 use super::state::Content;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
 use crate::error::Error;
-use crate::store::{Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError};
+use crate::store::{
+    DirWriter, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError, Version,
+};
 use crate::view::OpenFile;
 
 /// How often an object is opened again that changes meanwhile.
@@ -73,29 +75,28 @@ impl Writing {
         access: HandleAccess,
         thread: u32,
     ) -> Result<Option<KeyHandle>, Error> {
-        let _names = self.read_names();
         if access.writes() {
             self.check_goes_on()?;
+            if form.is_some() {
+                // Fails for what is a symbolic link, or lies behind one.
+                self.writer.open_object(key, false)?;
+            }
         }
         let opener = form.filter(|_| access.writes());
         let opener = opener.and_then(|_| process_of(thread));
-        let handle = |file, keeps_pages| KeyHandle {
-            writing: Arc::clone(self),
-            file,
-            number: self.new_number(),
-            has_written: AtomicBool::new(false),
-            access,
-            opener,
-            keeps_pages,
+        let handle = |file: Arc<KeyFile>, keeps_pages| {
+            let number = self.new_number();
+            KeyHandle::new(self, file, number, access, opener, keeps_pages)
         };
         for _ in 0..ATTEMPTS {
+            let mut names = self.read_names();
             let commits = self.commits.count();
             if let Some(file) = self.take_part(key) {
                 match file.takes_part(self, key, access.writes()) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
                     // Somebody else has replaced the object: this is another file.
                     Ok(None) => {
-                        self.leave(key, &file);
+                        self.give_way(key, &file);
                         self.give_back(&file);
                     }
                     Err(error) => {
@@ -114,9 +115,12 @@ impl Writing {
                 && (form.is_some() || is_replaced_whole(key))
                 && let Some(wait) = meta.and_then(|meta| meta.settles_in(SystemTime::now()))
             {
+                // Nobody waits for this meanwhile.
+                drop(names);
                 thread::sleep(wait);
-                let now = self.writer.stat(key)?;
-                if now.map(|now| now.version) != version {
+                names = self.read_names();
+                // A file that was replaced still has its bytes; one that was written to has not.
+                if !file.is_unchanged(self)? {
                     continue;
                 }
             }
@@ -124,16 +128,23 @@ impl Writing {
             if self.enter(key, &file) {
                 // Now no other file commits to the key. One may have done so before.
                 let may_differ = commits.is_none() || commits != self.commits.count();
-                if may_differ && self.writer.stat(key)?.map(|now| now.version) != version {
+                if may_differ && self.has_other_own(key, version)? {
                     self.leave(key, &file);
                     continue;
                 }
+                drop(names);
                 // The version tells that nobody has changed the object. To drop pages for safety would
                 // race with the writes of other handles. What is absent has no version.
                 return Ok(Some(handle(file, version.is_some() || is_own)));
             }
         }
         Err(KeyFile::lost(key))
+    }
+
+    /// Whether this mount has committed something else than `version` to `key`.
+    fn has_other_own(&self, key: &Key, version: Option<Version>) -> Result<bool, Error> {
+        let now = self.writer.stat(key)?.map(|now| now.version);
+        Ok(now != version && self.own_fingerprint(key, now).is_some())
     }
 
     /// The file of what the store has at `key`, and its attributes there.
@@ -180,7 +191,7 @@ impl Writing {
             && !file.is_scratch()
             && file.takes_part(self, key, false)?.is_none()
         {
-            self.leave(key, &file);
+            self.give_way(key, &file);
         }
         let number = self.new_number();
         let fingerprint = self.new_fingerprint();
@@ -188,6 +199,10 @@ impl Writing {
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
         let file = match kind {
             NewKind::Scratch => {
+                // Each takes a descriptor for as long as it is there.
+                if self.lock_open().len() >= self.writer.most_drafts() {
+                    return Err(DirWriter::too_many_drafts(key).into());
+                }
                 let draft = self.writer.begin_near(key, new)?;
                 KeyFile::of_scratch(key, draft, fingerprint)
             }
@@ -212,15 +227,8 @@ impl Writing {
         if !self.enter(key, &file) {
             return Err(exists());
         }
-        Ok(KeyHandle {
-            writing: Arc::clone(self),
-            file,
-            number,
-            has_written: AtomicBool::new(false),
-            access: HandleAccess::ReadsAndWrites,
-            opener,
-            keeps_pages: true,
-        })
+        let access = HandleAccess::ReadsAndWrites;
+        Ok(KeyHandle::new(self, file, number, access, opener, true))
     }
 
     /// The open file at `key`, with one more handle.
@@ -250,6 +258,27 @@ impl Writing {
 }
 
 impl KeyHandle {
+    fn new(
+        writing: &Arc<Writing>,
+        file: Arc<KeyFile>,
+        number: u64,
+        access: HandleAccess,
+        opener: Option<u32>,
+        keeps_pages: bool,
+    ) -> KeyHandle {
+        let writers = u64::from(access.writes());
+        file.writers.fetch_add(writers, Ordering::Relaxed);
+        KeyHandle {
+            writing: Arc::clone(writing),
+            file,
+            number,
+            has_written: AtomicBool::new(false),
+            access,
+            opener,
+            keeps_pages,
+        }
+    }
+
     pub(super) fn file(&self) -> &Arc<KeyFile> {
         &self.file
     }
@@ -329,12 +358,13 @@ impl KeyHandle {
     /// Cuts or extends the file as truncate(2) does: at once, unless others have it open for writing.
     pub(in crate::view) fn cut(&self, len: u64) -> Result<(), Error> {
         self.set_len(len)?;
-        if self.file.handles.load(Ordering::Relaxed) > 1 && self.file.has_form() {
+        if self.file.writers.load(Ordering::Relaxed) > 1 && self.file.has_form() {
             self.has_written.store(false, Ordering::Relaxed);
             return Ok(());
         }
         self.flush(None).map_err(|error| {
             if error.is_unacceptable() {
+                self.file.give_up(&error);
                 let reason = format!("the file cannot have {len} bytes");
                 return Error::unacceptable(&"a file", reason);
             }
@@ -377,6 +407,8 @@ impl KeyHandle {
     /// Releases the handle. The last one commits what is left.
     pub(in crate::view) fn close(&self) {
         let (writing, file) = (&self.writing, &self.file);
+        let writers = u64::from(self.access.writes());
+        file.writers.fetch_sub(writers, Ordering::Relaxed);
         let _names = writing.read_names();
         loop {
             let is_last = file.handles.load(Ordering::Relaxed) == 1;

@@ -19,6 +19,8 @@ pub(crate) struct KeyFile {
     pub(super) fingerprint: u64,
     /// Changed only while the table of open files is locked.
     pub(super) handles: AtomicU64,
+    /// How many of the handles may write.
+    pub(super) writers: AtomicU64,
     state: Mutex<FileState>,
 }
 
@@ -61,6 +63,7 @@ impl KeyFile {
         KeyFile {
             fingerprint,
             handles: AtomicU64::new(0),
+            writers: AtomicU64::new(0),
             state: Mutex::new(state),
         }
     }
@@ -69,6 +72,16 @@ impl KeyFile {
     pub(super) fn is_new(&self) -> bool {
         let state = self.lock();
         state.stored.is_none() && state.draft.is_some() && state.key.is_some()
+    }
+
+    /// Whether the object has the bytes that it had when it was opened.
+    pub(super) fn is_unchanged(&self, writing: &Writing) -> Result<bool, Error> {
+        let state = self.lock();
+        let Some(stored) = &state.stored else {
+            return Ok(true);
+        };
+        let now = writing.writer.meta_of(&state.shown_key(), &stored.file)?;
+        Ok(now.version == stored.meta.version)
     }
 
     /// Whether the file shows something else than the bytes of its object.
@@ -98,20 +111,21 @@ impl KeyFile {
         }
     }
 
-    /// As [`Writing::shown`].
+    /// As [`Writing::shown`]; `None` when somebody else has changed the object, so that it is another
+    /// file now.
     pub(super) fn shown(
         &self,
         writing: &Writing,
         key: &Key,
         now: Option<ObjectMeta>,
-    ) -> Result<ShownFile, Error> {
+    ) -> Result<Option<ShownFile>, Error> {
         let state = self.lock();
         if let Some(draft) = state.draft.as_ref().filter(|_| state.key.is_some()) {
-            return Ok(ShownFile {
+            return Ok(Some(ShownFile {
                 meta: Some(writing.writer.meta_of(key, draft.file())?),
                 fingerprint: Some(self.fingerprint),
                 is_draft: true,
-            });
+            }));
         }
         // It may have been committed since the caller looked.
         let is_late = state.key.is_some() && !state.is_current(now.as_ref());
@@ -120,11 +134,11 @@ impl KeyFile {
         } else {
             now
         };
-        Ok(ShownFile {
+        Ok(state.is_current(now.as_ref()).then_some(ShownFile {
             meta: now,
-            fingerprint: (state.is_current(now.as_ref())).then_some(self.fingerprint),
+            fingerprint: Some(self.fingerprint),
             is_draft: false,
-        })
+        }))
     }
 
     /// Whether the file is what another open of its key gets, and if so, whether the kernel's pages
@@ -262,27 +276,24 @@ impl KeyFile {
         (key, form): (&Key, Option<Arc<dyn Form>>),
         replaces: Replaces,
     ) -> Result<(), Error> {
-        if replaces == Replaces::Nothing && writing.writer.stat(key)?.is_some() {
-            return Err(StoreError::refused(key, Refusal::Exists).into());
-        }
         let mut state = self.lock();
         let Some(draft) = &mut state.draft else {
             return Err(Error::Stale);
         };
         draft.replaces = replaces;
-        draft.began_empty = replaces == Replaces::Anything;
         let before = (state.key.replace(key.clone()), state.form.take());
         (state.form, state.is_scratch) = (form, false);
-        let based = match replaces {
-            Replaces::Anything => state.rebase(writing),
-            _ => Ok(()),
+        let placed = match state.place(writing, key) {
+            Ok(true) => return Ok(()),
+            Ok(false) if replaces == Replaces::Nothing => {
+                Err(StoreError::refused(key, Refusal::Exists).into())
+            }
+            Ok(false) => Err(KeyFile::lost(key)),
+            Err(error) => Err(error),
         };
-        let committed = based.and_then(|()| state.commit(writing));
-        if committed.is_err() {
-            (state.key, state.form) = before;
-            (state.is_scratch, state.stored) = (true, None);
-        }
-        committed
+        (state.key, state.form) = before;
+        (state.is_scratch, state.stored) = (true, None);
+        placed
     }
 
     /// A file with the same bytes, which is scratch.
@@ -299,9 +310,24 @@ impl KeyFile {
         Ok(KeyFile::of_scratch(key, draft, self.fingerprint))
     }
 
+    /// Gives the file the form that it has at its new key.
+    pub(super) fn move_form(&self, key: &Key) {
+        let mut state = self.lock();
+        if let Some(form) = &state.form
+            && let Some(moved) = form.moved(key)
+        {
+            state.form = Some(moved);
+        }
+    }
+
     /// Opens what the store has, so that handles can read it when the file has lost its name.
     pub(super) fn keep(&self) {
         self.lock().keep();
+    }
+
+    /// Drops what was written.
+    pub(super) fn give_up(&self, reason: &Error) {
+        self.lock().drop_draft(reason);
     }
 
     /// Takes back that a commit failed, because the caller was told and nothing is lost yet.

@@ -32,6 +32,7 @@
 //! * Locks are taken in this order: `names`, then `open`, then the state of a file. Whoever changes
 //!   names has `names` alone, so that no commit meets a rename half-way.
 
+mod commit;
 mod draft;
 mod form;
 mod handle;
@@ -162,7 +163,10 @@ impl Writing {
     pub(super) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
         let open = self.lock_open().get(key).cloned();
         if let Some(file) = open {
-            return file.shown(self, key, stored);
+            if let Some(shown) = file.shown(self, key, stored)? {
+                return Ok(shown);
+            }
+            self.give_way(key, &file);
         }
         // It may have been opened, committed and closed since the caller looked.
         let version = |meta: Option<ObjectMeta>| meta.map(|meta| meta.version);
@@ -253,6 +257,13 @@ impl Writing {
         self.lock_open()
             .get(key)
             .is_some_and(|file| file.is_scratch())
+    }
+
+    /// Makes room for another file at `key`, where somebody else has changed the object of `file`.
+    fn give_way(&self, key: &Key, file: &Arc<KeyFile>) {
+        self.leave(key, file);
+        // Where nothing is stored, the same fingerprint would do again, and the kernel has its pages.
+        self.remember(key, None, self.new_fingerprint());
     }
 
     /// A fingerprint that no file has had.

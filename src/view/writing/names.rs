@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::form::Form;
-use super::{HandleAccess, KeyFile, Writing, is_below, is_replaced_whole};
+use super::{HandleAccess, KeyFile, NewKind, Writing, is_below, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
     Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, Replaces, StoreError,
@@ -87,18 +86,17 @@ impl Writing {
         Ok(())
     }
 
-    /// Gives the file at `from`, which shows the bytes that it has, the name of `to`. There it is an
-    /// object that is shown in `form`, or a file of the mount alone. A `mode` of `None` links: a file
-    /// of the store keeps its old name.
+    /// Gives the file at `from`, which shows the bytes that it has, the name of `to`, where it becomes
+    /// what `kind` says. A `mode` of `None` links: the file keeps its old name, too.
     pub(in crate::view) fn place(
         self: &Arc<Self>,
         from: &Key,
-        (to, form): (&Key, Option<Arc<dyn Form>>),
+        (to, kind): (&Key, NewKind),
         mode: Option<RenameMode>,
     ) -> Result<(), Error> {
         let source = self.open((from, None), HandleAccess::Reads, 0)?;
         let source = source.ok_or_else(|| KeyFile::lost(from))?;
-        let placed = self.place_file(source.file(), from, (to, form), mode);
+        let placed = self.place_file(source.file(), from, (to, kind), mode);
         source.close();
         placed
     }
@@ -107,7 +105,7 @@ impl Writing {
         &self,
         file: &Arc<KeyFile>,
         from: &Key,
-        (to, form): (&Key, Option<Arc<dyn Form>>),
+        (to, kind): (&Key, NewKind),
         mode: Option<RenameMode>,
     ) -> Result<(), Error> {
         let _names = self.write_names();
@@ -117,7 +115,12 @@ impl Writing {
         if is_kept && other.as_ref().is_some_and(|file| file.is_new()) {
             return Err(StoreError::refused(to, Refusal::Exists).into());
         }
-        if form.is_none() {
+        let is_scratch = matches!(kind, NewKind::Scratch);
+        let form = match kind {
+            NewKind::Formed(form) => Some(form),
+            NewKind::Stored | NewKind::Scratch => None,
+        };
+        if is_scratch {
             if !file.is_scratch() || mode.is_none() {
                 return Err(StoreError::refused(to, Refusal::OtherPlace).into());
             }
@@ -165,6 +168,14 @@ impl Writing {
             self.lock_own().pop(from);
         }
         Ok(())
+    }
+
+    /// Gives the open files below `prefix`, to which a directory was renamed, the forms that they have
+    /// there.
+    pub(in crate::view) fn move_forms(&self, prefix: &Prefix) {
+        for (key, file) in self.open_where(|key| is_below(key, prefix)) {
+            file.move_form(&key);
+        }
     }
 
     fn move_entry(&self, from: &Key, to: &Key, file: &Arc<KeyFile>) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::attributes::path_of;
 use super::temporary::TemporaryName;
 use super::{
-    AtFlags, CWD, DirWriter, Durability, Errno, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
+    AtFlags, CWD, DirWriter, Durability, Errno, Gid, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
     StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, linkat,
     openat, statat,
 };
@@ -82,6 +82,16 @@ impl DirWriter {
         Ok(draft)
     }
 
+    /// An empty draft of no object.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn begin_apart(&self, name: &dyn std::fmt::Display) -> Result<Draft, StoreError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let root = self.root()?.open_unlinked(&Prefix::root(), flags);
+        self.nameless(name, &root.map_err(|errno| failed(name, errno))?)
+    }
+
     /// An empty draft that has the mode, the owner and the `user.*` attributes of the object `old`,
     /// which it is to take the place of.
     ///
@@ -119,7 +129,7 @@ impl DirWriter {
         Ok(draft)
     }
 
-    fn nameless(&self, key: &Key, parent: &OwnedFd) -> Result<Draft, StoreError> {
+    fn nameless(&self, key: &dyn std::fmt::Display, parent: &OwnedFd) -> Result<Draft, StoreError> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         match openat(parent, ".", flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => Ok(Draft {

@@ -34,6 +34,7 @@ use rustix::fs::{
     statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
@@ -269,7 +270,10 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn erase_version(&self, key: &Key, version: Version) -> Result<bool, StoreError> {
-        let parent = self.parent(key)?;
+        let parent = match self.parent(key) {
+            Err(error) if error.is_absent() => return Ok(false),
+            parent => parent?,
+        };
         refuse_link(&parent, key)?;
         // It gets a temporary name first, because a name cannot be removed for the sake of what it
         // stands for.
@@ -415,6 +419,18 @@ impl DirWriter {
                 .map_err(|errno| failed(&directory, errno))?;
         }
         Ok(())
+    }
+
+    /// How many files without a name may be kept, each of which takes a descriptor.
+    pub fn most_drafts(&self) -> usize {
+        let limit = getrlimit(Resource::Nofile).current;
+        let half = limit.map_or(u64::MAX, |limit| limit / 2);
+        usize::try_from(half).unwrap_or(usize::MAX)
+    }
+
+    /// The error for one more of them.
+    pub fn too_many_drafts(key: &Key) -> StoreError {
+        failed(key, Errno::NFILE)
     }
 
     /// How many files of a killed daemon were removed when the store was opened.

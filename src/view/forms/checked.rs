@@ -1,0 +1,144 @@
+//! Chunks of the keys view that are decoded before they are saved (`--check`). The bytes are the
+//! writer's, and stay as they are.
+
+use std::sync::Arc;
+
+use crate::budget::{Holding, Reservation};
+use crate::buffers::Buffer;
+use crate::error::{Error, FormatError};
+use crate::hierarchy::Node;
+use crate::load::{ChunkedArray, Shards};
+use crate::store::{Key, NewFile, StoredFile};
+use crate::view::shown_node::looks_like_a_chunk;
+use crate::view::writing::{CleanFile, Encoded, Form};
+use crate::view::{OpenedVnode, View, ViewKind};
+
+use super::chunk::read_version;
+use super::document::is_document;
+
+/// The object at `key`, which is a chunk by its name.
+#[derive(Debug)]
+pub(super) struct CheckedForm {
+    pub(super) view: Arc<View>,
+    pub(super) key: Key,
+}
+
+/// Whether the object at `key` is decoded before it is saved, if that is asked for.
+pub(super) fn is_checked(key: &Key) -> bool {
+    looks_like_a_chunk(key.name()) && !is_document(key)
+}
+
+impl CheckedForm {
+    /// The array that has this chunk, with its shards whole; `None` where no array has it.
+    fn array(&self) -> Result<Option<ChunkedArray>, Error> {
+        for prefix in self.key.parent().with_ancestors() {
+            let Node::Array(node) = self.view.tree.hierarchy.node(&prefix)? else {
+                continue;
+            };
+            let name = prefix.strip(self.key.as_bytes()).unwrap_or_default();
+            let metadata = &node.metadata;
+            let found = metadata.chunk_keys.decode(name, metadata.shape.len());
+            if found.is_none() {
+                return Ok(None);
+            }
+            let array = ChunkedArray::new(&node, Shards::Keep);
+            return array
+                .map(Some)
+                .map_err(|error| Error::in_document(&node.document.key, error));
+        }
+        Ok(None)
+    }
+}
+
+impl Form for CheckedForm {
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn max_len(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        let tree = &self.view.tree;
+        let Some(stored) = tree.open_stored(&self.key)? else {
+            return Ok(None);
+        };
+        let Some(object) = tree.sources_of(ViewKind::Keys).open(&self.key)? else {
+            return Ok(None);
+        };
+        if object.meta().version != stored.meta.version {
+            return Err(Error::Stale);
+        }
+        let OpenedVnode { file, .. } = self.view.open_object(object, &self.key);
+        let version = stored.meta.version.fingerprint();
+        Ok(Some(CleanFile {
+            file,
+            attributes: tree.writable(&stored.meta, stored.meta.size(), version),
+            stored: Some(stored),
+        }))
+    }
+
+    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
+        let decoded = match self.array()? {
+            Some(array) => {
+                let len = array.layout().decoded_len().unwrap_or(len);
+                array.layout().encode_bytes(len)
+            }
+            None => 0,
+        };
+        let room = decoded.saturating_add(len);
+        let cache = self.view.tree.loader.cache();
+        cache.reserve(room, Holding::NOTHING.to_hold("a chunk that is checked"))
+    }
+
+    fn buffer(&self, len: usize) -> Result<Buffer, Error> {
+        let cache = self.view.tree.loader.cache();
+        Ok(cache.buffers().scratch(len)?)
+    }
+
+    fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
+        match stored {
+            Some(stored) => read_version(&self.view, &self.key, stored),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {
+        let refused = |error| Error::unacceptable(&self.key, error);
+        let Some(array) = self.array()? else {
+            return Ok(Encoded::AsShown);
+        };
+        let loader = &self.view.tree.loader;
+        if let Some(len) = array.layout().decoded_len() {
+            let what = "the size of a decoded chunk (see --max-chunk)";
+            FormatError::check_limit(what, len, loader.max_chunk_bytes()).map_err(refused)?;
+        }
+        match loader.decode_bytes(&array, &self.key, shown) {
+            Ok(_) => Ok(Encoded::AsShown),
+            Err(Error::Chunk { error, .. }) => Err(refused(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn new_file(&self) -> Result<NewFile, Error> {
+        Err(Error::Stale)
+    }
+
+    fn merges(&self) -> bool {
+        false
+    }
+
+    fn committed(&self) {}
+
+    fn respells(&self) -> bool {
+        false
+    }
+
+    fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
+        Some(Arc::new(CheckedForm {
+            view: Arc::clone(&self.view),
+            key: key.clone(),
+        }))
+    }
+}

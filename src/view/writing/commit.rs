@@ -1,0 +1,244 @@
+//! Commits: what was written to a file becomes its object.
+//!
+//! ```text
+//! draft --as it is, or encoded by the form--> a nameless file --commit--> the object
+//!                                                    | somebody else has changed the object
+//!                                                    +-- the draft takes its place all the same,
+//!                                                        is merged into it, or is dropped (ESTALE)
+//! ```
+
+use std::fs::{File, FileTimes};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::Writing;
+use super::form::Encoded;
+use super::state::{FileAttributes, FileState};
+use crate::error::Error;
+use crate::load::to_usize;
+use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile};
+
+/// How often a commit is tried again when somebody else changes the object meanwhile.
+const ATTEMPTS: usize = 8;
+
+impl FileState {
+    /// Makes what was written the object.
+    pub(super) fn commit(&mut self, writing: &Writing) -> Result<(), Error> {
+        self.check_not_lost()?;
+        // What has no name any more is read by its own handles only, and scratch has none in the
+        // store.
+        let Some(key) = self.key.clone().filter(|_| !self.is_scratch) else {
+            return Ok(());
+        };
+        let Some(draft) = &mut self.draft else {
+            return Ok(());
+        };
+        if let Some(failure) = &draft.failure {
+            return Err(failure.clone());
+        }
+        draft.has_failed = true;
+        if self.commits(writing, &key, FileState::goes_on_after_conflict)? {
+            return Ok(());
+        }
+        log::warn!(
+            "{key}: somebody else has changed it since it was read, and what was written through \
+             the mount is dropped"
+        );
+        self.draft = None;
+        self.key = None;
+        self.is_lost = true;
+        Err(StoreError::changed(&key).into())
+    }
+
+    /// Makes what was written, which has no object yet, that of `key`. Returns `false`, and changes
+    /// nothing, when something is there that must stay (`Replaces::Nothing`).
+    pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
+        self.check_not_lost()?;
+        let keeps = self.replaces() == Replaces::Nothing;
+        if !keeps {
+            self.rebase(writing)?;
+        }
+        self.commits(writing, key, |state, writing| {
+            if !keeps {
+                state.rebase(writing)?;
+            }
+            Ok(!keeps)
+        })
+    }
+
+    /// Tries to commit the draft, until `goes_on` says that it gives way to somebody else's change.
+    fn commits(
+        &mut self,
+        writing: &Writing,
+        key: &Key,
+        goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        self.is_own = true;
+        let _commit = writing.commits.begin();
+        for _ in 0..ATTEMPTS {
+            let attempt = match self.try_commit(writing, key) {
+                // The object was changed while it was read.
+                Err(Error::Store(StoreError::Changed { .. })) => Attempt::Conflict,
+                attempt => attempt?,
+            };
+            if let Attempt::Done(stored) = attempt {
+                self.stored = stored;
+                self.draft = None;
+                self.clean = None;
+                if let Some(form) = &self.form {
+                    form.committed();
+                    self.has_wrong_pages |= form.respells();
+                }
+                return Ok(true);
+            }
+            if !goes_on(self, writing)? {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Commits the draft, once.
+    fn try_commit(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
+        let Some(form) = self.form.clone() else {
+            return self.commit_file(writing, key);
+        };
+        let len = match self.attributes(writing)? {
+            FileAttributes::Object(meta) => meta.size(),
+            FileAttributes::Shown(attributes) => attributes.size,
+        };
+        if form.len().is_some_and(|expected| len != expected) {
+            return Err(self.refused(Refusal::Incomplete));
+        }
+        self.complete()?;
+        let _room = form.reserve(len)?;
+        let mut shown = form.buffer(to_usize(len)?)?;
+        let read = self.file()?.read_exact_at(&mut shown, 0);
+        read.map_err(|error| self.failed(&error))?;
+        let encoded = form.encode(&shown, self.stored.as_ref())?;
+        let is_rounded = matches!(encoded, Encoded::Rounded(_));
+        let writer = &writing.writer;
+        let committed = match encoded {
+            Encoded::Unchanged => Attempt::Done(self.stored.clone()),
+            Encoded::Erased => erase(writing, key, self.replaces())?,
+            Encoded::AsShown => {
+                writer.make_parents(key)?;
+                self.commit_file(writing, key)?
+            }
+            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => {
+                writer.make_parents(key)?;
+                let mut new = self.encoded_draft(writing, key, &bytes)?;
+                writer.commit(key, &mut new, self.replaces())?.into()
+            }
+        };
+        // The kernel has pages of what was written.
+        self.has_wrong_pages |= is_rounded;
+        Ok(committed)
+    }
+
+    /// Makes the file of the draft the object.
+    fn commit_file(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(Attempt::Conflict);
+        };
+        let committed = (writing.writer).commit(key, &mut draft.draft, draft.replaces)?;
+        Ok(committed.into())
+    }
+
+    /// What the draft takes the place of.
+    fn replaces(&self) -> Replaces {
+        let draft = self.draft.as_ref();
+        draft.map_or(Replaces::Nothing, |draft| draft.replaces)
+    }
+
+    /// A draft of the object with `bytes`, and with the mode, the owner and the times of the file.
+    fn encoded_draft(&self, writing: &Writing, key: &Key, bytes: &[u8]) -> Result<Draft, Error> {
+        let writer = &writing.writer;
+        let file = self.file()?;
+        let written = StoredFile {
+            file: Arc::clone(file),
+            meta: writer.meta_of(key, file)?,
+            is_writable: true,
+        };
+        let new = writer.begin_like(key, &written)?;
+        let mut filled = new.file().write_all_at(bytes, 0);
+        if self.draft.as_ref().is_some_and(|draft| draft.has_times) {
+            filled = filled.and_then(|()| copy_times(file, new.file()));
+        }
+        filled.map_err(|error| self.failed(&error))?;
+        Ok(new)
+    }
+
+    /// Whether a commit is tried again after somebody else has changed the object: the draft takes the
+    /// place of the new one, or its other bytes come from there.
+    fn goes_on_after_conflict(&mut self, writing: &Writing) -> Result<bool, Error> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(false);
+        };
+        let Some(form) = &self.form else {
+            draft.replaces = Replaces::Anything;
+            return Ok(draft.began_empty);
+        };
+        if draft.began_empty || draft.can_rebase(form.merges()) {
+            self.rebase(writing)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Makes the draft one that takes the place of what the store has now.
+    pub(super) fn rebase(&mut self, writing: &Writing) -> Result<(), Error> {
+        if let (Some(draft), Some(key)) = (&mut self.draft, &self.key) {
+            let now = writing.writer.open_object(key, false)?;
+            draft.rebase(now.as_ref().map_or(Replaces::Nothing, |stored| {
+                Replaces::Version(stored.meta.version)
+            }));
+            self.stored = now;
+            // The kernel has pages of the version before.
+            self.has_wrong_pages |= draft.is_partial();
+        }
+        Ok(())
+    }
+}
+
+/// The result of trying to commit a draft.
+enum Attempt {
+    /// The store has this object now, or none.
+    Done(Option<StoredFile>),
+    /// The store has something else than what the draft takes the place of.
+    Conflict,
+}
+
+impl From<Commit> for Attempt {
+    fn from(commit: Commit) -> Self {
+        match commit {
+            Commit::Done(stored) => Attempt::Done(Some(stored)),
+            Commit::Conflict => Attempt::Conflict,
+        }
+    }
+}
+
+/// Removes the object at `key` that a draft takes the place of.
+fn erase(writing: &Writing, key: &Key, replaces: Replaces) -> Result<Attempt, Error> {
+    let writer = &writing.writer;
+    let is_erased = match replaces {
+        Replaces::Version(version) => writer.erase_version(key, version)?,
+        Replaces::Nothing => writer.stat(key)?.is_none(),
+        Replaces::Anything => match writer.erase(key) {
+            Err(error) if error.is_absent() => true,
+            erased => erased.map(|()| true)?,
+        },
+    };
+    Ok(if is_erased {
+        Attempt::Done(None)
+    } else {
+        Attempt::Conflict
+    })
+}
+
+fn copy_times(from: &File, to: &File) -> io::Result<()> {
+    let from = from.metadata()?;
+    let times = FileTimes::new().set_accessed(from.accessed()?);
+    to.set_times(times.set_modified(from.modified()?))
+}
