@@ -1,0 +1,94 @@
+//! Chunks encoded and decoded by other means than the crate's own.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+/// Elements of one byte in a chunk.
+pub(crate) const LEN: usize = 16;
+
+/// The fill value.
+pub(crate) const FILL: u8 = 7;
+
+/// How the chunks of the array are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChunkCodec {
+    Plain,
+    Zstd,
+    Blosc,
+    GzipCrc,
+}
+
+impl ChunkCodec {
+    /// What the document says after the codec `bytes`.
+    fn members(self) -> &'static str {
+        match self {
+            ChunkCodec::Plain => "",
+            ChunkCodec::Zstd => r#",{"name":"zstd","configuration":{"level":1,"checksum":true}}"#,
+            ChunkCodec::Blosc => {
+                r#",{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"noshuffle","typesize":1,"blocksize":0}}"#
+            }
+            ChunkCodec::GzipCrc => {
+                r#",{"name":"gzip","configuration":{"level":1}},{"name":"crc32c"}"#
+            }
+        }
+    }
+
+    /// The document of an array with two by two chunks, the last of which reach over its edge.
+    pub(crate) fn document(self) -> String {
+        format!(
+            r#"{{"zarr_format":3,"node_type":"array","shape":[7,7],"data_type":"uint8","chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[4,4]}}}},"chunk_key_encoding":{{"name":"default","configuration":{{"separator":"/"}}}},"fill_value":{FILL},"codecs":[{{"name":"bytes"}}{}],"attributes":{{"n":0}}}}"#,
+            self.members()
+        )
+    }
+
+    /// What another program stores for these elements.
+    pub(crate) fn encode(self, decoded: &[u8]) -> Vec<u8> {
+        match self {
+            ChunkCodec::Plain => decoded.to_vec(),
+            ChunkCodec::Zstd => {
+                let mut encoded = vec![0; zstd_safe::compress_bound(decoded.len())];
+                let len = zstd_safe::compress(encoded.as_mut_slice(), decoded, 3).unwrap();
+                encoded.truncate(len);
+                encoded
+            }
+            ChunkCodec::Blosc => {
+                // A frame that says that its bytes are only copied: version, version of LZ4, flags,
+                // size of an element, then three lengths.
+                let len = u32::try_from(decoded.len()).unwrap();
+                let lengths = [len, len, len + 16].map(u32::to_le_bytes).concat();
+                [&[2, 1, 0b10, 1], lengths.as_slice(), decoded].concat()
+            }
+            ChunkCodec::GzipCrc => {
+                let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+                gzip.write_all(decoded).unwrap();
+                let mut encoded = gzip.finish().unwrap();
+                encoded.extend(crc32c::crc32c(&encoded).to_le_bytes());
+                encoded
+            }
+        }
+    }
+
+    /// The elements in stored bytes; `None` where only the crate itself can decode them.
+    pub(crate) fn decode(self, encoded: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            ChunkCodec::Plain => Some(encoded.to_vec()),
+            ChunkCodec::Zstd => {
+                let mut decoded = vec![0; 2 * LEN];
+                let len = zstd_safe::decompress(decoded.as_mut_slice(), encoded).unwrap();
+                decoded.truncate(len);
+                Some(decoded)
+            }
+            ChunkCodec::Blosc => None,
+            ChunkCodec::GzipCrc => {
+                let (gzip, checksum) = encoded.split_at(encoded.len() - 4);
+                assert_eq!(crc32c::crc32c(gzip).to_le_bytes(), checksum, "the checksum");
+                let mut decoded = Vec::new();
+                GzDecoder::new(gzip).read_to_end(&mut decoded).unwrap();
+                Some(decoded)
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What the files of a mount are, by the rules of the README: the simplest thing that could be right.
+//!
+//! The store has objects; a file that is open has an object as its base, and a draft once something
+//! was written. All errors are errno.
+
+mod names;
+mod writing;
+
+use std::collections::BTreeSet;
+
+use zarr_mount::view::HandleAccess;
+
+use crate::codecs::{FILL, LEN};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// A decoded chunk: it has one length, is shown where it is absent, and is merged.
+    Chunk,
+    /// An object that is replaced whole.
+    Whole,
+    /// An object that is written in place.
+    InPlace,
+}
+
+/// An object that the store has, or had. The bytes are those that the view shows of it.
+#[derive(Debug)]
+struct Object {
+    bytes: Vec<u8>,
+    /// How often its times were set.
+    version: usize,
+}
+
+/// An object of a certain version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Base {
+    object: usize,
+    version: usize,
+}
+
+/// What was written to a file since its last commit.
+#[derive(Debug)]
+struct Draft {
+    bytes: Vec<u8>,
+    /// Which bytes were written; the other ones are those of the base. `None` where all were.
+    written: Option<[bool; LEN]>,
+    began_empty: bool,
+    /// Whether all who wrote cannot have read the file.
+    is_blind: bool,
+    /// The handles that made the file empty.
+    rewriters: BTreeSet<usize>,
+    /// Whether the last commit failed.
+    has_failed: bool,
+}
+
+/// A file that is open, or was.
+#[derive(Debug)]
+struct File {
+    /// The number of its name; `None` once that was removed or is another file's.
+    name: Option<usize>,
+    manner: Manner,
+    base: Option<Base>,
+    draft: Option<Draft>,
+    is_lost: bool,
+    /// Whether the base was the object of the store when the file lost its name.
+    was_current: bool,
+    n_handles: usize,
+}
+
+/// A handle.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    number: usize,
+    file: usize,
+    access: HandleAccess,
+    has_written: bool,
+}
+
+impl Handle {
+    pub(crate) fn reads(&self) -> bool {
+        self.access != HandleAccess::Writes
+    }
+}
+
+/// What a read may give.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Readable {
+    Bytes(Vec<u8>),
+    /// These bytes, or an error that says that the file has changed.
+    BytesOrStale(Vec<u8>),
+    /// Any bytes that the file had, or that error.
+    Lost,
+}
+
+/// The model.
+#[derive(Debug)]
+pub(crate) struct Model {
+    manners: Vec<Manner>,
+    objects: Vec<Object>,
+    /// The objects of the store.
+    store: Vec<Option<usize>>,
+    files: Vec<File>,
+    /// The files that another open of a name takes part in.
+    open: Vec<Option<usize>>,
+    pub(crate) handles: Vec<Handle>,
+    n_handles: usize,
+}
+
+impl Model {
+    pub(crate) fn new(manners: Vec<Manner>) -> Model {
+        let nothing = vec![None; manners.len()];
+        Model {
+            manners,
+            objects: Vec::new(),
+            store: nothing.clone(),
+            files: Vec::new(),
+            open: nothing,
+            handles: Vec::new(),
+            n_handles: 0,
+        }
+    }
+
+    /// What the store has under this name, as the view shows it.
+    pub(crate) fn stored(&self, name: usize) -> Option<&[u8]> {
+        let object = self.store[name]?;
+        Some(&self.objects[object].bytes)
+    }
+
+    /// What a new open of this name reads; `None` where nothing is there.
+    pub(crate) fn shown(&self, name: usize) -> Option<Vec<u8>> {
+        let open = self.open[name].map(|file| &self.files[file]);
+        if let Some(file) = open.filter(|file| file.name.is_some())
+            && let Some(draft) = &file.draft
+        {
+            return Some(self.with_base(file, draft));
+        }
+        let absent = (self.manners[name] == Manner::Chunk).then(|| vec![FILL; LEN]);
+        self.stored(name).map(<[u8]>::to_vec).or(absent)
+    }
+
+    fn base_bytes(&self, file: &File) -> Vec<u8> {
+        match file.base {
+            Some(base) => self.objects[base.object].bytes.clone(),
+            None => vec![FILL; LEN],
+        }
+    }
+
+    fn with_base(&self, file: &File, draft: &Draft) -> Vec<u8> {
+        let mut bytes = draft.bytes.clone();
+        if let Some(written) = draft.written {
+            let base = self.base_bytes(file);
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                if !written[at] {
+                    *byte = base[at];
+                }
+            }
+        }
+        bytes
+    }
+
+    fn base_of(&self, name: usize) -> Option<Base> {
+        let object = self.store[name]?;
+        let version = self.objects[object].version;
+        Some(Base { object, version })
+    }
+
+    /// Whether what the store has is the base of the file.
+    fn is_current(&self, file: &File) -> bool {
+        let Some(name) = file.name else { return false };
+        let now = self.base_of(name);
+        if file.manner == Manner::InPlace {
+            return now.map(|base| base.object) == file.base.map(|base| base.object);
+        }
+        now == file.base && (now.is_some() || file.manner == Manner::Chunk)
+    }
+
+    fn new_object(&mut self, bytes: Vec<u8>) -> usize {
+        self.objects.push(Object { bytes, version: 0 });
+        self.objects.len() - 1
+    }
+
+    fn new_handle(&mut self, file: usize, access: HandleAccess) -> usize {
+        self.n_handles += 1;
+        self.files[file].n_handles += 1;
+        self.handles.push(Handle {
+            number: self.n_handles,
+            file,
+            access,
+            has_written: false,
+        });
+        self.handles.len() - 1
+    }
+
+    fn new_file(&mut self, name: usize, base: Option<Base>) -> usize {
+        self.files.push(File {
+            name: Some(name),
+            manner: self.manners[name],
+            base,
+            draft: None,
+            is_lost: false,
+            was_current: false,
+            n_handles: 0,
+        });
+        let file = self.files.len() - 1;
+        self.open[name] = Some(file);
+        file
+    }
+
+    /// Opens what is shown, and returns the place of the new handle.
+    pub(crate) fn open(&mut self, name: usize, access: HandleAccess) -> usize {
+        if let Some(open) = self.open[name] {
+            let file = &self.files[open];
+            if file.name.is_some() && (file.draft.is_some() || self.is_current(file)) {
+                return self.new_handle(open, access);
+            }
+        }
+        let file = self.new_file(name, self.base_of(name));
+        self.new_handle(file, access)
+    }
+
+    /// Makes a file where nothing is shown.
+    pub(crate) fn create(&mut self, name: usize) -> usize {
+        let file = self.new_file(name, None);
+        if self.manners[name] == Manner::InPlace {
+            let object = self.new_object(Vec::new());
+            self.store[name] = Some(object);
+            self.files[file].base = self.base_of(name);
+        }
+        let handle = self.new_handle(file, HandleAccess::ReadsAndWrites);
+        if self.manners[name] != Manner::InPlace {
+            let rewriters = BTreeSet::from([self.handles[handle].number]);
+            self.files[file].draft = Some(Draft {
+                bytes: Vec::new(),
+                written: None,
+                began_empty: true,
+                is_blind: true,
+                rewriters,
+                has_failed: false,
+            });
+        }
+        handle
+    }
+
+    pub(crate) fn read(&self, handle: usize) -> Readable {
+        let file = &self.files[self.handles[handle].file];
+        if file.is_lost {
+            return Readable::Lost;
+        }
+        if let Some(draft) = &file.draft {
+            return Readable::Bytes(self.with_base(file, draft));
+        }
+        let bytes = self.base_bytes(file);
+        let is_unchanged = file
+            .base
+            .is_none_or(|base| self.objects[base.object].version == base.version);
+        let is_certain = match file.manner {
+            Manner::InPlace => true,
+            Manner::Whole => is_unchanged || file.name.is_none(),
+            Manner::Chunk => is_unchanged && (self.is_current(file) || file.was_current),
+        };
+        if is_certain {
+            Readable::Bytes(bytes)
+        } else {
+            Readable::BytesOrStale(bytes)
+        }
+    }
+
+    fn size(&self, file: usize) -> usize {
+        let file = &self.files[file];
+        match &file.draft {
+            Some(draft) => draft.bytes.len(),
+            None => self.base_bytes(file).len(),
+        }
+    }
+
+    pub(crate) fn outsider_replaces(&mut self, name: usize, bytes: Vec<u8>) {
+        let object = self.new_object(bytes);
+        self.store[name] = Some(object);
+    }
+
+    pub(crate) fn outsider_deletes(&mut self, name: usize) {
+        self.store[name] = None;
+    }
+
+    /// All that was not committed is gone.
+    pub(crate) fn crash(&mut self) {
+        self.handles.clear();
+        self.files.clear();
+        self.open.fill(None);
+    }
+}

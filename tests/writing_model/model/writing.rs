@@ -1,0 +1,265 @@
+//! Writing to files, and committing what was written.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use libc::{EBADF, EFBIG, EIO, ESTALE};
+use zarr_mount::view::HandleAccess;
+
+use super::{Draft, Handle, Manner, Model};
+use crate::codecs::{FILL, LEN};
+
+impl Model {
+    /// Makes a draft, if bytes are not written to the object itself.
+    fn begin(&mut self, number: usize) -> Result<(), i32> {
+        let file = &self.files[number];
+        if file.draft.is_some() || file.manner == Manner::InPlace {
+            return Ok(());
+        }
+        let is_whole = file.manner == Manner::Whole;
+        if file.name.is_none() {
+            return if is_whole { Ok(()) } else { Err(ESTALE) };
+        }
+        if is_whole
+            && file
+                .base
+                .is_some_and(|base| self.objects[base.object].version != base.version)
+        {
+            return Err(ESTALE);
+        }
+        let draft = Draft {
+            bytes: if is_whole {
+                self.base_bytes(file)
+            } else {
+                vec![0; LEN]
+            },
+            written: (!is_whole).then_some([false; LEN]),
+            began_empty: false,
+            is_blind: true,
+            rewriters: BTreeSet::new(),
+            has_failed: false,
+        };
+        self.files[number].draft = Some(draft);
+        Ok(())
+    }
+
+    /// Changes the bytes in `range` of the file.
+    fn change(
+        &mut self,
+        (number, access): (usize, HandleAccess),
+        range: Range<usize>,
+        change: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), i32> {
+        let file = &self.files[number];
+        if file.is_lost {
+            return Err(ESTALE);
+        }
+        if file.manner == Manner::Chunk && range.end > LEN {
+            return Err(EFBIG);
+        }
+        self.begin(number)?;
+        let file = &mut self.files[number];
+        let Some(draft) = &mut file.draft else {
+            let base = file.base.expect("a file without a draft has an object");
+            change(&mut self.objects[base.object].bytes);
+            return Ok(());
+        };
+        change(&mut draft.bytes);
+        draft.has_failed = false;
+        if let Some(written) = &mut draft.written {
+            draft.is_blind &= access != HandleAccess::ReadsAndWrites;
+            written[range].fill(true);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&mut self, handle: usize, offset: usize, text: &[u8]) -> Result<(), i32> {
+        let handle = self.writing(handle)?;
+        let what = (handle.file, handle.access);
+        let end = offset + text.len();
+        self.change(what, offset..end, |bytes| {
+            bytes.resize(bytes.len().max(end), 0);
+            bytes[offset..end].copy_from_slice(text);
+        })
+    }
+
+    /// The handle, which has written now.
+    fn writing(&mut self, handle: usize) -> Result<&Handle, i32> {
+        let handle = &mut self.handles[handle];
+        if !handle.access.writes() {
+            return Err(EBADF);
+        }
+        handle.has_written = true;
+        Ok(handle)
+    }
+
+    /// A call that was to write has failed before it changed anything.
+    pub(crate) fn tried_to_write(&mut self, handle: usize) {
+        // Handles that only read have not written.
+        let _ = self.writing(handle);
+    }
+
+    pub(crate) fn set_len(&mut self, handle: usize, len: usize) -> Result<(), i32> {
+        let writing = self.writing(handle)?;
+        let what = (writing.file, writing.access);
+        let now = self.size(what.0);
+        if now == len {
+            return Ok(());
+        }
+        if len == 0 {
+            return self.clear(handle);
+        }
+        self.change(what, now.min(len)..now.max(len), |bytes| {
+            bytes.resize(len, 0);
+        })
+    }
+
+    /// Makes the file empty, as `O_TRUNC` does.
+    pub(crate) fn clear(&mut self, handle: usize) -> Result<(), i32> {
+        let handle = &self.handles[handle];
+        if !handle.access.writes() {
+            return Err(EBADF);
+        }
+        let (number, file) = (handle.number, handle.file);
+        self.change((file, HandleAccess::Writes), 0..0, Vec::clear)?;
+        if let Some(draft) = &mut self.files[file].draft {
+            (draft.written, draft.began_empty) = (None, true);
+            draft.rewriters.insert(number);
+        }
+        Ok(())
+    }
+
+    pub(super) fn commit(&mut self, number: usize) -> Result<(), i32> {
+        let file = &mut self.files[number];
+        if file.is_lost {
+            return Err(ESTALE);
+        }
+        let (Some(name), Some(draft)) = (file.name, &mut file.draft) else {
+            return Ok(());
+        };
+        draft.has_failed = true;
+        let is_chunk = file.manner == Manner::Chunk;
+        if is_chunk && draft.bytes.len() != LEN {
+            return Err(EIO);
+        }
+        let merges = draft.began_empty || (draft.written.is_some() && draft.is_blind);
+        if self.base_of(name) != self.files[number].base {
+            let now = self.base_of(name);
+            let file = &mut self.files[number];
+            if !merges {
+                (file.draft, file.name, file.is_lost) = (None, None, true);
+                return Err(ESTALE);
+            }
+            file.base = now;
+        }
+        let file = &self.files[number];
+        let bytes = file
+            .draft
+            .as_ref()
+            .map(|draft| self.with_base(file, draft))
+            .unwrap_or_default();
+        self.put(name, bytes);
+        let base = self.base_of(name);
+        let file = &mut self.files[number];
+        (file.draft, file.base) = (None, base);
+        Ok(())
+    }
+
+    /// The store gets an object under this name.
+    pub(super) fn put(&mut self, name: usize, bytes: Vec<u8>) {
+        let is_absent = self.manners[name] == Manner::Chunk && bytes == [FILL; LEN];
+        let object = self.new_object(bytes);
+        self.store[name] = (!is_absent).then_some(object);
+    }
+
+    pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<(), i32> {
+        if let Some(draft) = &mut self.files[file].draft {
+            draft.rewriters.remove(&writer);
+            if !draft.rewriters.is_empty() {
+                return Ok(());
+            }
+        }
+        self.commit(file)
+    }
+
+    pub(crate) fn flush(&mut self, handle: usize, is_by_child: bool) -> Result<(), i32> {
+        let handle = &mut self.handles[handle];
+        if !std::mem::take(&mut handle.has_written) {
+            return Ok(());
+        }
+        let (number, file) = (handle.number, handle.file);
+        let flushed = self.flush_file(file, number);
+        if flushed == Err(EIO) && is_by_child {
+            self.handles
+                .iter_mut()
+                .filter(|other| other.number == number)
+                .for_each(|own| own.has_written = true);
+            if let Some(draft) = &mut self.files[file].draft {
+                draft.has_failed = false;
+            }
+            return Ok(());
+        }
+        flushed
+    }
+
+    pub(crate) fn sync(&mut self, handle: usize) -> Result<(), i32> {
+        self.commit(self.handles[handle].file)
+    }
+
+    /// Commits all files that are open by their names. The result has the errors.
+    pub(crate) fn sync_all(&mut self) -> Vec<i32> {
+        let open: Vec<usize> = self.open.iter().flatten().copied().collect();
+        open.into_iter()
+            .filter_map(|file| self.commit(file).err())
+            .collect()
+    }
+
+    pub(crate) fn close(&mut self, place: usize) -> Result<(), i32> {
+        let flushed = self.flush(place, false);
+        self.release(place);
+        flushed
+    }
+
+    pub(super) fn release(&mut self, place: usize) {
+        let handle = self.handles.remove(place);
+        let is_last = self.files[handle.file].n_handles == 1;
+        self.released(&handle, is_last);
+        let file = &mut self.files[handle.file];
+        file.n_handles -= 1;
+        if is_last
+            && let Some(name) = file.name
+            && self.open[name] == Some(handle.file)
+        {
+            self.open[name] = None;
+        }
+    }
+
+    fn released(&mut self, handle: &Handle, is_last: bool) {
+        let Some(draft) = &mut self.files[handle.file].draft else {
+            return;
+        };
+        let was_rewriter = draft.rewriters.remove(&handle.number);
+        if is_last {
+            draft.rewriters.clear();
+        }
+        if !(is_last || handle.has_written || was_rewriter) {
+            return;
+        }
+        let is_saved = !draft.has_failed && self.flush_file(handle.file, handle.number).is_ok();
+        if is_last && !is_saved {
+            self.files[handle.file].draft = None;
+        }
+    }
+
+    pub(crate) fn touch(&mut self, handle: usize) {
+        let file = &mut self.files[self.handles[handle].file];
+        if file.draft.is_some() {
+            return;
+        }
+        if let Some(base) = &mut file.base {
+            let object = &mut self.objects[base.object];
+            object.version += 1;
+            base.version = object.version;
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A mount without a kernel: a writable view of a directory, which is made anew after its end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+use zarr_mount::error::{Error, ErrorKind};
+use zarr_mount::fresh::Freshness;
+use zarr_mount::store::{DirStore, Durability, NewFile, Store, StoreError, Symlinks};
+use zarr_mount::view::{OpenFile, Shards, View, ViewKind, ViewOptions, VnodeId};
+
+use crate::common::{read_at, walk};
+
+/// The errno that the caller of a system call gets.
+pub(crate) fn errno(error: &Error) -> i32 {
+    error.errno().unwrap_or(match error.kind() {
+        ErrorKind::Stale => libc::ESTALE,
+        _ => libc::EIO,
+    })
+}
+
+/// The attributes of files that are made.
+pub(crate) const NEW: NewFile = NewFile {
+    mode: 0o644,
+    uid: 0,
+    gid: 0,
+};
+
+pub(crate) struct Mount {
+    folder: TempDir,
+    kind: ViewKind,
+    /// How many mounts there were.
+    n_mounts: usize,
+    n_outsiders: u64,
+    pub(crate) view: Arc<View>,
+}
+
+impl Mount {
+    /// Mounts a store with the array `a` of this document.
+    pub(crate) fn new(kind: ViewKind, document: &str) -> Mount {
+        let folder = tempfile::tempdir().unwrap();
+        let array = store_at(folder.path(), 0).join("a");
+        for directory in ["c/0", "c/1"] {
+            fs::create_dir_all(array.join(directory)).unwrap();
+        }
+        fs::write(array.join("zarr.json"), document).unwrap();
+        let view = writable(&store_at(folder.path(), 0), kind);
+        Mount {
+            folder,
+            kind,
+            n_mounts: 0,
+            n_outsiders: 0,
+            view,
+        }
+    }
+
+    /// The directory of the store.
+    pub(crate) fn store(&self) -> PathBuf {
+        store_at(self.folder.path(), self.n_mounts)
+    }
+
+    /// Makes the mount anew, as after the old one was killed. The lock of the old one is on the
+    /// directory of the store, so that what is in this is moved to another one. Then the old mount has
+    /// nothing that it could change, and `handles` are closed to give their descriptors back.
+    pub(crate) fn make_anew(&mut self, handles: impl Iterator<Item = Arc<OpenFile>>) {
+        let old = self.store();
+        self.n_mounts += 1;
+        let new = self.store();
+        fs::create_dir(&new).unwrap();
+        for entry in fs::read_dir(&old).unwrap() {
+            let entry = entry.unwrap();
+            fs::rename(entry.path(), new.join(entry.file_name())).unwrap();
+        }
+        let view = writable(&new, self.kind);
+        let before = std::mem::replace(&mut self.view, view);
+        for handle in handles {
+            handle.close();
+        }
+        before.threads().finish(Duration::from_secs(10));
+    }
+
+    /// The number of the file at `path`.
+    pub(crate) fn vnode(&self, path: &str) -> Result<VnodeId, i32> {
+        let found = walk(&self.view, path).map_err(|error| errno(&error))?;
+        found.map(|(id, _)| id).ok_or(libc::ENOENT)
+    }
+
+    /// The length of the file at `path`.
+    pub(crate) fn len(&self, path: &str) -> Result<u64, i32> {
+        let found = walk(&self.view, path).map_err(|error| errno(&error))?;
+        found.map(|(_, shown)| shown.size).ok_or(libc::ENOENT)
+    }
+
+    /// Opens the file at `path`, reads it and closes it.
+    pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, i32> {
+        let opened = self.view.open(self.vnode(path)?);
+        let opened = opened.map_err(|error| errno(&error))?.ok_or(libc::ENOENT)?;
+        let len = usize::try_from(opened.attributes.size).unwrap();
+        let bytes = read_at(&opened.file, 0, len + 1);
+        opened.file.close();
+        bytes.map_err(|error| errno(&error))
+    }
+
+    /// Another program replaces the object at `key`.
+    pub(crate) fn outsider_replaces(&mut self, key: &str, bytes: &[u8]) {
+        let beside = self.folder.path().join("beside");
+        fs::write(&beside, bytes).unwrap();
+        // A time of its own: a model has no grain of time. What lies in the future is not waited for.
+        self.n_outsiders += 1;
+        let time = SystemTime::now() + Duration::from_secs(1_000_000 + self.n_outsiders);
+        let file = fs::File::options().write(true).open(&beside).unwrap();
+        file.set_modified(time).unwrap();
+        fs::rename(&beside, self.store().join(key)).unwrap();
+    }
+
+    /// A view of the store that somebody else has.
+    pub(crate) fn seen_by_others(&self, kind: ViewKind) -> Arc<View> {
+        Arc::new(View::new(store(&self.store()), options(kind)).unwrap())
+    }
+
+    /// The names that the mount has left in the store.
+    pub(crate) fn leftovers(&self) -> usize {
+        fs::read_dir(self.store().join(".zarr-mount")).map_or(0, Iterator::count)
+    }
+}
+
+fn store_at(folder: &Path, n_mounts: usize) -> PathBuf {
+    folder.join(format!("store{n_mounts}"))
+}
+
+fn store(path: &Path) -> Arc<dyn Store> {
+    Arc::new(DirStore::open(path, Symlinks::Inside).unwrap())
+}
+
+fn options(kind: ViewKind) -> ViewOptions {
+    ViewOptions {
+        views: vec![kind],
+        shards: Shards::Keep,
+        freshness: Freshness::Checked(Duration::ZERO),
+        cache_budget_bytes: 16 << 20,
+        decode_threads: 1,
+        ..ViewOptions::default()
+    }
+}
+
+fn writable(path: &Path, kind: ViewKind) -> Arc<View> {
+    let made = || -> Result<View, StoreError> {
+        let store = store(path);
+        let writer = store.writer(Durability::Atomic)?;
+        View::writable(store, options(kind), writer.expect("a directory"))
+    };
+    Arc::new(made().unwrap())
+}
