@@ -179,9 +179,9 @@ impl View {
                 };
                 writing.erase(key, false)?;
                 self.tree.hierarchy.forget(&key.parent());
-                if let Some((array, document)) = ending {
-                    self.tree.hierarchy.forget(&array.path);
-                    self.tree.end(array, document);
+                if let Some(ended) = ending {
+                    self.tree.hierarchy.forget(&ended.array.path);
+                    self.tree.end(ended);
                 }
                 if *view == ViewKind::Chunks {
                     self.update_copies(key);
@@ -254,7 +254,7 @@ impl View {
                 let is_formed = self.is_formed(&old)?;
                 let is_scratch = writing.is_scratch(from);
                 match kind {
-                    NewKind::Stored if is_scratch => {
+                    NewKind::Stored | NewKind::Scratch if is_scratch => {
                         writing.place(from, (&to, kind), Some(mode))?;
                         self.tree.numbers.replace(&old, &vnode);
                     }
@@ -266,10 +266,6 @@ impl View {
                         writing.place(from, (&to, kind), Some(mode))?;
                         // A document has another vnode once it describes something.
                         let vnode = self.present(&new_parent, new_name).unwrap_or(vnode);
-                        self.tree.numbers.replace(&old, &vnode);
-                    }
-                    NewKind::Scratch if is_scratch => {
-                        writing.place(from, (&to, kind), Some(mode))?;
                         self.tree.numbers.replace(&old, &vnode);
                     }
                     _ => return Err(refused(Refusal::OtherPlace)),

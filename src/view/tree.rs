@@ -42,10 +42,10 @@ pub(super) struct Tree {
 
 /// An array whose document was removed through the mount.
 #[derive(Debug)]
-struct EndedArray {
-    array: Arc<ShownArray>,
+pub(super) struct EndedArray {
+    pub(super) array: Arc<ShownArray>,
     /// The document as it was stored.
-    document: Vec<u8>,
+    pub(super) document: Vec<u8>,
 }
 
 /// The most arrays without a document that are remembered.
@@ -97,12 +97,11 @@ impl Tree {
         }
     }
 
-    /// Notes that the document of `array` was removed through the mount.
-    pub(super) fn end(&self, array: Arc<ShownArray>, document: Vec<u8>) {
-        array.has_ended.store(true, Ordering::Relaxed);
+    /// Notes that the document of an array was removed through the mount.
+    pub(super) fn end(&self, array: EndedArray) {
+        array.array.has_ended.store(true, Ordering::Relaxed);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = array.path.clone();
-        ended.put(path, EndedArray { array, document });
+        ended.put(array.array.path.clone(), array);
     }
 
     /// The array that had its document at `key`, and this document.

@@ -17,7 +17,7 @@ use super::find::CONTROL;
 use super::names::ChunkName;
 use super::options::ViewKind;
 use super::shown_node::{ShownArray, ShownNode};
-use super::tree::Tree;
+use super::tree::{EndedArray, Tree};
 use super::vnode::{ChunkPlace, Vnode};
 use super::writing::{Form, NewKind};
 use crate::budget::Holding;
@@ -78,12 +78,15 @@ impl View {
     }
 
     /// The array that the document at `key` describes, and the document, before it is removed.
-    pub(super) fn ending(&self, key: &Key) -> Result<Option<(Arc<ShownArray>, Vec<u8>)>, Error> {
+    pub(super) fn ending(&self, key: &Key) -> Result<Option<EndedArray>, Error> {
         let Some(array) = self.array_described_by(key)? else {
             return Ok(None);
         };
         let text = self.tree.hierarchy.read(key, Holding::SOURCE)?;
-        Ok(text.map(|text| (array, text.bytes.clone())))
+        Ok(text.map(|text| EndedArray {
+            array,
+            document: text.bytes.clone(),
+        }))
     }
 
     /// Whether the store has a chunk of `array`.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::Writing;
 use super::form::Encoded;
-use super::state::{FileAttributes, FileState};
+use super::state::{FileAttributes, FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
 use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile};
@@ -28,7 +28,11 @@ impl FileState {
         self.check_not_lost()?;
         // What has no name any more is read by its own handles only, and scratch has none in the
         // store.
-        let Some(key) = self.key.clone().filter(|_| !self.is_scratch) else {
+        let Some(key) = self
+            .key
+            .clone()
+            .filter(|_| self.standing != Standing::Scratch)
+        else {
             return Ok(());
         };
         let Some(draft) = &mut self.draft else {
@@ -47,7 +51,7 @@ impl FileState {
         );
         self.draft = None;
         self.key = None;
-        self.is_lost = true;
+        self.standing = Standing::Lost;
         Err(StoreError::changed(&key).into())
     }
 

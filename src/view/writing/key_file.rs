@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::form::{CleanFile, Form};
-use super::state::{Content, FileAttributes, FileState};
+use super::state::{Content, FileAttributes, FileState, Standing};
 use super::{HandleAccess, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{
@@ -55,7 +55,7 @@ impl KeyFile {
     /// The file `key` of the mount alone, with the bytes of `draft`.
     pub(super) fn of_scratch(key: &Key, draft: Draft, fingerprint: u64) -> KeyFile {
         let mut state = FileState::of_draft(key, None, draft, 0);
-        state.is_scratch = true;
+        state.standing = Standing::Scratch;
         KeyFile::new(state, fingerprint)
     }
 
@@ -92,7 +92,7 @@ impl KeyFile {
     /// Whether the file is in the mount only, and has a name there.
     pub(super) fn is_scratch(&self) -> bool {
         let state = self.lock();
-        state.is_scratch && state.key.is_some()
+        state.standing == Standing::Scratch && state.key.is_some()
     }
 
     /// The key, unless the file has none any more.
@@ -111,21 +111,21 @@ impl KeyFile {
         }
     }
 
-    /// As [`Writing::shown`]; `None` when somebody else has changed the object, so that it is another
-    /// file now.
+    /// As [`Writing::shown`]. There is no fingerprint when somebody else has changed the object, so that
+    /// it is another file now.
     pub(super) fn shown(
         &self,
         writing: &Writing,
         key: &Key,
         now: Option<ObjectMeta>,
-    ) -> Result<Option<ShownFile>, Error> {
+    ) -> Result<ShownFile, Error> {
         let state = self.lock();
         if let Some(draft) = state.draft.as_ref().filter(|_| state.key.is_some()) {
-            return Ok(Some(ShownFile {
+            return Ok(ShownFile {
                 meta: Some(writing.writer.meta_of(key, draft.file())?),
                 fingerprint: Some(self.fingerprint),
                 is_draft: true,
-            }));
+            });
         }
         // It may have been committed since the caller looked.
         let is_late = state.key.is_some() && !state.is_current(now.as_ref());
@@ -134,11 +134,11 @@ impl KeyFile {
         } else {
             now
         };
-        Ok(state.is_current(now.as_ref()).then_some(ShownFile {
+        Ok(ShownFile {
             meta: now,
-            fingerprint: Some(self.fingerprint),
+            fingerprint: state.is_current(now.as_ref()).then_some(self.fingerprint),
             is_draft: false,
-        }))
+        })
     }
 
     /// Whether the file is what another open of its key gets, and if so, whether the kernel's pages
@@ -276,23 +276,25 @@ impl KeyFile {
         (key, form): (&Key, Option<Arc<dyn Form>>),
         replaces: Replaces,
     ) -> Result<(), Error> {
+        let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
+        if replaces == Replaces::Nothing && writing.writer.stat(key)?.is_some() {
+            return Err(exists());
+        }
         let mut state = self.lock();
         let Some(draft) = &mut state.draft else {
             return Err(Error::Stale);
         };
         draft.replaces = replaces;
         let before = (state.key.replace(key.clone()), state.form.take());
-        (state.form, state.is_scratch) = (form, false);
+        (state.form, state.standing) = (form, Standing::Stored);
         let placed = match state.place(writing, key) {
             Ok(true) => return Ok(()),
-            Ok(false) if replaces == Replaces::Nothing => {
-                Err(StoreError::refused(key, Refusal::Exists).into())
-            }
+            Ok(false) if replaces == Replaces::Nothing => Err(exists()),
             Ok(false) => Err(KeyFile::lost(key)),
             Err(error) => Err(error),
         };
         (state.key, state.form) = before;
-        (state.is_scratch, state.stored) = (true, None);
+        (state.standing, state.stored) = (Standing::Scratch, None);
         placed
     }
 
@@ -346,7 +348,7 @@ impl KeyFile {
         is_last: bool,
     ) {
         let mut state = self.lock();
-        let is_scratch = state.is_scratch;
+        let is_scratch = state.standing == Standing::Scratch;
         let Some(draft) = &mut state.draft else {
             return;
         };

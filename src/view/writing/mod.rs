@@ -163,10 +163,18 @@ impl Writing {
     pub(super) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
         let open = self.lock_open().get(key).cloned();
         if let Some(file) = open {
-            if let Some(shown) = file.shown(self, key, stored)? {
+            let shown = file.shown(self, key, stored)?;
+            if shown.fingerprint.is_some() || shown.meta.is_some() {
                 return Ok(shown);
             }
-            self.give_way(key, &file);
+            // The same fingerprint would do for what is absent, and the kernel has pages of the file.
+            let own = self.own_fingerprint(key, None);
+            let fingerprint = own.unwrap_or_else(|| self.new_fingerprint());
+            self.remember(key, None, fingerprint);
+            return Ok(ShownFile {
+                fingerprint: Some(fingerprint),
+                ..shown
+            });
         }
         // It may have been opened, committed and closed since the caller looked.
         let version = |meta: Option<ObjectMeta>| meta.map(|meta| meta.version);

@@ -21,8 +21,7 @@ pub(super) struct FileState {
     pub(super) key: Option<Key>,
     /// What the file shows of its object; `None` where it shows the object's own bytes.
     pub(super) form: Option<Arc<dyn Form>>,
-    /// Whether the file is in the mount only, because its name is none of an array.
-    pub(super) is_scratch: bool,
+    pub(super) standing: Standing,
     /// The object of the store; `None` where it has none, or none yet. Its attributes are those that
     /// it had when the kernel's pages were last known to be right.
     pub(super) stored: Option<StoredFile>,
@@ -31,13 +30,22 @@ pub(super) struct FileState {
     pub(super) clean: Option<(Arc<OpenFile>, VnodeAttributes)>,
     /// What was written since the last commit.
     pub(super) draft: Option<FileDraft>,
-    /// Whether somebody else changed the object, so that what was written was dropped.
-    pub(super) is_lost: bool,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
     /// written it.
     pub(super) is_own: bool,
+}
+
+/// What becomes of what is written to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is committed to the store.
+    Stored,
+    /// It stays in the mount, because its name is none of an array.
+    Scratch,
+    /// It was dropped, because somebody else has changed the object.
+    Lost,
 }
 
 /// Where the bytes of a file are.
@@ -64,11 +72,10 @@ impl FileState {
         FileState {
             key: Some(key.clone()),
             form: None,
-            is_scratch: false,
+            standing: Standing::Stored,
             stored,
             clean: None,
             draft: None,
-            is_lost: false,
             has_wrong_pages: false,
             is_own: false,
         }
@@ -185,7 +192,7 @@ impl FileState {
 
     /// Fails where somebody else has changed the object.
     pub(super) fn check_not_lost(&self) -> Result<(), Error> {
-        if self.is_lost {
+        if self.standing == Standing::Lost {
             return Err(self.refused(Refusal::Gone));
         }
         Ok(())

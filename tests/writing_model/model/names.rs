@@ -4,7 +4,7 @@ use libc::{EEXIST, EINVAL, EIO, ENOENT};
 use zarr_mount::store::RenameMode;
 use zarr_mount::view::HandleAccess;
 
-use super::{Manner, Model};
+use super::{Handle, Manner, Model};
 use crate::codecs::LEN;
 use crate::operations::Placing;
 
@@ -16,13 +16,16 @@ impl Model {
         }
         let handle = self.open(name, HandleAccess::Writes);
         let mut cut = self.set_len(handle, len);
-        let file = &self.files[self.handles[handle].file];
+        let number = self.handles[handle].file;
+        let writes = |other: &&Handle| other.file == number && other.access.writes();
+        let n_writers = self.handles.iter().filter(writes).count();
         if cut.is_ok() {
-            if file.n_handles > 1 && file.manner == Manner::Chunk {
+            if n_writers > 1 && self.files[number].manner == Manner::Chunk {
                 self.handles[handle].has_written = false;
             } else {
                 cut = self.flush(handle, false);
                 if cut == Err(EIO) {
+                    self.files[number].draft = None;
                     cut = Err(EINVAL);
                 }
             }

@@ -18,7 +18,19 @@ impl Model {
         }
         let is_whole = file.manner == Manner::Whole;
         if file.name.is_none() {
-            return if is_whole { Ok(()) } else { Err(ESTALE) };
+            if !is_whole {
+                // Only its own handles read what is written to it.
+                let bytes = self.base_bytes(file);
+                self.files[number].draft = Some(Draft {
+                    bytes,
+                    written: None,
+                    began_empty: true,
+                    is_blind: true,
+                    rewriters: BTreeSet::new(),
+                    has_failed: false,
+                });
+            }
+            return Ok(());
         }
         if is_whole
             && file
