@@ -47,6 +47,10 @@ impl Model {
         if self.shown(name).is_none() {
             return Err(ENOENT);
         }
+        // Where the object of a file that was written is gone, there is nothing to remove.
+        if self.store[name].is_none() && self.manners[name] == Manner::Whole && !self.is_new(name) {
+            return Err(ENOENT);
+        }
         // Of a file that was made and is not in the store, only the draft goes: what another program
         // has stored there since is shown from then on.
         if !self.is_new(name) {

@@ -20,6 +20,7 @@
 //! that is a link or lies behind one is changed.
 
 mod attributes;
+mod calls;
 mod draft;
 mod lock;
 mod temporary;
@@ -30,8 +31,7 @@ use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid, fchmod,
-    fchown, fdatasync, fstat, fstatvfs, fsync, linkat, mkdirat, open, openat, renameat_with,
-    statat, unlinkat,
+    fchown, fstat, fstatvfs, open, statat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -42,6 +42,7 @@ use super::root::Root;
 use crate::store::{Key, ObjectMeta, Prefix, StoreError, Version};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
+use calls::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
 pub use draft::{Commit, Draft, Replaces};
 use lock::WriterLock;
 use temporary::Temporaries;
@@ -492,5 +493,7 @@ fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
     }
 }
 
+#[cfg(test)]
+mod power_loss;
 #[cfg(test)]
 mod tests;

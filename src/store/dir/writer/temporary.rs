@@ -4,13 +4,11 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, linkat, mkdirat, openat,
-    renameat_with, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, statat};
 use rustix::io::Errno;
 
 use super::attributes::path_of;
+use super::calls::{linkat, mkdirat, openat, renameat_with, unlinkat};
 use super::{OWN_DIRECTORY, Root, failed};
 use crate::store::{Prefix, StoreError};
 use std::fs::File;

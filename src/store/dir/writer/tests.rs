@@ -7,19 +7,19 @@ use tempfile::TempDir;
 use super::*;
 use crate::store::{DirStore, Store, Symlinks};
 
-const NEW: NewFile = NewFile {
+pub(super) const NEW: NewFile = NewFile {
     mode: 0o640,
     uid: 0,
     gid: 0,
 };
 
-struct Fixture {
+pub(super) struct Fixture {
     _folder: TempDir,
-    path: PathBuf,
-    writer: DirWriter,
+    pub(super) path: PathBuf,
+    pub(super) writer: DirWriter,
 }
 
-fn fixture(durability: Durability) -> Fixture {
+pub(super) fn fixture(durability: Durability) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     fs::create_dir_all(path.join("a/c")).unwrap();
@@ -36,7 +36,7 @@ fn writer(path: &Path, durability: Durability) -> Result<DirWriter, StoreError> 
     Ok(store.writer(durability)?.unwrap())
 }
 
-fn key(text: &str) -> Key {
+pub(super) fn key(text: &str) -> Key {
     Key::parse(text.as_bytes()).unwrap()
 }
 

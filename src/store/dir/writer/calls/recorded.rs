@@ -1,0 +1,263 @@
+//! System calls that are recorded, where the thread that makes them has asked for it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, fstat, statat};
+use rustix::io::{Errno, Result, pread};
+use rustix::path::Arg;
+
+use crate::store::dir::writer::attributes::path_of;
+
+/// A name in the directory that has an inode number.
+pub(in crate::store::dir::writer) type Name = (u64, Vec<u8>);
+
+/// What a system call did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store::dir::writer) enum Call {
+    /// All of these names stand for these inodes now, or for nothing.
+    Names(Vec<(Name, Option<u64>)>),
+    /// The names in this directory survive a loss of power.
+    SyncNames(u64),
+    /// The file has these bytes, which survive a loss of power if they are `synced`.
+    Data {
+        inode: u64,
+        bytes: Vec<u8>,
+        is_synced: bool,
+    },
+}
+
+/// What a file system may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::store::dir::writer) struct Lacking {
+    /// Files without a name.
+    pub(in crate::store::dir::writer) nameless: bool,
+    /// The exchange of two names.
+    pub(in crate::store::dir::writer) exchange: bool,
+}
+
+#[derive(Debug, Default)]
+struct Recorder {
+    calls: Vec<Call>,
+    lacking: Lacking,
+    seen: BTreeSet<u64>,
+    /// The files that were seen. While they are open, no other file gets their inode numbers.
+    held: Vec<OwnedFd>,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+/// Records the calls of this thread from now on, as if the file system lacked this.
+pub(in crate::store::dir::writer) fn start(lacking: Lacking) {
+    let recorder = Recorder {
+        lacking,
+        ..Recorder::default()
+    };
+    RECORDER.set(Some(recorder));
+}
+
+/// The number of calls that were recorded.
+pub(in crate::store::dir::writer) fn count() -> usize {
+    RECORDER.with_borrow(|recorder| recorder.as_ref().map_or(0, |found| found.calls.len()))
+}
+
+/// Ends the record, and returns it.
+pub(in crate::store::dir::writer) fn stop() -> Vec<Call> {
+    RECORDER.take().map_or(Vec::new(), |found| found.calls)
+}
+
+fn is_recording() -> bool {
+    RECORDER.with_borrow(Option::is_some)
+}
+
+fn lacking() -> Lacking {
+    RECORDER.with_borrow(|recorder| {
+        recorder
+            .as_ref()
+            .map(|found| found.lacking)
+            .unwrap_or_default()
+    })
+}
+
+fn note(call: Call) {
+    RECORDER.with_borrow_mut(|recorder| {
+        if let Some(recorder) = recorder {
+            recorder.calls.push(call);
+        }
+    });
+}
+
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
+/// The inode that `name` stands for now. What a file has that is seen for the first time is noted.
+fn seen(directory: impl AsFd, name: &CStr) -> Result<Option<u64>> {
+    let stat = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let is_new = RECORDER.with_borrow_mut(|recorder| {
+        recorder
+            .as_mut()
+            .is_some_and(|found| found.seen.insert(stat.st_ino))
+    });
+    if is_new {
+        let file = rustix::fs::openat(&directory, name, OFlags::RDONLY, Mode::empty())?;
+        if !is_directory(&stat) {
+            note_data(&file, false)?;
+        }
+        RECORDER.with_borrow_mut(|recorder| {
+            if let Some(recorder) = recorder {
+                recorder.held.push(file);
+            }
+        });
+    }
+    Ok(Some(stat.st_ino))
+}
+
+/// Notes what each name in `names` stands for now.
+fn note_names(names: &[(&dyn NamedDirectory, &CStr)]) -> Result<()> {
+    let mut set = Vec::new();
+    for (directory, name) in names {
+        let found = directory.seen(name)?;
+        set.push(((directory.inode()?, name.to_bytes().to_vec()), found));
+    }
+    note(Call::Names(set));
+    Ok(())
+}
+
+/// A directory, whatever the type of its descriptor.
+trait NamedDirectory {
+    fn inode(&self) -> Result<u64>;
+    fn seen(&self, name: &CStr) -> Result<Option<u64>>;
+}
+
+impl<Fd: AsFd> NamedDirectory for Fd {
+    fn inode(&self) -> Result<u64> {
+        Ok(fstat(self)?.st_ino)
+    }
+
+    fn seen(&self, name: &CStr) -> Result<Option<u64>> {
+        seen(self, name)
+    }
+}
+
+/// Notes the bytes of a file.
+fn note_data(file: impl AsFd, is_synced: bool) -> Result<()> {
+    let stat = fstat(&file)?;
+    let mut bytes = vec![0; usize::try_from(stat.st_size).unwrap_or(0)];
+    // It may have been opened by another descriptor for writing alone.
+    let path = path_of(&file);
+    let file = rustix::fs::openat(CWD, path.as_str(), OFlags::RDONLY, Mode::empty())?;
+    let len = pread(&file, &mut bytes, 0)?;
+    bytes.truncate(len);
+    note(Call::Data {
+        inode: stat.st_ino,
+        bytes,
+        is_synced,
+    });
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn openat<P: Arg, Fd: AsFd>(
+    directory: Fd,
+    path: P,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    if flags.contains(OFlags::TMPFILE) && lacking().nameless {
+        return Err(Errno::OPNOTSUPP);
+    }
+    let name = path.into_c_str()?;
+    let opened = rustix::fs::openat(&directory, &*name, flags, mode)?;
+    if is_recording() && flags.contains(OFlags::CREATE) {
+        note_names(&[(&directory, &name)])?;
+    }
+    Ok(opened)
+}
+
+pub(in crate::store::dir::writer) fn linkat<P: Arg, Q: Arg, OldFd: AsFd, NewFd: AsFd>(
+    old_directory: OldFd,
+    old_path: P,
+    directory: NewFd,
+    path: Q,
+    flags: AtFlags,
+) -> Result<()> {
+    let name = path.into_c_str()?;
+    rustix::fs::linkat(old_directory, old_path, &directory, &*name, flags)?;
+    if is_recording() {
+        note_names(&[(&directory, &name)])?;
+    }
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn renameat_with<P: Arg, Q: Arg, OldFd: AsFd, NewFd: AsFd>(
+    old_directory: OldFd,
+    old_path: P,
+    directory: NewFd,
+    path: Q,
+    flags: RenameFlags,
+) -> Result<()> {
+    if flags.contains(RenameFlags::EXCHANGE) && lacking().exchange {
+        return Err(Errno::INVAL);
+    }
+    let (old_name, name) = (old_path.into_c_str()?, path.into_c_str()?);
+    rustix::fs::renameat_with(&old_directory, &*old_name, &directory, &*name, flags)?;
+    if is_recording() {
+        note_names(&[(&old_directory, &old_name), (&directory, &name)])?;
+    }
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn unlinkat<P: Arg, Fd: AsFd>(
+    directory: Fd,
+    path: P,
+    flags: AtFlags,
+) -> Result<()> {
+    let name = path.into_c_str()?;
+    rustix::fs::unlinkat(&directory, &*name, flags)?;
+    if is_recording() {
+        note_names(&[(&directory, &name)])?;
+    }
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn mkdirat<P: Arg, Fd: AsFd>(
+    directory: Fd,
+    path: P,
+    mode: Mode,
+) -> Result<()> {
+    let name = path.into_c_str()?;
+    rustix::fs::mkdirat(&directory, &*name, mode)?;
+    if is_recording() {
+        note_names(&[(&directory, &name)])?;
+    }
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn fdatasync<Fd: AsFd>(file: Fd) -> Result<()> {
+    rustix::fs::fdatasync(&file)?;
+    if is_recording() {
+        note_data(&file, true)?;
+    }
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn fsync<Fd: AsFd>(file: Fd) -> Result<()> {
+    rustix::fs::fsync(&file)?;
+    if is_recording() {
+        let stat = fstat(&file)?;
+        if is_directory(&stat) {
+            note(Call::SyncNames(stat.st_ino));
+        } else {
+            note_data(&file, true)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Losses of power that are simulated: scripts of changes are done and their system calls are
+//! recorded; then each beginning of the record is what was done, and a part of what was not synced
+//! by then is forgotten.
+//!
+//! ```text
+//! bytes of a file    survive an fdatasync of the file; else any part of them is there
+//! names              survive an fsync of a directory that the call has changed; else each call has
+//!                    been done or not, whatever became of the others
+//! ```
+//!
+//! That is more than file systems forget, which keep most of the order. `ZARR_MOUNT_POWER_LOSSES` says
+//! how many losses there are.
+
+mod disk;
+mod script;
+
+use super::Durability;
+use super::calls::recorded::{self, Lacking};
+use disk::{Disk, shown};
+use script::{KEYS, Script};
+
+/// The steps of a script.
+const STEPS: usize = 8;
+
+/// The losses after each call of a script.
+const LOSSES: usize = 4;
+
+/// What losses of power did.
+#[derive(Debug, Default)]
+struct Losses {
+    n_losses: usize,
+    /// Objects that were neither old nor new.
+    torn: Vec<String>,
+}
+
+/// Loses power after each call of the script of this seed.
+fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &mut Losses) {
+    let mut script = Script::new(seed, durability);
+    let before = Disk::of(&script.fixture);
+    recorded::start(lacking);
+    for _ in 0..STEPS {
+        script.step();
+    }
+    let calls = recorded::stop();
+    for n_calls in 0..=calls.len() {
+        for _ in 0..LOSSES {
+            losses.n_losses += 1;
+            let left = before.after_loss(&calls[..n_calls], &mut script.chance);
+            for (key, history) in KEYS.iter().zip(&script.histories) {
+                let (allowed, is_certain) = history.allowed(n_calls);
+                let found = left.object(key);
+                if allowed.contains(&found) {
+                    continue;
+                }
+                let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+                let message = format!(
+                    "seed {seed}, {durability:?}, {lacking:?}, {n_calls} calls of {}: {key} has {:?}, not one of {:?}",
+                    shown(&calls),
+                    found.map(text),
+                    allowed
+                        .iter()
+                        .map(|bytes| bytes.map(text))
+                        .collect::<Vec<_>>()
+                );
+                assert!(!(is_certain || found.is_none()), "{message}");
+                losses.torn.push(message);
+            }
+        }
+    }
+}
+
+/// Loses power as often as is asked for.
+fn lose_power_often(durability: Durability) -> Losses {
+    const USUAL: usize = 3000;
+    let wanted = std::env::var("ZARR_MOUNT_POWER_LOSSES");
+    let wanted = wanted.map_or(USUAL, |text| text.parse().unwrap());
+    let mut losses = Losses::default();
+    for seed in 0.. {
+        if losses.n_losses >= wanted {
+            break;
+        }
+        let lacking = Lacking {
+            nameless: seed % 4 == 1,
+            exchange: seed % 8 == 2,
+        };
+        lose_power(seed, (durability, lacking), &mut losses);
+    }
+    losses
+}
+
+#[test]
+fn each_object_is_wholly_old_or_wholly_new() {
+    let losses = lose_power_often(Durability::Atomic);
+    assert!(losses.torn.is_empty(), "{}", losses.torn[0]);
+}
+
+#[test]
+fn what_was_committed_is_new() {
+    let losses = lose_power_often(Durability::Close);
+    assert!(losses.torn.is_empty(), "{}", losses.torn[0]);
+}
+
+#[test]
+fn objects_that_are_not_synced_are_found_torn() {
+    let losses = lose_power_often(Durability::Never);
+    assert!(losses.torn.len() > losses.n_losses / 100);
+}

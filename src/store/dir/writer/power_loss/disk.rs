@@ -1,0 +1,141 @@
+//! What a disk has, and what is left of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::store::dir::writer::calls::recorded::{Call, Name};
+use crate::store::dir::writer::tests::Fixture;
+
+/// Numbers that look random, always the same ones (`SplitMix64`).
+pub(super) struct Chance(pub(super) u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).unwrap()
+    }
+}
+
+/// What a disk has.
+#[derive(Clone, Default)]
+pub(super) struct Disk {
+    root: u64,
+    names: BTreeMap<Name, u64>,
+    bytes: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Disk {
+    /// The directories of a store that has no object.
+    pub(super) fn of(fixture: &Fixture) -> Disk {
+        let inode = |path: &str| fs::metadata(fixture.path.join(path)).unwrap().ino();
+        let (root, a) = (inode(""), inode("a"));
+        let names = [
+            ((root, b"a".to_vec()), a),
+            ((a, b"c".to_vec()), inode("a/c")),
+        ];
+        Disk {
+            root,
+            names: names.into(),
+            bytes: BTreeMap::new(),
+        }
+    }
+
+    /// What is left after `calls` and a loss of power.
+    pub(super) fn after_loss(&self, calls: &[Call], chance: &mut Chance) -> Disk {
+        let (mut disk, mut synced) = (self.clone(), BTreeMap::new());
+        for (at, call) in calls.iter().enumerate() {
+            match call {
+                Call::Names(names) => {
+                    let is_synced = calls[at..].iter().any(|later| {
+                        let of = |directory| *later == Call::SyncNames(directory);
+                        names.iter().any(|((directory, _), _)| of(*directory))
+                    });
+                    if is_synced || chance.below(2) == 0 {
+                        disk.set(names);
+                    }
+                }
+                Call::Data {
+                    inode,
+                    bytes,
+                    is_synced,
+                } => {
+                    if *is_synced {
+                        synced.insert(*inode, bytes);
+                    }
+                    let is_safe = synced.get(inode) == Some(&bytes);
+                    let left = if is_safe {
+                        bytes.clone()
+                    } else {
+                        torn(bytes, chance)
+                    };
+                    disk.bytes.insert(*inode, left);
+                }
+                Call::SyncNames(_) => {}
+            }
+        }
+        disk
+    }
+
+    fn set(&mut self, names: &[(Name, Option<u64>)]) {
+        for (name, inode) in names {
+            match inode {
+                Some(inode) => self.names.insert(name.clone(), *inode),
+                None => self.names.remove(name),
+            };
+        }
+    }
+
+    /// The bytes of the object at `key`.
+    pub(super) fn object(&self, key: &str) -> Option<&Vec<u8>> {
+        let step = |directory: u64, name: &str| {
+            let name = name.as_bytes().to_vec();
+            self.names.get(&(directory, name)).copied()
+        };
+        let found = key.split('/').try_fold(self.root, step)?;
+        Some(&self.bytes[&found])
+    }
+}
+
+/// What may be left of bytes that were not synced.
+fn torn(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut left = bytes.to_vec();
+    let at = chance.below(bytes.len() + 1);
+    match chance.below(3) {
+        0 => left.truncate(at),
+        // The length is there, the bytes are not.
+        1 => left[at..].fill(0),
+        _ => {}
+    }
+    left
+}
+
+/// The calls in short.
+pub(super) fn shown(calls: &[Call]) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let line = |(at, call): (usize, &Call)| match call {
+        Call::Names(names) => {
+            let name = |((directory, name), inode): &(Name, Option<u64>)| {
+                format!(" {directory}/{} = {inode:?}", text(name))
+            };
+            format!("\n{at} names{}", names.iter().map(name).collect::<String>())
+        }
+        Call::SyncNames(directory) => format!("\n{at} sync names {directory}"),
+        Call::Data {
+            inode,
+            bytes,
+            is_synced,
+        } => {
+            format!("\n{at} data {inode} {} synced: {is_synced}", text(bytes))
+        }
+    };
+    calls.iter().enumerate().map(line).collect()
+}

@@ -1,0 +1,242 @@
+//! Scripts of changes, and what the keys had meanwhile.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::RenameFlags;
+
+use super::disk::Chance;
+use crate::store::dir::writer::calls::recorded;
+use crate::store::dir::writer::calls::{fdatasync, renameat_with};
+use crate::store::dir::writer::tests::{Fixture, NEW, fixture, key};
+use crate::store::dir::writer::{Commit, Durability, Key, RenameMode, Replaces, Version};
+
+/// The keys that scripts change. The directory of the last one is not there at first.
+pub(super) const KEYS: [&str; 3] = ["a/c/0", "a/c/1", "a/d/0"];
+
+/// What a key had, one after the other.
+#[derive(Default)]
+pub(super) struct History {
+    /// What it had, and the number of calls before it began to have it.
+    had: Vec<(usize, Option<Vec<u8>>)>,
+    /// From this number of calls on, what it had before this place is not there any more.
+    synced: Vec<(usize, usize)>,
+    /// Whether the bytes of what it has were synced.
+    has_synced_bytes: bool,
+}
+
+impl History {
+    fn now(&self) -> Option<&[u8]> {
+        self.had.last()?.1.as_deref()
+    }
+
+    /// What it has now survives.
+    fn sync(&mut self) {
+        if self.has_synced_bytes {
+            self.synced.push((recorded::count(), self.had.len() - 1));
+        }
+    }
+
+    /// What it may have after so many calls, and whether that is only one thing.
+    pub(super) fn allowed(&self, n_calls: usize) -> (Vec<Option<&Vec<u8>>>, bool) {
+        let synced = self.synced.iter().rev().find(|(when, _)| *when <= n_calls);
+        let first = synced.map_or(0, |(_, place)| *place);
+        let had = self.had[first..]
+            .iter()
+            .filter(|(begun, _)| *begun < n_calls || *begun == 0);
+        let allowed: Vec<_> = had.map(|(_, bytes)| bytes.as_ref()).collect();
+        let is_certain = synced.is_some() && allowed.len() == 1;
+        (allowed, is_certain)
+    }
+}
+
+/// A script that is done step by step.
+pub(super) struct Script {
+    pub(super) fixture: Fixture,
+    pub(super) chance: Chance,
+    pub(super) histories: [History; 3],
+    n_texts: usize,
+    /// Versions that the keys had once.
+    versions: [Option<Version>; 3],
+}
+
+impl Script {
+    pub(super) fn new(seed: u64, durability: Durability) -> Script {
+        let nothing = || History {
+            had: vec![(0, None)],
+            has_synced_bytes: true,
+            ..History::default()
+        };
+        Script {
+            fixture: fixture(durability),
+            chance: Chance(seed),
+            histories: [nothing(), nothing(), nothing()],
+            n_texts: 0,
+            versions: [None; 3],
+        }
+    }
+
+    fn text(&mut self) -> Vec<u8> {
+        self.n_texts += 1;
+        format!("<{}>", self.n_texts).repeat(4).into_bytes()
+    }
+
+    fn durability(&self) -> Durability {
+        self.fixture.writer.durability()
+    }
+
+    /// Notes that the key has something else than before the call that began with this one.
+    fn has(&mut self, number: usize, begun: usize, bytes: Option<Vec<u8>>) {
+        let is_synced = bytes.is_none() || self.durability() != Durability::Never;
+        let history = &mut self.histories[number];
+        history.had.push((begun, bytes));
+        history.has_synced_bytes = is_synced;
+    }
+
+    pub(super) fn step(&mut self) {
+        let number = self.chance.below(KEYS.len());
+        let key = key(KEYS[number]);
+        let begun = recorded::count();
+        match self.chance.below(12) {
+            0..=5 => self.commit(number, &key, begun),
+            6 => {
+                if self.fixture.writer.erase(&key).is_ok() {
+                    self.has(number, begun, None);
+                }
+            }
+            7 => self.erase_version(number, &key, begun),
+            8 => self.rename((number, &key), begun),
+            9 => self.sync(number, &key),
+            10 => {
+                if self.fixture.writer.sync_names(&key.parent()).is_ok() {
+                    let parent = key.parent();
+                    for (other, name) in KEYS.iter().enumerate() {
+                        if self::key(name).parent() == parent {
+                            self.histories[other].sync();
+                        }
+                    }
+                }
+            }
+            _ => self.outsider(number, &key, begun),
+        }
+    }
+
+    /// A version that the key has or had.
+    fn version(&mut self, number: usize, key: &Key) -> Option<Version> {
+        let now = self
+            .fixture
+            .writer
+            .stat(key)
+            .unwrap()
+            .map(|meta| meta.version);
+        let old = self.versions[number];
+        self.versions[number] = now.or(old);
+        if self.chance.below(3) == 0 { old } else { now }
+    }
+
+    fn commit(&mut self, number: usize, key: &Key, begun: usize) {
+        let text = self.text();
+        let writer = &self.fixture.writer;
+        let old = writer.open_object(key, false).unwrap();
+        let mut draft = match (self.chance.below(4), &old) {
+            (0, Some(old)) => writer.begin_like(key, old),
+            (1, Some(old)) => writer.begin_copy(key, old),
+            (2, _) => writer.begin_near(key, NEW),
+            _ => {
+                writer.make_parents(key).unwrap();
+                writer.begin(key, NEW)
+            }
+        }
+        .unwrap();
+        draft.file().set_len(0).unwrap();
+        draft.file().write_all_at(&text, 0).unwrap();
+        writer.make_parents(key).unwrap();
+        let replaces = match self.chance.below(3) {
+            0 => Replaces::Nothing,
+            1 => Replaces::Anything,
+            _ => match self.version(number, key) {
+                Some(version) => Replaces::Version(version),
+                None => Replaces::Nothing,
+            },
+        };
+        match self
+            .fixture
+            .writer
+            .commit(key, &mut draft, replaces)
+            .unwrap()
+        {
+            Commit::Done(_) => {
+                self.has(number, begun, Some(text));
+                if self.durability() == Durability::Close {
+                    self.histories[number].sync();
+                }
+            }
+            // It may have been there for a moment, before it was found to replace what it should
+            // not.
+            Commit::Conflict => self.had_for_a_moment(number, begun, Some(text)),
+        }
+    }
+
+    fn had_for_a_moment(&mut self, number: usize, begun: usize, bytes: Option<Vec<u8>>) {
+        let now = self.histories[number].now().map(<[u8]>::to_vec);
+        let is_synced = self.histories[number].has_synced_bytes;
+        self.has(number, begun, bytes);
+        self.has(number, begun, now);
+        self.histories[number].has_synced_bytes = is_synced;
+    }
+
+    fn erase_version(&mut self, number: usize, key: &Key, begun: usize) {
+        let Some(version) = self.version(number, key) else {
+            return;
+        };
+        match self.fixture.writer.erase_version(key, version) {
+            Ok(true) => self.has(number, begun, None),
+            Ok(false) => self.had_for_a_moment(number, begun, None),
+            Err(_) => {}
+        }
+    }
+
+    fn rename(&mut self, (from, old): (usize, &Key), begun: usize) {
+        let to = (from + 1 + self.chance.below(KEYS.len() - 1)) % KEYS.len();
+        let mode = [RenameMode::Replace, RenameMode::Keep][self.chance.below(2)];
+        if self
+            .fixture
+            .writer
+            .rename(old, &key(KEYS[to]), mode)
+            .is_ok()
+        {
+            let moved = self.histories[from].now().map(<[u8]>::to_vec);
+            let is_synced = self.histories[from].has_synced_bytes;
+            self.has(from, begun, None);
+            self.has(to, begun, moved);
+            self.histories[to].has_synced_bytes = is_synced;
+        }
+    }
+
+    fn sync(&mut self, number: usize, key: &Key) {
+        let writer = &self.fixture.writer;
+        if let Some(stored) = writer.open_object(key, false).unwrap() {
+            writer.sync(key, &stored.file).unwrap();
+            self.histories[number].has_synced_bytes = true;
+        }
+    }
+
+    /// Another program replaces the object, and makes it survive.
+    fn outsider(&mut self, number: usize, key: &Key, begun: usize) {
+        let text = self.text();
+        let Ok(parent) = self.fixture.writer.parent(key) else {
+            return;
+        };
+        let path = self.fixture.path.join(KEYS[number]);
+        let beside = path.with_file_name("beside");
+        fs::write(&beside, &text).unwrap();
+        fdatasync(fs::File::open(&beside).unwrap()).unwrap();
+        let flags = RenameFlags::empty();
+        renameat_with(&parent, "beside", &parent, key.name(), flags).unwrap();
+        self.has(number, begun, Some(text));
+        self.histories[number].has_synced_bytes = true;
+        if self.fixture.writer.sync_names(&key.parent()).is_ok() {
+            self.histories[number].sync();
+        }
+    }
+}
