@@ -10,6 +10,7 @@
 mod common;
 
 mod codecs;
+mod faults;
 mod model;
 mod mount;
 mod operations;

@@ -16,16 +16,14 @@ impl Model {
         }
         let handle = self.open(name, HandleAccess::Writes);
         let mut cut = self.set_len(handle, len);
-        let number = self.handles[handle].file;
-        let writes = |other: &&Handle| other.file == number && other.access.writes();
-        let n_writers = self.handles.iter().filter(writes).count();
+        let file = self.handles[handle].file;
         if cut.is_ok() {
-            if n_writers > 1 && self.files[number].manner == Manner::Chunk {
+            if self.n_writers(file) > 1 && self.files[file].manner == Manner::Chunk {
                 self.handles[handle].has_written = false;
             } else {
                 cut = self.flush(handle, false);
                 if cut == Err(EIO) {
-                    self.files[number].draft = None;
+                    self.files[file].draft = None;
                     cut = Err(EINVAL);
                 }
             }
@@ -47,16 +45,8 @@ impl Model {
         if self.shown(name).is_none() {
             return Err(ENOENT);
         }
-        // Where the object of a file that was written is gone, there is nothing to remove.
-        if self.store[name].is_none() && self.manners[name] == Manner::Whole && !self.is_new(name) {
-            return Err(ENOENT);
-        }
-        // Of a file that was made and is not in the store, only the draft goes: what another program
-        // has stored there since is shown from then on.
-        if !self.is_new(name) {
-            self.store[name] = None;
-        }
         self.detach(name);
+        self.store[name] = None;
         Ok(())
     }
 

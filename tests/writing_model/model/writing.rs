@@ -218,10 +218,9 @@ impl Model {
         self.commit(self.handles[handle].file)
     }
 
-    /// Commits all files that are open by their names. The result has the errors.
+    /// Commits all files that are open. The result has the errors.
     pub(crate) fn sync_all(&mut self) -> Vec<i32> {
-        let open: Vec<usize> = self.open.iter().flatten().copied().collect();
-        open.into_iter()
+        (0..self.files.len())
             .filter_map(|file| self.commit(file).err())
             .collect()
     }
