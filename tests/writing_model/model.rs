@@ -304,6 +304,11 @@ impl Model {
         self.files.iter().enumerate().any(has_left)
     }
 
+    /// Whether the draft of a file was dropped.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.files.iter().any(|file| file.is_lost)
+    }
+
     /// Whether the handle is one of a chunk that has no name any more.
     pub(crate) fn is_nameless_chunk(&self, handle: usize) -> bool {
         let file = &self.files[self.handles[handle].file];

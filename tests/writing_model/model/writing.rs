@@ -218,9 +218,12 @@ impl Model {
         self.commit(self.handles[handle].file)
     }
 
-    /// Commits all files that are open. The result has the errors.
+    /// Commits all files that were written. The result has the errors.
     pub(crate) fn sync_all(&mut self) -> Vec<i32> {
-        (0..self.files.len())
+        let is_written = |file: &usize| self.files[*file].draft.is_some();
+        let written: Vec<usize> = (0..self.files.len()).filter(is_written).collect();
+        written
+            .into_iter()
             .filter_map(|file| self.commit(file).err())
             .collect()
     }
