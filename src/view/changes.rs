@@ -346,7 +346,8 @@ impl View {
         if *new != NewAttributes::default() {
             let shown = self.attributes_of(&vnode)?;
             let fingerprint = shown.map_or(0, |shown| shown.fingerprint);
-            writing.set_attributes(&path, new, fingerprint)?;
+            let is_kept = matches!(vnode, Vnode::Chunk(_) | Vnode::ChunkDirectory(_));
+            writing.set_attributes(&path, new, (fingerprint, is_kept))?;
         }
         Ok(())
     }

@@ -279,40 +279,9 @@ impl Model {
         self.handles.iter().filter(writes).count()
     }
 
-    /// Whether the file has a draft, and its object was made or removed by another program since.
-    pub(crate) fn has_draft_of_changed(&self, name: usize) -> bool {
-        let open = self.open[name].map(|file| &self.files[file]);
-        let written = open.filter(|file| file.draft.is_some() && file.name.is_some());
-        written.is_some_and(|file| file.base.is_some() != self.store[name].is_some())
-    }
-
-    /// Whether the chunk is open, and nobody may write to it.
-    pub(crate) fn is_only_read(&self, name: usize) -> bool {
-        let open = self.open[name].filter(|file| self.files[*file].n_handles > 0);
-        self.manners[name] == Manner::Chunk && open.is_some_and(|file| self.n_writers(file) == 0)
-    }
-
-    /// Whether a file has a draft and a name under which another file is opened.
-    pub(crate) fn has_draft_that_left(&self) -> bool {
-        let has_left = |(number, file): (usize, &File)| {
-            let is_written = file.draft.is_some() && file.n_handles > 0;
-            is_written
-                && file
-                    .name
-                    .is_some_and(|name| self.open[name] != Some(number))
-        };
-        self.files.iter().enumerate().any(has_left)
-    }
-
     /// Whether the draft of a file was dropped.
     pub(crate) fn has_lost(&self) -> bool {
         self.files.iter().any(|file| file.is_lost)
-    }
-
-    /// Whether the handle is one of a chunk that has no name any more.
-    pub(crate) fn is_nameless_chunk(&self, handle: usize) -> bool {
-        let file = &self.files[self.handles[handle].file];
-        file.manner == Manner::Chunk && file.name.is_none()
     }
 
     pub(crate) fn outsider_replaces(&mut self, name: usize, bytes: Vec<u8>) {

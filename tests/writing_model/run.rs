@@ -12,7 +12,6 @@ use zarr_mount::view::{AttributeChange, HandleAccess, OpenFile, ViewKind, VnodeI
 
 use crate::codecs::{ChunkCodec, LEN};
 use crate::common::{read, read_at};
-use crate::faults::shows_fault;
 use crate::model::{Manner, Model, Readable};
 use crate::mount::{Mount, NEW, errno};
 use crate::operations::Operation;
@@ -307,18 +306,8 @@ impl Run {
         assert_eq!(self.model.close(handle), Ok(()));
     }
 
-    /// Does the operations but for those that show a known fault, then closes all handles and compares what everybody reads.
+    /// Does the operations, then closes all handles and compares what everybody reads.
     pub(crate) fn run(mut self, operations: &[Operation]) {
-        for operation in operations {
-            if !shows_fault(&self.model, operation) {
-                self.step(operation);
-            }
-        }
-        self.finish();
-    }
-
-    /// As [`Run::run`], with what is known to go wrong.
-    pub(crate) fn run_all(mut self, operations: &[Operation]) {
         for operation in operations {
             self.step(operation);
         }

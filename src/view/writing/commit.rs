@@ -17,7 +17,7 @@ use super::form::Encoded;
 use super::state::{FileAttributes, FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{Commit, Draft, Durability, Key, Refusal, Replaces, StoreError, StoredFile};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
 const ATTEMPTS: usize = 8;
@@ -234,6 +234,9 @@ fn erase(writing: &Writing, key: &Key, replaces: Replaces) -> Result<Attempt, Er
             erased => erased.map(|()| true)?,
         },
     };
+    if is_erased && writer.durability() == Durability::Close && replaces != Replaces::Nothing {
+        writer.sync_names(&key.parent())?;
+    }
     Ok(if is_erased {
         Attempt::Done(None)
     } else {

@@ -295,6 +295,14 @@ impl KeyFile {
         };
         (state.key, state.form) = before;
         (state.standing, state.stored) = (Standing::Scratch, None);
+        if let Err(Error::Store(StoreError::Refused {
+            refusal: Refusal::Incomplete,
+            ..
+        })) = &placed
+        {
+            let reason = "the file does not have the length of a chunk";
+            return Err(Error::unacceptable(key, reason));
+        }
         placed
     }
 
@@ -383,11 +391,20 @@ impl KeyFile {
     pub(super) fn sync(&self, writing: &Writing) -> Result<(), Error> {
         let mut state = self.lock();
         state.commit(writing)?;
-        if let (Some(key), Some(stored)) = (&state.key, &state.stored) {
-            writing.writer.sync(key, &stored.file)?;
-            writing.writer.sync_names(&key.parent())?;
+        match (&state.key, &state.stored) {
+            (Some(key), Some(stored)) => {
+                writing.writer.sync(key, &stored.file)?;
+                Ok(writing.writer.sync_names(&key.parent())?)
+            }
+            // A chunk of fill value may have been removed.
+            (Some(key), None) if state.standing == Standing::Stored => {
+                match writing.writer.sync_names(&key.parent()) {
+                    Err(error) if error.is_absent() => Ok(()),
+                    synced => Ok(synced?),
+                }
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, FileState> {

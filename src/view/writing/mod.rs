@@ -46,7 +46,9 @@ use std::io::Read;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 use lru::LruCache;
 
@@ -86,6 +88,8 @@ pub(super) struct Writing {
     writer: DirWriter,
     /// The open files, by the keys that they have now.
     open: Mutex<HashMap<Key, Arc<KeyFile>>>,
+    /// Files that are open still, and have made room for others at their keys.
+    left: Mutex<Vec<(Key, Weak<KeyFile>)>>,
     own: Mutex<LruCache<Key, OwnVersion>>,
     names: RwLock<()>,
     commits: Commits,
@@ -150,6 +154,7 @@ impl Writing {
         Writing {
             writer,
             open: Mutex::default(),
+            left: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
             names: RwLock::default(),
             commits: Commits::default(),
@@ -270,6 +275,10 @@ impl Writing {
     /// Makes room for another file at `key`, where somebody else has changed the object of `file`.
     fn give_way(&self, key: &Key, file: &Arc<KeyFile>) {
         self.leave(key, file);
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|(_, file)| file.strong_count() > 0);
+        left.push((key.clone(), Arc::downgrade(file)));
+        drop(left);
         // Where nothing is stored, the same fingerprint would do again, and the kernel has its pages.
         self.remember(key, None, self.new_fingerprint());
     }
@@ -307,6 +316,15 @@ impl Writing {
             .collect()
     }
 
+    /// As [`Writing::open_where`], with the files that have made room for others.
+    fn all_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<Arc<KeyFile>> {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = left.iter().filter(|(key, _)| wanted(key));
+        let mut all: Vec<_> = left.filter_map(|(_, file)| file.upgrade()).collect();
+        all.extend(self.open_where(wanted).into_iter().map(|(_, file)| file));
+        all
+    }
+
     /// Commits all files, and makes them survive a loss of power.
     ///
     /// # Errors
@@ -319,7 +337,7 @@ impl Writing {
     /// Commits and syncs the files whose keys are `wanted`.
     fn sync_files(&self, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
-        for (_, file) in self.open_where(wanted) {
+        for file in self.all_where(wanted) {
             let synced = file.sync(self);
             result = result.and(synced);
         }
@@ -341,7 +359,7 @@ impl Writing {
         self.has_ended.store(true, Ordering::SeqCst);
         let _names = self.read_names();
         let (mut lost, mut scratch) = (0, 0);
-        for (_, file) in self.open_where(|_| true) {
+        for file in self.all_where(|_| true) {
             scratch += usize::from(file.is_scratch());
             if let Err(error) = file.commit(self) {
                 log::error!("not saved when the mount ended: {error}");

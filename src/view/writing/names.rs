@@ -15,13 +15,15 @@ impl Writing {
         let _names = self.write_names();
         self.check_goes_on()?;
         let open = self.lock_open().get(key).cloned();
-        let is_new = open.as_ref().is_some_and(|file| file.is_new());
+        // What was written makes the name, also where the store has nothing, or nothing any more.
+        let may_lack = is_kept || open.as_ref().is_some_and(|file| file.has_draft());
+        let is_scratch = open.as_ref().is_some_and(|file| file.is_scratch());
         if let Some(file) = &open {
             file.keep();
         }
-        if !is_new {
+        if !is_scratch {
             match self.writer.erase(key) {
-                Err(error) if is_kept && error.is_absent() => {}
+                Err(error) if may_lack && error.is_absent() => {}
                 erased => erased?,
             }
         }
@@ -237,12 +239,12 @@ impl Writing {
     }
 
     /// Sets attributes of what is at `path`. `fingerprint` is that of an object which this mount has
-    /// not written.
+    /// not written. What is shown without an object (`is_kept`) has none to set.
     pub(in crate::view) fn set_attributes(
         &self,
         path: &Prefix,
         new: &NewAttributes,
-        fingerprint: u64,
+        (fingerprint, is_kept): (u64, bool),
     ) -> Result<(), Error> {
         let _names = self.read_names();
         self.check_goes_on()?;
@@ -255,6 +257,10 @@ impl Writing {
         }
         // The version has the time of modification in it, and the bytes stay the same.
         let before = self.writer.stat(&key)?;
+        if before.is_none() && is_kept {
+            // No object stands behind what is shown.
+            return Ok(());
+        }
         self.writer.set_attributes(path, new)?;
         if let (Some(before), Some(after)) = (before, self.writer.stat(&key)?) {
             let own = self.own_fingerprint(&key, Some(before.version));

@@ -351,6 +351,10 @@ impl FileState {
             // No object stands behind the file.
             return Ok(());
         }
+        if self.form.is_some() && self.key.is_none() {
+            // The object is another version then, and cannot be opened again.
+            self.target(writing)?;
+        }
         let (key, file) = (self.shown_key(), self.file()?);
         writing.writer.set_attributes_of_file(&key, file, new)?;
         self.clean = None;

@@ -4,7 +4,7 @@ use libc::{EEXIST, EINVAL, EIO, ENOENT};
 use zarr_mount::store::RenameMode;
 use zarr_mount::view::HandleAccess;
 
-use super::{Handle, Manner, Model};
+use super::{Manner, Model};
 use crate::codecs::LEN;
 use crate::operations::Placing;
 
