@@ -83,7 +83,7 @@ impl OpenFile {
         self.handle()?.change(range, change)
     }
 
-    /// As [`View::change_attributes`], of an open file.
+    /// As [`View::change_attributes`](super::View::change_attributes), of an open file.
     ///
     /// # Errors
     /// [`Error`].
