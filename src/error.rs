@@ -213,12 +213,12 @@ pub enum Error {
         /// The time that it may take, in seconds.
         seconds: u64,
     },
-    /// What was written to a file of the mount cannot be what the store gets.
+    /// A program has written bytes to a file of the mount that the store must not get.
     #[error("{}: not saved: {}", Escaped(.key), Escaped(.reason))]
     Unacceptable {
         /// The key of the object.
         key: String,
-        /// What is wrong with it.
+        /// Why the store must not get them.
         reason: String,
     },
     /// This program has a bug, which fails one request only. `Error::internal` makes it.

@@ -114,7 +114,7 @@ pub(super) trait StreamEncoder {
 /// Encodes `bytes` to one stream of at most `limit` bytes, which is more than any encoder makes.
 ///
 /// # Errors
-/// What the encoder reports, or no memory.
+/// The error that the encoder reports, or that there is no memory.
 pub(super) fn encode(
     codec: &'static str,
     encoder: &mut impl StreamEncoder,

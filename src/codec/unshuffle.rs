@@ -89,10 +89,10 @@ fn transposed(word: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::codec) mod tests {
     use super::*;
 
-    fn noise(length: usize) -> Vec<u8> {
+    pub(in crate::codec) fn noise(length: usize) -> Vec<u8> {
         let mut state = 7_u32;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -255,19 +255,14 @@ impl Core {
         }
         let opened = self.opened(ino, handle)?;
         let flags = rustix::fs::FallocateFlags::from_bits_retain(mode.cast_unsigned());
-        // Space that is reserved beyond the end changes no byte.
+        let now = opened.file.written_now().ok().flatten();
+        let end = now.map_or(0, |now| now.size);
+        let past = offset.saturating_add(len);
         let range = match mode {
+            // Space that is reserved beyond the end changes no byte.
             libc::FALLOC_FL_KEEP_SIZE => 0..0,
-            HOLE => {
-                let end = opened.file.written_now().ok().flatten();
-                let end = end.map_or(0, |now| now.size);
-                offset.min(end)..offset.saturating_add(len).min(end)
-            }
-            _ => {
-                let end = opened.file.written_now().ok().flatten();
-                let end = end.map_or(0, |now| now.size);
-                end..offset.saturating_add(len).max(end)
-            }
+            HOLE => offset.min(end)..past.min(end),
+            _ => end..past.max(end),
         };
         let changed = opened.file.change(range, |file| {
             Ok(rustix::fs::fallocate(file, flags, offset, len)?)

@@ -242,9 +242,10 @@ impl View {
                 writing.move_forms(&to.to_prefix());
                 self.tree.numbers.rename(view, &from, &to);
             }
-            old @ Vnode::Object { .. } => {
-                let Vnode::Object { view, key: from } = &old else {
-                    return Err(Error::Stale);
+            Vnode::Object { view, key: from } => {
+                let old = Vnode::Object {
+                    view,
+                    key: from.clone(),
                 };
                 let Place {
                     vnode,
@@ -252,18 +253,18 @@ impl View {
                     kind,
                 } = self.place_of(&new_parent, new_name)?;
                 let is_formed = self.is_formed(&old)?;
-                let is_scratch = writing.is_scratch(from);
+                let is_scratch = writing.is_scratch(&from);
                 match kind {
                     NewKind::Stored | NewKind::Scratch if is_scratch => {
-                        writing.place(from, (&to, kind), Some(mode))?;
+                        writing.place(&from, (&to, kind), Some(mode))?;
                         self.tree.numbers.replace(&old, &vnode);
                     }
                     NewKind::Stored if !is_formed => {
-                        writing.rename(from, &to, mode)?;
-                        self.tree.numbers.rename(*view, from, &to);
+                        writing.rename(&from, &to, mode)?;
+                        self.tree.numbers.rename(view, &from, &to);
                     }
                     NewKind::Formed(_) if !is_formed => {
-                        writing.place(from, (&to, kind), Some(mode))?;
+                        writing.place(&from, (&to, kind), Some(mode))?;
                         // A document has another vnode once it describes something.
                         let vnode = self.present(&new_parent, new_name).unwrap_or(vnode);
                         self.tree.numbers.replace(&old, &vnode);

@@ -313,21 +313,14 @@ impl VnodeNumbers {
 
     /// Gives the number of the file `from` to `to`, as which it is shown after it was renamed.
     pub(super) fn replace(&self, from: &Vnode, to: &Vnode) {
-        let is_held = {
-            let interned = self.lock();
-            let number = self.interned_number(from, &interned).0;
-            matches!(interned.held.get(&number), Some((known, _)) if known == from)
-        };
-        if !is_held {
-            return;
-        }
-        self.remove(to);
         let mut interned = self.lock();
         let number = self.interned_number(from, &interned).0;
+        if !matches!(interned.held.get(&number), Some((known, _)) if known == from) {
+            return;
+        }
+        self.remove_of(&mut interned, to);
         let Interned { held, renamed, .. } = &mut *interned;
-        if let Some((known, _)) = held.get_mut(&number)
-            && *known == *from
-        {
+        if let Some((known, _)) = held.get_mut(&number) {
             renamed.remove(from);
             *known = to.clone();
             renamed.insert(to.clone(), number);
@@ -339,13 +332,16 @@ impl VnodeNumbers {
     /// Notes that the file or the empty directory `vnode` has lost its name. The kernel may have its
     /// inode still, so that a new file or directory of this name gets another number.
     pub(super) fn remove(&self, vnode: &Vnode) {
+        self.remove_of(&mut self.lock(), vnode);
+    }
+
+    fn remove_of(&self, interned: &mut Interned, vnode: &Vnode) {
         let kind = match vnode {
             Vnode::Prefix { .. } | Vnode::ChunkDirectory(_) => VnodeKind::Directory,
             _ => VnodeKind::File,
         };
-        let mut interned = self.lock();
-        let number = self.interned_number(vnode, &interned).0;
-        let Interned { held, renamed, .. } = &mut *interned;
+        let number = self.interned_number(vnode, interned).0;
+        let Interned { held, renamed, .. } = interned;
         if let Some((known, _)) = held.get_mut(&number)
             && *known == *vnode
         {

@@ -308,6 +308,14 @@ def test_a_link_makes_a_chunk_only_where_there_is_none(mount, store):
     assert sorted(os.listdir(folder)) == ["0", "1", "2", "3"] == sorted(os.listdir(store / "a/c/3"))
 
 
+def merged():
+    """The chunk 0.0 after an outsider has made its right half 4, and a program its first number -1."""
+    both = expected()[:16, :16].copy()
+    both[:, 8:] = 4
+    both[0, 0] = -1
+    return both
+
+
 class TestOutsiders:
     """Somebody who writes the store without the mount."""
 
@@ -323,9 +331,7 @@ class TestOutsiders:
         os.pwrite(fd, np.float32([-1]).tobytes(), 0)
         change(4)
         os.close(fd)
-        both = expected()[:16, :16].copy()
-        both[:, 8:] = 4
-        both[0, 0] = -1
+        both = merged()
         np.testing.assert_array_equal(stored(store), expected(c0_0=both))
 
     def test_a_writer_who_may_have_read_is_told(self, chunks, store, change):
@@ -343,9 +349,7 @@ class TestOutsiders:
         os.pwrite(fd, np.float32([-1]).tobytes(), 0)
         change(4)
         os.close(fd)
-        both = expected()[:16, :16].copy()
-        both[:, 8:] = 4
-        both[0, 0] = -1
+        both = merged()
         np.testing.assert_array_equal(stored(store), expected(c0_0=both))
 
     def test_an_absent_chunk_that_appears_is_merged(self, chunks, store):
@@ -382,9 +386,7 @@ class TestOutsiders:
         os.pwrite(fd, np.float32([-1]).tobytes(), 0)
         change(4)
         os.close(fd)
-        both = expected()[:16, :16].copy()
-        both[:, 8:] = 4
-        both[0, 0] = -1
+        both = merged()
         assert name.read_bytes() == both.tobytes()
 
     def test_a_blind_writer_is_merged_into_what_is_written_in_place(self, chunks, store):

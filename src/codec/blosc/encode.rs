@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = i32::MAX as u64 - HEADER_LEN as u64;
 /// The parameters of the encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BloscSettings {
-    /// What compresses the blocks.
+    /// The compressor of the blocks.
     pub compressor: BloscCompressor,
     /// From 0, which copies, to 9.
     pub level: u8,

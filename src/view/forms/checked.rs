@@ -3,18 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::budget::{Holding, Reservation};
-use crate::buffers::Buffer;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
-use crate::load::{ChunkedArray, Shards};
+use crate::load::{Cache, ChunkedArray, Shards};
 use crate::store::{Key, NewFile, StoredFile};
 use crate::view::shown_node::looks_like_a_chunk;
-use crate::view::writing::{CleanFile, Encoded, Form};
+use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::chunk::read_version;
-use super::document::is_document;
 
 /// The object at `key`, which is a chunk by its name.
 #[derive(Debug)]
@@ -79,22 +76,17 @@ impl Form for CheckedForm {
         }))
     }
 
-    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
-        let decoded = match self.array()? {
-            Some(array) => {
-                let len = array.layout().decoded_len().unwrap_or(len);
-                array.layout().encode_bytes(len)
-            }
-            None => 0,
-        };
-        let room = decoded.saturating_add(len);
-        let cache = self.view.tree.loader.cache();
-        cache.reserve(room, Holding::NOTHING.to_hold("a chunk that is checked"))
+    fn cache(&self) -> &Cache {
+        self.view.tree.loader.cache()
     }
 
-    fn buffer(&self, len: usize) -> Result<Buffer, Error> {
-        let cache = self.view.tree.loader.cache();
-        Ok(cache.buffers().scratch(len)?)
+    fn room(&self, len: u64) -> Result<u64, Error> {
+        let Some(array) = self.array()? else {
+            return Ok(len);
+        };
+        let decoded_len = array.layout().decoded_len().unwrap_or(len);
+        let room = array.layout().encode_bytes(decoded_len);
+        Ok(room.saturating_add(len))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
@@ -123,16 +115,6 @@ impl Form for CheckedForm {
 
     fn new_file(&self) -> Result<NewFile, Error> {
         Err(Error::Stale)
-    }
-
-    fn merges(&self) -> bool {
-        false
-    }
-
-    fn committed(&self) {}
-
-    fn respells(&self) -> bool {
-        false
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {

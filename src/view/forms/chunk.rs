@@ -5,12 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::budget::{Holding, Reservation};
-use crate::buffers::Buffer;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
-use crate::load::to_usize;
+use crate::load::{Cache, to_usize};
 use crate::store::{Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
 use crate::view::vnode::ChunkPlace;
@@ -93,16 +91,12 @@ impl Form for ChunkForm {
         }))
     }
 
-    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
-        let array = self.array()?;
-        let room = array.chunked.layout().encode_bytes(len);
-        let cache = self.view.tree.loader.cache();
-        cache.reserve(room, Holding::NOTHING.to_hold("a chunk that is written"))
+    fn cache(&self) -> &Cache {
+        self.view.tree.loader.cache()
     }
 
-    fn buffer(&self, len: usize) -> Result<Buffer, Error> {
-        let cache = self.view.tree.loader.cache();
-        Ok(cache.buffers().scratch(len)?)
+    fn room(&self, len: u64) -> Result<u64, Error> {
+        Ok(self.array()?.chunked.layout().encode_bytes(len))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
@@ -169,12 +163,6 @@ impl Form for ChunkForm {
 
     fn merges(&self) -> bool {
         self.view.tree.options.writes.conflict == Conflict::Merge
-    }
-
-    fn committed(&self) {}
-
-    fn respells(&self) -> bool {
-        false
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {

@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::budget::{Holding, Reservation};
-use crate::buffers::Buffer;
 use crate::error::Error;
+use crate::load::Cache;
 use crate::metadata::carry::{carried, differences, has_whole_lengths};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, NewFile, StoreError, StoredFile};
@@ -23,15 +22,6 @@ use super::chunk::read_version;
 
 /// The longest document that is written, in bytes.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
-
-/// The ends of the names of documents of the drafts.
-const DRAFT_DOCUMENTS: [&[u8]; 2] = [b".array.json", b".group.json"];
-
-/// Whether a file of this key is a document.
-pub(super) fn is_document(key: &Key) -> bool {
-    let name = key.name();
-    DocumentName::of(name).is_some() || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
-}
 
 /// The document at `key`.
 #[derive(Debug)]
@@ -202,17 +192,14 @@ impl Form for DocumentForm {
         }))
     }
 
-    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
-        // The texts that are stored, shown, written and carried, and what they are parsed into.
-        const TIMES: u64 = 12;
-        let room = len.saturating_add(1 << 16).saturating_mul(TIMES);
-        let cache = self.view.tree.loader.cache();
-        cache.reserve(room, Holding::NOTHING.to_hold("a document that is written"))
+    fn cache(&self) -> &Cache {
+        self.view.tree.loader.cache()
     }
 
-    fn buffer(&self, len: usize) -> Result<Buffer, Error> {
-        let cache = self.view.tree.loader.cache();
-        Ok(cache.buffers().scratch(len)?)
+    fn room(&self, len: u64) -> Result<u64, Error> {
+        // The texts that are stored, shown, written and carried, and what they are parsed into.
+        const TIMES: u64 = 12;
+        Ok(len.saturating_add(1 << 16).saturating_mul(TIMES))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
@@ -267,10 +254,6 @@ impl Form for DocumentForm {
 
     fn new_file(&self) -> Result<NewFile, Error> {
         Err(Error::Stale)
-    }
-
-    fn merges(&self) -> bool {
-        false
     }
 
     fn committed(&self) {

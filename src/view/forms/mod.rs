@@ -19,7 +19,7 @@ use super::options::ViewKind;
 use super::shown_node::{ShownArray, ShownNode};
 use super::tree::{EndedArray, Tree};
 use super::vnode::{ChunkPlace, Vnode};
-use super::writing::{Form, NewKind};
+use super::writing::{Form, NewKind, is_document};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
@@ -27,7 +27,7 @@ use crate::metadata::DocumentName;
 use crate::store::{Cursor, Detail, Key, Prefix, Refusal, StoreError, StoredFile, Version};
 use checked::{CheckedForm, is_checked};
 use chunk::ChunkForm;
-use document::{DocumentForm, is_document};
+use document::DocumentForm;
 
 /// A file that may be written.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::Writing;
 use super::form::Encoded;
-use super::state::{FileAttributes, FileState, Standing};
+use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
 use crate::store::{Commit, Draft, Durability, Key, Refusal, Replaces, StoreError, StoredFile};
@@ -108,16 +108,13 @@ impl FileState {
         let Some(form) = self.form.clone() else {
             return self.commit_file(writing, key);
         };
-        let len = match self.attributes(writing)? {
-            FileAttributes::Object(meta) => meta.size(),
-            FileAttributes::Shown(attributes) => attributes.size,
-        };
+        let len = self.len(writing)?;
         if form.len().is_some_and(|expected| len != expected) {
             return Err(self.refused(Refusal::Incomplete));
         }
         self.complete()?;
         let _room = form.reserve(len)?;
-        let mut shown = form.buffer(to_usize(len)?)?;
+        let mut shown = form.cache().buffers().scratch(to_usize(len)?)?;
         let read = self.file()?.read_exact_at(&mut shown, 0);
         read.map_err(|error| self.failed(&error))?;
         let encoded = form.encode(&shown, self.stored.as_ref())?;

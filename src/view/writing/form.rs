@@ -4,9 +4,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::budget::Reservation;
-use crate::buffers::Buffer;
+use crate::budget::{Holding, Reservation};
 use crate::error::Error;
+use crate::load::Cache;
 use crate::store::{Key, NewFile, StoredFile};
 use crate::view::{OpenFile, VnodeAttributes};
 
@@ -24,17 +24,23 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// [`Error`] when it cannot be opened.
     fn open(&self) -> Result<Option<CleanFile>, Error>;
 
-    /// Memory for `len` bytes of the file, and for decoding or encoding them.
+    /// The cache whose budget the memory for the file is part of.
+    fn cache(&self) -> &Cache;
+
+    /// The memory, in bytes, that decoding or encoding `len` bytes of the file takes, these included.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be found out.
+    fn room(&self, len: u64) -> Result<u64, Error>;
+
+    /// Reserves [`Form::room`].
     ///
     /// # Errors
     /// [`Error::Memory`] when there is none for so long.
-    fn reserve(&self, len: u64) -> Result<Reservation, Error>;
-
-    /// A buffer for bytes of the file, for which memory was reserved.
-    ///
-    /// # Errors
-    /// [`Error::NoMemory`].
-    fn buffer(&self, len: usize) -> Result<Buffer, Error>;
+    fn reserve(&self, len: u64) -> Result<Reservation, Error> {
+        let holding = Holding::NOTHING.to_hold("what is written");
+        self.cache().reserve(self.room(len)?, holding)
+    }
 
     /// The bytes that the file shows of `stored`, or of an object that is not there.
     ///
@@ -56,14 +62,18 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
 
     /// Whether bytes that were not written may be taken from another version of the object than the
     /// one that the file was opened with.
-    fn merges(&self) -> bool;
+    fn merges(&self) -> bool {
+        false
+    }
 
     /// Called after the store has new bytes.
-    fn committed(&self);
+    fn committed(&self) {}
 
     /// Whether the file shows other bytes after a commit than those that were written, which mean the
     /// same.
-    fn respells(&self) -> bool;
+    fn respells(&self) -> bool {
+        false
+    }
 
     /// This form after a directory above its object was renamed, so that the object is at `key`.
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>>;

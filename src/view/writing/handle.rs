@@ -377,8 +377,8 @@ impl KeyHandle {
         self.file.set_attributes(&self.writing, new)
     }
 
-    /// Commits what was written, if this handle may write.
-    /// `thread` is one of the process that closes the file.
+    /// Commits what was written, if this handle may write. `thread` is one of the process that closes
+    /// the file.
     pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // What other handles have written is committed when they are closed.
         if !self.has_written.swap(false, Ordering::Relaxed) {

@@ -72,14 +72,18 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not
 const OLD_DOCUMENTS: [&[u8]; 4] = [b"meta", b"attrs", b"__zmeta__", b"__zattr__"];
 const DRAFT_DOCUMENTS: [&[u8]; 2] = [b".array.json", b".group.json"];
 
+/// Whether a file of this name is a document. Those of Zarr before v2 have names that other files may
+/// have as well, and are not among these.
+pub(super) fn is_document(key: &Key) -> bool {
+    let name = key.name();
+    DocumentName::of(name).is_some() || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether the object at `key` is replaced whole when it is written, because it is a document or a
 /// chunk, by its name. A name of digits and dots may be one of something else, which does no harm.
 pub(super) fn is_replaced_whole(key: &Key) -> bool {
     let name = key.name();
-    DocumentName::of(name).is_some()
-        || OLD_DOCUMENTS.contains(&name)
-        || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
-        || looks_like_a_chunk(name)
+    is_document(key) || OLD_DOCUMENTS.contains(&name) || looks_like_a_chunk(name)
 }
 
 /// What is written through a mount.

@@ -167,6 +167,14 @@ impl FileState {
         Ok(FileAttributes::Object(meta))
     }
 
+    /// The length now, in bytes.
+    pub(super) fn len(&mut self, writing: &Writing) -> Result<u64, Error> {
+        Ok(match self.attributes(writing)? {
+            FileAttributes::Object(meta) => meta.size(),
+            FileAttributes::Shown(attributes) => attributes.size,
+        })
+    }
+
     /// The file with a form as the store has it.
     fn clean(&mut self) -> Result<(Arc<OpenFile>, VnodeAttributes), Error> {
         if let Some(clean) = &self.clean {
@@ -228,10 +236,7 @@ impl FileState {
         (writer, access): (u64, HandleAccess),
         len: u64,
     ) -> Result<(), Error> {
-        let now = match self.attributes(writing)? {
-            FileAttributes::Object(meta) => meta.size(),
-            FileAttributes::Shown(attributes) => attributes.size,
-        };
+        let now = self.len(writing)?;
         if now != len {
             if len == 0 {
                 return self.clear(writing, writer);
@@ -283,27 +288,26 @@ impl FileState {
         if let Some(draft) = &self.draft {
             return Ok(Arc::clone(draft.file()));
         }
-        if let (None, Some(form)) = (&self.key, &self.form) {
-            // It was removed, or replaced by name: only its own handles read what is written.
-            let draft = writing.writer.begin_apart(&self.shown_key())?;
-            let base = form.decode(self.stored.as_ref())?;
-            let written = draft.file().write_all_at(&base, 0);
-            written.map_err(|error| self.failed(&error))?;
+        if let Some(form) = &self.form {
+            let (draft, replaces) = match &self.key {
+                Some(key) => self.begin(writing, key)?,
+                // It was removed, or replaced by name: only its own handles read what is written.
+                None => (
+                    writing.writer.begin_apart(&self.shown_key())?,
+                    Replaces::Nothing,
+                ),
+            };
             let file = Arc::clone(draft.file());
-            self.draft = Some(FileDraft::whole(draft, Replaces::Nothing, true));
-            return Ok(file);
-        }
-        if let (Some(key), Some(form)) = (&self.key, &self.form) {
-            let (draft, replaces) = self.begin(writing, key)?;
-            let file = Arc::clone(draft.file());
-            self.draft = Some(if let Some(len) = form.len() {
-                file.set_len(len).map_err(|error| self.failed(&error))?;
-                FileDraft::partial(draft, replaces)
-            } else {
-                let base = form.decode(self.stored.as_ref())?;
-                let written = file.write_all_at(&base, 0);
-                written.map_err(|error| self.failed(&error))?;
-                FileDraft::whole(draft, replaces, false)
+            // Without a name there is no object whose other bytes could be taken later.
+            let partial = form.len().filter(|_| self.key.is_some());
+            let filled = match partial {
+                Some(len) => file.set_len(len),
+                None => file.write_all_at(&form.decode(self.stored.as_ref())?, 0),
+            };
+            filled.map_err(|error| self.failed(&error))?;
+            self.draft = Some(match partial {
+                Some(_) => FileDraft::partial(draft, replaces),
+                None => FileDraft::whole(draft, replaces, self.key.is_none()),
             });
             return Ok(file);
         }
@@ -317,7 +321,7 @@ impl FileState {
             return Ok(file);
         }
         let key = self.shown_key();
-        let (None, Some(stored)) = (&self.form, &mut self.stored) else {
+        let Some(stored) = &mut self.stored else {
             return Err(StoreError::refused(key, Refusal::Gone).into());
         };
         writing.writer.make_writable(&key, stored)?;

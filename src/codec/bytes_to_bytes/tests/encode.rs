@@ -1,4 +1,4 @@
-//! What each codec encodes decodes to what it was, and is what numcodecs 0.16.6 makes of it.
+//! Each codec encodes bytes as numcodecs 0.16.6 does, and decodes them to what they were.
 
 use proptest::prelude::*;
 
@@ -6,6 +6,7 @@ use super::{
     super::super::{
         BloscCompressor, BloscShuffle,
         lzma::{LzmaEncoderFilter, LzmaParameters},
+        unshuffle::tests::noise,
     },
     *,
 };
@@ -106,15 +107,6 @@ fn encoders() -> Vec<BytesToBytes> {
     let alone = vec![Lzma1(LzmaParameters::preset(1))];
     codecs.push(lzma(Lzma::Alone, 0, alone));
     codecs
-}
-
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = 7_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state.to_be_bytes()[0]
-    };
-    (0..length).map(|_| next()).collect()
 }
 
 #[test]
