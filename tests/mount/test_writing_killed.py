@@ -17,6 +17,7 @@ import zarr
 
 import mounting
 import writing_samples
+import zarrs_client
 from mounting import BINARY, ok, run, until
 from writing_samples import ARGS, CHUNK
 
@@ -84,7 +85,7 @@ def test_every_chunk_is_wholly_old_or_wholly_new(view, tmp_path, mount, figure):
         left += len(os.listdir(own)) if own.exists() else 0
         found = zarr.open_array(str(store / "a"), mode="r")[...]
         again = tensorstore.open({"driver": "zarr", "kvstore": {"driver": "file", "path": f"{store}/a/"}}).result()[...].read().result()
-        assert (found == again).all()
+        assert (found == again).all() and (found == zarrs_client.values(store / "a")).all()
         for i in range(SIDE * SIDE):
             row, column = i // SIDE * CHUNK[0], i % SIDE * CHUNK[1]
             chunk = found[row:row + CHUNK[0], column:column + CHUNK[1]]
