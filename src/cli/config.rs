@@ -320,24 +320,20 @@ fn writing(
     if !store.path().is_some_and(Path::is_dir) {
         return refused("only a directory can be written to");
     }
-    let is_possible = match args.view.as_slice() {
-        [ViewKind::Keys] => args.shards == Shards::Keep,
-        [ViewKind::Chunks] => true,
-        _ => false,
-    };
-    if !is_possible || args.shown_as.is_some() {
+    if args.view == [ViewKind::Arrays] {
         return refused(
-            "so far, a store is written through one view, without --as: --view keys --shards keep \
-             shows the keys as they are stored, --view chunks the decoded chunks",
+            "the arrays view is only read; add a view that is written: --view arrays,chunks",
         );
     }
-    let is_keys = args.view == [ViewKind::Keys];
     let of_other_view = of_writing.iter().skip(1).find(|(name, given)| {
-        let is_of_keys = *name == "--check";
-        *given && is_of_keys != is_keys
+        let view = match *name {
+            "--check" => ViewKind::Keys,
+            _ => ViewKind::Chunks,
+        };
+        *given && !args.view.contains(&view)
     });
     if let Some((name, _)) = of_other_view {
-        let view = if is_keys { "chunks" } else { "keys" };
+        let view = if *name == "--check" { "keys" } else { "chunks" };
         let problem = format!("{name} is for --rw with --view {view}");
         return Err(CliError::Usage(problem));
     }

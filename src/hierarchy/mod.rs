@@ -266,6 +266,15 @@ impl Hierarchy {
         }
     }
 
+    /// As [`Hierarchy::forget`], of a node of a draft.
+    pub fn forget_draft(&self, node: &DraftNode) {
+        let data = node.data();
+        let group = node.group_document().map(|key| key.to_prefix());
+        for prefix in [data, group].into_iter().flatten() {
+            self.forget(&prefix);
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, NodeCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }

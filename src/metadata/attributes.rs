@@ -12,7 +12,7 @@ pub use compact::compact;
 use super::ZarrFormat;
 use super::document::{JsonDocument, quoted};
 use super::json;
-use super::write::{StoredDocuments, attributes_text};
+use super::write::{StoredDocuments, attributes_of_array};
 use crate::error::FormatError;
 
 /// The deepest nesting of attributes.
@@ -66,7 +66,7 @@ impl Attributes {
     ) -> Result<Option<Vec<u8>>, FormatError> {
         // The length is checked before anything is parsed.
         check_len(source.attributes.map_or(0, <[u8]>::len))?;
-        let text = attributes_text(format, source)?;
+        let text = attributes_of_array(format, source)?;
         check_len(text.as_ref().map_or(0, Vec::len))?;
         Ok(text)
     }

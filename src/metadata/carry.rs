@@ -86,6 +86,25 @@ fn append(text: &[u8], added: &[Vec<u8>]) -> Result<Vec<u8>, FormatError> {
     Ok(edits.apply(text))
 }
 
+/// The object `text` with the member `name` set to `value`, JSON, or without it.
+///
+/// # Errors
+/// When the text is no JSON object.
+pub fn with_member(text: &[u8], name: &str, value: Option<&[u8]>) -> Result<Vec<u8>, FormatError> {
+    let old = {
+        let document = JsonDocument::parse(text)?;
+        let root = document.root()?;
+        root.get(name).map(|value| document.text_of(value).to_vec())
+    };
+    let as_object = |value: Option<&[u8]>| value.map_or(b"{}".to_vec(), |v| object_of(name, v));
+    carried(text, &as_object(old.as_deref()), &as_object(value))
+}
+
+/// The object that has one member, whose value is JSON already.
+pub fn object_of(name: &str, value: &[u8]) -> Vec<u8> {
+    [b"{", quoted(name).as_bytes(), b": ", value, b"}"].concat()
+}
+
 /// The names of the members of the documents that are not the same in both.
 ///
 /// # Errors

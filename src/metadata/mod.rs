@@ -30,6 +30,7 @@ pub mod pre_v1;
 pub mod render;
 mod spell;
 mod splice;
+pub mod translate;
 mod unshard;
 pub mod v1;
 pub mod v2;
@@ -160,6 +161,26 @@ pub struct Decoding {
 }
 
 impl ArrayMetadata {
+    /// Whether chunks mean the same in both arrays, whatever their lengths are. How documents spell
+    /// types and codecs does not matter.
+    pub fn has_same_chunks(&self, other: &ArrayMetadata) -> bool {
+        let is_decoded_alike = match (&self.decoding, &other.decoding) {
+            (Ok(one), Ok(two)) => {
+                one.data_type == two.data_type
+                    && one.fill_value == two.fill_value
+                    && one.codecs == two.codecs
+            }
+            (Err(one), Err(two)) => {
+                one == two && self.data_type == other.data_type && self.codecs == other.codecs
+            }
+            _ => false,
+        };
+        is_decoded_alike
+            && self.zarr_format == other.zarr_format
+            && self.chunk_shape == other.chunk_shape
+            && self.chunk_keys == other.chunk_keys
+    }
+
     /// The shape of the innermost chunks of a sharded array, in the axes of the array. `None`
     /// when it is not sharded, or cannot be decoded.
     ///

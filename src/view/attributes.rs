@@ -38,8 +38,8 @@ impl View {
                 let meta = self.tree.directory_meta(*view, path)?;
                 Ok(meta.map(|meta| self.tree.directory(&meta)))
             }
-            Vnode::Object { key, .. } if self.tree.writing.is_some() => {
-                self.tree.written_attributes(key)
+            Vnode::Object { view, key } if let Some(writing) = self.tree.writing(*view) => {
+                self.tree.written_attributes(writing, key)
             }
             Vnode::Object { view, key } => Ok(self
                 .tree
@@ -53,7 +53,7 @@ impl View {
                 let shown = self.tree.shown_apart(&meta, &key.parent())?;
                 Ok(Some(self.tree.object(&shown)))
             }
-            Vnode::Document { key, .. } if let Some(writing) = &self.tree.writing => {
+            Vnode::Document { view, key } if let Some(writing) = self.tree.writing(*view) => {
                 let document = self.document_of(vnode)?;
                 let shown = writing.shown(key, document.as_ref().map(|(meta, _)| *meta))?;
                 if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
@@ -63,6 +63,20 @@ impl View {
                     let attributes = self.tree.document(&meta, &text);
                     let is_same = shown.meta.is_some_and(|now| now.version == meta.version);
                     attributes.with_fingerprint(shown.fingerprint.filter(|_| is_same))
+                }))
+            }
+            Vnode::Written { view, path, name } if let Some(writing) = self.tree.writing(*view) => {
+                let document = self.document_of(vnode)?;
+                let key = path.key(name.as_str().as_bytes())?;
+                let now = || self.tree.documents_now(*view, path);
+                let stored = now()?;
+                let shown = writing.shown_by(&key, stored, now)?;
+                if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
+                    return Ok(Some(self.tree.draft_file(&meta, &shown)));
+                }
+                Ok(document.map(|(meta, text)| {
+                    let attributes = self.tree.document(&meta, &text);
+                    attributes.with_fingerprint(shown.fingerprint)
                 }))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
@@ -152,7 +166,8 @@ impl Tree {
         }
         let chunked = &array.chunked;
         let is_sharded = chunked.layout().is_sharded();
-        if let Some(writing) = self.writing.as_ref().filter(|_| array.unwritable.is_none()) {
+        let writing = self.writing(array.view);
+        if let Some(writing) = writing.filter(|_| array.unwritable.is_none()) {
             return self.written_chunk(writing, array, indices);
         }
         let found = if is_sharded || array.form == FileForm::Decoded {
@@ -207,7 +222,9 @@ impl Tree {
         if shown.is_draft {
             return Ok(Some(self.draft_file(&meta, &shown)));
         }
-        let len = if let Some(len) = array.decoded_len() {
+        let len = if array.form != FileForm::Decoded {
+            meta.size()
+        } else if let Some(len) = array.decoded_len() {
             len
         } else {
             let object = self.loader.open_stored(chunked, indices, Some(meta))?;
@@ -280,7 +297,7 @@ impl Tree {
     /// The permission bits that are shown of what may be written: `bits`, or all where the mount is
     /// written to.
     fn bits(&self, bits: u32) -> u32 {
-        if self.writing.is_some() { 0o7777 } else { bits }
+        if self.is_writable() { 0o7777 } else { bits }
     }
 
     /// A file that may be written, if the mount is written to.

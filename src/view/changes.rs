@@ -25,10 +25,11 @@ pub struct AttributeChange {
 
 impl Tree {
     /// The attributes of the file at `key` of a mount that is written to, which shows its object.
-    pub(super) fn written_attributes(&self, key: &Key) -> Result<Option<VnodeAttributes>, Error> {
-        let Some(writing) = &self.writing else {
-            return Ok(None);
-        };
+    pub(super) fn written_attributes(
+        &self,
+        writing: &Writing,
+        key: &Key,
+    ) -> Result<Option<VnodeAttributes>, Error> {
         Ok(self.written_file(writing.shown(key, self.object_meta(key)?)?))
     }
 
@@ -43,10 +44,11 @@ impl Tree {
     /// The attributes of a listed object.
     pub(super) fn listed_object(
         &self,
+        view: ViewKind,
         key: &Key,
         meta: &crate::store::ObjectMeta,
     ) -> Option<VnodeAttributes> {
-        let Some(writing) = &self.writing else {
+        let Some(writing) = self.writing(view) else {
             return Some(self.object(meta));
         };
         self.written_file(writing.shown(key, Some(*meta)).ok()?)
@@ -62,10 +64,13 @@ impl Tree {
 }
 
 impl View {
-    /// What is written through the mount.
-    fn writing(&self) -> Result<&Arc<Writing>, Error> {
-        let writing = self.tree.writing.as_ref();
-        writing.ok_or_else(|| refused(Refusal::ReadOnly))
+    /// What is written through the view that shows `vnode`.
+    fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
+        if !self.is_writable() {
+            return Err(refused(Refusal::ReadOnly));
+        }
+        let writing = vnode.view().and_then(|view| self.tree.writing(view));
+        writing.ok_or_else(|| refused(Refusal::Fixed))
     }
 
     /// The vnode called `name` in `parent`.
@@ -92,25 +97,25 @@ impl View {
         access: HandleAccess,
         thread: u32,
     ) -> Result<Option<OpenedVnode>, Error> {
-        self.writing()?;
         let vnode = self.vnode(id)?;
         if matches!(vnode, Vnode::Gone(_)) {
             return Ok(None);
         }
+        let writing = self.writing(&vnode)?;
         let Some(file) = self.form_of(&vnode)? else {
             return Err(refused(Refusal::Fixed));
         };
-        self.open_written(&file, access, thread)
+        self.open_written((writing, &file), access, thread)
     }
 
     /// Opens the file of this key and form. `None` when it does not exist.
     pub(super) fn open_written(
         self: &Arc<Self>,
-        FormedFile { key, form }: &FormedFile,
+        (writing, FormedFile { key, form }): (&Arc<Writing>, &FormedFile),
         access: HandleAccess,
         thread: u32,
     ) -> Result<Option<OpenedVnode>, Error> {
-        let handle = (self.writing()?).open((key, form.as_ref()), access, thread)?;
+        let handle = writing.open((key, form.as_ref()), access, thread)?;
         let opened = handle.map(|handle| self.opened_handle(handle));
         opened.transpose()
     }
@@ -131,8 +136,9 @@ impl View {
         new: NewFile,
         thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Error> {
-        let writing = self.writing()?;
-        let Place { vnode, key, kind } = self.place_of(&self.vnode(parent)?, name)?;
+        let parent = self.vnode(parent)?;
+        let writing = self.writing(&parent)?;
+        let Place { vnode, key, kind } = self.place_of(&parent, name)?;
         let opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
         let id = self.tree.numbers.refer(&vnode);
         let attributes = opened.attributes;
@@ -149,8 +155,10 @@ impl View {
         name: &[u8],
         new: NewFile,
     ) -> Result<LookupResult, Error> {
-        let key = self.directory_place(&self.vnode(parent)?, name)?;
-        self.writing()?.make_prefix(&key, new)?;
+        let vnode = self.vnode(parent)?;
+        let writing = self.writing(&vnode)?;
+        let key = self.directory_place(&vnode, name)?;
+        writing.make_prefix(&key, new)?;
         self.tree.hierarchy.forget(&key.to_prefix());
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
@@ -165,17 +173,19 @@ impl View {
         name: &[u8],
         kind: VnodeKind,
     ) -> Result<(), Error> {
-        let writing = self.writing()?;
         let parent = self.vnode(parent)?;
+        let writing = self.writing(&parent)?;
         if name == CONTROL {
             return Err(refused(Refusal::Fixed));
         }
         let vnode = self.present(&parent, name)?;
         match (&vnode, kind) {
             (Vnode::Object { view, key } | Vnode::Document { view, key }, VnodeKind::File) => {
-                let ending = match view {
-                    ViewKind::Chunks => self.ending(key)?,
-                    _ => None,
+                let shows_store = self.tree.shows_store(*view);
+                let ending = if shows_store {
+                    None
+                } else {
+                    self.ending(*view, key)?
                 };
                 writing.erase(key, false)?;
                 self.tree.hierarchy.forget(&key.parent());
@@ -183,9 +193,12 @@ impl View {
                     self.tree.hierarchy.forget(&ended.array.path);
                     self.tree.end(ended);
                 }
-                if *view == ViewKind::Chunks {
+                if !shows_store {
                     self.update_copies(key);
                 }
+            }
+            (Vnode::Written { view, path, name }, VnodeKind::File) => {
+                self.remove_translated(writing, (*view, path), *name)?;
             }
             (Vnode::Chunk(place), VnodeKind::File) => {
                 let array = self.tree.array_of(place)?;
@@ -194,6 +207,11 @@ impl View {
                 }
                 let key = array.chunked.stored_key(&place.indices)?;
                 writing.erase(&key, array.absent_len.is_some())?;
+            }
+            (Vnode::Prefix { view, path }, VnodeKind::Directory)
+                if let Some(draft) = self.tree.resolve(*view, path)?.draft() =>
+            {
+                self.remove_draft_node(writing, (*view, path), draft)?;
             }
             (Vnode::Prefix { path, .. }, VnodeKind::Directory) => {
                 let key = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
@@ -222,55 +240,81 @@ impl View {
         (new_parent, new_name): (VnodeId, &[u8]),
         mode: RenameMode,
     ) -> Result<(), Error> {
-        let writing = self.writing()?;
         let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
+        let writing = self.writing(&parent)?;
         if name == CONTROL || new_name == CONTROL {
             return Err(refused(Refusal::Fixed));
         }
-        match self.present(&parent, name)? {
+        if parent.view() != new_parent.view() {
+            return Err(refused(Refusal::OtherPlace));
+        }
+        let vnode = self.present(&parent, name)?;
+        match &vnode {
             Vnode::Prefix { view, path } => {
                 let from = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
                 let to = self.directory_place(&new_parent, new_name)?;
-                if !matches!(new_parent, Vnode::Prefix { .. }) {
+                // The keys of a draft's node are not below one prefix.
+                let in_draft = |path: &Prefix| -> Result<bool, Error> {
+                    Ok(self.tree.resolve(*view, path)?.draft().is_some())
+                };
+                let concerns_draft = match &new_parent {
+                    Vnode::Prefix { path: above, .. } => in_draft(above)? || in_draft(path)?,
+                    _ => true,
+                };
+                if concerns_draft {
                     return Err(refused(Refusal::OtherPlace));
                 }
                 writing.rename(&from, &to, mode)?;
-                for path in [path, to.to_prefix()] {
-                    self.tree.hierarchy.forget(&path);
-                    self.tree.forget_ended(&path);
+                for path in [path, &to.to_prefix()] {
+                    self.tree.hierarchy.forget(path);
+                    self.tree.forget_ended(path);
                 }
                 writing.move_forms(&to.to_prefix());
-                self.tree.numbers.rename(view, &from, &to);
+                if let Some(writings) = &self.tree.writings {
+                    writings.moved(*view, &from, &to.to_prefix());
+                }
+                self.tree.numbers.rename(*view, &from, &to);
             }
             Vnode::Object { view, key: from } => {
-                let old = Vnode::Object {
-                    view,
-                    key: from.clone(),
-                };
-                let Place {
-                    vnode,
-                    key: to,
-                    kind,
-                } = self.place_of(&new_parent, new_name)?;
-                let is_formed = self.is_formed(&old)?;
-                let is_scratch = writing.is_scratch(&from);
-                match kind {
+                let place = self.place_of(&new_parent, new_name)?;
+                let to = &place.key;
+                let is_formed = self.is_formed(&vnode)?;
+                let is_scratch = writing.is_scratch(from);
+                match place.kind {
                     NewKind::Stored | NewKind::Scratch if is_scratch => {
-                        writing.place(&from, (&to, kind), Some(mode))?;
-                        self.tree.numbers.replace(&old, &vnode);
+                        writing.place(from, (to, place.kind), Some(mode))?;
+                        self.tree.numbers.replace(&vnode, &place.vnode);
                     }
                     NewKind::Stored if !is_formed => {
-                        writing.rename(&from, &to, mode)?;
-                        self.tree.numbers.rename(view, &from, &to);
+                        writing.rename(from, to, mode)?;
+                        self.tree.numbers.rename(*view, from, to);
                     }
                     NewKind::Formed(_) if !is_formed => {
-                        writing.place(&from, (&to, kind), Some(mode))?;
+                        writing.place(from, (to, place.kind), Some(mode))?;
                         // A document has another vnode once it describes something.
-                        let vnode = self.present(&new_parent, new_name).unwrap_or(vnode);
-                        self.tree.numbers.replace(&old, &vnode);
+                        let found = self.present(&new_parent, new_name);
+                        let new = found.unwrap_or(place.vnode);
+                        self.tree.numbers.replace(&vnode, &new);
                     }
                     _ => return Err(refused(Refusal::OtherPlace)),
                 }
+            }
+            // An encoded chunk has the same bytes as a chunk of another array, and as any file.
+            Vnode::Chunk(from) => {
+                let array = self.tree.array_of(from)?;
+                let place = self.place_of(&new_parent, new_name)?;
+                let is_placed = match &place.kind {
+                    NewKind::Stored => true,
+                    NewKind::Formed(_) => matches!(place.vnode, Vnode::Chunk(_)),
+                    NewKind::Scratch => false,
+                };
+                if !is_placed || !array.has_encoded_objects() {
+                    return Err(refused(Refusal::OtherPlace));
+                }
+                let from = array.chunked.stored_key(&from.indices)?;
+                writing.rename(&from, &place.key, mode)?;
+                writing.reform(&place.key, place.kind);
+                self.tree.numbers.replace(&vnode, &place.vnode);
             }
             _ => return Err(refused(Refusal::OtherPlace)),
         }
@@ -287,13 +331,17 @@ impl View {
         parent: VnodeId,
         name: &[u8],
     ) -> Result<LookupResult, Error> {
-        let writing = self.writing()?;
         let vnode = self.vnode(id)?;
-        let Vnode::Object { key, .. } = &vnode else {
+        let writing = self.writing(&vnode)?;
+        let Vnode::Object { view, key } = &vnode else {
             return Err(refused(Refusal::Fixed));
         };
         let is_formed = self.is_formed(&vnode)?;
-        let place = self.place_of(&self.vnode(parent)?, name)?;
+        let new_parent = self.vnode(parent)?;
+        if new_parent.view() != Some(*view) {
+            return Err(refused(Refusal::Fixed));
+        }
+        let place = self.place_of(&new_parent, name)?;
         match place.kind {
             NewKind::Stored if !is_formed && !writing.is_scratch(key) => {
                 writing.link(key, &place.key)?;
@@ -315,10 +363,12 @@ impl View {
         id: VnodeId,
         change: &AttributeChange,
     ) -> Result<(), Error> {
-        let writing = self.writing()?;
         let vnode = self.vnode(id)?;
+        let writing = self.writing(&vnode)?;
         let new = &change.attributes;
         let path = match &vnode {
+            // No object of its own stands behind a document in another version.
+            Vnode::Written { .. } if change.size.is_none() => return Ok(()),
             Vnode::Prefix { path, .. } => path.clone(),
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
@@ -358,10 +408,14 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn sync_directory(&self, id: VnodeId) -> Result<(), Error> {
-        let Some(writing) = &self.tree.writing else {
+        let vnode = self.vnode(id)?;
+        if !self.is_writable() {
+            return Ok(());
+        }
+        let Ok(writing) = self.writing(&vnode) else {
             return Ok(());
         };
-        let path: Prefix = match self.vnode(id)? {
+        let path: Prefix = match vnode {
             Vnode::Prefix { path, .. } => path,
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(&place)?;
@@ -374,14 +428,14 @@ impl View {
 
     /// Commits what is left, and ends all writing. Called when the mount ends.
     pub fn finish_writing(&self) {
-        if let Some(writing) = &self.tree.writing {
-            writing.finish();
+        if let Some(writings) = &self.tree.writings {
+            writings.finish();
         }
     }
 
     /// Whether the mount is written to.
     pub fn is_writable(&self) -> bool {
-        self.tree.writing.is_some()
+        self.tree.is_writable()
     }
 }
 

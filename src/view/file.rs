@@ -79,11 +79,17 @@ impl View {
         vnode: &Vnode,
     ) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
-            Vnode::Object { .. } | Vnode::Document { .. } | Vnode::Chunk(_)
-                if self.tree.writing.is_some() =>
+            Vnode::Object { .. }
+            | Vnode::Document { .. }
+            | Vnode::Written { .. }
+            | Vnode::Chunk(_)
+                if self.tree.is_writable() =>
             {
-                match self.form_of(vnode)? {
-                    Some(file) => self.open_written(&file, HandleAccess::Reads, 0),
+                let writing = vnode.view().and_then(|view| self.tree.writing(view));
+                match writing.zip(self.form_of(vnode)?) {
+                    Some((writing, file)) => {
+                        self.open_written((writing, &file), HandleAccess::Reads, 0)
+                    }
                     None => self.open_unwritten(vnode),
                 }
             }

@@ -36,10 +36,10 @@ impl View {
                     None => Ok(None),
                 }
             }
-            Vnode::Control if name == SYNC && self.tree.writing.is_some() => {
+            Vnode::Control if name == SYNC && self.tree.is_writable() => {
                 self.with_attributes(Vnode::Sync)
             }
-            Vnode::Control if name == REFUSED && self.tree.writing.is_some() => {
+            Vnode::Control if name == REFUSED && self.tree.is_writable() => {
                 self.with_attributes(Vnode::Refused)
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
@@ -49,10 +49,10 @@ impl View {
                     return self.with_attributes(Vnode::Control);
                 }
                 // Deeper in the store, where another mount wrote a part of it.
-                if self.tree.writing.is_some() && name == CONTROL {
+                if self.tree.is_writable() && name == CONTROL {
                     return Ok(None);
                 }
-                if self.tree.writing.is_some() && *view == ViewKind::Keys {
+                if self.tree.shows_store(*view) {
                     return self.tree.find_stored(*view, path, name);
                 }
                 if *view == ViewKind::Arrays {
@@ -61,10 +61,17 @@ impl View {
                         None => Ok(None),
                     };
                 }
+                if let Some(found) = self.find_scratch(*view, path, name)? {
+                    return Ok(Some(found));
+                }
                 self.find_in_folder(&self.tree.folder(*view, path)?, name)
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
+                let directory = array.stored_prefix(&place.indices)?;
+                if let Some(found) = self.find_scratch(place.view, &directory, name)? {
+                    return Ok(Some(found));
+                }
                 let found = array.shown.in_directory(&place.indices, name);
                 if array.form != FileForm::Stored && found != ChunkName::Other
                     || self.tree.is_untold(&array, &found)
@@ -86,6 +93,23 @@ impl View {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The file `name` in `directory` that is in the mount only.
+    fn find_scratch(
+        &self,
+        view: ViewKind,
+        directory: &Prefix,
+        name: &[u8],
+    ) -> Result<Option<FoundVnode>, Error> {
+        let Some(writing) = self.tree.writing(view) else {
+            return Ok(None);
+        };
+        let key = directory.key(name)?;
+        if !writing.is_scratch(&key) {
+            return Ok(None);
+        }
+        self.with_attributes(Vnode::Object { view, key })
     }
 
     pub(super) fn with_attributes(&self, vnode: Vnode) -> Result<Option<FoundVnode>, Error> {
@@ -174,7 +198,7 @@ impl Tree {
     ) -> Result<Option<FoundVnode>, Error> {
         let key = prefix.key(name)?;
         let stat = self.sources_of(view).store().stat(&key)?;
-        if let Some(writing) = &self.writing
+        if let Some(writing) = self.writing(view)
             && stat.is_none_or(|stat| stat.kind == StatKind::Object)
         {
             let shown = self.written_file(writing.shown(&key, stat.map(|stat| stat.meta))?);

@@ -189,6 +189,11 @@ impl Tree {
         if let ShownNode::Unusable(unusable) = &folder.shown {
             return self.files_beside_unusable(folder, unusable);
         }
+        let (view, path) = (folder.resolved.view, &folder.resolved.path);
+        if self.is_writable() && self.ended(view, path).is_some() {
+            // The array that was here has no document, and the directory is no group.
+            return Ok(Vec::new());
+        }
         let written = folder.resolved.written().iter().map(|&name| {
             let (view, path) = (folder.resolved.view, folder.resolved.path.clone());
             let vnode = Vnode::Written { view, path, name };

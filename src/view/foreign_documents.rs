@@ -17,7 +17,7 @@ use crate::hierarchy::{DocumentText, GroupNode, Node};
 use crate::load::Block;
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
-use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
+use crate::store::{Access, Cursor, Detail, EntryKind, Key, ObjectMeta, Prefix, Readers, Version};
 
 impl Documents {
     /// The document `name` of the foreign node at `path`, with the attributes of the node's own
@@ -29,7 +29,7 @@ impl Documents {
         name: DocumentName,
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
         let resolved = self.tree.resolve(view, path)?;
-        if !resolved.written().contains(&name) {
+        if !resolved.written().contains(&name) || self.may_become_array(&resolved)? {
             return Ok(None);
         }
         let Some((backing, attributes)) = self.backing(&resolved)? else {
@@ -54,13 +54,40 @@ impl Documents {
         };
         // The readers of the document decide which copies are in it, so they are part of the key.
         let access = meta.access();
-        let identity = hash(&(view, path, name, attributes, identity, access, &readers));
+        let copies = self.copies_version(&resolved)?;
+        let versions = (attributes, copies);
+        let identity = hash(&(view, path, name, versions, identity, access, &readers));
         let text = self.document_block(identity, meta.version, epoch, || {
             // An empty text stands for a document that the node does not have.
             let text = self.write(&resolved, name, (access, &readers))?;
             Ok(text.unwrap_or_default())
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
+    }
+
+    /// Whether a directory without a document is likely to become an array: programs make the directory
+    /// of an array before its document, and must not find a group there. In a mount that is written to,
+    /// only a directory that has directories in it is shown as a group.
+    fn may_become_array(&self, resolved: &NodePath) -> Result<bool, Error> {
+        /// Names that are looked at. A directory with more of them is no new one.
+        const MOST_NAMES: usize = 1000;
+        let is_new = matches!(resolved.node, Node::Implicit) && !resolved.path.is_root();
+        if !self.tree.is_writable() || !is_new {
+            return Ok(false);
+        }
+        let store = self.tree.store();
+        let listing = store.list(&resolved.listed()?, Cursor::START, Detail::Names)?;
+        let Some(mut listing) = listing else {
+            return Ok(false);
+        };
+        for _ in 0..MOST_NAMES {
+            match listing.next_entry()? {
+                None => return Ok(true),
+                Some(entry) if entry.kind == EntryKind::Prefix => return Ok(false),
+                Some(_) => {}
+            }
+        }
+        Ok(false)
     }
 
     /// The attributes of the node's own document (of its directory, where it has none), and the
@@ -76,7 +103,10 @@ impl Documents {
             Some(key) => sources.stat_settled(&key)?,
             None => None,
         };
-        Ok(meta.map(|meta| (meta, attributes.map(|meta| meta.version))))
+        Ok(meta.map(|meta| {
+            let meta = written_with(meta, attributes.as_ref());
+            (meta, attributes.map(|meta| meta.version))
+        }))
     }
 
     /// The users who may read all documents of a node; of a node without documents, those who may
@@ -139,9 +169,10 @@ impl Documents {
             DocumentName::ZGroup => Some(Ok(write::group_v2().to_vec())),
             DocumentName::ZAttrs => self.group_attributes(resolved)?.map(Ok),
             // Readers of v2 need consolidated metadata to find the nodes of a hierarchy without
-            // listing it.
+            // listing it. Who writes would not find new nodes in it for a while.
             DocumentName::ZMetadata
-                if resolved.path.is_root() || self.holds_consolidated(resolved)? =>
+                if resolved.path.is_root() && !self.tree.is_writable()
+                    || self.holds_consolidated(resolved)? =>
             {
                 let copies = self.copies(resolved, Target::V2, audience)?;
                 copies.map(|copies| write::consolidated_v2(&copies))
@@ -177,6 +208,20 @@ impl Documents {
         }
     }
 
+    /// The version of the object with the consolidated metadata of a group of v2, where that is written
+    /// through the mount, and so follows each change of the nodes.
+    fn copies_version(&self, resolved: &NodePath) -> Result<Option<Version>, Error> {
+        let is_v2 = matches!(&resolved.node, Node::Group(group) if group.format == ZarrFormat::V2);
+        if !is_v2 || !self.tree.is_writable() {
+            return Ok(None);
+        }
+        let name = DocumentName::ZMetadata.as_str();
+        let meta = self
+            .tree
+            .object_meta(&resolved.path.key(name.as_bytes())?)?;
+        Ok(meta.map(|meta| meta.version))
+    }
+
     /// Whether the store has consolidated metadata for a group.
     fn holds_consolidated(&self, resolved: &NodePath) -> Result<bool, Error> {
         match &resolved.node {
@@ -191,5 +236,19 @@ impl Documents {
             }
             _ => Ok(false),
         }
+    }
+}
+
+/// `meta` with the write bits of those users who may write the document of the attributes, too.
+fn written_with(meta: ObjectMeta, attributes: Option<&ObjectMeta>) -> ObjectMeta {
+    const WRITES: u32 = 0o222;
+    let Some(attributes) = attributes else {
+        return meta;
+    };
+    let is_alike = (meta.uid, meta.gid) == (attributes.uid, attributes.gid);
+    let allowed = if is_alike { attributes.mode } else { 0 };
+    ObjectMeta {
+        mode: meta.mode & (allowed | !WRITES),
+        ..meta
     }
 }

@@ -93,15 +93,13 @@ impl View {
             Vnode::Control => {
                 let statistics = (STATISTICS.to_vec(), Vnode::Statistics);
                 let mut files = vec![(LOG.to_vec(), Vnode::Log), statistics];
-                if self.tree.writing.is_some() {
+                if self.tree.is_writable() {
                     files.push((SYNC.to_vec(), Vnode::Sync));
                     files.push((REFUSED.to_vec(), Vnode::Refused));
                 }
                 vec![fixed(files)]
             }
-            Vnode::Prefix { view, path }
-                if self.tree.writing.is_some() && *view == ViewKind::Keys =>
-            {
+            Vnode::Prefix { view, path } if self.tree.shows_store(*view) => {
                 if self.tree.stat_prefix(path)?.is_none() {
                     return Ok(None);
                 }
@@ -135,7 +133,7 @@ impl View {
             _ => return Ok(None),
         };
         let mut segments = segments;
-        if self.tree.writing.is_some() {
+        if self.tree.is_writable() {
             segments.insert(0, fixed(self.made_in(vnode)?));
         }
         Ok(Some(Directory {

@@ -92,7 +92,7 @@ use arrays::Arrays;
 use documents::Documents;
 use tree::Tree;
 use vnode::Vnode;
-use writing::Writing;
+use writing::Writings;
 
 /// The document of data that is not Zarr, and is a node only so that it is refused by name.
 const N5_ATTRIBUTES: &[u8] = b"attributes.json";
@@ -158,8 +158,7 @@ impl View {
         View::build(store, options, None)
     }
 
-    /// As [`View::new`], of a store that `writer` changes. The only view is that of chunks, or that of
-    /// keys, which shows the store as it is.
+    /// As [`View::new`], of a store that `writer` changes. The arrays view shows it only.
     ///
     /// # Errors
     /// As [`View::new`].
@@ -168,13 +167,13 @@ impl View {
         options: ViewOptions,
         writer: DirWriter,
     ) -> Result<View, StoreError> {
-        View::build(store, options, Some(Arc::new(Writing::new(writer))))
+        View::build(store, options, Some(Writings::new(writer)))
     }
 
     fn build(
         store: Arc<dyn Store>,
         options: ViewOptions,
-        writing: Option<Arc<Writing>>,
+        writings: Option<Writings>,
     ) -> Result<View, StoreError> {
         let counters = Arc::new(LoadCounters::default());
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
@@ -204,7 +203,7 @@ impl View {
         });
         let catalog = hierarchy.evictable();
         let tree = Tree::new(options, hierarchy, loader, root).with_stored_keys(stored_keys);
-        let tree = tree.with_writing(writing);
+        let tree = tree.with_writings(writings);
         let tree = Arc::new(tree);
         let documents = Arc::new(Documents::new(Arc::clone(&tree)));
         let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));

@@ -60,10 +60,16 @@ impl NodePath {
         match (self.foreign, &self.node) {
             (None, _) | (_, Node::Broken(_)) => &[],
             (Some(Target::V3), _) => &[ZarrJson],
-            (Some(Target::V2), Node::Array(_)) => &[ZArray, ZAttrs],
-            (Some(Target::V2), Node::Group(_)) => &[ZGroup, ZAttrs, ZMetadata],
-            (Some(Target::V2), Node::Implicit) => &[ZGroup, ZMetadata],
+            // Who removes what was listed removes the attributes while there is a node that has them.
+            (Some(Target::V2), Node::Array(_)) => &[ZAttrs, ZArray],
+            (Some(Target::V2), Node::Group(_)) => &[ZAttrs, ZMetadata, ZGroup],
+            (Some(Target::V2), Node::Implicit) => &[ZMetadata, ZGroup],
         }
+    }
+
+    /// Whether the node is shown in another version than its own.
+    pub(super) fn is_translated(&self) -> bool {
+        self.foreign.is_some()
     }
 
     /// Whether the stored `name` is hidden behind written documents: one of the node's own

@@ -115,9 +115,9 @@ impl OpenFile {
     /// # Errors
     /// [`Error`].
     pub fn sync(&self) -> Result<(), Error> {
-        match (&self.content, &self.view.tree.writing) {
+        match (&self.content, &self.view.tree.writings) {
             (FileContent::Written(handle), _) => handle.sync(),
-            (FileContent::Sync, Some(writing)) => writing.sync_all(),
+            (FileContent::Sync, Some(writings)) => writings.sync_all(),
             _ => Ok(()),
         }
     }

@@ -83,7 +83,7 @@ impl Tree {
         let readers = self.readers_who_can_reach(directory)?;
         let all = readers.bits_for(meta.access().with_mode(0o444));
         Ok(ObjectMeta {
-            mode: meta.mode & (all | all >> 2),
+            mode: meta.mode & (all | all >> 1 | all >> 2),
             ..*meta
         })
     }
@@ -96,10 +96,11 @@ impl Tree {
     }
 }
 
-/// `meta` with the read bits of those users who are among `readers`.
+/// `meta` with the read bits of those users who are among `readers`, and with their write bits.
 pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
+    let bits = readers.bits_for(meta.access());
     ObjectMeta {
-        mode: readers.bits_for(meta.access()),
+        mode: bits | (meta.mode & 0o222 & (bits >> 1)),
         ..*meta
     }
 }

@@ -9,6 +9,7 @@ use super::tree::Tree;
 use super::vnode::ChunkPlace;
 use crate::error::Error;
 use crate::hierarchy::Node;
+use crate::metadata::ZarrFormat;
 use crate::store::Prefix;
 
 impl Tree {
@@ -20,8 +21,13 @@ impl Tree {
     /// As [`Tree::shown`], of a path that is resolved already.
     pub(super) fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {
-            Node::Implicit if resolved.view == ViewKind::Chunks && self.writing.is_some() => {
-                let ended = self.ended(&resolved.path);
+            Node::Implicit if self.is_writable() => {
+                let ended = self.ended(resolved.view, &resolved.path);
+                return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
+            }
+            // What is left of a draft's array is shown as a group.
+            Node::Group(group) if self.is_writable() && group.format == ZarrFormat::Draft => {
+                let ended = self.ended(resolved.view, &resolved.path);
                 return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
             }
             Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),

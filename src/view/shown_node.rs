@@ -136,7 +136,7 @@ impl ShownArray {
             );
         }
         let stored = ChunkNames::of(&node);
-        let unwritable = unwritable(&node, chunked.layout());
+        let unwritable = unwritable(&node, chunked.layout(), form);
         Ok(ShownArray {
             view,
             node,
@@ -211,6 +211,11 @@ impl ShownArray {
         }
         let block = loader.decoded(&self.chunked, object, indices)?;
         Ok(block.len() as u64)
+    }
+
+    /// Whether each chunk is shown as the bytes of an object of its own.
+    pub(super) fn has_encoded_objects(&self) -> bool {
+        self.form != FileForm::Decoded && !self.chunked.layout().is_sharded()
     }
 
     /// The grid of the chunks that are shown.
@@ -343,8 +348,11 @@ pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
         && !name.starts_with(b".")
 }
 
-/// Why the chunks of an array cannot be written, if so.
-fn unwritable(node: &ArrayNode, layout: &ChunkLayout) -> Option<FormatError> {
+/// Why the chunks of an array, in this form, cannot be written, if so.
+fn unwritable(node: &ArrayNode, layout: &ChunkLayout, form: FileForm) -> Option<FormatError> {
+    if form != FileForm::Decoded && !layout.is_sharded() {
+        return None;
+    }
     let decoding = node.metadata.decoding.as_ref().ok()?;
     let has_blosc = |codec: &BytesToBytes| matches!(codec, BytesToBytes::Blosc(_));
     let chain = &decoding.codecs;

@@ -67,7 +67,7 @@ impl StoredNames {
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
         match &self.filter {
-            _ if entry.name == CONTROL && view.tree.writing.is_some() => Ok(None),
+            _ if entry.name == CONTROL && view.tree.is_writable() => Ok(None),
             NameFilter::All => self.plain(view, entry).map(Some),
             NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
             NameFilter::Children(folder) => {
@@ -146,7 +146,7 @@ impl StoredNames {
         if array.form != FileForm::Stored {
             // Chunk keys are hidden: another segment lists the chunks.
             let key = self.names.prefix.key(&entry.name)?;
-            let writing = view.tree.writing.as_ref();
+            let writing = view.tree.writing(self.view);
             // A file of the mount that has this name, too, is listed with the others of its kind.
             let is_hidden = writing.is_some_and(|writing| writing.is_scratch(&key));
             let other = name == ChunkName::Other && !is_hidden;
@@ -174,7 +174,7 @@ impl StoredNames {
         let attributes = entry.meta.and_then(|meta| match entry.kind {
             EntryKind::Prefix => Some(view.tree.directory(&meta)),
             EntryKind::Object => match &vnode {
-                Vnode::Object { key, .. } => view.tree.listed_object(key, &meta),
+                Vnode::Object { key, .. } => view.tree.listed_object(self.view, key, &meta),
                 _ => None,
             },
             EntryKind::Unreadable => None,

@@ -8,10 +8,10 @@ use lru::LruCache;
 
 use super::fingerprint::hash;
 use super::numbers::VnodeNumbers;
-use super::options::{ViewKind, ViewOptions};
+use super::options::{Shards, ViewKind, ViewOptions};
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
-use super::writing::Writing;
+use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
@@ -26,9 +26,8 @@ pub(super) struct Tree {
     pub(super) options: ViewOptions,
     pub(super) hierarchy: Hierarchy,
     pub(super) loader: Arc<Loader>,
-    /// What is written through the mount; `None` where nothing may be. Then the keys view shows the
-    /// store as it is.
-    pub(super) writing: Option<Arc<Writing>>,
+    /// What is written through the mount; `None` where nothing may be.
+    pub(super) writings: Option<Writings>,
     /// The sources of stored objects of the keys view; `None` where they are those of the loader.
     stored_keys: Option<Sources>,
     pub(super) numbers: VnodeNumbers,
@@ -36,7 +35,7 @@ pub(super) struct Tree {
     pub(super) root: ObjectMeta,
     pub(super) shown: Mutex<ShownNodeCache>,
     /// Arrays whose documents were removed through the mount, by their paths.
-    ended: Mutex<LruCache<Prefix, EndedArray>>,
+    ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
     said: Mutex<LruCache<u64, ()>>,
 }
 
@@ -63,7 +62,7 @@ impl Tree {
             options,
             hierarchy,
             loader,
-            writing: None,
+            writings: None,
             stored_keys: None,
             numbers: VnodeNumbers::default(),
             root,
@@ -84,8 +83,27 @@ impl Tree {
 
     /// This tree, which may be written to.
     #[must_use]
-    pub(super) fn with_writing(self, writing: Option<Arc<Writing>>) -> Tree {
-        Tree { writing, ..self }
+    pub(super) fn with_writings(self, writings: Option<Writings>) -> Tree {
+        Tree { writings, ..self }
+    }
+
+    /// Whether the mount is written to.
+    pub(super) fn is_writable(&self) -> bool {
+        self.writings.is_some()
+    }
+
+    /// What is written through `view`; `None` where nothing may be.
+    pub(super) fn writing(&self, view: ViewKind) -> Option<&Arc<Writing>> {
+        self.writings.as_ref()?.of(view)
+    }
+
+    /// Whether the files of `view` are the objects of the store, whatever nodes are there, in a mount
+    /// that is written to.
+    pub(super) fn shows_store(&self, view: ViewKind) -> bool {
+        self.is_writable()
+            && view == ViewKind::Keys
+            && self.options.shards == Shards::Keep
+            && self.options.shown_as.is_none()
     }
 
     /// The sources of the stored objects that `view` shows as they are.
@@ -101,28 +119,36 @@ impl Tree {
     pub(super) fn end(&self, array: EndedArray) {
         array.array.has_ended.store(true, Ordering::Relaxed);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.put(array.array.path.clone(), array);
+        let place = (array.array.view, array.array.path.clone());
+        ended.put(place, array);
     }
 
-    /// The array that had its document at `key`, and this document.
-    pub(super) fn ended_with(&self, key: &Key) -> Option<(Arc<ShownArray>, Vec<u8>)> {
+    /// The array that had its document at `key` in `view`, and this document.
+    pub(super) fn ended_with(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Option<(Arc<ShownArray>, Vec<u8>)> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = ended.iter().map(|(_, ended)| ended);
-        let found = all.find(|ended| ended.array.node.document.key == *key)?;
+        let found =
+            all.find(|ended| ended.array.view == view && ended.array.node.document.key == *key)?;
         Some((Arc::clone(&found.array), found.document.clone()))
     }
 
-    /// The array at `path` whose document was removed.
-    pub(super) fn ended(&self, path: &Prefix) -> Option<Arc<ShownArray>> {
+    /// The array at `path` in `view` whose document was removed.
+    pub(super) fn ended(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = ended.peek(path);
+        let found = ended.peek(&(view, path.clone()));
         found.map(|ended| Arc::clone(&ended.array))
     }
 
     /// Forgets what ended at `path`, where something new may be.
     pub(super) fn forget_ended(&self, path: &Prefix) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.pop(path);
+        for &view in &self.options.views {
+            ended.pop(&(view, path.clone()));
+        }
     }
 
     /// The attributes of the object at `key`; `None` when it does not exist.

@@ -62,6 +62,27 @@ pub(super) enum Vnode {
 }
 
 impl Vnode {
+    /// The view that shows it; `None` for what is in all views, or in none.
+    pub(super) fn view(&self) -> Option<ViewKind> {
+        match self {
+            Vnode::Prefix { view, .. }
+            | Vnode::Object { view, .. }
+            | Vnode::Document { view, .. }
+            | Vnode::Written { view, .. }
+            | Vnode::Unsupported { view, .. }
+            | Vnode::ErrorNote { view, .. } => Some(*view),
+            Vnode::Chunk(place) | Vnode::ChunkDirectory(place) => Some(place.view),
+            Vnode::Plain(_) => Some(ViewKind::Arrays),
+            Vnode::Views
+            | Vnode::Control
+            | Vnode::Statistics
+            | Vnode::Log
+            | Vnode::Refused
+            | Vnode::Sync
+            | Vnode::Gone(_) => None,
+        }
+    }
+
     /// This vnode after `from` was renamed to `to`; `None` where that does not concern it.
     pub(super) fn moved(&self, from: &Key, to: &Key) -> Option<Vnode> {
         let moved = |path: &[u8]| {

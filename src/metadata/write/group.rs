@@ -23,12 +23,22 @@ pub fn group_v3(
     ];
     let copies;
     if let Some(entries) = consolidated {
-        let entries = copies_of(entries)?;
-        let head = b"{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": ";
-        copies = [head, entries.as_slice(), b"}"].concat();
+        copies = consolidated_v3(entries)?;
         members.push(("consolidated_metadata", &copies));
     }
     Ok(document(&members))
+}
+
+/// The member `consolidated_metadata` of a group's `zarr.json`, with copies of the documents at the
+/// paths below it.
+///
+/// # Errors
+///
+/// When a copy is not JSON.
+pub fn consolidated_v3(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, FormatError> {
+    let entries = copies_of(entries)?;
+    let head = b"{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": ";
+    Ok([head, entries.as_slice(), b"}"].concat())
 }
 
 /// The `.zgroup` of every group.

@@ -21,6 +21,7 @@
 
 mod attributes;
 mod chain;
+mod draft;
 mod group;
 mod members;
 mod source;
@@ -30,9 +31,10 @@ mod v2_config;
 mod v2_filters;
 mod v3;
 
-pub(super) use attributes::of_array as attributes_text;
+pub(super) use attributes::of_array as attributes_of_array;
 pub use attributes::{array_attributes_v2, dimension_names};
-pub use group::{consolidated_v2, group_attributes_v2, group_v2, group_v3};
+pub use draft::{array_draft, group_draft};
+pub use group::{consolidated_v2, consolidated_v3, group_attributes_v2, group_v2, group_v3};
 pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};
 
 use super::ArrayMetadata;

@@ -9,7 +9,7 @@ use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::load::{Cache, to_usize};
-use crate::store::{Key, NewFile, Object, Prefix, StoreError, StoredFile};
+use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
 use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form};
@@ -71,24 +71,7 @@ impl Form for ChunkForm {
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
-        // Whether the document is current is checked when the chunk is open.
-        let array = self.view.tree.array_of(&self.place)?;
-        if !array.grid().contains(&self.place.indices) {
-            return Ok(None);
-        }
-        // Whoever opens a file of this form waits until the object is settled, unless it is its own.
-        let object = self.view.tree.loader.sources().open_young(&self.key)?;
-        let indices = &self.place.indices;
-        let opened = self.view.opened_chunk(array, indices, object)?;
-        let Some((OpenedVnode { attributes, file }, object)) = opened else {
-            return Ok(None);
-        };
-        let stored = object.map(|object| stored_file(&self.key, &*object));
-        Ok(Some(CleanFile {
-            file,
-            stored: stored.transpose()?,
-            attributes,
-        }))
+        open_chunk(&self.view, &self.place, &self.key)
     }
 
     fn cache(&self) -> &Cache {
@@ -166,21 +149,52 @@ impl Form for ChunkForm {
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
-        // The object has kept the end of its key.
-        let end = self
-            .key
-            .as_bytes()
-            .strip_prefix(self.place.path.as_bytes())?;
-        let path = Prefix::parse(key.as_bytes().strip_suffix(end)?).ok()?;
-        let array = self.view.tree.shown(self.place.view, &path).ok()?;
-        let place = array.into_array()?.place(self.place.indices.clone());
         Some(Arc::new(ChunkForm {
             view: Arc::clone(&self.view),
-            place,
+            place: moved_place(&self.view, &self.place, (&self.key, key))?,
             key: key.clone(),
             len: self.len,
         }))
     }
+}
+
+/// Opens the chunk at `place`, whose object is at `key`.
+pub(super) fn open_chunk(
+    view: &Arc<View>,
+    place: &ChunkPlace,
+    key: &Key,
+) -> Result<Option<CleanFile>, Error> {
+    // Whether the document is current is checked when the chunk is open.
+    let array = view.tree.array_of(place)?;
+    if !array.grid().contains(&place.indices) {
+        return Ok(None);
+    }
+    // Whoever opens a file of this form waits until the object is settled, unless it is its own.
+    let object = view.tree.loader.sources().open_young(key)?;
+    let opened = view.opened_chunk(array, &place.indices, object)?;
+    let Some((OpenedVnode { attributes, file }, object)) = opened else {
+        return Ok(None);
+    };
+    let stored = object.map(|object| stored_file(key, &*object));
+    Ok(Some(CleanFile {
+        file,
+        stored: stored.transpose()?,
+        attributes,
+    }))
+}
+
+/// The chunk `place` after a directory above its object was renamed, so that the object, which was at
+/// `from`, is at `to`.
+pub(super) fn moved_place(
+    view: &View,
+    place: &ChunkPlace,
+    (from, to): (&Key, &Key),
+) -> Option<ChunkPlace> {
+    // The object has kept the end of its key.
+    let end = from.as_bytes().strip_prefix(place.path.as_bytes())?;
+    let path = Prefix::parse(to.as_bytes().strip_suffix(end)?).ok()?;
+    let array = view.tree.shown(place.view, &path).ok()?;
+    Some(array.into_array()?.place(place.indices.clone()))
 }
 
 /// The open file of an object.
@@ -198,9 +212,18 @@ fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
 
 /// The bytes of an object, which has not changed since it was opened.
 pub(super) fn read_version(view: &View, key: &Key, stored: &StoredFile) -> Result<Vec<u8>, Error> {
+    read_stored(view.tree.writer()?, key, stored)
+}
+
+/// As [`read_version`].
+pub(super) fn read_stored(
+    writer: &DirWriter,
+    key: &Key,
+    stored: &StoredFile,
+) -> Result<Vec<u8>, Error> {
     let mut bytes = crate::buffers::zeroed(to_usize(stored.meta.size())?)?;
     let read = stored.file.read_exact_at(&mut bytes, 0);
-    let now = view.tree.version_of(key, stored)?;
+    let now = writer.meta_of(key, &stored.file)?.version;
     if now != stored.meta.version {
         return Err(StoreError::changed(key).into());
     }

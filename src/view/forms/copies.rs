@@ -1,13 +1,15 @@
 //! Consolidated metadata in the groups above a document that was written or removed: its copy is made
 //! what the document is now.
 
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::metadata::consolidated::{with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Key, Prefix};
+use crate::store::{Commit, DirWriter, Key, Prefix, Replaces, StoreError};
 use crate::view::View;
 use crate::view::tree::Tree;
 
@@ -38,16 +40,13 @@ impl View {
 
     fn update_copy(&self, group: &Prefix, key: &Key, name: DocumentName) -> Result<(), Error> {
         let tree = &self.tree;
-        let Some(writing) = &tree.writing else {
-            return Ok(());
-        };
         let (holder, format) = consolidated_at(group, name)?;
         let relative = String::from_utf8_lossy(group.strip(key.as_bytes()).unwrap_or_default());
         let copied = match format {
             ZarrFormat::V2 => &relative,
             _ => relative.strip_suffix("/zarr.json").unwrap_or(&relative),
         };
-        let is_updated = writing.edit(&holder, |text| {
+        let is_updated = edit(tree.writer()?, &holder, |text| {
             let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
             if !MARKS.iter().any(is_marked) {
                 return Ok(None);
@@ -62,6 +61,38 @@ impl View {
         }
         Ok(())
     }
+}
+
+/// Replaces the object at `key` by what `change` makes of it; `None` leaves it as it is. Of an object
+/// that somebody else changes meanwhile, the new bytes are changed. Returns whether it was replaced.
+///
+/// # Errors
+/// [`Error`]; those of `change`.
+fn edit(
+    writer: &DirWriter,
+    key: &Key,
+    mut change: impl FnMut(Vec<u8>) -> Result<Option<Vec<u8>>, Error>,
+) -> Result<bool, Error> {
+    const ATTEMPTS: usize = 8;
+    for _ in 0..ATTEMPTS {
+        let Some(stored) = writer.open_object(key, false)? else {
+            return Ok(false);
+        };
+        let mut bytes = Vec::new();
+        let read = (&*stored.file).read_to_end(&mut bytes);
+        read.map_err(|error| StoreError::io(key, &error))?;
+        let Some(new) = change(bytes)? else {
+            return Ok(false);
+        };
+        let mut draft = writer.begin_like(key, &stored)?;
+        let written = draft.file().write_all_at(&new, 0);
+        written.map_err(|error| StoreError::io(key, &error))?;
+        let replaces = Replaces::Version(stored.meta.version);
+        if let Commit::Done(_) = writer.commit(key, &mut draft, replaces)? {
+            return Ok(true);
+        }
+    }
+    Err(StoreError::changed(key).into())
 }
 
 /// The document of `group` that has the copies of documents called `name`, and their version.

@@ -10,18 +10,18 @@ use crate::error::Error;
 use crate::load::Cache;
 use crate::metadata::carry::{carried, differences, has_whole_lengths};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
-use crate::store::{Key, NewFile, StoreError, StoredFile};
+use crate::store::{Key, StoreError, StoredFile};
 use crate::view::folder::NameRole;
-use crate::view::shown_node::ShownArray;
+use crate::view::shown_node::{FileForm, ShownArray};
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
-use crate::view::{OpenedVnode, View, ViewKind};
+use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
 use super::chunk::read_version;
 
 /// The longest document that is written, in bytes.
-const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// The document at `key`.
 #[derive(Debug)]
@@ -83,9 +83,13 @@ impl DocumentForm {
     /// says. `None` where there was none, or where nothing of the array is left.
     fn of_ended(&self, written: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let tree = &self.view.tree;
-        let Some((array, stored)) = tree.ended_with(&self.key) else {
+        let Some((array, stored)) = tree.ended_with(self.kind, &self.key) else {
             return Ok(None);
         };
+        // Chunks that are shown as they are stored are whatever a new document says of them.
+        if array.form == FileForm::Stored {
+            return Ok(None);
+        }
         let metadata = &array.node.metadata;
         let shown = tree.rendered(self.kind, &stored, metadata);
         let shown = shown.map_err(|error| self.refused(error))?;
@@ -132,6 +136,15 @@ impl DocumentForm {
             return Ok(());
         }
         Err(self.refused("\"shape\" has numbers that are not spelled as integers"))
+    }
+
+    /// The new document `written`, as it is stored.
+    ///
+    /// # Errors
+    /// [`Error::Unacceptable`] when no reader could use it, or the view would show it otherwise.
+    pub(super) fn checked_new(&self, written: &[u8]) -> Result<Vec<u8>, Error> {
+        self.check_new(written)?;
+        self.with_stored_copies(written)
     }
 
     /// Refuses a document that no reader could use, or that the view would show otherwise.
@@ -197,9 +210,7 @@ impl Form for DocumentForm {
     }
 
     fn room(&self, len: u64) -> Result<u64, Error> {
-        // The texts that are stored, shown, written and carried, and what they are parsed into.
-        const TIMES: u64 = 12;
-        Ok(len.saturating_add(1 << 16).saturating_mul(TIMES))
+        Ok(room_for(len))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
@@ -226,8 +237,7 @@ impl Form for DocumentForm {
             if let Some(document) = self.of_ended(written)? {
                 return Ok(Encoded::Bytes(document));
             }
-            self.check_new(written)?;
-            return self.with_stored_copies(written).map(Encoded::Bytes);
+            return self.checked_new(written).map(Encoded::Bytes);
         };
         let text = read_version(&self.view, &self.key, stored)?;
         let before = self.decode(Some(stored))?;
@@ -239,21 +249,16 @@ impl Form for DocumentForm {
         if is_array(written) && !is_array(&before) && self.view.has_other_names(&self.key)? {
             return Err(self.refused("a group with nodes in it does not become an array"));
         }
-        if let Some(array) = self.view.array_described_by(&self.key)? {
+        if let Some(array) = self.view.array_described_by(self.kind, &self.key)? {
             let new = self.carried(&array, (&text, &before), written)?;
             return Ok(Encoded::Bytes(new));
         }
-        self.check_new(written)?;
-        let written = self.with_stored_copies(written)?;
+        let written = self.checked_new(written)?;
         if self.edited()?.is_none() {
             return Ok(Encoded::Bytes(written));
         }
         let new = carried(&text, &before, &written).map_err(|error| self.refused(error))?;
         Ok(Encoded::Bytes(new))
-    }
-
-    fn new_file(&self) -> Result<NewFile, Error> {
-        Err(Error::Stale)
     }
 
     fn committed(&self) {
@@ -286,6 +291,13 @@ impl Form for DocumentForm {
     }
 }
 
+/// The memory, in bytes, for a document of `len` bytes: the texts that are stored, shown, written and
+/// carried, and what they are parsed into.
+pub(super) fn room_for(len: u64) -> u64 {
+    const TIMES: u64 = 12;
+    len.saturating_add(1 << 16).saturating_mul(TIMES)
+}
+
 /// Whether a document of an array may get another value of this member.
 fn may_change(name: &str) -> bool {
     ["attributes", "shape", "dimension_names"].contains(&name)
@@ -294,20 +306,17 @@ fn may_change(name: &str) -> bool {
 /// Whether chunks of an array mean the same by both documents: only the lengths of the array, and
 /// what does not concern chunks, may differ.
 fn has_same_chunks(old: &ArrayMetadata, new: &ArrayMetadata) -> bool {
+    // Where the document does not say it, it was found out by looking at the store.
+    let chunk_keys = if new.separator_is_assumed {
+        new.chunk_keys
+    } else {
+        old.chunk_keys
+    };
     let resized = ArrayMetadata {
-        shape: new.shape.clone(),
-        dimension_names: new.dimension_names.clone(),
-        doubts: new.doubts.clone(),
-        // Where the document does not say it, it was found out by looking at the store.
-        separator_is_assumed: new.separator_is_assumed,
-        chunk_keys: if new.separator_is_assumed {
-            new.chunk_keys
-        } else {
-            old.chunk_keys
-        },
+        chunk_keys,
         ..old.clone()
     };
-    old.shape.len() == new.shape.len() && resized == *new
+    old.shape.len() == new.shape.len() && resized.has_same_chunks(new)
 }
 
 /// What to do about a member that is not as the view shows it.
@@ -333,8 +342,13 @@ impl Tree {
         metadata: &ArrayMetadata,
     ) -> Result<Vec<u8>, crate::error::FormatError> {
         use crate::metadata::render::{self, ArrayForm};
+        let decoding = metadata.decoding.as_ref();
+        let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
         let form = match view {
             ViewKind::Chunks => ArrayForm::Decoded(self.options.shards),
+            ViewKind::Keys if is_sharded && self.options.shards == Shards::Expand => {
+                ArrayForm::Expanded
+            }
             ViewKind::Keys | ViewKind::Arrays => ArrayForm::Stored,
         };
         render::array(stored, metadata, form)
@@ -342,7 +356,6 @@ impl Tree {
 
     /// The object at `key`, open for reading.
     pub(super) fn open_stored(&self, key: &Key) -> Result<Option<StoredFile>, Error> {
-        let writing = self.writing.as_ref().ok_or(Error::Stale)?;
-        Ok(writing.open_object(key)?)
+        Ok(self.writer()?.open_object(key, false)?)
     }
 }

@@ -1,22 +1,28 @@
-//! What the files of the chunks view are in the store, where the view is written to.
+//! What files are in the store, where a view is written to.
 //!
-//! A file of the keys view is its object. In the chunks view, a chunk shows the elements of its
-//! object, and a document says that chunks are not encoded: both are *forms* of their objects, and
-//! what is written to them is translated back. A name below an array that is no chunk and no document
-//! is *scratch*, which stays in the mount: programs make such files beside the one that they replace.
+//! A view that shows the store as it is has the store's own files. In any other, a document describes
+//! the files that the view shows, and a chunk may have the elements of its object: these are *forms*
+//! of their objects, and what is written to them is translated back. A name below an array that is no
+//! chunk and no document is *scratch*, which stays in the mount: programs make such files beside the
+//! one that they replace.
 
-mod checked;
 mod chunk;
+mod consolidation;
 mod copies;
 mod document;
+mod encoded;
+mod objects;
+mod removed;
+mod translated;
 
 use std::sync::Arc;
 
 use super::View;
 use super::find::CONTROL;
+use super::folder::Folder;
 use super::names::ChunkName;
 use super::options::ViewKind;
-use super::shown_node::{ShownArray, ShownNode};
+use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::tree::{EndedArray, Tree};
 use super::vnode::{ChunkPlace, Vnode};
 use super::writing::{Form, NewKind, is_document};
@@ -24,10 +30,11 @@ use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::metadata::DocumentName;
-use crate::store::{Cursor, Detail, Key, Prefix, Refusal, StoreError, StoredFile, Version};
-use checked::{CheckedForm, is_checked};
+use crate::store::{Cursor, Detail, DirWriter, Key, Prefix, Refusal, StoreError};
 use chunk::ChunkForm;
 use document::DocumentForm;
+use encoded::{EncodedForm, is_checked};
+use translated::TranslatedForm;
 
 /// A file that may be written.
 #[derive(Debug)]
@@ -51,10 +58,10 @@ impl View {
     pub(super) fn form_of(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<FormedFile>, Error> {
         Ok(match vnode {
             Vnode::Object { view, key } => {
-                let form = match view {
-                    ViewKind::Chunks if is_document(key) => Some(self.document_form(*view, key)),
-                    ViewKind::Keys => self.checked_form(key),
-                    _ => None,
+                let form = if self.tree.shows_store(*view) {
+                    self.checked_form(key)
+                } else {
+                    is_document(key).then(|| self.document_form(*view, key))
                 };
                 let key = key.clone();
                 Some(FormedFile { key, form })
@@ -63,6 +70,17 @@ impl View {
                 let form = Some(self.document_form(*view, key));
                 let key = key.clone();
                 Some(FormedFile { key, form })
+            }
+            Vnode::Written { view, path, name } => {
+                let resolved = self.tree.resolve(*view, path)?;
+                let form = self.translated_form(&resolved, name.as_str().as_bytes());
+                let form = form.ok_or(Error::Stale)?;
+                let key = form.key()?;
+                let form: Arc<dyn Form> = Arc::new(form);
+                Some(FormedFile {
+                    key,
+                    form: Some(form),
+                })
             }
             Vnode::Chunk(place) => {
                 let array = self.tree.array_of(place)?;
@@ -78,8 +96,8 @@ impl View {
     }
 
     /// The array that the document at `key` describes, and the document, before it is removed.
-    pub(super) fn ending(&self, key: &Key) -> Result<Option<EndedArray>, Error> {
-        let Some(array) = self.array_described_by(key)? else {
+    pub(super) fn ending(&self, view: ViewKind, key: &Key) -> Result<Option<EndedArray>, Error> {
+        let Some(array) = self.array_described_by(view, key)? else {
             return Ok(None);
         };
         let text = self.tree.hierarchy.read(key, Holding::SOURCE)?;
@@ -120,24 +138,29 @@ impl View {
         Ok(false)
     }
 
-    /// The form of a file of the keys view, whose chunks may have to be checked.
+    /// The form of a file of a view that shows the store as it is, whose chunks may have to be checked.
     fn checked_form(self: &Arc<Self>, key: &Key) -> Option<Arc<dyn Form>> {
         let is_asked = self.tree.options.writes.checks;
         let is_checked = is_asked && is_checked(key);
         is_checked.then(|| -> Arc<dyn Form> {
-            Arc::new(CheckedForm {
+            Arc::new(EncodedForm {
                 view: Arc::clone(self),
                 key: key.clone(),
+                place: None,
             })
         })
     }
 
-    /// The array that the document at `key` describes in the chunks view.
-    pub(super) fn array_described_by(&self, key: &Key) -> Result<Option<Arc<ShownArray>>, Error> {
+    /// The array that the document at `key` describes in `view`.
+    pub(super) fn array_described_by(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<Option<Arc<ShownArray>>, Error> {
         let Some(prefix) = self.tree.hierarchy.described_by(key)? else {
             return Ok(None);
         };
-        Ok(self.tree.shown(ViewKind::Chunks, &prefix)?.into_array())
+        Ok(self.tree.shown(view, &prefix)?.into_array())
     }
 
     fn document_form(self: &Arc<Self>, view: ViewKind, key: &Key) -> Arc<dyn Form> {
@@ -157,13 +180,19 @@ impl View {
         if array.unwritable.is_some() {
             return None;
         }
-        let form = ChunkForm {
-            view: Arc::clone(self),
-            place: place.clone(),
-            key: key.clone(),
-            len: array.decoded_len(),
-        };
-        Some(Arc::new(form))
+        let (view, place, key) = (Arc::clone(self), place.clone(), key.clone());
+        Some(if array.form == FileForm::Decoded {
+            let len = array.decoded_len();
+            Arc::new(ChunkForm {
+                view,
+                place,
+                key,
+                len,
+            })
+        } else {
+            let place = Some(place);
+            Arc::new(EncodedForm { view, key, place })
+        })
     }
 
     /// The file that `name` in the directory `parent` is, or would be.
@@ -181,7 +210,7 @@ impl View {
         let (view, key, array, found) = match parent {
             Vnode::Prefix { view, path } => {
                 let key = path.key(name)?;
-                if *view == ViewKind::Keys {
+                if self.tree.shows_store(*view) {
                     let form = self.checked_form(&key);
                     let kind = form.map_or(NewKind::Stored, NewKind::Formed);
                     return Ok(Place {
@@ -189,11 +218,21 @@ impl View {
                         ..stored(*view, key)
                     });
                 }
-                match self.tree.folder(*view, path)?.shown {
+                let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                if let Some(form) = self.translated_form(&resolved, name) {
+                    return Ok(translated_place(key, form));
+                }
+                if resolved.replaces(name) {
+                    return refused(Refusal::Fixed);
+                }
+                // In a draft's hierarchy no other keys are shown than those of nodes.
+                let is_node_only = resolved.draft().is_some_and(|draft| !draft.path.is_root());
+                match shown {
                     ShownNode::Array(array) => {
                         let found = array.shown.in_array(name);
                         (*view, key, array, found)
                     }
+                    ShownNode::Plain if is_node_only => return Ok(scratch(*view, key)),
                     ShownNode::Plain if is_document(&key) => {
                         return Ok(self.document_place(*view, key));
                     }
@@ -236,13 +275,7 @@ impl View {
             // Another document would describe other chunks than those that are here.
             ChunkName::Other if is_document(&key) => refused(Refusal::Fixed),
             ChunkName::Other if self.tree.object_meta(&key)?.is_some() => Ok(stored(view, key)),
-            ChunkName::Other => {
-                let kind = NewKind::Scratch;
-                Ok(Place {
-                    kind,
-                    ..stored(view, key)
-                })
-            }
+            ChunkName::Other => Ok(scratch(view, key)),
         }
     }
 
@@ -273,12 +306,17 @@ impl View {
             array.directory_key(&first)
         };
         match parent {
-            Vnode::Prefix { view, path } if *view == ViewKind::Keys => Ok(path.key(name)?),
-            Vnode::Prefix { view, path } => match self.tree.folder(*view, path)?.shown {
-                ShownNode::Plain => Ok(path.key(name)?),
-                ShownNode::Array(array) => of_array(&array, array.shown.in_array(name)),
-                ShownNode::Unusable(_) => refused(),
-            },
+            Vnode::Prefix { view, path } if self.tree.shows_store(*view) => Ok(path.key(name)?),
+            Vnode::Prefix { view, path } => {
+                let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                match (shown, resolved.draft()) {
+                    // The directory of a node's children makes it one.
+                    (ShownNode::Plain, Some(draft)) => Ok(draft.children()?.key(name)?),
+                    (ShownNode::Plain, None) => Ok(path.key(name)?),
+                    (ShownNode::Array(array), _) => of_array(&array, array.shown.in_array(name)),
+                    (ShownNode::Unusable(_), _) => refused(),
+                }
+            }
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
                 of_array(&array, array.shown.in_directory(&place.indices, name))
@@ -290,42 +328,72 @@ impl View {
     /// The files in the directory `parent` that were made and are not in the store, where no other
     /// part of a listing has them.
     pub(super) fn made_in(&self, parent: &Vnode) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
-        let Some(writing) = &self.tree.writing else {
+        let Some(writing) = parent.view().and_then(|view| self.tree.writing(view)) else {
             return Ok(Vec::new());
         };
-        let (view, directory, array, first) = match parent {
+        let object = |view: ViewKind, key: Key| {
+            let name = key.name().to_vec();
+            (name, Vnode::Object { view, key })
+        };
+        let mut made = Vec::new();
+        match parent {
+            Vnode::Prefix { view, path } if self.tree.shows_store(*view) => {
+                let keys = writing.made_in(path).into_iter();
+                made.extend(keys.map(|key| object(*view, key)));
+            }
             Vnode::Prefix { view, path } => {
-                let shown = match *view {
-                    ViewKind::Keys => ShownNode::Plain,
-                    _ => self.tree.folder(*view, path)?.shown,
-                };
-                (*view, path.clone(), shown.into_array(), None)
+                let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                let array = shown.into_array();
+                for key in writing.made_in(path) {
+                    let document =
+                        DocumentName::of(key.name()).filter(|_| resolved.is_translated());
+                    match (document, &array) {
+                        // Those that a node has are listed with it.
+                        (Some(name), _) if resolved.written().contains(&name) => {}
+                        (Some(name), _) => {
+                            let (view, path) = (*view, path.clone());
+                            let file = key.name().to_vec();
+                            made.push((file, Vnode::Written { view, path, name }));
+                        }
+                        (None, Some(array)) if is_chunk(array, &key) => {}
+                        (None, _) => made.push(object(*view, key)),
+                    }
+                }
+                if let Some(array) = array {
+                    for key in writing.made_in(&array.node.prefix) {
+                        made.extend(made_chunk(&array, &array.stored.in_array(key.name())));
+                    }
+                }
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
-                let directory = array.stored_prefix(&place.indices)?;
-                (place.view, directory, Some(array), Some(&place.indices))
-            }
-            _ => return Ok(Vec::new()),
-        };
-        let mut made = Vec::new();
-        for key in writing.made_in(&directory) {
-            let name = key.name().to_vec();
-            let found = array.as_ref().map(|array| match first {
-                Some(first) => (array, array.shown.in_directory(first, &name)),
-                None => (array, array.shown.in_array(&name)),
-            });
-            match found {
-                Some((array, ChunkName::Chunk(indices))) => {
-                    if !array.lists_grid {
-                        made.push((name, Vnode::Chunk(array.place(indices))));
+                for key in writing.made_in(&array.stored_prefix(&place.indices)?) {
+                    let found = array.stored.in_directory(&place.indices, key.name());
+                    if writing.is_scratch(&key) {
+                        made.push(object(place.view, key));
+                    } else {
+                        made.extend(made_chunk(&array, &found));
                     }
                 }
-                _ => made.push((name, Vnode::Object { view, key })),
             }
+            _ => {}
         }
         Ok(made)
     }
+}
+
+/// Whether the object at `key`, in the array's directory in the store, is one of its chunks.
+fn is_chunk(array: &ShownArray, key: &Key) -> bool {
+    key.parent() == array.node.prefix && array.stored.in_array(key.name()) != ChunkName::Other
+}
+
+/// The name and the vnode of a chunk that was made, where the grid is not listed.
+fn made_chunk(array: &ShownArray, found: &ChunkName) -> Option<(Vec<u8>, Vnode)> {
+    let ChunkName::Chunk(indices) = found else {
+        return None;
+    };
+    let vnode = Vnode::Chunk(array.place(indices.clone()));
+    (!array.lists_grid).then(|| (array.shown.name_of(indices), vnode))
 }
 
 impl ShownArray {
@@ -339,11 +407,31 @@ impl ShownArray {
 }
 
 impl Tree {
-    /// The version of an open object now.
-    pub(super) fn version_of(&self, key: &Key, stored: &StoredFile) -> Result<Version, Error> {
-        let writing = self.writing.as_ref().ok_or(Error::Stale)?;
-        Ok(writing.meta_of(key, stored)?.version)
+    /// Who changes the store.
+    pub(super) fn writer(&self) -> Result<&DirWriter, Error> {
+        let writings = self.writings.as_ref().ok_or(Error::Stale)?;
+        Ok(writings.writer())
     }
+}
+
+/// A file that is in the mount only.
+fn scratch(view: ViewKind, key: Key) -> Place {
+    let kind = NewKind::Scratch;
+    Place {
+        kind,
+        ..stored(view, key)
+    }
+}
+
+/// A document in another version than that of its node.
+fn translated_place(key: Key, form: TranslatedForm) -> Place {
+    let vnode = Vnode::Written {
+        view: form.kind,
+        path: form.path.clone(),
+        name: form.name,
+    };
+    let kind = NewKind::Formed(Arc::new(form));
+    Place { vnode, key, kind }
 }
 
 /// A file that is its object.

@@ -13,11 +13,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::Writing;
-use super::form::Encoded;
+use super::form::{Encoded, ObjectChange};
+use super::objects;
 use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Commit, Draft, Durability, Key, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
 const ATTEMPTS: usize = 8;
@@ -112,6 +113,10 @@ impl FileState {
         if form.len().is_some_and(|expected| len != expected) {
             return Err(self.refused(Refusal::Incomplete));
         }
+        if form.is_shown_as_is(len) {
+            writing.writer.make_parents(key)?;
+            return self.commit_file(writing, key);
+        }
         self.complete()?;
         let _room = form.reserve(len)?;
         let mut shown = form.cache().buffers().scratch(to_usize(len)?)?;
@@ -122,7 +127,9 @@ impl FileState {
         let writer = &writing.writer;
         let committed = match encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
-            Encoded::Erased => erase(writing, key, self.replaces())?,
+            Encoded::Erased if objects::erase(writer, key, self.replaces())? => Attempt::Done(None),
+            Encoded::Erased => Attempt::Conflict,
+            Encoded::Objects(changes) => self.change_objects(writing, key, &changes)?,
             Encoded::AsShown => {
                 writer.make_parents(key)?;
                 self.commit_file(writing, key)?
@@ -136,6 +143,30 @@ impl FileState {
         // The kernel has pages of what was written.
         self.has_wrong_pages |= is_rounded;
         Ok(committed)
+    }
+
+    /// Makes changes of the objects that the file is made of.
+    fn change_objects(
+        &self,
+        writing: &Writing,
+        key: &Key,
+        changes: &[ObjectChange],
+    ) -> Result<Attempt, Error> {
+        let new = |key: &Key, bytes: &[u8]| self.encoded_draft(writing, key, bytes);
+        match objects::change(&writing.writer, changes, new)? {
+            Some(0) => return Ok(Attempt::Conflict),
+            Some(at) => {
+                let at = changes.get(at).map_or(key, |change| &change.key);
+                log::warn!(
+                    "{key}: somebody else has changed {at} meanwhile, and a part of what was \
+                     written is saved"
+                );
+                return Err(StoreError::changed(at).into());
+            }
+            None => {}
+        }
+        let form = self.form.as_ref().ok_or(Error::Stale)?;
+        Ok(Attempt::Done(form.open_now(&writing.writer, key)?))
     }
 
     /// Makes the file of the draft the object.
@@ -191,7 +222,10 @@ impl FileState {
     /// Makes the draft one that takes the place of what the store has now.
     pub(super) fn rebase(&mut self, writing: &Writing) -> Result<(), Error> {
         if let (Some(draft), Some(key)) = (&mut self.draft, &self.key) {
-            let now = writing.writer.open_object(key, false)?;
+            let now = match &self.form {
+                Some(form) => form.open_now(&writing.writer, key)?,
+                None => writing.writer.open_object(key, false)?,
+            };
             draft.rebase(now.as_ref().map_or(Replaces::Nothing, |stored| {
                 Replaces::Version(stored.meta.version)
             }));
@@ -218,27 +252,6 @@ impl From<Commit> for Attempt {
             Commit::Conflict => Attempt::Conflict,
         }
     }
-}
-
-/// Removes the object at `key` that a draft takes the place of.
-fn erase(writing: &Writing, key: &Key, replaces: Replaces) -> Result<Attempt, Error> {
-    let writer = &writing.writer;
-    let is_erased = match replaces {
-        Replaces::Version(version) => writer.erase_version(key, version)?,
-        Replaces::Nothing => writer.stat(key)?.is_none(),
-        Replaces::Anything => match writer.erase(key) {
-            Err(error) if error.is_absent() => true,
-            erased => erased.map(|()| true)?,
-        },
-    };
-    if is_erased && writer.durability() == Durability::Close && replaces != Replaces::Nothing {
-        writer.sync_names(&key.parent())?;
-    }
-    Ok(if is_erased {
-        Attempt::Done(None)
-    } else {
-        Attempt::Conflict
-    })
 }
 
 fn copy_times(from: &File, to: &File) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
-use crate::store::{Key, NewFile, StoredFile};
+use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
 use crate::view::{OpenFile, VnodeAttributes};
 
 /// What a file shows of its object, and what the object becomes when the file was written.
@@ -23,6 +23,31 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// # Errors
     /// [`Error`] when it cannot be opened.
     fn open(&self) -> Result<Option<CleanFile>, Error>;
+
+    /// The attributes of the object at `key` now; `None` when it is not there. A file of several objects
+    /// has a version that changes with each of them.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    fn now(&self, writer: &DirWriter, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        Ok(writer.stat(key)?)
+    }
+
+    /// The object at `key`, open for reading, with the attributes of [`Form::now`].
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be opened.
+    fn open_now(&self, writer: &DirWriter, key: &Key) -> Result<Option<StoredFile>, Error> {
+        Ok(writer.open_object(key, false)?)
+    }
+
+    /// The keys of the objects of a file that is not just the one at its key.
+    ///
+    /// # Errors
+    /// [`Error`] when they cannot be found out.
+    fn objects(&self) -> Result<Option<Vec<Key>>, Error> {
+        Ok(None)
+    }
 
     /// The cache whose budget the memory for the file is part of.
     fn cache(&self) -> &Cache;
@@ -54,11 +79,19 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// [`Error::Unacceptable`] when the file must not have these bytes.
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error>;
 
-    /// The mode and the owner of an object that was not there before.
+    /// Whether the store gets the `len` bytes of the file as they are, whatever they say.
+    fn is_shown_as_is(&self, len: u64) -> bool {
+        let _ = len;
+        false
+    }
+
+    /// The mode and the owner of an object that was not there before, and that nobody made.
     ///
     /// # Errors
     /// [`Error`] when they cannot be found out.
-    fn new_file(&self) -> Result<NewFile, Error>;
+    fn new_file(&self) -> Result<NewFile, Error> {
+        Err(Error::Stale)
+    }
 
     /// Whether bytes that were not written may be taken from another version of the object than the
     /// one that the file was opened with.
@@ -90,6 +123,16 @@ pub(in crate::view) struct CleanFile {
     pub(in crate::view) attributes: VnodeAttributes,
 }
 
+/// A change of one object of several that a file is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::view) struct ObjectChange {
+    pub(in crate::view) key: Key,
+    /// The new bytes; `None` to erase the object.
+    pub(in crate::view) bytes: Option<Vec<u8>>,
+    /// What the change was made of.
+    pub(in crate::view) replaces: Replaces,
+}
+
 /// What the store gets.
 #[derive(Debug)]
 pub(in crate::view) enum Encoded {
@@ -101,6 +144,8 @@ pub(in crate::view) enum Encoded {
     Rounded(Vec<u8>),
     /// Nothing: all bytes are the fill value.
     Erased,
+    /// These changes of several objects, in this order.
+    Objects(Vec<ObjectChange>),
     /// What it has says the same.
     Unchanged,
 }

@@ -128,7 +128,7 @@ impl Writing {
             if self.enter(key, &file) {
                 // Now no other file commits to the key. One may have done so before.
                 let may_differ = commits.is_none() || commits != self.commits.count();
-                if may_differ && self.has_other_own(key, version)? {
+                if may_differ && self.has_other_own((key, form), version)? {
                     self.leave(key, &file);
                     continue;
                 }
@@ -142,8 +142,13 @@ impl Writing {
     }
 
     /// Whether this mount has committed something else than `version` to `key`.
-    fn has_other_own(&self, key: &Key, version: Option<Version>) -> Result<bool, Error> {
-        let now = self.writer.stat(key)?.map(|now| now.version);
+    fn has_other_own(
+        &self,
+        (key, form): (&Key, Option<&Arc<dyn Form>>),
+        version: Option<Version>,
+    ) -> Result<bool, Error> {
+        let now = self.now(key, form.map(|form| &**form))?;
+        let now = now.map(|now| now.version);
         Ok(now != version && self.own_fingerprint(key, now).is_some())
     }
 
@@ -207,7 +212,7 @@ impl Writing {
                 KeyFile::of_scratch(key, draft, fingerprint)
             }
             NewKind::Formed(form) => {
-                if self.writer.stat(key)?.is_some() {
+                if self.now(key, Some(&*form))?.is_some() {
                     return Err(exists());
                 }
                 opener = process_of(thread);

@@ -130,7 +130,7 @@ impl KeyFile {
         // It may have been committed since the caller looked.
         let is_late = state.key.is_some() && !state.is_current(now.as_ref());
         let now = if is_late {
-            writing.writer.stat(key)?
+            state.now(writing, key)?
         } else {
             now
         };
@@ -157,7 +157,7 @@ impl KeyFile {
         if state.draft.is_some() {
             return Ok(Some(!state.has_wrong_pages));
         }
-        let now = writing.writer.stat(key)?;
+        let now = state.now(writing, key)?;
         if !state.is_current(now.as_ref()) {
             return Ok(None);
         }
@@ -277,7 +277,7 @@ impl KeyFile {
         replaces: Replaces,
     ) -> Result<(), Error> {
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
-        if replaces == Replaces::Nothing && writing.writer.stat(key)?.is_some() {
+        if replaces == Replaces::Nothing && writing.now(key, form.as_deref())?.is_some() {
             return Err(exists());
         }
         let mut state = self.lock();
@@ -328,6 +328,11 @@ impl KeyFile {
         {
             state.form = Some(moved);
         }
+    }
+
+    /// Gives the file another form. What it shows stays the same.
+    pub(super) fn set_form(&self, form: Option<Arc<dyn Form>>) {
+        self.lock().form = form;
     }
 
     /// Opens what the store has, so that handles can read it when the file has lost its name.
@@ -391,6 +396,10 @@ impl KeyFile {
     pub(super) fn sync(&self, writing: &Writing) -> Result<(), Error> {
         let mut state = self.lock();
         state.commit(writing)?;
+        let objects = state.form.as_ref().map(|form| form.objects());
+        if let (Some(objects), Some(_)) = (objects.transpose()?.flatten(), &state.key) {
+            return sync_objects(writing, &objects);
+        }
         match (&state.key, &state.stored) {
             (Some(key), Some(stored)) => {
                 writing.writer.sync(key, &stored.file)?;
@@ -415,4 +424,18 @@ impl KeyFile {
     pub(super) fn lost(key: &Key) -> Error {
         StoreError::changed(key).into()
     }
+}
+
+/// Makes the objects, and their names, survive a loss of power.
+fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
+    for key in objects {
+        if let Some(stored) = writing.writer.open_object(key, false)? {
+            writing.writer.sync(key, &stored.file)?;
+        }
+        match writing.writer.sync_names(&key.parent()) {
+            Err(error) if error.is_absent() => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }

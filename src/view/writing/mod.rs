@@ -38,13 +38,13 @@ mod form;
 mod handle;
 mod key_file;
 mod names;
+mod objects;
+mod of_views;
 mod state;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
@@ -52,18 +52,18 @@ use std::sync::{
 
 use lru::LruCache;
 
-pub(super) use form::{CleanFile, Encoded, Form};
+pub(super) use form::{CleanFile, Encoded, Form, ObjectChange};
 pub use handle::HandleAccess;
 pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
+pub(super) use objects::change as change_objects;
+pub(super) use of_views::Writings;
 pub(super) use state::FileAttributes;
 
 use super::shown_node::looks_like_a_chunk;
 use crate::error::Error;
 use crate::metadata::DocumentName;
-use crate::store::{
-    Commit, DirWriter, Key, ObjectMeta, Prefix, Refusal, Replaces, StoreError, StoredFile, Version,
-};
+use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Version};
 
 /// Closed files of which the fingerprint is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
@@ -86,10 +86,11 @@ pub(super) fn is_replaced_whole(key: &Key) -> bool {
     is_document(key) || OLD_DOCUMENTS.contains(&name) || looks_like_a_chunk(name)
 }
 
-/// What is written through a mount.
+/// What is written through one view of a mount. To it, whoever writes through another view is somebody
+/// else.
 #[derive(Debug)]
 pub(super) struct Writing {
-    writer: DirWriter,
+    writer: Arc<DirWriter>,
     /// The open files, by the keys that they have now.
     open: Mutex<HashMap<Key, Arc<KeyFile>>>,
     /// Files that are open still, and have made room for others at their keys.
@@ -154,7 +155,7 @@ pub(super) struct ShownFile {
 
 impl Writing {
     /// Nothing is written yet.
-    pub(super) fn new(writer: DirWriter) -> Writing {
+    fn new(writer: Arc<DirWriter>) -> Writing {
         Writing {
             writer,
             open: Mutex::default(),
@@ -168,8 +169,26 @@ impl Writing {
         }
     }
 
+    /// The attributes of what the store has of the file at `key`, with this form, now.
+    fn now(&self, key: &Key, form: Option<&dyn Form>) -> Result<Option<ObjectMeta>, Error> {
+        match form {
+            Some(form) => form.now(&self.writer, key),
+            None => Ok(self.writer.stat(key)?),
+        }
+    }
+
     /// What is shown of the file at `key`, where `stored` is what the store has there.
     pub(super) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
+        self.shown_by(key, stored, || Ok(self.writer.stat(key)?))
+    }
+
+    /// As [`Writing::shown`], where `now` asks the store again.
+    pub(super) fn shown_by(
+        &self,
+        key: &Key,
+        stored: Option<ObjectMeta>,
+        now: impl Fn() -> Result<Option<ObjectMeta>, Error>,
+    ) -> Result<ShownFile, Error> {
         let open = self.lock_open().get(key).cloned();
         if let Some(file) = open {
             let shown = file.shown(self, key, stored)?;
@@ -189,11 +208,7 @@ impl Writing {
         let version = |meta: Option<ObjectMeta>| meta.map(|meta| meta.version);
         let own = self.lock_own().get(key).copied();
         let is_late = own.is_some_and(|own| own.version != version(stored));
-        let stored = if is_late {
-            self.writer.stat(key)?
-        } else {
-            stored
-        };
+        let stored = if is_late { now()? } else { stored };
         Ok(ShownFile {
             meta: stored,
             fingerprint: self.own_fingerprint(key, version(stored)),
@@ -224,49 +239,6 @@ impl Writing {
             fingerprint,
         };
         self.lock_own().put(key.clone(), own);
-    }
-
-    /// The object at `key`, open for reading; `None` when there is none.
-    pub(super) fn open_object(&self, key: &Key) -> Result<Option<StoredFile>, StoreError> {
-        self.writer.open_object(key, false)
-    }
-
-    /// The attributes of an open object now.
-    pub(super) fn meta_of(&self, key: &Key, stored: &StoredFile) -> Result<ObjectMeta, StoreError> {
-        self.writer.meta_of(key, &stored.file)
-    }
-
-    /// Replaces the object at `key` by what `edit` makes of it; `None` leaves it as it is. Of an object
-    /// that somebody else changes meanwhile, the new bytes are edited.
-    ///
-    /// # Errors
-    /// [`Error`]; those of `edit`.
-    pub(super) fn edit(
-        &self,
-        key: &Key,
-        mut edit: impl FnMut(Vec<u8>) -> Result<Option<Vec<u8>>, Error>,
-    ) -> Result<bool, Error> {
-        const ATTEMPTS: usize = 8;
-        for _ in 0..ATTEMPTS {
-            let Some(stored) = self.writer.open_object(key, false)? else {
-                return Ok(false);
-            };
-            let mut bytes = Vec::new();
-            let read = (&*stored.file).read_to_end(&mut bytes);
-            read.map_err(|error| StoreError::io(key, &error))?;
-            let Some(new) = edit(bytes)? else {
-                return Ok(false);
-            };
-            let _commit = self.commits.begin();
-            let mut draft = self.writer.begin_like(key, &stored)?;
-            let written = draft.file().write_all_at(&new, 0);
-            written.map_err(|error| StoreError::io(key, &error))?;
-            let replaces = Replaces::Version(stored.meta.version);
-            if let Commit::Done(_) = self.writer.commit(key, &mut draft, replaces)? {
-                return Ok(true);
-            }
-        }
-        Err(KeyFile::lost(key))
     }
 
     /// Whether the file at `key` is in the mount only.
@@ -333,7 +305,7 @@ impl Writing {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(super) fn sync_all(&self) -> Result<(), Error> {
+    fn sync_all(&self) -> Result<(), Error> {
         let _names = self.read_names();
         self.sync_files(|_| true)
     }
@@ -358,8 +330,9 @@ impl Writing {
         synced.and(Ok(self.writer.sync_names(prefix)?))
     }
 
-    /// Commits all files and ends all writing.
-    pub(super) fn finish(&self) {
+    /// Commits all files and ends all writing. Returns how many were lost, and how many were in the
+    /// mount only.
+    fn finish(&self) -> (usize, usize) {
         self.has_ended.store(true, Ordering::SeqCst);
         let _names = self.read_names();
         let (mut lost, mut scratch) = (0, 0);
@@ -370,13 +343,7 @@ impl Writing {
                 lost += 1;
             }
         }
-        if lost > 0 {
-            log::error!("{lost} files were not saved");
-        }
-        if scratch > 0 {
-            log::warn!("{scratch} files that were in the mount only, not in the store, are gone");
-        }
-        self.writer.finish();
+        (lost, scratch)
     }
 
     fn check_goes_on(&self) -> Result<(), Error> {

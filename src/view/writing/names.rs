@@ -5,13 +5,24 @@ use std::sync::Arc;
 use super::{HandleAccess, KeyFile, NewKind, Writing, is_below, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, Replaces, StoreError,
+    DirWriter, Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, Replaces,
+    StoreError,
 };
 
 impl Writing {
     /// Removes the file at `key`. Open handles keep their bytes.
     /// Where the file is shown without an object, too (`is_kept`), its object may be absent.
     pub(in crate::view) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
+        self.erase_by(key, is_kept, |writer| Ok(writer.erase(key)?))
+    }
+
+    /// As [`Writing::erase`], where `erase` removes what the store has of the file.
+    pub(in crate::view) fn erase_by(
+        &self,
+        key: &Key,
+        is_kept: bool,
+        erase: impl FnOnce(&DirWriter) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         let open = self.lock_open().get(key).cloned();
@@ -22,8 +33,8 @@ impl Writing {
             file.keep();
         }
         if !is_scratch {
-            match self.writer.erase(key) {
-                Err(error) if may_lack && error.is_absent() => {}
+            match erase(&self.writer) {
+                Err(Error::Store(error)) if may_lack && error.is_absent() => {}
                 erased => erased?,
             }
         }
@@ -76,9 +87,7 @@ impl Writing {
             self.detach(to, &file);
         }
         for (key, file) in moved {
-            let rest = key.as_bytes().get(from.as_bytes().len()..);
-            let target = [to.as_bytes(), rest.unwrap_or_default()].concat();
-            self.move_entry(&key, &Key::parse(&target)?, &file);
+            self.move_entry(&key, &key_at(&key, from, to)?, &file);
         }
         let mut own = self.lock_own();
         own.pop(to);
@@ -172,11 +181,37 @@ impl Writing {
         Ok(())
     }
 
+    /// Gives the open files below `from`, a directory that was renamed to `to` through another view, the
+    /// keys and the forms that they have there.
+    pub(super) fn follow(&self, from: &Prefix, to: &Prefix) {
+        let _names = self.write_names();
+        let (Some(old), Some(new)) = (from.to_key(), to.to_key()) else {
+            return;
+        };
+        for (key, file) in self.open_where(|key| is_below(key, from)) {
+            if let Ok(target) = key_at(&key, &old, &new) {
+                self.move_entry(&key, &target, &file);
+                file.move_form(&target);
+            }
+        }
+    }
+
     /// Gives the open files below `prefix`, to which a directory was renamed, the forms that they have
     /// there.
     pub(in crate::view) fn move_forms(&self, prefix: &Prefix) {
         for (key, file) in self.open_where(|key| is_below(key, prefix)) {
             file.move_form(&key);
+        }
+    }
+
+    /// Gives the open file at `key`, if there is one, the form that `kind` says.
+    pub(in crate::view) fn reform(&self, key: &Key, kind: NewKind) {
+        let file = self.lock_open().get(key).cloned();
+        if let Some(file) = file {
+            file.set_form(match kind {
+                NewKind::Formed(form) => Some(form),
+                NewKind::Stored | NewKind::Scratch => None,
+            });
         }
     }
 
@@ -221,21 +256,36 @@ impl Writing {
     pub(in crate::view) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), Error> {
         let _names = self.read_names();
         self.check_goes_on()?;
+        // A directory that is shown at another path may be the first one there.
+        self.writer.make_parents(key)?;
         Ok(self.writer.make_prefix(key, new)?)
     }
 
     /// Removes an empty directory.
     /// Where it is shown without one in the store, too (`is_kept`), it may be absent there.
     pub(in crate::view) fn remove_prefix(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
+        self.remove_prefixes(key, &[(key.clone(), is_kept)])
+    }
+
+    /// Removes the empty directories of what is shown as the directory `key`. Each may be absent where
+    /// the second value says so.
+    pub(in crate::view) fn remove_prefixes(
+        &self,
+        key: &Key,
+        directories: &[(Key, bool)],
+    ) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         if self.has_made_below(&key.to_prefix()) {
             return Err(StoreError::refused(key, Refusal::NotEmpty).into());
         }
-        match self.writer.remove_prefix(key) {
-            Err(error) if is_kept && error.is_absent() => Ok(()),
-            removed => Ok(removed?),
+        for (directory, may_lack) in directories {
+            match self.writer.remove_prefix(directory) {
+                Err(error) if *may_lack && error.is_absent() => {}
+                removed => removed?,
+            }
         }
+        Ok(())
     }
 
     /// Sets attributes of what is at `path`. `fingerprint` is that of an object which this mount has
@@ -269,4 +319,10 @@ impl Writing {
         }
         Ok(())
     }
+}
+
+/// The key of what was at `key`, which is `from` or below it, after `from` was renamed to `to`.
+fn key_at(key: &Key, from: &Key, to: &Key) -> Result<Key, StoreError> {
+    let rest = key.as_bytes().get(from.as_bytes().len()..);
+    Key::parse(&[to.as_bytes(), rest.unwrap_or_default()].concat())
 }

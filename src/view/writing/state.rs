@@ -11,7 +11,8 @@ use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    Draft, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
+    Commit, Draft, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
+    Version,
 };
 use crate::view::{OpenFile, VnodeAttributes};
 
@@ -129,6 +130,11 @@ impl FileState {
                 (None, None) => self.form.is_some(),
                 _ => false,
             }
+    }
+
+    /// The attributes of what the store has at `key` now.
+    pub(super) fn now(&self, writing: &Writing, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        writing.now(key, self.form.as_deref())
     }
 
     /// The file with the bytes.
@@ -324,6 +330,11 @@ impl FileState {
         let Some(stored) = &mut self.stored else {
             return Err(StoreError::refused(key, Refusal::Gone).into());
         };
+        if let Some(name) = &self.key
+            && writing.writer.has_other_names(name, stored)?
+        {
+            break_link(writing, name, stored)?;
+        }
         writing.writer.make_writable(&key, stored)?;
         // What somebody else has changed meanwhile, the kernel may have pages of.
         let version = writing.writer.meta_of(&key, &stored.file)?.version;
@@ -402,4 +413,21 @@ impl FileState {
     pub(super) fn failed(&self, error: &io::Error) -> Error {
         StoreError::io(self.shown_key(), error).into()
     }
+}
+
+/// Gives the object at `key`, whose file has other names too, a file of its own: what a snapshot made
+/// of hard links has stays as it was, and to the kernel each name is a file.
+fn break_link(writing: &Writing, key: &Key, stored: &mut StoredFile) -> Result<(), Error> {
+    let meta = writing.writer.meta_of(key, &stored.file)?;
+    let old = StoredFile {
+        meta,
+        ..stored.clone()
+    };
+    let mut draft = writing.writer.begin_copy(key, &old)?;
+    let replaces = Replaces::Version(meta.version);
+    match writing.writer.commit(key, &mut draft, replaces)? {
+        Commit::Done(new) => *stored = new,
+        Commit::Conflict => return Err(StoreError::changed(key).into()),
+    }
+    Ok(())
 }

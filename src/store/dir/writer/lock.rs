@@ -7,6 +7,8 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat};
 use rustix::io::Errno;
@@ -17,6 +19,11 @@ use crate::store::StoreError;
 
 /// A directory with one of these names is a node of a hierarchy.
 const DOCUMENTS: [&str; 4] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
+
+/// How long a lock is waited for, and how often it is tried: a process that was killed gives its locks
+/// back when the last of its threads has ended, a moment after it seems to be gone.
+const PATIENCE: Duration = Duration::from_millis(500);
+const STEP: Duration = Duration::from_millis(10);
 
 /// The locks of a writer, until this is dropped.
 #[derive(Debug)]
@@ -50,13 +57,19 @@ fn is_node(directory: &Path) -> bool {
 }
 
 fn lock(directory: OwnedFd, path: &Path, how: FlockOperation) -> Result<OwnedFd, StoreError> {
-    match flock(&directory, how) {
-        Ok(()) => Ok(directory),
-        Err(Errno::WOULDBLOCK) => Err(StoreError::Denied {
-            key: path.display().to_string(),
-            reason: format!("{} has opened it for writing", holder(&directory)),
-        }),
-        Err(errno) => Err(failed(&path.display(), errno)),
+    let begun = Instant::now();
+    loop {
+        match flock(&directory, how) {
+            Ok(()) => return Ok(directory),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => thread::sleep(STEP),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(StoreError::Denied {
+                    key: path.display().to_string(),
+                    reason: format!("{} has opened it for writing", holder(&directory)),
+                });
+            }
+            Err(errno) => return Err(failed(&path.display(), errno)),
+        }
     }
 }
 

@@ -208,6 +208,20 @@ impl DirWriter {
         Ok(())
     }
 
+    /// Whether the file of an object has several names, so that to write to it would change what the
+    /// others show.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn has_other_names(
+        &self,
+        key: &dyn std::fmt::Display,
+        stored: &StoredFile,
+    ) -> Result<bool, StoreError> {
+        let stat = fstat(&stored.file).map_err(|errno| failed(key, errno))?;
+        Ok(stat.st_nlink > 1)
+    }
+
     /// Makes the object at `key`, which is empty and is written in place.
     ///
     /// # Errors

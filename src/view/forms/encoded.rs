@@ -1,23 +1,27 @@
-//! Chunks of the keys view that are decoded before they are saved (`--check`). The bytes are the
-//! writer's, and stay as they are.
+//! Chunks of the keys view, which are the bytes of their objects. The bytes are the writer's, and stay
+//! as they are; with `--check` they are decoded before they are saved.
 
 use std::sync::Arc;
 
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
-use crate::store::{Key, NewFile, StoredFile};
+use crate::store::{Key, StoredFile};
 use crate::view::shown_node::looks_like_a_chunk;
+use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
-use super::chunk::read_version;
+use super::chunk::{moved_place, open_chunk, read_version};
 
-/// The object at `key`, which is a chunk by its name.
+/// The object at `key`, which is a chunk.
 #[derive(Debug)]
-pub(super) struct CheckedForm {
+pub(super) struct EncodedForm {
     pub(super) view: Arc<View>,
     pub(super) key: Key,
+    /// The chunk; `None` where the view shows the store as it is, and only the name tells that it is
+    /// a chunk.
+    pub(super) place: Option<ChunkPlace>,
 }
 
 /// Whether the object at `key` is decoded before it is saved, if that is asked for.
@@ -25,9 +29,17 @@ pub(super) fn is_checked(key: &Key) -> bool {
     looks_like_a_chunk(key.name()) && !is_document(key)
 }
 
-impl CheckedForm {
+impl EncodedForm {
+    fn is_checked(&self) -> bool {
+        self.view.tree.options.writes.checks
+    }
+
     /// The array that has this chunk, with its shards whole; `None` where no array has it.
-    fn array(&self) -> Result<Option<ChunkedArray>, Error> {
+    fn array(&self) -> Result<Option<Arc<ChunkedArray>>, Error> {
+        if let Some(place) = &self.place {
+            let array = self.view.tree.array_of(place)?;
+            return Ok(Some(Arc::clone(&array.chunked)));
+        }
         for prefix in self.key.parent().with_ancestors() {
             let Node::Array(node) = self.view.tree.hierarchy.node(&prefix)? else {
                 continue;
@@ -40,14 +52,14 @@ impl CheckedForm {
             }
             let array = ChunkedArray::new(&node, Shards::Keep);
             return array
-                .map(Some)
+                .map(|array| Some(Arc::new(array)))
                 .map_err(|error| Error::in_document(&node.document.key, error));
         }
         Ok(None)
     }
 }
 
-impl Form for CheckedForm {
+impl Form for EncodedForm {
     fn len(&self) -> Option<u64> {
         None
     }
@@ -57,6 +69,9 @@ impl Form for CheckedForm {
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
+        if let Some(place) = &self.place {
+            return open_chunk(&self.view, place, &self.key);
+        }
         let tree = &self.view.tree;
         let Some(stored) = tree.open_stored(&self.key)? else {
             return Ok(None);
@@ -80,7 +95,15 @@ impl Form for CheckedForm {
         self.view.tree.loader.cache()
     }
 
+    fn is_shown_as_is(&self, len: u64) -> bool {
+        // An empty file is refused when it is encoded.
+        !self.is_checked() && (self.place.is_none() || len > 0)
+    }
+
     fn room(&self, len: u64) -> Result<u64, Error> {
+        if !self.is_checked() {
+            return Ok(len);
+        }
         let Some(array) = self.array()? else {
             return Ok(len);
         };
@@ -98,6 +121,17 @@ impl Form for CheckedForm {
 
     fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {
         let refused = |error| Error::unacceptable(&self.key, error);
+        if self.place.is_some() {
+            if shown.is_empty() {
+                return Err(Error::unacceptable(
+                    &self.key,
+                    "an encoded chunk is not empty",
+                ));
+            }
+            if !self.is_checked() {
+                return Ok(Encoded::AsShown);
+            }
+        }
         let Some(array) = self.array()? else {
             return Ok(Encoded::AsShown);
         };
@@ -113,14 +147,14 @@ impl Form for CheckedForm {
         }
     }
 
-    fn new_file(&self) -> Result<NewFile, Error> {
-        Err(Error::Stale)
-    }
-
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
-        Some(Arc::new(CheckedForm {
+        let place = self.place.as_ref();
+        let place = place.map(|place| moved_place(&self.view, place, (&self.key, key)));
+        Some(Arc::new(EncodedForm {
             view: Arc::clone(&self.view),
             key: key.clone(),
+            // Without an array at the new key, the file shows the bytes of an object.
+            place: place.flatten(),
         }))
     }
 }

@@ -1,0 +1,215 @@
+//! Changes of the documents of an array.
+
+use serde_json::Value;
+
+use super::super::document::list_of;
+use super::super::write::{self, StoredDocuments};
+use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry};
+use super::texts::{
+    ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
+    is_empty, list_of_names, parse_array,
+};
+use super::{NodeDocuments, ShownAs};
+use crate::error::FormatError;
+use crate::grid::Dims;
+
+/// What is said of members that must not change.
+const FIXED: &str = "it cannot be changed";
+
+type Names = Option<Vec<Option<String>>>;
+
+/// What a written document changes in an array.
+#[derive(Default)]
+struct Change {
+    shape: Option<Dims>,
+    /// The attributes, an object, as the stored version has them.
+    attributes: Option<Vec<u8>>,
+    /// The names of the dimensions in the array's own document.
+    names: Option<Names>,
+}
+
+/// The stored documents of `array` after the document `name` of it, which the view shows, was
+/// `written`. `parse` reads the array's own document.
+///
+/// # Errors
+///
+/// When something was written that must not change, which the error names, or that the version in
+/// which the array is stored cannot express.
+pub fn array(
+    array: &ArrayMetadata,
+    stored: &StoredDocuments<'_>,
+    shown_as: ShownAs,
+    (name, written): (DocumentName, &[u8]),
+    parse: impl Fn(&[u8]) -> Result<ArrayMetadata, FormatError>,
+) -> Result<NodeDocuments, FormatError> {
+    let own = write::attributes_of_array(array.zarr_format, stored)?;
+    let own = own.unwrap_or_else(|| EMPTY.to_vec());
+    let change = match name {
+        DocumentName::ZAttrs => of_attributes(array, &own, written)?,
+        _ => of_document(array, stored, shown_as, (name, written), &own)?,
+    };
+    let mut new = NodeDocuments {
+        is_array: true,
+        document: stored.document.to_vec(),
+        attributes: stored.attributes.map(<[u8]>::to_vec),
+    };
+    if let Some(shape) = change.shape.filter(|shape| *shape != array.shape) {
+        new.document =
+            carry::with_member(&new.document, "shape", Some(list_of(&shape).as_bytes()))?;
+    }
+    if let Some(names) = change.names {
+        let names = names.map(|names| Value::from_iter(names).to_string());
+        let names = names.as_ref().map(String::as_bytes);
+        new.document = carry::with_member(&new.document, "dimension_names", names)?;
+    }
+    if let Some(attributes) = &change.attributes {
+        put_attributes(array.zarr_format, &mut new, (&own, attributes))?;
+    }
+    check(array, &new, shown_as, (name, written), parse)?;
+    Ok(new)
+}
+
+/// Changes the attributes in `documents`, of which `before` was shown, to `after`.
+pub(super) fn put_attributes(
+    format: ZarrFormat,
+    documents: &mut NodeDocuments,
+    (before, after): (&[u8], &[u8]),
+) -> Result<(), FormatError> {
+    if matches!(format, ZarrFormat::V3 | ZarrFormat::Draft) {
+        let [before, after] = [before, after].map(|text| carry::object_of("attributes", text));
+        documents.document = carry::carried(&documents.document, &before, &after)?;
+        return Ok(());
+    }
+    let stored = documents.attributes.as_deref();
+    let new = carry::carried(stored.unwrap_or(EMPTY), before, after)?;
+    documents.attributes = match stored {
+        None if is_empty(&new)? => None,
+        _ => Some(new),
+    };
+    Ok(())
+}
+
+/// What `written`, the array's document in the version that is shown, changes.
+fn of_document(
+    array: &ArrayMetadata,
+    stored: &StoredDocuments<'_>,
+    shown_as: ShownAs,
+    (name, written): (DocumentName, &[u8]),
+    own: &[u8],
+) -> Result<Change, FormatError> {
+    let shown = write::array(array, stored, shown_as.content, shown_as.target)?;
+    let after = check_same_chunks(name, (&shown, written), FIXED)?;
+    if name == DocumentName::ZArray {
+        check_known(&shown, written, &[])?;
+        return Ok(Change {
+            shape: Some(after.shape),
+            ..Change::default()
+        });
+    }
+    let more = ["attributes", "dimension_names", "storage_transformers"];
+    check_known(&shown, written, &more)?;
+    let before = parse_array(name, &shown)?;
+    let mut attributes = attributes_in(written)?;
+    if after.dimension_names.is_some() || before.dimension_names.is_some() {
+        attributes = with_names(&attributes, own, &after)?;
+    }
+    Ok(Change {
+        shape: Some(after.shape),
+        attributes: Some(attributes),
+        names: None,
+    })
+}
+
+/// The written `attributes` with the names of the dimensions of `after` among them.
+fn with_names(
+    attributes: &[u8],
+    own: &[u8],
+    after: &ArrayMetadata,
+) -> Result<Vec<u8>, FormatError> {
+    let has = |member: &String| member == ARRAY_DIMENSIONS;
+    let is_written = carry::differences(attributes, EMPTY)?.iter().any(has);
+    if is_written && carry::differences(own, attributes)?.iter().any(has) {
+        let names = dimension_names_in(attributes, after.shape.len())?;
+        if names != after.dimension_names {
+            let problem = "the attribute _ARRAY_DIMENSIONS says something else";
+            return Err(FormatError::document("dimension_names", problem));
+        }
+    }
+    let names = after.dimension_names.as_ref().map(|names| {
+        list_of_names(names).ok_or_else(|| {
+            let problem = "the stored version has a name for each dimension, or none";
+            FormatError::document("dimension_names", problem)
+        })
+    });
+    carry::with_member(attributes, ARRAY_DIMENSIONS, names.transpose()?.as_deref())
+}
+
+/// What `written`, the document of the attributes in v2, changes.
+fn of_attributes(array: &ArrayMetadata, own: &[u8], written: &[u8]) -> Result<Change, FormatError> {
+    let rank = array.shape.len();
+    let is_added = array.dimension_names.is_some()
+        && !carry::differences(own, EMPTY)?
+            .iter()
+            .any(|name| name == ARRAY_DIMENSIONS);
+    if !is_added {
+        return Ok(Change {
+            attributes: Some(written.to_vec()),
+            ..Change::default()
+        });
+    }
+    // A name that is missing is not shown in v2, so that it does not change.
+    let is_shown = |names: &Vec<Option<String>>| names.iter().all(Option::is_some);
+    let before = array.dimension_names.clone().filter(is_shown);
+    let after = dimension_names_in(written, rank)?;
+    Ok(Change {
+        shape: None,
+        attributes: Some(carry::with_member(written, ARRAY_DIMENSIONS, None)?),
+        names: (before != after).then_some(after),
+    })
+}
+
+/// Refuses `new` unless the view shows it as `written`.
+fn check(
+    array: &ArrayMetadata,
+    new: &NodeDocuments,
+    shown_as: ShownAs,
+    (name, written): (DocumentName, &[u8]),
+    parse: impl Fn(&[u8]) -> Result<ArrayMetadata, FormatError>,
+) -> Result<(), FormatError> {
+    let metadata = parse(&new.document)?;
+    let refused = |member: &str| {
+        let problem = "the node would not be shown as it was written";
+        Err(FormatError::document(member, problem))
+    };
+    if !metadata.has_same_chunks(array) {
+        return refused("the document");
+    }
+    let source = StoredDocuments {
+        document: &new.document,
+        attributes: new.attributes.as_deref(),
+    };
+    if name == DocumentName::ZAttrs {
+        let shown = write::array_attributes_v2(&metadata, &source)?;
+        let shown = shown.as_deref().unwrap_or(EMPTY);
+        let changed = carry::differences(shown, written)?;
+        return changed.first().map_or(Ok(()), |member| refused(member));
+    }
+    let shown = write::array(&metadata, &source, shown_as.content, shown_as.target)?;
+    let after = check_same_chunks(name, (&shown, written), FIXED)?;
+    let shown_again = parse_array(name, &shown)?;
+    if shown_again.shape != after.shape {
+        return refused("shape");
+    }
+    if name == DocumentName::ZArray {
+        return Ok(());
+    }
+    if shown_again.dimension_names != after.dimension_names {
+        return refused("dimension_names");
+    }
+    let changed = carry::differences(&attributes_in(&shown)?, &attributes_in(written)?)?;
+    // The names of the dimensions are among the attributes in v2, and follow `dimension_names`.
+    if changed.iter().any(|member| member != ARRAY_DIMENSIONS) {
+        return refused("attributes");
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Changes of the documents of a group.
+
+use super::super::document::JsonDocument;
+use super::super::write::StoredDocuments;
+use super::super::{DocumentName, NodeMetadata, ZarrFormat, v2, v3};
+use super::NodeDocuments;
+use super::array::put_attributes;
+use super::texts::{EMPTY, attributes_in, check_known};
+use crate::error::FormatError;
+
+/// The stored documents of a group of the version `format` after the document `name` of it, which the
+/// view shows in another version, was `written`.
+///
+/// # Errors
+///
+/// When it is no document of a group, or has members that the stored version cannot express.
+pub fn group(
+    format: ZarrFormat,
+    stored: &StoredDocuments<'_>,
+    (name, written): (DocumentName, &[u8]),
+) -> Result<NodeDocuments, FormatError> {
+    let mut new = NodeDocuments {
+        is_array: false,
+        document: stored.document.to_vec(),
+        attributes: stored.attributes.map(<[u8]>::to_vec),
+    };
+    if let Some(attributes) = attributes_of((name, written))? {
+        let own = match format {
+            ZarrFormat::V3 | ZarrFormat::Draft => attributes_in(stored.document)?,
+            _ => stored.attributes.unwrap_or(EMPTY).to_vec(),
+        };
+        put_attributes(format, &mut new, (&own, &attributes))?;
+    }
+    Ok(new)
+}
+
+/// The attributes of a group, an object, in the document `name` of v2 or v3; `None` in a document that
+/// has none.
+///
+/// # Errors
+///
+/// As [`group`].
+pub fn attributes_of(
+    (name, written): (DocumentName, &[u8]),
+) -> Result<Option<Vec<u8>>, FormatError> {
+    match name {
+        DocumentName::ZarrJson => {
+            if v3::parse(written)? != NodeMetadata::Group {
+                let problem = "a group with nodes in it does not become an array";
+                return Err(FormatError::document("node_type", problem));
+            }
+            let known = [
+                "zarr_format",
+                "node_type",
+                "attributes",
+                "consolidated_metadata",
+            ];
+            check_known(EMPTY, written, &known)?;
+            attributes_in(written).map(Some)
+        }
+        DocumentName::ZAttrs => {
+            JsonDocument::parse(written)?.root()?;
+            Ok(Some(written.to_vec()))
+        }
+        DocumentName::ZGroup => v2::parse_group(written).map(|()| None),
+        DocumentName::ZArray | DocumentName::ZMetadata => Ok(None),
+    }
+}

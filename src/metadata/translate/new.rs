@@ -1,0 +1,130 @@
+//! Documents of new nodes, which are stored in the version of the group that they are in.
+
+use super::super::draft::{self, Generation};
+use super::super::render::Shards;
+use super::super::write::{self, ChunkContent, StoredDocuments, Target};
+use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, v3};
+use super::texts::{EMPTY, attributes_in, check_known, check_same_chunks, is_empty, parse_array};
+use super::{NodeDocuments, ShownAs, attributes_of};
+use crate::error::FormatError;
+
+/// The version in which a new node is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredAs {
+    /// Zarr v2.
+    V2,
+    /// Zarr v3.
+    V3,
+    /// A draft of v3.
+    Draft(Generation),
+}
+
+/// The documents in the version `to` of a new node, whose document `name` was `written` in another
+/// version. A group that was there may have had `attributes`, which the node keeps.
+///
+/// # Errors
+///
+/// When the version `to` cannot express the node, or the view would show it otherwise.
+pub fn new_node(
+    (name, written): (DocumentName, &[u8]),
+    attributes: Option<&[u8]>,
+    shown_as: ShownAs,
+    to: StoredAs,
+) -> Result<NodeDocuments, FormatError> {
+    let is_array = match name {
+        DocumentName::ZArray => true,
+        DocumentName::ZarrJson => matches!(v3::parse(written)?, NodeMetadata::Array(_)),
+        _ => false,
+    };
+    if !is_array {
+        let attributes = attributes_of((name, written))?.or(attributes.map(<[u8]>::to_vec));
+        return group(attributes.as_deref(), to);
+    }
+    let metadata = parse_array(name, written)?;
+    let source = StoredDocuments {
+        document: written,
+        attributes,
+    };
+    let content = ChunkContent::Encoded(Shards::Keep);
+    let (document, attributes) = match to {
+        StoredAs::V2 => (
+            write::array(&metadata, &source, content, Target::V2)?,
+            write::array_attributes_v2(&metadata, &source)?,
+        ),
+        StoredAs::V3 => (write::array(&metadata, &source, content, Target::V3)?, None),
+        StoredAs::Draft(generation) => (write::array_draft(&metadata, &source, generation)?, None),
+    };
+    let new = NodeDocuments {
+        is_array: true,
+        document,
+        attributes,
+    };
+    check(&new, (name, written), shown_as, to)?;
+    Ok(new)
+}
+
+fn group(attributes: Option<&[u8]>, to: StoredAs) -> Result<NodeDocuments, FormatError> {
+    let attributes = attributes.unwrap_or(EMPTY);
+    Ok(match to {
+        StoredAs::V2 => NodeDocuments {
+            is_array: false,
+            document: write::group_v2().to_vec(),
+            attributes: (!is_empty(attributes)?).then(|| attributes.to_vec()),
+        },
+        StoredAs::V3 => NodeDocuments {
+            is_array: false,
+            document: write::group_v3(Some(attributes), None)?,
+            attributes: None,
+        },
+        StoredAs::Draft(generation) => NodeDocuments {
+            is_array: false,
+            document: write::group_draft(attributes, generation)?,
+            attributes: None,
+        },
+    })
+}
+
+/// Refuses `new` unless the view shows it as `written`.
+fn check(
+    new: &NodeDocuments,
+    (name, written): (DocumentName, &[u8]),
+    shown_as: ShownAs,
+    to: StoredAs,
+) -> Result<(), FormatError> {
+    let metadata: ArrayMetadata = match to {
+        StoredAs::V2 => parse_array(DocumentName::ZArray, &new.document)?,
+        StoredAs::V3 => parse_array(DocumentName::ZarrJson, &new.document)?,
+        StoredAs::Draft(generation) => draft::parse_array(&new.document, generation)?,
+    };
+    let source = StoredDocuments {
+        document: &new.document,
+        attributes: new.attributes.as_deref(),
+    };
+    let shown = write::array(&metadata, &source, shown_as.content, shown_as.target)?;
+    check_known(&shown, written, &["attributes", "storage_transformers"])?;
+    let problem = "the version of the group above cannot say this";
+    let after = check_same_chunks(name, (&shown, written), problem)?;
+    let shown_again = parse_array(name, &shown)?;
+    for (member, is_same) in [
+        ("shape", shown_again.shape == after.shape),
+        (
+            "dimension_names",
+            shown_again.dimension_names == after.dimension_names,
+        ),
+    ] {
+        if !is_same {
+            return Err(FormatError::document(member, problem));
+        }
+    }
+    if name == DocumentName::ZarrJson {
+        let changed = carry::differences(&attributes_in(&shown)?, &attributes_in(written)?)?;
+        // The names of the dimensions are among the attributes in v2.
+        if let Some(member) = changed
+            .iter()
+            .find(|member| *member != super::texts::ARRAY_DIMENSIONS)
+        {
+            return Err(FormatError::document(member, problem));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The objects that hold the documents of a node, and changes of them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::chunk::read_stored;
+use crate::error::Error;
+use crate::hierarchy::{Node, TreeNode, TreePlace};
+use crate::metadata::translate::NodeDocuments;
+use crate::metadata::{DocumentName, ZarrFormat};
+use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, Version};
+use crate::view::ViewKind;
+use crate::view::node_path::NodePath;
+use crate::view::tree::Tree;
+use crate::view::writing::ObjectChange;
+
+/// The objects that hold the documents of a node. Either may be absent in the store.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    pub(super) own: Option<Key>,
+    pub(super) attributes: Option<Key>,
+}
+
+/// The bytes of an object, and what a change of them replaces.
+pub(super) struct Text {
+    pub(super) key: Key,
+    pub(super) bytes: Option<Vec<u8>>,
+    pub(super) replaces: Replaces,
+}
+
+impl Text {
+    /// The change of the object to `bytes`, if that is one.
+    pub(super) fn changed(&self, bytes: Option<Vec<u8>>) -> Option<ObjectChange> {
+        (bytes != self.bytes).then(|| ObjectChange {
+            key: self.key.clone(),
+            bytes,
+            replaces: self.replaces,
+        })
+    }
+}
+
+impl Objects {
+    pub(super) fn of(resolved: &NodePath) -> Result<Objects, Error> {
+        Ok(match &resolved.node {
+            Node::Array(node) => Objects {
+                own: Some(node.document.key.clone()),
+                attributes: node.attributes.clone(),
+            },
+            Node::Group(group) if group.format == ZarrFormat::V2 => {
+                let key = |name: DocumentName| resolved.path.key(name.as_str().as_bytes());
+                Objects {
+                    own: Some(key(DocumentName::ZGroup)?),
+                    attributes: Some(key(DocumentName::ZAttrs)?),
+                }
+            }
+            Node::Group(group) => Objects {
+                own: group.document.as_ref().map(|document| document.key.clone()),
+                attributes: None,
+            },
+            Node::Broken(_) | Node::Implicit => Objects::default(),
+        })
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.own.iter().chain(&self.attributes)
+    }
+}
+
+impl Tree {
+    /// Forgets what was known of the documents of a draft's node at `path`.
+    pub(super) fn forget_draft_node(&self, path: &Prefix) {
+        let node = self.hierarchy.tree_node(path);
+        if let Ok(TreeNode {
+            place: TreePlace::Draft(draft),
+            ..
+        }) = node
+        {
+            self.hierarchy.forget_draft(&draft);
+        }
+    }
+
+    /// The attributes of the stored documents of the node at `path`, together; `None` where it has none.
+    pub(in crate::view) fn documents_now(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let objects = Objects::of(&self.resolve(view, path)?)?;
+        let writer = self.writer()?;
+        let stat = |key: &Option<Key>| match key {
+            Some(key) => writer.stat(key),
+            None => Ok(None),
+        };
+        Ok(together(stat(&objects.own)?, stat(&objects.attributes)?))
+    }
+}
+
+/// The changes from the stored documents to `new`, the attributes first.
+pub(super) fn changed(
+    own: &Text,
+    attributes: Option<&Text>,
+    new: NodeDocuments,
+) -> Vec<ObjectChange> {
+    let document = own.bytes.is_some().then_some(new.document);
+    let attributes = attributes.and_then(|text| text.changed(new.attributes));
+    attributes
+        .into_iter()
+        .chain(own.changed(document))
+        .collect()
+}
+
+/// Reads the object at `key`, which may be absent.
+pub(super) fn read_object(writer: &DirWriter, key: Key) -> Result<Text, Error> {
+    let Some(stored) = writer.open_object(&key, false)? else {
+        return Ok(Text {
+            key,
+            bytes: None,
+            replaces: Replaces::Nothing,
+        });
+    };
+    let bytes = read_stored(writer, &key, &stored)?;
+    Ok(Text {
+        key,
+        bytes: Some(bytes),
+        replaces: Replaces::Version(stored.meta.version),
+    })
+}
+
+/// The attributes of two objects together: those of the first one, with a version that changes with
+/// each of them.
+pub(super) fn together(
+    own: Option<ObjectMeta>,
+    attributes: Option<ObjectMeta>,
+) -> Option<ObjectMeta> {
+    let (Some(own), Some(attributes)) = (own, attributes) else {
+        return own.or(attributes);
+    };
+    let mut hasher = DefaultHasher::new();
+    (own.version, attributes.version).hash(&mut hasher);
+    let version = Version {
+        mtime: own.version.mtime.max(attributes.version.mtime),
+        tag: hasher.finish(),
+        ..own.version
+    };
+    Some(ObjectMeta { version, ..own })
+}

@@ -1,0 +1,136 @@
+//! Removal of documents that are shown in another Zarr version, and of the nodes of drafts.
+
+use std::sync::Arc;
+
+use super::consolidation::Wish;
+use super::objects::Objects;
+use super::translated::TranslatedForm;
+use crate::error::Error;
+use crate::hierarchy::{DraftNode, Node};
+use crate::metadata::{DocumentName, ZarrFormat};
+use crate::store::{Key, Prefix, Refusal, StoreError};
+use crate::view::node_path::NodePath;
+use crate::view::tree::EndedArray;
+use crate::view::writing::{ObjectChange, Writing, change_objects};
+use crate::view::{View, ViewKind};
+
+impl TranslatedForm {
+    /// The changes that remove the document.
+    fn removal(&self, resolved: &NodePath) -> Result<Vec<ObjectChange>, Error> {
+        const EMPTY: &[u8] = b"{}";
+        let objects = Objects::of(resolved)?;
+        match (&resolved.node, self.name) {
+            (Node::Array(node), DocumentName::ZAttrs) => {
+                let mut changes = self.of_array(node, EMPTY)?;
+                for change in &mut changes {
+                    if objects.attributes.as_ref() == Some(&change.key) {
+                        change.bytes = None;
+                    }
+                }
+                Ok(changes)
+            }
+            (Node::Group(group), DocumentName::ZAttrs) => {
+                self.of_group(group, objects, EMPTY, None)
+            }
+            (Node::Group(group), DocumentName::ZMetadata) if group.format == ZarrFormat::V3 => {
+                let wish = Some(Wish::Drop);
+                self.of_group(group, objects, EMPTY, wish)
+            }
+            (Node::Array(_) | Node::Group(_), DocumentName::ZMetadata)
+            | (Node::Implicit | Node::Broken(_), _) => Ok(Vec::new()),
+            (Node::Array(_) | Node::Group(_), _) => {
+                let copies = self.path.key(DocumentName::ZMetadata.as_str().as_bytes())?;
+                let is_v2 = matches!(&resolved.node,
+                    Node::Group(group) if group.format == ZarrFormat::V2);
+                // The own document last, so that the node is whole, or gone.
+                let keys = objects
+                    .attributes
+                    .into_iter()
+                    .chain(is_v2.then_some(copies));
+                let texts = keys.chain(objects.own).map(|key| self.read(key));
+                let texts = texts.collect::<Result<Vec<_>, _>>()?;
+                Ok(texts.iter().filter_map(|text| text.changed(None)).collect())
+            }
+        }
+    }
+}
+
+impl View {
+    /// Removes the document `name` of the node at `path`, which is shown in another version. What is
+    /// shown of a directory without a document stays.
+    pub(in crate::view) fn remove_translated(
+        self: &Arc<Self>,
+        writing: &Writing,
+        (view, path): (ViewKind, &Prefix),
+        name: DocumentName,
+    ) -> Result<(), Error> {
+        let tree = &self.tree;
+        let resolved = tree.resolve(view, path)?;
+        let form = self.translated_form(&resolved, name.as_str().as_bytes());
+        let form = form.ok_or(Error::Stale)?;
+        let is_kept = matches!(resolved.node, Node::Implicit);
+        // Who removes all that is in a directory removes the directory afterwards.
+        let kept = resolved.draft().map(DraftNode::children).transpose()?;
+        let kept = kept.and_then(|children| children.to_key());
+        let mut ended = None;
+        if let Node::Array(node) = &resolved.node
+            && name != DocumentName::ZAttrs
+            && let Some(array) = tree.shown(view, path)?.into_array()
+        {
+            let document = form
+                .read(node.document.key.clone())?
+                .bytes
+                .unwrap_or_default();
+            ended = Some(EndedArray { array, document });
+        }
+        let changes = form.removal(&resolved)?;
+        let key = form.key()?;
+        writing.erase_by(&key, is_kept, |writer| {
+            let new = |key: &Key, _: &[u8]| Err(StoreError::changed(key).into());
+            if let Some(kept) = kept.filter(|kept| !writer.is_directory(kept)) {
+                writer.make_parents(&kept.to_prefix().key(b"any")?)?;
+            }
+            match change_objects(writer, &changes, new)? {
+                None => Ok(()),
+                Some(_) => Err(StoreError::changed(&key).into()),
+            }
+        })?;
+        self.node_changed(view, path);
+        for change in &changes {
+            self.update_copies(&change.key);
+        }
+        if let Some(ended) = ended {
+            tree.hierarchy.forget(&ended.array.node.prefix);
+            tree.end(ended);
+        }
+        Ok(())
+    }
+}
+
+impl View {
+    /// Removes the directory of the node `draft`, which is at `path`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotEmpty`] where it has a document, children, or chunks.
+    pub(in crate::view) fn remove_draft_node(
+        &self,
+        writing: &Writing,
+        (view, path): (ViewKind, &Prefix),
+        draft: &DraftNode,
+    ) -> Result<(), Error> {
+        let key = path.to_key().filter(|_| !draft.path.is_root());
+        let key = key.ok_or_else(|| StoreError::refused(path, Refusal::Fixed))?;
+        let has_document = self.tree.documents_now(view, path)?.is_some();
+        if has_document {
+            return Err(StoreError::refused(path, Refusal::NotEmpty).into());
+        }
+        let directories = [draft.data()?, draft.children()?];
+        let directories = directories.into_iter().filter_map(|prefix| prefix.to_key());
+        let directories: Vec<_> = directories.map(|key| (key, true)).collect();
+        writing.remove_prefixes(&key, &directories)?;
+        self.tree.hierarchy.forget(path);
+        self.tree.forget_draft_node(path);
+        self.tree.forget_ended(path);
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! What is written through all views of a mount.
+
+use std::sync::Arc;
+
+use super::Writing;
+use crate::error::Error;
+use crate::store::{DirWriter, Key, Prefix};
+use crate::view::ViewKind;
+
+/// What is written through the views of a mount, which change one store.
+#[derive(Debug)]
+pub(in crate::view) struct Writings {
+    writer: Arc<DirWriter>,
+    keys: Arc<Writing>,
+    chunks: Arc<Writing>,
+}
+
+impl Writings {
+    /// Nothing is written yet.
+    pub(in crate::view) fn new(writer: DirWriter) -> Writings {
+        let writer = Arc::new(writer);
+        let of_view = || Arc::new(Writing::new(Arc::clone(&writer)));
+        Writings {
+            keys: of_view(),
+            chunks: of_view(),
+            writer,
+        }
+    }
+
+    /// What is written through `view`; `None` where nothing may be.
+    pub(in crate::view) fn of(&self, view: ViewKind) -> Option<&Arc<Writing>> {
+        match view {
+            ViewKind::Keys => Some(&self.keys),
+            ViewKind::Chunks => Some(&self.chunks),
+            ViewKind::Arrays => None,
+        }
+    }
+
+    fn all(&self) -> [&Arc<Writing>; 2] {
+        [&self.keys, &self.chunks]
+    }
+
+    /// Who changes the store.
+    pub(in crate::view) fn writer(&self) -> &DirWriter {
+        &self.writer
+    }
+
+    /// Commits all files, and makes them survive a loss of power.
+    ///
+    /// # Errors
+    /// The first error, after all were tried.
+    pub(in crate::view) fn sync_all(&self) -> Result<(), Error> {
+        let synced = self.all().map(|writing| writing.sync_all());
+        synced.into_iter().collect()
+    }
+
+    /// Notes in the other views than `view` that a directory was renamed through it.
+    pub(in crate::view) fn moved(&self, view: ViewKind, from: &Key, to: &Prefix) {
+        for other in self.all() {
+            if !self
+                .of(view)
+                .is_some_and(|writing| Arc::ptr_eq(writing, other))
+            {
+                other.follow(&from.to_prefix(), to);
+            }
+        }
+    }
+
+    /// Commits all files and ends all writing.
+    pub(in crate::view) fn finish(&self) {
+        let (mut lost, mut scratch) = (0, 0);
+        for writing in self.all() {
+            let (lost_here, scratch_here) = writing.finish();
+            lost += lost_here;
+            scratch += scratch_here;
+        }
+        if lost > 0 {
+            log::error!("{lost} files were not saved");
+        }
+        if scratch > 0 {
+            log::warn!("{scratch} files that were in the mount only, not in the store, are gone");
+        }
+        self.writer.finish();
+    }
+}

@@ -1,0 +1,332 @@
+"""Stores that are written through `--as`: documents and chunks in one Zarr version, which are stored in another one."""
+import errno
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+
+import corpus
+from writing_samples import tree
+
+DATA = np.arange(64, dtype="<i4").reshape(8, 8)
+VIEWS = ["keys", "chunks"]
+# The version in which a store is made, and the one that is shown.
+VERSIONS = [(2, "v3"), (3, "v2")]
+KEYS = {"name": "v2", "separator": "."}
+# Stores of other versions: real writers' ones, with an array of each.
+OLD = {"zp2_draft_v3.zarr": "grp/codec_gzip", "draft22_tree.zarr": "big", "gdal_v3draft_gzip.zarr": "band", "zp1_110_zlib.zarr": ".", "prev1_script_i4.zarr": "."}
+DRAFTS = [name for name, array in OLD.items() if array != "."]
+
+
+def make(path, version):
+    group = zarr.create_group(str(path), zarr_format=version)
+    options = {"chunk_key_encoding": KEYS} if version == 3 else {}
+    array = group.create_array("a", shape=(8, 8), chunks=(4, 4), dtype="<i4", attributes={"unit": 1.5}, **options)
+    array[...] = DATA
+    return path
+
+
+def refused(call, *args):
+    with pytest.raises(OSError) as caught:
+        call(*args)
+    return errno.errorcode[caught.value.errno]
+
+
+def reasons(made):
+    return (made.path / ".zarr-mount/refused").read_text()
+
+
+@pytest.fixture(params=[(view, *versions) for view in VIEWS for versions in VERSIONS], ids=lambda found: f"{found[0]}-v{found[1]}-as-{found[2]}")
+def both(request, tmp_path, mount):
+    """A mount, its store, the version that is shown, and the options of arrays that the view can show."""
+    view, version, target = request.param
+    store = make(tmp_path / "store", version)
+    made = mount(store, "--rw", "--view", view, "--as", target)
+    return made, store, int(target[1]), {"compressors": None} if view == "chunks" else {}
+
+
+def array(made, version, path="a"):
+    return zarr.open_array(str(made.path / path), mode="r+", zarr_format=version)
+
+
+class TestZarrPython:
+    def test_values_and_attributes(self, both):
+        made, store, version, _ = both
+        shown = array(made, version)
+        np.testing.assert_array_equal(shown[...], DATA)
+        shown[1:3, 2:7] = 9
+        expected = DATA.copy()
+        expected[1:3, 2:7] = 9
+        np.testing.assert_array_equal(zarr.open_array(str(store / "a"))[...], expected)
+        shown.attrs["more"] = {"x": [1, None]}
+        assert dict(zarr.open_array(str(store / "a")).attrs) == {"unit": 1.5, "more": {"x": [1, None]}}
+        shown.attrs.put({"only": 1})
+        assert dict(zarr.open_array(str(store / "a")).attrs) == {"only": 1}
+        zarr.open_group(str(made.path), zarr_format=version, mode="r+").attrs["of the group"] = 1
+        assert dict(zarr.open_group(str(store)).attrs) == {"of the group": 1}
+
+    def test_a_resize_changes_the_shape_alone(self, both):
+        made, store, version, _ = both
+        name = ".zarray" if version == 3 else "zarr.json"
+        before = (store / "a" / name).read_text()
+        array(made, version).resize((12, 6))
+        after = json.loads((store / "a" / name).read_text())
+        assert after["shape"] == [12, 6] and after == json.loads(before) | {"shape": [12, 6], **({"storage_transformers": []} if "storage_transformers" in after else {})}
+        np.testing.assert_array_equal(zarr.open_array(str(store / "a"))[:8], DATA[:, :6])
+
+    def test_new_nodes_have_the_version_of_their_group(self, both):
+        made, store, version, options = both
+        group = zarr.open_group(str(made.path), zarr_format=version, mode="r+")
+        new = group.create_array("g/b", shape=(6,), chunks=(3,), dtype="<f8", chunk_key_encoding=KEYS, attributes={"x": 1}, **options)
+        new[...] = np.arange(6)
+        group.create_group("h", attributes={"y": 2})
+        stored = zarr.open_array(str(store / "g/b"))
+        assert stored.metadata.zarr_format == 5 - version and dict(stored.attrs) == {"x": 1}
+        np.testing.assert_array_equal(stored[...], np.arange(6))
+        assert dict(zarr.open_group(str(store / "h")).attrs) == {"y": 2}
+        other = {".zarray", ".zgroup", ".zattrs"} if version == 2 else {"zarr.json"}
+        assert not other & {os.path.basename(name) for name in tree(store)}
+
+    @pytest.mark.parametrize("how", ["rm -r", "rmtree", "zarr"])
+    def test_a_node_is_removed(self, how, both):
+        made, store, version, options = both
+        if how == "rm -r":
+            subprocess.run(["rm", "-r", made.path / "a"], check=True)
+        elif how == "rmtree":
+            shutil.rmtree(made.path / "a")
+        else:
+            del zarr.open_group(str(made.path), zarr_format=version, mode="r+")["a"]
+        assert not (store / "a").exists() and not (made.path / "a").exists()
+        again = zarr.create_array(str(made.path), name="a", shape=(3,), chunks=(2,), dtype="i2", zarr_format=version, chunk_key_encoding=KEYS, **options)
+        again[...] = 5
+        assert zarr.open_array(str(store / "a"))[...].tolist() == [5, 5, 5]
+
+    def test_consolidated_metadata_is_made_of_the_store(self, both):
+        made, store, version, _ = both
+        zarr.consolidate_metadata(str(made.path), zarr_format=version)
+        array(made, version).attrs["later"] = 1
+        found = zarr.open_consolidated(str(store), zarr_format=5 - version)
+        assert dict(found["a"].attrs) == {"unit": 1.5, "later": 1}
+        assert dict(zarr.open_consolidated(str(made.path), zarr_format=version)["a"].attrs) == {"unit": 1.5, "later": 1}
+
+    def test_an_array_is_made_anew(self, both):
+        made, store, version, options = both
+        new = zarr.create_array(str(made.path), name="a", shape=(4,), chunks=(2,), dtype="<u2", overwrite=True, zarr_format=version, chunk_key_encoding=KEYS, **options)
+        new[1:] = 3
+        assert zarr.open_array(str(store / "a"))[...].tolist() == [0, 3, 3, 3]
+
+
+def test_tensorstore_makes_and_writes_an_array(both):
+    made, store, version, _ = both
+    if version == 3:
+        metadata = {"shape": [4], "data_type": "int16", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+                    "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}
+    else:
+        metadata = {"shape": [4], "chunks": [2], "dtype": "<i2", "compressor": None, "fill_value": 0}
+    spec = {"driver": "zarr3" if version == 3 else "zarr", "kvstore": {"driver": "file", "path": f"{made.path}/t/"}, "metadata": metadata, "create": True}
+    written = tensorstore.open(spec).result()
+    written[...].write(np.arange(4, dtype="i2")).result()
+    assert zarr.open_array(str(store / "t"))[...].tolist() == [0, 1, 2, 3]
+    written.resize(exclusive_max=[6]).result()
+    assert zarr.open_array(str(store / "t")).shape == (6,)
+
+
+def test_what_cannot_be_said_is_refused_by_name(both):
+    made, store, version, _ = both
+    before = tree(store)
+    name = made.path / "a" / ("zarr.json" if version == 3 else ".zarray")
+    shown = json.loads(name.read_text())
+    changes = [({"fill_value": 7}, "fill_value"), ({"shape": [8]}, "shape"), ({"shape": [8.0, 8]}, "shape")]
+    if version == 3:
+        changes += [({"data_type": "int64"}, "data_type"), ({"mine": {"must_understand": False}}, "mine"), ({"codecs": []}, "codecs"),
+                    ({"chunk_key_encoding": {"name": "default"}}, "chunk_key_encoding"), ({"attributes": []}, "attributes")]
+    else:
+        changes += [({"dtype": "<i8"}, "dtype"), ({"mine": 1}, "mine"), ({"order": "F"}, "order")]
+    for change, member in changes:
+        assert refused(name.write_text, json.dumps(shown | change)) == "EINVAL", change
+        assert member in reasons(made).splitlines()[-1], change
+    for text in ("{", "[]", "\xff", "null"):
+        with pytest.raises(OSError):
+            name.write_bytes(text.encode("latin1"))
+    assert json.loads(name.read_text()) == shown and tree(store) == before
+
+
+def test_documents_of_the_stored_version_are_not_there(both):
+    made, store, version, _ = both
+    hidden = "a/.zarray" if version == 3 else "a/zarr.json"
+    assert not (made.path / hidden).exists()
+    assert refused((made.path / hidden).write_text, "{}") == "EPERM"
+    assert (store / hidden).exists()
+
+
+def test_names_of_dimensions(tmp_path, mount):
+    """They are the attribute _ARRAY_DIMENSIONS in v2, and a member of the document in v3."""
+    store = make(tmp_path / "two", 2)
+    made = mount(store, "--rw", "--as", "v3")
+    name = made.path / "a/zarr.json"
+    shown = json.loads(name.read_text())
+    name.write_text(json.dumps(shown | {"dimension_names": ["y", "x"]}))
+    assert json.loads((store / "a/.zattrs").read_text()) == {"unit": 1.5, "_ARRAY_DIMENSIONS": ["y", "x"]}
+    assert json.loads(name.read_text())["dimension_names"] == ["y", "x"]
+    zarr.open_array(str(made.path / "a"), mode="r+").attrs.put({})
+    assert json.loads((store / "a/.zattrs").read_text()) == {"_ARRAY_DIMENSIONS": ["y", "x"]}
+    assert refused(name.write_text, json.dumps(shown | {"dimension_names": ["y", None]})) == "EINVAL"
+    store = make(tmp_path / "three", 3)
+    made = mount(store, "--rw", "--as", "v2")
+    (made.path / "a/.zattrs").write_text(json.dumps({"unit": 1.5, "_ARRAY_DIMENSIONS": ["y", "x"]}))
+    stored = json.loads((store / "a/zarr.json").read_text())
+    # The document has no member for it, so that it is an attribute as any other.
+    assert stored["attributes"] == {"unit": 1.5, "_ARRAY_DIMENSIONS": ["y", "x"]}
+    stored |= {"dimension_names": ["y", "x"], "attributes": {}}
+    (store / "a/zarr.json").write_text(json.dumps(stored))
+    os.utime(store / "a/zarr.json", ns=(1, 1))
+    made.unmount()
+    made = mount(store, "--rw", "--as", "v2")
+    (made.path / "a/.zattrs").write_text(json.dumps({"unit": 2, "_ARRAY_DIMENSIONS": ["t", "x"]}))
+    stored = json.loads((store / "a/zarr.json").read_text())
+    assert (stored["dimension_names"], stored["attributes"]) == (["t", "x"], {"unit": 2})
+    os.remove(made.path / "a/.zattrs")
+    stored = json.loads((store / "a/zarr.json").read_text())
+    assert "dimension_names" not in stored and stored["attributes"] == {} and not (made.path / "a/.zattrs").exists()
+
+
+@pytest.mark.parametrize("target", ["v2", "v3"])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", OLD)
+def test_old_versions_are_edited_by_todays_zarr_python(name, view, target, tmp_path, mount):
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()[name].path, store)
+    made = mount(store, "--rw", "--view", view, "--as", target)
+    version = int(target[1])
+
+    def shown():
+        return zarr.open_array(str(made.path / OLD[name]), mode="r+", zarr_format=version)
+
+    values = shown()[...]
+    before = tree(store)
+    shown()[...] = values[::-1]
+    np.testing.assert_array_equal(shown()[...], values[::-1])
+    shown().attrs["new"] = 1
+    shape = shown().shape
+    shown().resize((shape[0] + 3, *shape[1:]))
+    made.unmount()
+    # Only chunks, and the documents of this array, have changed.
+    after = tree(store)
+    changed = {key for key in before.keys() | after.keys() if before.get(key, b"") != after.get(key, b"")}
+    documents = {key for key in changed if key.endswith((".json", "meta", "attrs", "__zmeta__", "__zattr__"))}
+    assert 1 <= len(documents) <= 2 and len(changed) > len(documents), changed
+    made = mount(store, "--as", target)
+    again = zarr.open_array(str(made.path / OLD[name]), mode="r", zarr_format=version)
+    assert again.attrs["new"] == 1 and again.shape[0] == shape[0] + 3
+    np.testing.assert_array_equal(again[:shape[0]], values[::-1])
+
+
+@pytest.mark.parametrize("target", ["v2", "v3"])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", DRAFTS)
+def test_new_nodes_of_drafts(name, view, target, tmp_path, mount):
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()[name].path, store)
+    before = tree(store)
+    made = mount(store, "--rw", "--view", view, "--as", target)
+    group = zarr.open_group(str(made.path), zarr_format=int(target[1]), mode="r+")
+    options = {} if target == "v3" else {"chunk_key_encoding": {"name": "v2", "separator": "/"}}
+    new = group.create_array("new/b", shape=(6, 2), chunks=(3, 2), dtype="<f8", compressors=None, attributes={"x": 1}, **options)
+    new[...] = np.arange(12).reshape(6, 2)
+    group.create_group("new/g", attributes={"y": 2})
+    added = {key for key, found in tree(store).items() if key not in before and found is not None}
+    meta, data = ("meta/new", "data/new") if name.startswith("draft22") else ("meta/root/new", "data/root/new")
+    # The group above is there already, as a directory, and may have a document.
+    assert added - {f"{meta}.group.json"} == {f"{meta}/b.array.json", f"{meta}/g.group.json", f"{data}/b/c0/0", f"{data}/b/c1/0"}
+    found = zarr.open_array(str(made.path / "new/b"), zarr_format=int(target[1]), mode="r")
+    assert dict(found.attrs) == {"x": 1} and found[5, 1] == 11
+    assert refused(os.rename, made.path / "new", made.path / "other") == "EXDEV"
+    assert refused(os.rmdir, made.path / "new") == "ENOTEMPTY"
+    subprocess.run(["rm", "-r", made.path / "new"], check=True)
+    assert tree(store) == before
+
+
+def test_nothing_is_made_in_the_draft_of_2019(tmp_path, mount):
+    store = tmp_path / "store"
+    (store / "meta/root").mkdir(parents=True)
+    (store / "zarr.json").write_text(json.dumps({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": "", "extensions": []}))
+    (store / "meta/root/a.array").write_text(json.dumps({"shape": [4], "data_type": "<i4", "chunk_grid": {"type": "regular", "chunk_shape": [2], "separator": "."}, "chunk_memory_layout": "C", "fill_value": 0, "extensions": [], "attributes": {}}))
+    made = mount(store, "--rw", "--view", "chunks", "--as", "v3")
+    zarr.open_array(str(made.path / "a"), mode="r+")[...] = 7
+    (made.path / "n").mkdir()
+    shown = (made.path / "a/zarr.json").read_text()
+    assert refused((made.path / "n/zarr.json").write_text, shown) == "EINVAL" and "2019" in reasons(made)
+    assert sorted(os.listdir(store / "data/root/a")) == ["0", "1"]
+
+
+def test_scratch_beside_what_is_shown_elsewhere(tmp_path, mount):
+    """Temporary files beside the chunks and documents of a draft have no directory in the store that they could be in."""
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()["draft22_tree.zarr"].path, store)
+    made = mount(store, "--rw", "--view", "chunks", "--as", "v3")
+    for folder in ("big", "foo", "big/c", "foo/bar"):
+        scratch = made.path / folder / "notes.tmp"
+        scratch.write_text("mine")
+        assert scratch.read_text() == "mine" and "notes.tmp" in os.listdir(made.path / folder)
+        inode = scratch.stat().st_ino
+        os.rename(scratch, made.path / folder / "other.tmp")
+        assert (made.path / folder / "other.tmp").stat().st_ino == inode
+        os.remove(made.path / folder / "other.tmp")
+        assert "other.tmp" not in os.listdir(made.path / folder)
+    assert not [key for key in tree(store) if "tmp" in key]
+
+
+def test_an_outsider_who_changes_a_document_meanwhile_is_not_overruled(both):
+    made, store, version, _ = both
+    name, stored = (made.path / "a/zarr.json", store / "a/.zattrs") if version == 3 else (made.path / "a/.zattrs", store / "a/zarr.json")
+    file = os.open(name, os.O_RDWR)
+    text = os.read(file, 10000)
+    there = json.loads(stored.read_text())
+    (there if version == 3 else there["attributes"])["theirs"] = 1
+    stored.write_text(json.dumps(there))
+    assert refused(os.pwrite, file, text.replace(b"1.5", b"2.5"), 0) == "ESTALE"
+    os.close(file)
+    assert json.loads(stored.read_text()) == there
+    # Who writes all of it has not read it.
+    shown = json.loads(name.read_text())
+    (shown["attributes"] if version == 3 else shown)["mine"] = 2
+    name.write_text(json.dumps(shown))
+    now = json.loads(stored.read_text())
+    assert (now if version == 3 else now["attributes"]) == {"unit": 1.5, "theirs": 1, "mine": 2}
+
+
+def test_two_documents_of_one_object(tmp_path, mount):
+    """.zarray and .zattrs are one zarr.json: both are written, at once and one after the other."""
+    store = make(tmp_path / "store", 3)
+    made = mount(store, "--rw", "--as", "v2")
+    zarray, zattrs = made.path / "a/.zarray", made.path / "a/.zattrs"
+    shape = json.loads(zarray.read_text())
+    for n in range(1, 30):
+        zarray.write_text(json.dumps(shape | {"shape": [8 + n, 8]}))
+        zattrs.write_text(json.dumps({"n": n}))
+        stored = json.loads((store / "a/zarr.json").read_text())
+        assert (stored["shape"], stored["attributes"]) == ([8 + n, 8], {"n": n})
+        assert (json.loads(zarray.read_text())["shape"], json.loads(zattrs.read_text())) == ([8 + n, 8], {"n": n})
+    with open(zattrs, "w") as one, open(zarray, "w") as other:
+        one.write(json.dumps({"both": 1}))
+        other.write(json.dumps(shape | {"shape": [9, 9]}))
+    stored = json.loads((store / "a/zarr.json").read_text())
+    assert (stored["shape"], stored["attributes"]) == ([9, 9], {"both": 1})
+
+
+def test_a_document_keeps_its_mode(both):
+    made, store, version, _ = both
+    name = made.path / "a" / ("zarr.json" if version == 3 else ".zattrs")
+    own = store / "a" / ("zarr.json" if version == 2 else ".zattrs")
+    own.chmod(0o640)
+    for n in range(3):
+        shown = json.loads(name.read_text())
+        (shown["attributes"] if version == 3 else shown)["n"] = n
+        name.write_text(json.dumps(shown))
+        assert own.stat().st_mode & 0o777 == 0o640
+        assert json.loads(name.read_text()) == shown and name.stat().st_size == len(name.read_bytes())
