@@ -46,6 +46,21 @@ pub struct RequestCounters {
     pub errors_other: Counter,
 }
 
+/// Counters of what was written through a mount.
+#[derive(Debug, Default)]
+#[expect(
+    missing_docs,
+    reason = "the counters are named like those of stats.json, explained in the README"
+)]
+pub struct WriteCounters {
+    pub saved: Counter,
+    pub erased: Counter,
+    pub conflicts: Counter,
+    pub lost: Counter,
+    pub refused: Counter,
+    pub without_effect: Counter,
+}
+
 /// Counters of fetches from the store, decodes, and uses of the cache.
 #[derive(Debug, Default)]
 #[expect(

@@ -129,15 +129,15 @@
 //!
 //! # Writing
 //!
-//! A mount with `--rw` shows the keys of the store as they are, so that it makes no use of nodes; or
-//! decoded chunks, and the documents that describe them. `view::changes` turns what the kernel asks for
-//! into calls of `view::writing`, which holds one `KeyFile` for each open file, and
-//! [`store::DirWriter`] makes the changes. Chunks and documents are written to a nameless file of the
+//! `view::changes` turns what the kernel asks for into calls of `view::writing`, which holds one
+//! `KeyFile` for each open file of a view, and [`store::DirWriter`] makes the changes. Chunks and documents are written to a nameless file of the
 //! store's file system, which takes their name when it is committed (`store::dir::writer`); all other
 //! files are written in place. What shows something else than the bytes of its object has a *form*
 //! (`view::forms`), which decodes the object when a part of it is written, and encodes the draft when it
-//! is committed; a document is also shown again before that, and compared with what was written. A file keeps its
-//! fingerprint, and so its inode number, through its own commits; a renamed file or directory keeps
+//! is committed; a document is also shown again before that, and compared with what was written. Where a
+//! document is shown in another Zarr version, [`metadata::translate`] carries what was written back to the
+//! stored ones. The keys view with `--shards keep` has no forms: its files are the objects, whatever nodes
+//! are there. A file keeps its fingerprint, and so its inode number, through its own commits; a renamed file or directory keeps
 //! its vnode number (`view::numbers`). A request that meets a name that was changed since the kernel
 //! looked it up gets `ESTALE`, so that the kernel looks again.
 //!

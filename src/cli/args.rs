@@ -117,9 +117,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) immutable: bool,
 
-    /// Let programs write: the keys of the store, as stored (with --view keys --shards keep), or decoded
-    /// chunks of arrays without shards (with --view chunks). Documents and chunks are replaced whole when
-    /// they are closed
+    /// Let programs write through the keys and chunks views: documents, and the chunks of arrays without
+    /// shards; with --view keys --shards keep, whatever the store has. Chunks and documents are replaced
+    /// whole when they are closed
     #[arg(long)]
     pub(crate) rw: bool,
 
@@ -253,6 +253,8 @@ Examples:
   zarr-mount --info --files nc,tif data.zarr   what these formats cannot hold, and why
   zarr-mount --rw --shards keep data.zarr /mnt/z
                                                programs write keys; a chunk is replaced whole
+  zarr-mount --rw --view chunks --as v3 data.zarr /mnt/z
+                                               programs write raw numbers; the store has compressed chunks
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks

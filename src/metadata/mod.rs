@@ -9,7 +9,7 @@
 //!
 //! [`render`] and [`consolidated`] edit documents for the views. An edit replaces parts of the
 //! text, and all other bytes stay as they are. [`mod@write`] writes documents of another version
-//! from the model.
+//! from the model, and [`translate`] carries what was written to such a document back.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

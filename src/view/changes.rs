@@ -368,7 +368,10 @@ impl View {
         let new = &change.attributes;
         let path = match &vnode {
             // No object of its own stands behind a document in another version.
-            Vnode::Written { .. } if change.size.is_none() => return Ok(()),
+            Vnode::Written { .. } if change.size.is_none() => {
+                self.note_without_effect();
+                return Ok(());
+            }
             Vnode::Prefix { path, .. } => path.clone(),
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;
@@ -379,7 +382,10 @@ impl View {
                     // No object of its own stands behind an inner chunk.
                     let is_chunk = matches!(vnode, Vnode::Chunk(_));
                     return match change.size {
-                        None if is_chunk => Ok(()),
+                        None if is_chunk => {
+                            self.note_without_effect();
+                            Ok(())
+                        }
                         _ => Err(refused(Refusal::Fixed)),
                     };
                 };
@@ -401,6 +407,12 @@ impl View {
             writing.set_attributes(&path, new, (fingerprint, is_kept))?;
         }
         Ok(())
+    }
+
+    fn note_without_effect(&self) {
+        if let Some(writings) = &self.tree.writings {
+            writings.counters().without_effect.add(1);
+        }
     }
 
     /// Commits all files in the directory `id`, and makes its names survive a loss of power.

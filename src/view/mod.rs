@@ -240,6 +240,9 @@ impl View {
 
     /// Notes why a change was refused.
     pub fn note_refused(&self, reason: &Error) {
+        if let Some(writings) = &self.tree.writings {
+            writings.counters().refused.add(1);
+        }
         self.refused.push(&reason.to_string());
     }
 

@@ -20,7 +20,20 @@ impl View {
             .into_iter()
             .map(|(name, n)| (name.to_owned(), Value::from(n)))
             .collect();
-        let statistics = json!({
+        let writes = self.tree.writings.as_ref().map(|writings| {
+            let (counters, (drafts, scratch)) = (writings.counters(), writings.n_drafts());
+            json!({
+                "drafts": drafts,
+                "scratch": scratch,
+                "saved": n(&counters.saved),
+                "erased": n(&counters.erased),
+                "conflicts": n(&counters.conflicts),
+                "lost": n(&counters.lost),
+                "refused": n(&counters.refused),
+                "without_effect": n(&counters.without_effect),
+            })
+        });
+        let mut statistics = json!({
             "requests": {
                 "lookup": n(&requests.lookups),
                 "getattr": n(&requests.getattrs),
@@ -72,6 +85,9 @@ impl View {
                 "other": n(&requests.errors_other),
             },
         });
+        if let Some(writes) = writes {
+            statistics["writes"] = writes;
+        }
         let mut text = format!("{statistics:#}").into_bytes();
         let size = usize::try_from(SIZE).expect("a few kilobytes");
         text.resize(size - 1, b' ');

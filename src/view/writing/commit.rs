@@ -50,6 +50,7 @@ impl FileState {
             "{key}: somebody else has changed it since it was read, and what was written through \
              the mount is dropped"
         );
+        writing.counters.lost.add(1);
         self.draft = None;
         self.key = None;
         self.standing = Standing::Lost;
@@ -88,6 +89,12 @@ impl FileState {
                 attempt => attempt?,
             };
             if let Attempt::Done(stored) = attempt {
+                let counters = &writing.counters;
+                let counter = match &stored {
+                    Some(_) => &counters.saved,
+                    None => &counters.erased,
+                };
+                counter.add(1);
                 self.stored = stored;
                 self.draft = None;
                 self.clean = None;
@@ -97,6 +104,7 @@ impl FileState {
                 }
                 return Ok(true);
             }
+            writing.counters.conflicts.add(1);
             if !goes_on(self, writing)? {
                 return Ok(false);
             }

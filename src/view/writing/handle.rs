@@ -369,7 +369,7 @@ impl KeyHandle {
         }
         self.flush(None).map_err(|error| {
             if error.is_unacceptable() {
-                self.file.give_up(&error);
+                self.file.give_up(&self.writing, &error);
                 let reason = format!("the file cannot have {len} bytes");
                 return Error::unacceptable(&"a file", reason);
             }

@@ -341,8 +341,8 @@ impl KeyFile {
     }
 
     /// Drops what was written.
-    pub(super) fn give_up(&self, reason: &Error) {
-        self.lock().drop_draft(reason);
+    pub(super) fn give_up(&self, writing: &Writing, reason: &Error) {
+        self.lock().drop_draft(writing, reason);
     }
 
     /// Takes back that a commit failed, because the caller was told and nothing is lost yet.
@@ -382,7 +382,7 @@ impl KeyFile {
         if let Err(reason) = left
             && is_last
         {
-            self.lock().drop_draft(&reason);
+            self.lock().drop_draft(writing, &reason);
         }
     }
 

@@ -61,6 +61,7 @@ pub(super) use of_views::Writings;
 pub(super) use state::FileAttributes;
 
 use super::shown_node::looks_like_a_chunk;
+use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::metadata::DocumentName;
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Version};
@@ -98,6 +99,7 @@ pub(super) struct Writing {
     own: Mutex<LruCache<Key, OwnVersion>>,
     names: RwLock<()>,
     commits: Commits,
+    counters: Arc<WriteCounters>,
     hasher: RandomState,
     made: AtomicU64,
     /// Whether the mount ends, so that nothing new is written.
@@ -155,7 +157,7 @@ pub(super) struct ShownFile {
 
 impl Writing {
     /// Nothing is written yet.
-    fn new(writer: Arc<DirWriter>) -> Writing {
+    fn new(writer: Arc<DirWriter>, counters: Arc<WriteCounters>) -> Writing {
         Writing {
             writer,
             open: Mutex::default(),
@@ -163,6 +165,7 @@ impl Writing {
             own: Mutex::new(LruCache::new(REMEMBERED)),
             names: RwLock::default(),
             commits: Commits::default(),
+            counters,
             hasher: RandomState::new(),
             made: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
@@ -340,10 +343,19 @@ impl Writing {
             scratch += usize::from(file.is_scratch());
             if let Err(error) = file.commit(self) {
                 log::error!("not saved when the mount ended: {error}");
+                self.counters.lost.add(1);
                 lost += 1;
             }
         }
         (lost, scratch)
+    }
+
+    /// How many files have what is not in the store, and how many of them are in the mount only.
+    fn n_drafts(&self) -> (usize, usize) {
+        let all = self.all_where(|_| true);
+        let scratch = all.iter().filter(|file| file.is_scratch()).count();
+        let drafts = all.iter().filter(|file| file.has_draft()).count();
+        (drafts, scratch)
     }
 
     fn check_goes_on(&self) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Writing;
+use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::store::{DirWriter, Key, Prefix};
 use crate::view::ViewKind;
@@ -13,17 +14,20 @@ pub(in crate::view) struct Writings {
     writer: Arc<DirWriter>,
     keys: Arc<Writing>,
     chunks: Arc<Writing>,
+    counters: Arc<WriteCounters>,
 }
 
 impl Writings {
     /// Nothing is written yet.
     pub(in crate::view) fn new(writer: DirWriter) -> Writings {
         let writer = Arc::new(writer);
-        let of_view = || Arc::new(Writing::new(Arc::clone(&writer)));
+        let counters = Arc::new(WriteCounters::default());
+        let of_view = || Arc::new(Writing::new(Arc::clone(&writer), Arc::clone(&counters)));
         Writings {
             keys: of_view(),
             chunks: of_view(),
             writer,
+            counters,
         }
     }
 
@@ -43,6 +47,22 @@ impl Writings {
     /// Who changes the store.
     pub(in crate::view) fn writer(&self) -> &DirWriter {
         &self.writer
+    }
+
+    /// What was written so far.
+    pub(in crate::view) fn counters(&self) -> &WriteCounters {
+        &self.counters
+    }
+
+    /// How many files have what is not in the store yet, and how many are in the mount only.
+    pub(in crate::view) fn n_drafts(&self) -> (usize, usize) {
+        let found = self.all().map(|writing| writing.n_drafts());
+        let (mut drafts, mut scratch) = (0, 0);
+        for (drafts_here, scratch_here) in found {
+            drafts += drafts_here;
+            scratch += scratch_here;
+        }
+        (drafts - scratch, scratch)
     }
 
     /// Commits all files, and makes them survive a loss of power.

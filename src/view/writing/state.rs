@@ -391,8 +391,9 @@ impl FileState {
     }
 
     /// Takes what was written out of the file, and says why it is lost.
-    pub(super) fn drop_draft(&mut self, reason: &dyn std::fmt::Display) {
+    pub(super) fn drop_draft(&mut self, writing: &Writing, reason: &dyn std::fmt::Display) {
         if self.draft.take().is_some() {
+            writing.counters.lost.add(1);
             let key = self.shown_key();
             log::error!("{key}: what was written is not saved: {reason}");
             self.has_wrong_pages = true;

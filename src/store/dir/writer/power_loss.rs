@@ -69,6 +69,48 @@ fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &
     }
 }
 
+/// Ends the program of this seed after each of its calls. Returns the number of calls.
+fn kill_after_each_call(seed: u64, (durability, lacking): (Durability, Lacking)) -> usize {
+    let mut script = Script::new(seed, durability);
+    let before = Disk::of(&script.fixture);
+    recorded::start(lacking);
+    for _ in 0..STEPS {
+        script.step();
+    }
+    let calls = recorded::stop();
+    for n_calls in 0..=calls.len() {
+        let left = before.after(&calls[..n_calls]);
+        for (key, history) in KEYS.iter().zip(&script.histories) {
+            let (allowed, found) = (history.latest(n_calls), left.object(key));
+            assert!(
+                allowed.contains(&found),
+                "seed {seed}, {durability:?}, {lacking:?}, {n_calls} calls of {}: {key} has {found:?}, \
+                 not one of {allowed:?}",
+                shown(&calls)
+            );
+        }
+    }
+    calls.len()
+}
+
+#[test]
+fn each_call_of_a_script_may_be_the_last() {
+    const SCRIPTS: u64 = 200;
+    // The bytes of a draft are on record where they are synced.
+    for durability in [Durability::Atomic, Durability::Close] {
+        let n_calls: usize = (0..SCRIPTS)
+            .map(|seed| {
+                let lacking = Lacking {
+                    nameless: seed % 4 == 1,
+                    exchange: seed % 8 == 2,
+                };
+                kill_after_each_call(seed, (durability, lacking))
+            })
+            .sum();
+        assert!(n_calls > 2000, "{n_calls}");
+    }
+}
+
 /// Loses power as often as is asked for.
 fn lose_power_often(durability: Durability) -> Losses {
     const USUAL: usize = 3000;

@@ -85,6 +85,21 @@ impl Disk {
         disk
     }
 
+    /// What is there after `calls`, of which nothing is lost.
+    pub(super) fn after(&self, calls: &[Call]) -> Disk {
+        let mut disk = self.clone();
+        for call in calls {
+            match call {
+                Call::Names(names) => disk.set(names),
+                Call::Data { inode, bytes, .. } => {
+                    disk.bytes.insert(*inode, bytes.clone());
+                }
+                Call::SyncNames(_) => {}
+            }
+        }
+        disk
+    }
+
     fn set(&mut self, names: &[(Name, Option<u64>)]) {
         for (name, inode) in names {
             match inode {

@@ -37,6 +37,14 @@ impl History {
         }
     }
 
+    /// What it may have after so many calls, of which nothing is lost: what it was changed to last, or
+    /// what it had before this change.
+    pub(super) fn latest(&self, n_calls: usize) -> Vec<Option<&Vec<u8>>> {
+        let had = self.had.iter().rev();
+        let begun = had.filter(|(begun, _)| *begun < n_calls || *begun == 0);
+        begun.take(2).map(|(_, bytes)| bytes.as_ref()).collect()
+    }
+
     /// What it may have after so many calls, and whether that is only one thing.
     pub(super) fn allowed(&self, n_calls: usize) -> (Vec<Option<&Vec<u8>>>, bool) {
         let synced = self.synced.iter().rev().find(|(when, _)| *when <= n_calls);
