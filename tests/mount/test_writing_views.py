@@ -261,3 +261,42 @@ class TestHardLinks:
     def test_symbolic_links_are_refused_in_silence(self, made):
         assert refused(os.symlink, "x", made.path / "link") == "EPERM"
         assert "symlink" not in made.log_text()
+
+
+def test_counters(store, mount):
+    made = mount(store, "--rw", "--view", "chunks", "--missing", "hide")
+
+    def writes():
+        return made.stats()["writes"]
+
+    nothing = {"drafts": 0, "scratch": 0, "saved": 0, "erased": 0, "conflicts": 0, "lost": 0, "refused": 0, "without_effect": 0}
+    assert writes() == nothing
+    (made.path / "a/c/0/0").write_bytes(NEW.tobytes())
+    (made.path / "a/c/0/1").write_bytes(bytes(64))
+    assert writes() == nothing | {"saved": 1, "erased": 1}
+    file = os.open(made.path / "a/c/1/0", os.O_RDWR)
+    os.pwrite(file, NEW[:1].tobytes(), 0)
+    (made.path / "a/note.tmp").write_bytes(b"x")
+    assert (writes()["drafts"], writes()["scratch"]) == (1, 1)
+    (store / "a/c/1/0").write_bytes((store / "a/c/1/1").read_bytes())
+    assert refused(os.close, file) == "ESTALE"
+    os.remove(made.path / "a/note.tmp")
+    assert refused((made.path / "a/zarr.json").write_text, "{") == "EINVAL"
+    os.chmod(made.path / "s/c/0/0", 0o600)
+    made.unmount()
+    made = mount(store, "--rw")
+    assert writes() == nothing
+    made.unmount()
+    assert "writes" not in mount(store).stats()
+
+
+def test_counters_of_what_is_lost(store, mount):
+    made = mount(store, "--rw", "--view", "chunks")
+    file = os.open(made.path / "a/c/1/0", os.O_RDWR)
+    os.pwrite(file, NEW[:1].tobytes(), 0)
+    (store / "a/c/1/0").write_bytes((store / "a/c/1/1").read_bytes())
+    assert refused(os.close, file) == "ESTALE"
+    assert refused((made.path / "a/zarr.json").write_text, "{") == "EINVAL"
+    os.chmod(made.path / "s/c/0/0", 0o600)
+    found = made.stats()["writes"]
+    assert (found["conflicts"], found["lost"], found["without_effect"], found["drafts"]) == (1, 2, 1, 0) and found["refused"] >= 1

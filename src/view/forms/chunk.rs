@@ -43,10 +43,31 @@ impl ChunkForm {
         Err(Error::Stale)
     }
 
+    /// Fails where the array cannot have the chunk any more.
+    fn check(&self, array: &ShownArray) -> Result<(), Error> {
+        if array.has_ended.load(Ordering::Relaxed) {
+            let reason = "the array has no document any more";
+            return Err(Error::unacceptable(&self.key, reason));
+        }
+        if !array.grid().contains(&self.place.indices) {
+            let reason = "the array has become smaller, and has no such chunk any more";
+            return Err(Error::unacceptable(&self.key, reason));
+        }
+        Ok(())
+    }
+
+    /// Whether the bytes of a chunk are those of its object. Filters that round decode to what is stored,
+    /// and do not store what they are given.
+    fn is_stored_as_shown(array: &ShownArray) -> bool {
+        let layout = array.chunked.layout();
+        layout.is_identity() && !layout.can_lose()
+    }
+
+    /// Whether `shown`, the bytes of a chunk or the first ones of them, are those of the fill value.
     fn is_fill_value(array: &ShownArray, shown: &[u8]) -> bool {
         const STEP: usize = 8 << 10;
         let layout = array.chunked.layout();
-        if layout.absent_len() != Some(shown.len() as u64) || !layout.fill_value().is_defined() {
+        if layout.absent_len().is_none() || !layout.fill_value().is_defined() {
             return false;
         }
         let mut expected = [0; STEP];
@@ -96,32 +117,34 @@ impl Form for ChunkForm {
         loader.decode_bytes(&array.chunked, &self.key, &encoded)
     }
 
+    fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
+        let array = self.array()?;
+        let is_bool = array.chunked.layout().data_type().element == Element::Bool;
+        if is_bool || !Self::is_stored_as_shown(&array) {
+            return Ok(false);
+        }
+        self.check(&array)?;
+        let writes = self.view.tree.options.writes;
+        Ok(writes.empty_chunks || !Self::is_fill_value(&array, head))
+    }
+
     fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {
         let array = self.array()?;
+        self.check(&array)?;
         let writes = self.view.tree.options.writes;
-        if array.has_ended.load(Ordering::Relaxed) {
-            return Err(Error::unacceptable(
-                &self.key,
-                "the array has no document any more",
-            ));
-        }
-        if !array.grid().contains(&self.place.indices) {
-            let reason = "the array has become smaller, and has no such chunk any more";
-            return Err(Error::unacceptable(&self.key, reason));
-        }
         let is_bool = array.chunked.layout().data_type().element == Element::Bool;
         if is_bool && let Some(at) = shown.iter().position(|byte| *byte > 1) {
             let reason = format!("byte {at} is no boolean, which is 0 or 1");
             return Err(Error::unacceptable(&self.key, reason));
         }
-        if !writes.empty_chunks && Self::is_fill_value(&array, shown) {
+        let is_whole = array.chunked.layout().absent_len() == Some(shown.len() as u64);
+        if !writes.empty_chunks && is_whole && Self::is_fill_value(&array, shown) {
             return Ok(Encoded::Erased);
         }
-        // Filters that round decode to what is stored, and do not store what they are given.
-        let layout = array.chunked.layout();
-        if layout.is_identity() && !layout.can_lose() {
+        if Self::is_stored_as_shown(&array) {
             return Ok(Encoded::AsShown);
         }
+        let layout = array.chunked.layout();
         let losses = if writes.is_lossy {
             Losses::Allowed
         } else {

@@ -95,9 +95,9 @@ impl Form for EncodedForm {
         self.view.tree.loader.cache()
     }
 
-    fn is_shown_as_is(&self, len: u64) -> bool {
+    fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
         // An empty file is refused when it is encoded.
-        !self.is_checked() && (self.place.is_none() || len > 0)
+        Ok(!self.is_checked() && (self.place.is_none() || !head.is_empty()))
     }
 
     fn room(&self, len: u64) -> Result<u64, Error> {

@@ -23,6 +23,9 @@ use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile
 /// How often a commit is tried again when somebody else changes the object meanwhile.
 const ATTEMPTS: usize = 8;
 
+/// So many bytes of a file tell mostly whether all of them have to be looked at.
+const HEAD_BYTES: usize = 4096;
+
 impl FileState {
     /// Makes what was written the object.
     pub(super) fn commit(&mut self, writing: &Writing) -> Result<(), Error> {
@@ -121,11 +124,16 @@ impl FileState {
         if form.len().is_some_and(|expected| len != expected) {
             return Err(self.refused(Refusal::Incomplete));
         }
-        if form.is_shown_as_is(len) {
+        self.complete()?;
+        let mut head = [0; HEAD_BYTES];
+        let head = head.get_mut(..to_usize(len.min(HEAD_BYTES as u64))?);
+        let head = head.unwrap_or_default();
+        let read = self.file()?.read_exact_at(head, 0);
+        read.map_err(|error| self.failed(&error))?;
+        if form.is_shown_as_is(head)? {
             writing.writer.make_parents(key)?;
             return self.commit_file(writing, key);
         }
-        self.complete()?;
         let _room = form.reserve(len)?;
         let mut shown = form.cache().buffers().scratch(to_usize(len)?)?;
         let read = self.file()?.read_exact_at(&mut shown, 0);

@@ -79,10 +79,14 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// [`Error::Unacceptable`] when the file must not have these bytes.
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error>;
 
-    /// Whether the store gets the `len` bytes of the file as they are, whatever they say.
-    fn is_shown_as_is(&self, len: u64) -> bool {
-        let _ = len;
-        false
+    /// Whether the store gets all bytes of the file as they are, of which `head` are the first ones. Then
+    /// the others are not read.
+    ///
+    /// # Errors
+    /// As [`Form::encode`].
+    fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
+        let _ = head;
+        Ok(false)
     }
 
     /// The mode and the owner of an object that was not there before, and that nobody made.
