@@ -150,9 +150,20 @@ impl Documents {
         name: DocumentName,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
+        // Where attributes may be written, they are there.
+        let or_empty = |text: Option<Vec<u8>>| {
+            let empty = || self.tree.is_writable().then(|| b"{}\n".to_vec());
+            text.or_else(empty)
+        };
         if let Node::Array(_) = &resolved.node {
             return match self.tree.shown_at(resolved)? {
-                ShownNode::Array(array) => self.tree.array_document(&array, name),
+                ShownNode::Array(array) => {
+                    let text = self.tree.array_document(&array, name)?;
+                    Ok(match name {
+                        DocumentName::ZAttrs => or_empty(text),
+                        _ => text,
+                    })
+                }
                 ShownNode::Plain | ShownNode::Unusable(_) => Ok(None),
             };
         }
@@ -167,7 +178,7 @@ impl Documents {
                 Some(write::group_v3(attributes.as_deref(), copies.as_deref()))
             }
             DocumentName::ZGroup => Some(Ok(write::group_v2().to_vec())),
-            DocumentName::ZAttrs => self.group_attributes(resolved)?.map(Ok),
+            DocumentName::ZAttrs => or_empty(self.group_attributes(resolved)?).map(Ok),
             // Readers of v2 need consolidated metadata to find the nodes of a hierarchy without
             // listing it. Who writes would not find new nodes in it for a while.
             DocumentName::ZMetadata

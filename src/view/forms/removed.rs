@@ -68,7 +68,7 @@ impl View {
         let resolved = tree.resolve(view, path)?;
         let form = self.translated_form(&resolved, name.as_str().as_bytes());
         let form = form.ok_or(Error::Stale)?;
-        let is_kept = matches!(resolved.node, Node::Implicit);
+        let is_kept = matches!(resolved.node, Node::Implicit) || name == DocumentName::ZAttrs;
         // Who removes all that is in a directory removes the directory afterwards.
         let kept = resolved.draft().map(DraftNode::children).transpose()?;
         let kept = kept.and_then(|children| children.to_key());

@@ -312,6 +312,11 @@ impl Form for TranslatedForm {
         self.view.tree.documents_now(self.kind, &self.path)
     }
 
+    fn exists(&self, _: &DirWriter, _: &Key) -> Result<bool, Error> {
+        // The node may have documents, and not this one.
+        Ok(self.text()?.is_some())
+    }
+
     fn open_now(&self, writer: &DirWriter, _: &Key) -> Result<Option<StoredFile>, Error> {
         let objects = Objects::of(&self.resolved()?)?;
         let open = |key: &Option<Key>| match key {

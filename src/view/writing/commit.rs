@@ -64,7 +64,12 @@ impl FileState {
     /// nothing, when something is there that must stay (`Replaces::Nothing`).
     pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
         self.check_not_lost()?;
-        let keeps = self.replaces() == Replaces::Nothing;
+        // A document of several objects may be absent where the objects are there.
+        let has_objects = match &self.form {
+            Some(form) => form.objects()?.is_some(),
+            None => false,
+        };
+        let keeps = self.replaces() == Replaces::Nothing && !has_objects;
         if !keeps {
             self.rebase(writing)?;
         }

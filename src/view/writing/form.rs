@@ -33,6 +33,14 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         Ok(writer.stat(key)?)
     }
 
+    /// Whether a file is shown at `key`.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    fn exists(&self, writer: &DirWriter, key: &Key) -> Result<bool, Error> {
+        Ok(self.now(writer, key)?.is_some())
+    }
+
     /// The object at `key`, open for reading, with the attributes of [`Form::now`].
     ///
     /// # Errors

@@ -212,7 +212,7 @@ impl Writing {
                 KeyFile::of_scratch(key, draft, fingerprint)
             }
             NewKind::Formed(form) => {
-                if self.now(key, Some(&*form))?.is_some() {
+                if form.exists(&self.writer, key)? {
                     return Err(exists());
                 }
                 opener = process_of(thread);

@@ -277,7 +277,11 @@ impl KeyFile {
         replaces: Replaces,
     ) -> Result<(), Error> {
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
-        if replaces == Replaces::Nothing && writing.now(key, form.as_deref())?.is_some() {
+        let is_taken = match &form {
+            Some(form) => form.exists(&writing.writer, key)?,
+            None => writing.writer.stat(key)?.is_some(),
+        };
+        if replaces == Replaces::Nothing && is_taken {
             return Err(exists());
         }
         let mut state = self.lock();
