@@ -1,9 +1,13 @@
 //! Documents of every version: parsed, and shown as the views show them.
 
+use zarr_mount::metadata::carry::with_member;
 use zarr_mount::metadata::consolidated::{self, EntryEdit};
 use zarr_mount::metadata::render::{self, ArrayForm, Shards};
+use zarr_mount::metadata::translate::{self, ShownAs, StoredAs};
 use zarr_mount::metadata::write::{self, ChunkContent, StoredDocuments, Target};
-use zarr_mount::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3};
+use zarr_mount::metadata::{
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3,
+};
 
 const FORMS: [ArrayForm; 4] = [
     ArrayForm::Stored,
@@ -104,6 +108,57 @@ fn check_written(array: &ArrayMetadata, text: &[u8], target: Target) {
             if here.fill_value.is_defined() {
                 assert_eq!(there.fill_value.bytes(), here.fill_value.bytes());
             }
+            if array.zarr_format != target.zarr_format() {
+                let shown_as = ShownAs { target, content };
+                check_carried(array, &source, shown_as, &document);
+            }
+        }
+    }
+}
+
+/// What is shown in another version and written back changes nothing, and a resize changes the shape.
+fn check_carried(
+    array: &ArrayMetadata,
+    source: &StoredDocuments<'_>,
+    shown_as: ShownAs,
+    document: &[u8],
+) {
+    let name = match shown_as.target {
+        Target::V2 => DocumentName::ZArray,
+        Target::V3 => DocumentName::ZarrJson,
+    };
+    let write = |written: &[u8]| {
+        let parse = |text: &[u8]| Ok(parse(text, array.zarr_format).expect("an array"));
+        translate::array(array, source, shown_as, (name, written), parse)
+    };
+    // Attributes may have a member twice, and names of dimensions may be ambiguous.
+    if let Ok(same) = write(document) {
+        assert_eq!(same.document, source.document);
+    }
+    let shape: Vec<String> = array
+        .shape
+        .iter()
+        .map(|length| (length / 2 + 1).to_string())
+        .collect();
+    let resized = with_member(
+        document,
+        "shape",
+        Some(format!("[{}]", shape.join(",")).as_bytes()),
+    );
+    if let Ok(new) = write(&resized.expect("an object")) {
+        let found = parse(&new.document, array.zarr_format).expect("an array");
+        assert!(found.has_same_chunks(array));
+        let expected: Vec<u64> = array.shape.iter().map(|length| length / 2 + 1).collect();
+        assert_eq!(found.shape.as_slice(), expected);
+    }
+    for to in [
+        StoredAs::V2,
+        StoredAs::V3,
+        StoredAs::Draft(draft::Generation::Protocol),
+        StoredAs::Draft(draft::Generation::Core),
+    ] {
+        if let Ok(new) = translate::new_node((name, document), None, shown_as, to) {
+            assert!(new.is_array);
         }
     }
 }

@@ -118,8 +118,8 @@ pub(crate) struct Args {
     pub(crate) immutable: bool,
 
     /// Let programs write through the keys and chunks views: documents, and the chunks of arrays without
-    /// shards; with --view keys --shards keep, whatever the store has. Chunks and documents are replaced
-    /// whole when they are closed
+    /// shards; with --shards keep, whole shards too, and through the keys view whatever the store has.
+    /// Chunks and documents are replaced whole when they are closed
     #[arg(long)]
     pub(crate) rw: bool,
 

@@ -68,7 +68,11 @@ impl ArrayToBytes {
 
     /// Whether some elements decode to others than were encoded.
     pub(super) fn can_lose(&self) -> bool {
-        matches!(self, ArrayToBytes::PackBits(codec) if codec.can_lose())
+        match self {
+            ArrayToBytes::PackBits(codec) => codec.can_lose(),
+            ArrayToBytes::Sharding(sharding) => sharding.codecs.can_lose(),
+            _ => false,
+        }
     }
 
     /// Checks that chunks can be encoded.
@@ -79,9 +83,23 @@ impl ArrayToBytes {
         match self {
             ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_) => Ok(()),
             ArrayToBytes::VariableLength(codec) => codec.check_encodes(),
-            ArrayToBytes::Sharding(_) => Err(not_for_writing(self.name())),
+            // Elements of any length are decoded from shards, and not encoded to them yet.
+            ArrayToBytes::Sharding(sharding) if sharding.codecs.variable_length().is_some() => {
+                Err(not_for_writing(self.name()))
+            }
+            ArrayToBytes::Sharding(sharding) => sharding.codecs.check_encodes(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
+        }
+    }
+
+    /// An upper bound of the memory that encoding `length` bytes takes beside input and output.
+    pub(super) fn encode_state_bytes(&self, length: u64) -> u64 {
+        match self {
+            // Two lists of positions of eight bytes, for items of four bytes or more each.
+            ArrayToBytes::VariableLength(_) => length.saturating_mul(5),
+            ArrayToBytes::Sharding(sharding) => sharding.encode_scratch_bytes(length),
+            _ => 0,
         }
     }
 
@@ -114,7 +132,7 @@ impl ArrayToBytes {
                 let encoded = codec.encode_padded(&elements, spec.dtype)?;
                 Ok(Cow::Owned(encoded))
             }
-            ArrayToBytes::Sharding(_) => Err(not_for_writing(self.name())),
+            ArrayToBytes::Sharding(sharding) => sharding.encode(spec, &elements).map(Cow::Owned),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
         }

@@ -16,6 +16,8 @@
 //! Only codecs of fixed size are accepted, so that the position of each word is known without
 //! decoding. A transpose moves the words, and may separate those of a slot.
 
+mod encode;
+
 use super::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, CodecChain, checksum};
 use crate::{
     dtype::ByteOrder,

@@ -11,8 +11,10 @@
 //!   "index_location": "end" } }
 //! ```
 //!
-//! This file decodes whole shards; single inner chunks are found through the [`IndexLayout`]. Inner
-//! chunks may be anywhere in the shard, in any order, and share bytes.
+//! This file decodes whole shards, and `encode` encodes them; single inner chunks are found through the
+//! [`IndexLayout`]. Inner chunks may be anywhere in the shard, in any order, and share bytes.
+
+mod encode;
 
 use super::{
     ChunkSpec, CodecChain, EntryState, IndexLayout, IndexLocation,
@@ -244,6 +246,17 @@ impl InnerRuns {
         for (_, to) in walk(&self.axes, (0, start)) {
             let run = out.get_mut(to..to + self.run_len).unwrap_or_default();
             fill.fill(0, run);
+        }
+    }
+
+    /// Takes the bytes of an inner chunk out of the elements of the shard.
+    fn gather(&self, elements: &[u8], start: usize, inner: &mut [u8]) {
+        for (to, from) in walk(&self.axes, (0, start)) {
+            let from = elements.get(from..from + self.run_len);
+            let to = inner.get_mut(to..to + self.run_len);
+            if let (Some(from), Some(to)) = (from, to) {
+                to.copy_from_slice(from);
+            }
         }
     }
 

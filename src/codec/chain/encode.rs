@@ -77,10 +77,14 @@ impl CodecChain {
                 }
             }
         }
+        let fill = match self.array_to_bytes {
+            ArrayToBytes::Sharding(_) => Cow::Owned(self.encode_fill(spec.fill)?),
+            _ => Cow::Borrowed(spec.fill),
+        };
         let last = ChunkSpec {
             shape: &last.shape,
             dtype: &last.dtype,
-            ..*spec
+            fill: &fill,
         };
         let array_bytes = self.array_to_bytes.encode(&last, elements)?;
         let encoded = self.encode_bytes(array_bytes)?;
@@ -159,13 +163,9 @@ impl CodecChain {
             length = codec.encoded_len(length);
             step(length, 0);
         }
-        let positions = match self.array_to_bytes {
-            // Two lists of positions of eight bytes, for items of four bytes or more each.
-            ArrayToBytes::VariableLength(_) => length.saturating_mul(5),
-            _ => 0,
-        };
+        let state = self.array_to_bytes.encode_state_bytes(length);
         length = self.array_to_bytes.encoded_limit(length, 1);
-        step(length, positions);
+        step(length, state);
         for codec in &self.bytes_to_bytes {
             let output = codec.encoded_limit(length);
             step(output, codec.encoder_state_bytes(length));

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, Transpose},
+    codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, Losses, Transpose},
     dtype::{ByteOrder, DataType, Element, FillValue, ItemLayout},
 };
 
@@ -310,5 +310,74 @@ fn places_agree_with_indices() {
             filled,
             "{chunk:?}"
         );
+    }
+}
+
+/// The shard that has these elements.
+fn encode(chain: &CodecChain, shape: &[u64], fill: &[u8], elements: &[u8]) -> Vec<u8> {
+    let unit = fill.len();
+    let (dtype, fill) = (dtype(unit), FillValue::new(fill.to_vec(), true));
+    let spec = ChunkSpec {
+        shape,
+        dtype: &dtype,
+        fill: &fill,
+    };
+    chain.encode(&spec, elements, Losses::Refused).unwrap()
+}
+
+#[test]
+fn the_shards_of_zarr_python_are_encoded() {
+    let chain = as_chain(sharded(
+        &[2, 2],
+        &[2, 2],
+        plain(ByteOrder::Little),
+        IndexLocation::End,
+    ));
+    let mut elements = vec![7_u16; 16];
+    elements[0] = 24;
+    let elements: Vec<u8> = elements.into_iter().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(encode(&chain, &[4, 4], &[7, 0], &elements), corner());
+    let mut start = le(&[0x24, 2, 0x26, 2]);
+    start.extend([0x0a, 0xb5, 0xe2, 0x39, 1, 2, 3, 4]);
+    let chain = as_chain(sharded(
+        &[2],
+        &[2],
+        plain(ByteOrder::Little),
+        IndexLocation::Start,
+    ));
+    assert_eq!(encode(&chain, &[4], &[0], &[1, 2, 3, 4]), start);
+}
+
+#[test]
+fn shards_decode_to_what_was_encoded() {
+    for location in [IndexLocation::Start, IndexLocation::End] {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let mut index = with_crc(with_crc(plain(order)));
+            // The words of a slot lie apart.
+            index.array_to_array = vec![ArrayToArray::Transpose(
+                Transpose::new(&[3, 0, 2, 1], 4).unwrap(),
+            )];
+            let counts = [2, 3, 1];
+            let inner = ShardingCodec {
+                index: IndexLayout::new(&counts, &index).unwrap(),
+                ..sharded(&[3, 2, 5], &counts, with_crc(plain(order)), location)
+            };
+            let nested = sharded(&[6, 6, 5], &[1, 2, 1], as_chain(inner.clone()), location);
+            for (codec, shape) in [(inner, [6, 6, 5]), (nested, [6, 12, 5])] {
+                let chain = as_chain(codec);
+                let n: u64 = shape.iter().product();
+                let mut elements: Vec<u8> = (0..n * 2).map(|i| (i % 251) as u8).collect();
+                // Some inner chunks are fill value.
+                elements[..120].fill(0);
+                let shard = encode(&chain, &shape, &[0, 0], &elements);
+                assert_eq!(
+                    decode(&chain, &shape, 2, &[0, 0], &shard).unwrap(),
+                    elements
+                );
+                let empty = vec![0; elements.len()];
+                let shard = encode(&chain, &shape, &[0, 0], &empty);
+                assert_eq!(decode(&chain, &shape, 2, &[0, 0], &shard).unwrap(), empty);
+            }
+        }
     }
 }

@@ -327,7 +327,7 @@ fn hint(member: &str) -> &'static str {
              (little-endian), and no compressor"
         }
         "chunk_grid" | "storage_transformers" => {
-            "; sharded arrays are written through --view keys --shards keep"
+            "; new arrays with shards are made through --view keys --shards keep"
         }
         _ => "",
     }

@@ -1,0 +1,85 @@
+//! Encodes whole shards.
+//!
+//! ```text
+//! inner chunks in the order of their slots, without gaps | index        or        index | inner chunks
+//! ```
+//!
+//! An inner chunk of nothing but the fill value is left out, as the Zarr libraries do.
+
+use super::{ChunkSpec, IndexLocation, InnerRuns, ShardingCodec, refused};
+use crate::buffers::zeroed;
+use crate::codec::{Losses, ShardEntry};
+use crate::error::FormatError;
+
+impl ShardingCodec {
+    /// Encodes `elements`, those of a whole shard. `spec` is as for [`decode`](Self::decode).
+    ///
+    /// # Errors
+    /// Elements that the codecs of the inner chunks cannot store, or no memory.
+    pub(in crate::codec) fn encode(
+        &self,
+        spec: &ChunkSpec<'_>,
+        elements: &[u8],
+    ) -> Result<Vec<u8>, FormatError> {
+        let inner = ChunkSpec {
+            shape: &self.chunk_shape,
+            ..*spec
+        };
+        let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
+        let places = InnerRuns::new(self, spec.shape, item_size)
+            .ok_or_else(|| refused("inner chunks do not fit"))?;
+        let mut fill = zeroed(places.inner_len)?;
+        spec.fill.fill(0, &mut fill);
+        let mut scratch = zeroed(places.inner_len)?;
+        let index_len = self.index.encoded_len();
+        let begin = match self.location {
+            IndexLocation::Start => usize::try_from(index_len)
+                .map_err(|_| FormatError::too_large("an index", index_len, u64::MAX))?,
+            IndexLocation::End => 0,
+        };
+        let mut shard = zeroed(begin)?;
+        let mut entries = Vec::new();
+        for slot in 0..self.index.n_slots() {
+            let start = places.start(slot).ok_or_else(|| refused("slot outside"))?;
+            places.gather(elements, start, &mut scratch);
+            if spec.fill.is_defined() && scratch == fill {
+                entries.push(None);
+                continue;
+            }
+            // Whether values change is checked of the whole shard.
+            let encoded = self.codecs.encode(&inner, &scratch, Losses::Allowed)?;
+            entries.push(Some(ShardEntry {
+                offset: shard.len() as u64,
+                nbytes: encoded.len() as u64,
+            }));
+            shard
+                .try_reserve(encoded.len())
+                .map_err(|_| refused("no memory for the shard"))?;
+            shard.extend_from_slice(&encoded);
+        }
+        let index = self.index.encode(&entries)?;
+        match self.location {
+            IndexLocation::Start => {
+                let room = shard.get_mut(..begin);
+                let room = room.filter(|room| room.len() == index.len());
+                room.ok_or_else(|| refused("an index of another length"))?
+                    .copy_from_slice(&index);
+            }
+            IndexLocation::End => shard.extend_from_slice(&index),
+        }
+        Ok(shard)
+    }
+
+    /// An upper bound of the memory that [`encode`](Self::encode) takes beside its input and output, for
+    /// a shard of `decoded_len` bytes: two inner chunks, the entries of the index and its bytes, and what
+    /// the codecs of an inner chunk take.
+    pub(in crate::codec) fn encode_scratch_bytes(&self, decoded_len: u64) -> u64 {
+        const ENTRY_BYTES: u64 = size_of::<Option<ShardEntry>>() as u64;
+        let inner = self.inner_len(decoded_len);
+        let entries = self.index.n_slots().saturating_mul(2 * ENTRY_BYTES);
+        let of_codecs = self.codecs.encode_scratch_bytes(inner);
+        let chunks = inner.saturating_mul(2).saturating_add(of_codecs);
+        let index = self.index.encoded_len();
+        chunks.saturating_add(entries).saturating_add(index)
+    }
+}
