@@ -46,7 +46,7 @@ use crate::budget::{Budget, Evict};
 use crate::error::{Error, FormatError};
 use crate::fresh::{Freshness, Observed, Subject, look};
 use crate::metadata::draft as draft_document;
-use crate::metadata::{ArrayMetadata, NodeMetadata, ZarrFormat, pre_v1, v1, v2, v3};
+use crate::metadata::{ArrayMetadata, KeyKind, NodeMetadata, ZarrFormat, pre_v1, v1, v2, v3};
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
 use catalog::{Catalog, CatalogStore, Face};
 use draft_node::DraftRoot;
@@ -192,7 +192,14 @@ impl Hierarchy {
                 Err(error) => Err(error),
             },
         };
-        parsed.map_err(|error| Error::in_document(key, error))
+        let mut parsed = parsed.map_err(|error| Error::in_document(key, error))?;
+        // What the document does not say was found out by looking at the store.
+        let known = array.metadata.chunk_keys;
+        let is_scalar = known.kind == KeyKind::DraftScalar && parsed.shape.is_empty();
+        if parsed.separator_is_assumed || is_scalar {
+            parsed.chunk_keys = known;
+        }
+        Ok(parsed)
     }
 
     /// The node at `prefix`, which is outside of the hierarchies of drafts.

@@ -11,6 +11,8 @@
 //! may change is not decided here: the caller shows the result again, and compares that with what was
 //! written ([`differences`]).
 
+use std::collections::HashMap;
+
 use serde_json::value::RawValue;
 
 use super::document::{Edits, JsonDocument, MemberSpan, quoted};
@@ -37,21 +39,34 @@ fn carry(
 ) -> Result<Vec<u8>, FormatError> {
     let [shown, written] = [JsonDocument::parse(shown)?, JsonDocument::parse(written)?];
     let (before, after) = (shown.root()?, written.root()?);
+    let (before, last) = (by_name(&before), by_name(&after));
     let old = JsonDocument::parse(stored)?;
     let members = old.members(old.value()?)?;
     let goes = |member: &MemberSpan<'_>| {
-        after.get(&member.name).is_none() && before.get(&member.name).is_some()
+        let name = member.name.as_str();
+        !last.contains_key(name) && before.contains_key(name)
     };
     let mut edits = Edits::default();
     splice::remove(&members, &mut edits, goes);
+    // The last one of several with a name counts.
+    let places: HashMap<&str, &MemberSpan<'_>> = members
+        .iter()
+        .map(|member| (member.name.as_str(), member))
+        .collect();
     let mut added = Vec::new();
     for (name, value) in after.iter() {
-        let shown_value = before.get(name);
+        if !last
+            .get(name)
+            .is_some_and(|last| std::ptr::eq(*last, value))
+        {
+            continue;
+        }
+        let shown_value = before.get(name).copied();
         if shown_value.is_some_and(|shown| is_same(shown, value).unwrap_or(false)) {
             continue;
         }
         let text = written.text_of(value);
-        match members.iter().rev().find(|member| member.name == name) {
+        match places.get(name) {
             Some(member) => {
                 let is_opened = has_attributes && name == ATTRIBUTES;
                 let opened = shown_value.filter(|_| is_opened);
@@ -67,6 +82,11 @@ fn carry(
         }
     }
     append(&edits.apply(stored), &added)
+}
+
+/// The members by name; the last one where several have a name.
+fn by_name<'m>(members: &'m Members<'m>) -> HashMap<&'m str, &'m RawValue> {
+    members.iter().collect()
 }
 
 /// The object `text` with more members at its end.
@@ -112,18 +132,22 @@ pub fn object_of(name: &str, value: &[u8]) -> Vec<u8> {
 pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError> {
     let [one, other] = [JsonDocument::parse(one)?, JsonDocument::parse(other)?];
     let (one, other) = (one.root()?, other.root()?);
+    let (in_one, in_other) = (by_name(&one), by_name(&other));
     let mut names = Vec::new();
     for (name, value) in one.iter() {
         // The last one of several with a name counts.
-        if one.get(name).is_some_and(|last| !std::ptr::eq(last, value)) {
+        if in_one
+            .get(name)
+            .is_some_and(|last| !std::ptr::eq(*last, value))
+        {
             continue;
         }
-        let same = other.get(name).map(|other| is_same(value, other));
+        let same = in_other.get(name).map(|other| is_same(value, other));
         if !same.transpose()?.unwrap_or(false) {
             names.push(name.to_owned());
         }
     }
-    let more = other.iter().filter(|(name, _)| one.get(name).is_none());
+    let more = other.iter().filter(|(name, _)| !in_one.contains_key(name));
     names.extend(more.map(|(name, _)| name.to_owned()));
     Ok(names)
 }
@@ -233,6 +257,10 @@ mod tests {
             (
                 r#"{"shape": [9], "codecs": []}"#,
                 r#"{ "shape":[9],  "codecs": ["gzip"] }"#,
+            ),
+            (
+                r#"{"shape": [1], "shape": [2], "codecs": [], "attributes": {"a": 1.5}, "b": 1, "b": 2}"#,
+                r#"{ "shape":[2],  "codecs": ["gzip"], "attributes": {"filters": [1], "a": 1.50}, "b": 2 }"#,
             ),
         ] {
             let found = carried(stored, shown, written.as_bytes()).unwrap();

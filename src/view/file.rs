@@ -17,7 +17,7 @@ use super::writing::{HandleAccess, KeyHandle};
 use crate::error::Error;
 use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
-use crate::store::{Key, Object, Version};
+use crate::store::{Key, Object, StoreError, Version};
 use crate::threads::Class;
 
 /// An opened vnode: its file, with the attributes at that moment.
@@ -88,7 +88,13 @@ impl View {
                 let writing = vnode.view().and_then(|view| self.tree.writing(view));
                 match writing.zip(self.form_of(vnode)?) {
                     Some((writing, file)) => {
-                        self.open_written((writing, &file), HandleAccess::Reads, 0)
+                        match self.open_written((writing, &file), HandleAccess::Reads, 0) {
+                            // What is or lies behind a link is read, and not written.
+                            Err(Error::Store(StoreError::Denied { .. })) => {
+                                self.open_unwritten(vnode)
+                            }
+                            opened => opened,
+                        }
                     }
                     None => self.open_unwritten(vnode),
                 }

@@ -273,6 +273,28 @@ impl Tree {
         Ok(nodes)
     }
 
+    /// Whether nodes with documents are below the directory at `path`. Where too many names are there to
+    /// tell, there are some.
+    pub(super) fn has_nodes_below(&self, view: ViewKind, path: &Prefix) -> Result<bool, Error> {
+        const MOST_DIRECTORIES: usize = 1000;
+        let mut left = vec![path.clone()];
+        let mut seen = 0;
+        while let Some(path) = left.pop() {
+            let folder = self.folder(view, &path)?;
+            for (_, below) in self.nodes_in(&folder, MOST_DIRECTORIES)? {
+                if !matches!(self.resolve(view, &below)?.node, Node::Implicit) {
+                    return Ok(true);
+                }
+                seen += 1;
+                left.push(below);
+            }
+            if seen > MOST_DIRECTORIES {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Name and path of the node that a listed entry of the store stands for, if any.
     pub(super) fn node_listed(
         &self,

@@ -17,7 +17,7 @@ use crate::hierarchy::{DocumentText, GroupNode, Node};
 use crate::load::Block;
 use crate::metadata::write;
 use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated};
-use crate::store::{Access, Cursor, Detail, EntryKind, Key, ObjectMeta, Prefix, Readers, Version};
+use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
 
 impl Documents {
     /// The document `name` of the foreign node at `path`, with the attributes of the node's own
@@ -30,6 +30,10 @@ impl Documents {
     ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
         let resolved = self.tree.resolve(view, path)?;
         if !resolved.written().contains(&name) || self.may_become_array(&resolved)? {
+            return Ok(None);
+        }
+        let is_unshown = self.tree.is_unshown(view, path, name);
+        if is_unshown && matches!(resolved.node, Node::Implicit) {
             return Ok(None);
         }
         let Some((backing, attributes)) = self.backing(&resolved)? else {
@@ -55,7 +59,7 @@ impl Documents {
         // The readers of the document decide which copies are in it, so they are part of the key.
         let access = meta.access();
         let copies = self.copies_version(&resolved)?;
-        let versions = (attributes, copies);
+        let versions = (attributes, copies, is_unshown);
         let identity = hash(&(view, path, name, versions, identity, access, &readers));
         let text = self.document_block(identity, meta.version, epoch, || {
             // An empty text stands for a document that the node does not have.
@@ -65,29 +69,16 @@ impl Documents {
         Ok((!text.is_empty()).then_some((meta, text)))
     }
 
-    /// Whether a directory without a document is likely to become an array: programs make the directory
-    /// of an array before its document, and must not find a group there. In a mount that is written to,
-    /// only a directory that has directories in it is shown as a group.
+    /// Whether a directory without a document may become an array: programs make the directory of an
+    /// array, and those of its chunks, before its document, and must not find a group there. In a mount
+    /// that is written to, only a directory with nodes below it is shown as a group.
     fn may_become_array(&self, resolved: &NodePath) -> Result<bool, Error> {
-        /// Names that are looked at. A directory with more of them is no new one.
-        const MOST_NAMES: usize = 1000;
         let is_new = matches!(resolved.node, Node::Implicit) && !resolved.path.is_root();
         if !self.tree.is_writable() || !is_new {
             return Ok(false);
         }
-        let store = self.tree.store();
-        let listing = store.list(&resolved.listed()?, Cursor::START, Detail::Names)?;
-        let Some(mut listing) = listing else {
-            return Ok(false);
-        };
-        for _ in 0..MOST_NAMES {
-            match listing.next_entry()? {
-                None => return Ok(true),
-                Some(entry) if entry.kind == EntryKind::Prefix => return Ok(false),
-                Some(_) => {}
-            }
-        }
-        Ok(false)
+        let has_nodes = self.tree.has_nodes_below(resolved.view, &resolved.path)?;
+        Ok(!has_nodes)
     }
 
     /// The attributes of the node's own document (of its directory, where it has none), and the
@@ -150,9 +141,11 @@ impl Documents {
         name: DocumentName,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
-        // Where attributes may be written, they are there.
+        // Where attributes may be written, they are there, unless they were removed.
+        let (view, path) = (resolved.view, &resolved.path);
+        let is_shown = self.tree.is_writable() && !self.tree.is_unshown(view, path, name);
         let or_empty = |text: Option<Vec<u8>>| {
-            let empty = || self.tree.is_writable().then(|| b"{}\n".to_vec());
+            let empty = || is_shown.then(|| b"{}\n".to_vec());
             text.or_else(empty)
         };
         if let Node::Array(_) = &resolved.node {

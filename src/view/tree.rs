@@ -15,6 +15,7 @@ use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
+use crate::metadata::DocumentName;
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store};
 
 /// The most warnings that are remembered, so that they are logged only once.
@@ -36,6 +37,9 @@ pub(super) struct Tree {
     pub(super) shown: Mutex<ShownNodeCache>,
     /// Arrays whose documents were removed through the mount, by their paths.
     ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
+    /// Documents that the store does not have, and that were removed all the same: they are not shown
+    /// until their node changes, because tar(1) removes what it makes anew.
+    unshown: Mutex<LruCache<(ViewKind, Prefix, DocumentName), ()>>,
     said: Mutex<LruCache<u64, ()>>,
 }
 
@@ -47,7 +51,7 @@ pub(super) struct EndedArray {
     pub(super) document: Vec<u8>,
 }
 
-/// The most arrays without a document that are remembered.
+/// The most arrays without a document, and removed documents, that are remembered.
 const MOST_ENDED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
 impl Tree {
@@ -68,6 +72,7 @@ impl Tree {
             root,
             shown: Mutex::default(),
             ended: Mutex::new(LruCache::new(MOST_ENDED)),
+            unshown: Mutex::new(LruCache::new(MOST_ENDED)),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }
@@ -148,6 +153,31 @@ impl Tree {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         for &view in &self.options.views {
             ended.pop(&(view, path.clone()));
+        }
+    }
+
+    /// Notes that a document which the store does not have was removed.
+    pub(super) fn unshow(&self, view: ViewKind, path: &Prefix, name: DocumentName) {
+        let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        unshown.put((view, path.clone(), name), ());
+    }
+
+    /// Whether a document which the store does not have was removed.
+    pub(super) fn is_unshown(&self, view: ViewKind, path: &Prefix, name: DocumentName) -> bool {
+        if !self.is_writable() {
+            return false;
+        }
+        let unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        !unshown.is_empty() && unshown.contains(&(view, path.clone(), name))
+    }
+
+    /// Shows again what was removed of the node at `path` without being there.
+    pub(super) fn show_again(&self, path: &Prefix) {
+        let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        for &view in &self.options.views {
+            for name in DocumentName::ALL {
+                unshown.pop(&(view, path.clone(), name));
+            }
         }
     }
 

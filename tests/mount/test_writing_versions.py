@@ -193,6 +193,8 @@ def test_names_of_dimensions(tmp_path, mount):
     os.remove(made.path / "a/.zattrs")
     stored = json.loads((store / "a/zarr.json").read_text())
     assert "dimension_names" not in stored and stored["attributes"] == {}
+    assert not (made.path / "a/.zattrs").exists()
+    (made.path / "a/.zattrs").write_text("{}")
     assert json.loads((made.path / "a/.zattrs").read_text()) == {}
 
 
@@ -331,3 +333,109 @@ def test_a_document_keeps_its_mode(both):
         name.write_text(json.dumps(shown))
         assert own.stat().st_mode & 0o777 == 0o640
         assert json.loads(name.read_text()) == shown and name.stat().st_size == len(name.read_bytes())
+
+
+def test_tar_extracts_over_what_is_there(both, tmp_path, mount):
+    """It removes what it makes anew, also what the store does not have."""
+    made, store, version, options = both
+    made.unmount()
+    view = ["keys", "chunks"][bool(options)]
+    # Chunks that are shown without being there cannot be made anew either.
+    made = mount(store, "--rw", "--view", view, "--as", f"v{version}", "--missing", "hide")
+    group = zarr.open_group(str(made.path), mode="r+", zarr_format=version)
+    group.create_array("g/h/b", shape=(6,), chunks=(3,), dtype="<f8", chunk_key_encoding=KEYS, **options)[...] = np.arange(6)
+    archive = tmp_path / "all.tar"
+    subprocess.run(["tar", "-C", made.path, "-cf", archive, "g"], check=True, timeout=20)
+    for _ in range(2):
+        subprocess.run(["tar", "-C", made.path, "--exclude=*.0", "--exclude=[0-9]", "-xf", archive], check=True, timeout=20)
+        assert zarr.open_array(str(store / "g/h/b"))[...].tolist() == [0, 1, 2, 3, 4, 5]
+    shutil.rmtree(made.path / "g")
+    subprocess.run(["tar", "-C", made.path, "-xf", archive], check=True, timeout=20)
+    assert zarr.open_array(str(store / "g/h/b"))[...].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_document_that_was_removed_without_being_there_comes_back(tmp_path, mount):
+    store = make(tmp_path / "store", 3)
+    (store / "i").mkdir()
+    shutil.copytree(store / "a", store / "i/a")
+    made = mount(store, "--rw", "--as", "v2")
+    os.remove(made.path / "i/.zgroup")
+    assert ".zgroup" not in os.listdir(made.path / "i")
+    (made.path / "i/.zgroup").write_text('{"zarr_format": 2}')
+    assert zarr.open_group(str(store / "i")).metadata.zarr_format == 3
+    stored = zarr.open_array(str(store / "a"), mode="r+")
+    stored.attrs.put({})
+    os.remove(made.path / "a/.zattrs")
+    assert not (made.path / "a/.zattrs").exists()
+    stored.attrs.put({"theirs": 1})
+    os.utime(store / "a/zarr.json", ns=(1, 1))
+    assert json.loads((made.path / "a/.zattrs").read_text()) == {"theirs": 1}
+
+
+def test_the_directories_of_chunks_may_come_before_the_document(both):
+    made, store, version, options = both
+    shown = json.loads((made.path / "a" / ("zarr.json" if version == 3 else ".zarray")).read_text())
+    (made.path / "n/0").mkdir(parents=True)
+    if version == 3:
+        shown["chunk_key_encoding"] = {"name": "v2", "configuration": {"separator": "/"}}
+    else:
+        shown["dimension_separator"] = "/"
+    name = made.path / "n" / ("zarr.json" if version == 3 else ".zarray")
+    with open(name, "x") as file:
+        file.write(json.dumps(shown))
+    array(made, version, "n")[...] = DATA
+    np.testing.assert_array_equal(zarr.open_array(str(store / "n"))[...], DATA)
+
+
+def test_attributes_that_are_written_twice(both):
+    made, store, version, _ = both
+    name = made.path / ("zarr.json" if version == 3 else ".zattrs")
+    for text, expected in (('{"a": 7}', {"a": 7}), ('{"a": 1, "a": 22}', {"a": 22}), ('{"shape": [1.5], "b": {"x": 1, "x": 2}}', {"shape": [1.5], "b": {"x": 2}})):
+        name.write_text(text if version == 2 else '{"zarr_format": 3, "node_type": "group", "attributes": %s}' % text)
+        assert dict(zarr.open_group(str(store)).attrs) == expected
+
+
+def test_a_scalar_of_a_draft_gets_attributes(tmp_path, mount):
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()["zp2_draft_v3.zarr"].path, store)
+    for target in (2, 3):
+        made = mount(store, "--rw", "--as", f"v{target}")
+        group = zarr.open_group(str(made.path), mode="r+", zarr_format=target)
+        group["grp/scalar"].attrs["new"] = target
+        assert dict(zarr.open_group(str(made.path), mode="r", zarr_format=target)["grp/scalar"].attrs)["new"] == target
+        made.unmount()
+
+
+def test_very_many_attributes(both):
+    made, store, version, _ = both
+    many = {f"name {n}": n for n in range(30_000)}
+    for attributes in (many, {"few": 1}):
+        array(made, version).attrs.put(attributes)
+        assert dict(zarr.open_array(str(store / "a")).attrs) == attributes
+
+
+def test_chunks_of_a_draft_come_after_the_document(tmp_path, mount):
+    """Without it they have no place in the store."""
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()["draft22_tree.zarr"].path, store)
+    made = mount(store, "--rw", "--as", "v2", "--missing", "hide")
+    (made.path / "n").mkdir()
+    assert refused((made.path / "n/0").write_bytes, b"x") == "EPERM"
+
+
+def test_documents_behind_links_are_read(tmp_path, mount):
+    store = make(tmp_path / "store", 2)
+    os.rename(store / "a/.zattrs", store / "a/real")
+    os.symlink("real", store / "a/.zattrs")
+    for options in (["--as", "v3"], [], ["--view", "chunks"], ["--shards", "keep"]):
+        made = mount(store, "--rw", *options)
+        if options == ["--as", "v3"]:
+            assert json.loads((made.path / "a/zarr.json").read_text())["attributes"] == {"unit": 1.5}
+            name = made.path / "a/zarr.json"
+        else:
+            name = made.path / "a/.zattrs"
+            assert json.loads(name.read_text()) == {"unit": 1.5}
+        with pytest.raises(OSError):
+            name.write_text("{}")
+        assert json.loads((store / "a/real").read_text()) == {"unit": 1.5}
+        made.unmount()

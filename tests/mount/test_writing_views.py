@@ -61,6 +61,7 @@ class TestKeys:
         assert not inner.stat().st_mode & 0o222
         assert refused(inner.write_bytes, b"x") == "EPERM"
         assert refused(os.remove, inner) == "EPERM"
+        assert refused(os.remove, made.path / "s/zarr.json") == "EPERM"
         assert refused((made.path / "s/c/0/9").write_bytes, b"x") == "EINVAL"
         assert tree(store) == before
         assert "sharding_indexed" in ok(BINARY, "--info", store)
@@ -193,6 +194,15 @@ class TestSeveralViews:
         assert refused((made.path / "new").mkdir) == "EPERM"
         assert refused(os.rename, made.path / "keys/a", made.path / "chunks/b") == "EXDEV"
         assert tree(store) == before
+
+    def test_other_files_are_written_through_the_keys_view(self, made, store):
+        (made.path / "keys/note").write_bytes(b"mine")
+        assert (made.path / "chunks/note").read_bytes() == b"mine"
+        for call in (lambda: open(made.path / "chunks/note", "ab"), lambda: open(made.path / "chunks/new", "wb")):
+            assert refused(call) == "EPERM"
+        (made.path / "chunks/a/c/0/0.tmp").write_bytes(NEW.tobytes())
+        os.rename(made.path / "chunks/a/c/0/0.tmp", made.path / "chunks/a/c/0/0")
+        assert (zarr.open_array(str(store / "a"))[:4, :4] == 7).all()
 
     def test_a_directory_is_renamed_under_open_files_of_another_view(self, made, store):
         file = os.open(made.path / "chunks/a/c/0/0", os.O_WRONLY)

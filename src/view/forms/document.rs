@@ -149,16 +149,19 @@ impl DocumentForm {
 
     /// Refuses a document that no reader could use, or that the view would show otherwise.
     fn check_new(&self, written: &[u8]) -> Result<(), Error> {
-        self.check_spelling(written)?;
         let parsed = |error| self.refused(error);
         let name = DocumentName::of(self.key.name());
         match name {
             Some(DocumentName::ZarrJson) => match v3::parse(written).map_err(parsed)? {
-                NodeMetadata::Array(metadata) => self.check_shown(written, &metadata, written),
+                NodeMetadata::Array(metadata) => {
+                    self.check_spelling(written)?;
+                    self.check_shown(written, &metadata, written)
+                }
                 NodeMetadata::Group => Ok(()),
             },
             Some(DocumentName::ZArray) => {
                 let metadata = v2::parse_array(written).map_err(parsed)?;
+                self.check_spelling(written)?;
                 self.check_shown(written, &metadata, written)
             }
             Some(DocumentName::ZGroup) => v2::parse_group(written).map_err(parsed),
@@ -168,16 +171,8 @@ impl DocumentForm {
     }
 }
 
-impl Form for DocumentForm {
-    fn len(&self) -> Option<u64> {
-        None
-    }
-
-    fn max_len(&self) -> u64 {
-        MAX_DOCUMENT_BYTES
-    }
-
-    fn open(&self) -> Result<Option<CleanFile>, Error> {
+impl DocumentForm {
+    fn open_once(&self) -> Result<Option<CleanFile>, Error> {
         let (view, tree) = (&self.view, &self.view.tree);
         let Some(stored) = tree.open_stored(&self.key)? else {
             return Ok(None);
@@ -203,6 +198,20 @@ impl Form for DocumentForm {
             stored: Some(stored),
             attributes,
         }))
+    }
+}
+
+impl Form for DocumentForm {
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn max_len(&self) -> u64 {
+        MAX_DOCUMENT_BYTES
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        until_current(|| self.open_once())
     }
 
     fn cache(&self) -> &Cache {
@@ -291,6 +300,18 @@ impl Form for DocumentForm {
     }
 }
 
+/// The result of `open`, which is tried again while somebody replaces what it opens.
+pub(super) fn until_current<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    const ATTEMPTS: usize = 16;
+    for _ in 1..ATTEMPTS {
+        match open() {
+            Err(Error::Stale) => {}
+            opened => return opened,
+        }
+    }
+    open()
+}
+
 /// The memory, in bytes, for a document of `len` bytes: the texts that are stored, shown, written and
 /// carried, and what they are parsed into.
 pub(super) fn room_for(len: u64) -> u64 {
@@ -306,17 +327,7 @@ fn may_change(name: &str) -> bool {
 /// Whether chunks of an array mean the same by both documents: only the lengths of the array, and
 /// what does not concern chunks, may differ.
 fn has_same_chunks(old: &ArrayMetadata, new: &ArrayMetadata) -> bool {
-    // Where the document does not say it, it was found out by looking at the store.
-    let chunk_keys = if new.separator_is_assumed {
-        new.chunk_keys
-    } else {
-        old.chunk_keys
-    };
-    let resized = ArrayMetadata {
-        chunk_keys,
-        ..old.clone()
-    };
-    old.shape.len() == new.shape.len() && resized.has_same_chunks(new)
+    old.shape.len() == new.shape.len() && old.has_same_chunks(new)
 }
 
 /// What to do about a member that is not as the view shows it.

@@ -22,10 +22,10 @@ use super::find::CONTROL;
 use super::folder::Folder;
 use super::names::ChunkName;
 use super::options::ViewKind;
-use super::shown_node::{FileForm, ShownArray, ShownNode};
+use super::shown_node::{FileForm, ShownArray, ShownNode, looks_like_a_chunk};
 use super::tree::{EndedArray, Tree};
 use super::vnode::{ChunkPlace, Vnode};
-use super::writing::{Form, NewKind, is_document};
+use super::writing::{Form, NewKind, is_document, is_replaced_whole};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
@@ -63,6 +63,9 @@ impl View {
                 } else {
                     is_document(key).then(|| self.document_form(*view, key))
                 };
+                if form.is_none() && self.is_of_keys_view(*view, key) {
+                    return Ok(None);
+                }
                 let key = key.clone();
                 Some(FormedFile { key, form })
             }
@@ -100,11 +103,20 @@ impl View {
         let Some(array) = self.array_described_by(view, key)? else {
             return Ok(None);
         };
+        self.check_ends(&array)?;
         let text = self.tree.hierarchy.read(key, Holding::SOURCE)?;
         Ok(text.map(|text| EndedArray {
             array,
             document: text.bytes.clone(),
         }))
+    }
+
+    /// Refuses to remove the document of an array while its chunks are there and cannot be removed.
+    pub(super) fn check_ends(&self, array: &ShownArray) -> Result<(), Error> {
+        if array.chunked.layout().is_sharded() && self.has_chunks(array)? {
+            return Err(StoreError::refused(&array.path, Refusal::Fixed).into());
+        }
+        Ok(())
     }
 
     /// Whether the store has a chunk of `array`.
@@ -113,6 +125,14 @@ impl View {
         self.finds_name(&root, |name| {
             array.stored.root().is_some() || array.stored.in_array(name) != ChunkName::Other
         })
+    }
+
+    /// Whether the object at `key`, which is written in place, is written through the keys view alone of
+    /// the views of the mount: the kernel has pages and a length of it for each view.
+    fn is_of_keys_view(&self, view: ViewKind, key: &Key) -> bool {
+        let has_keys = self.tree.options.views.contains(&ViewKind::Keys);
+        let is_scratch = || (self.tree.writing(view)).is_some_and(|made| made.is_scratch(key));
+        has_keys && view != ViewKind::Keys && !is_replaced_whole(key) && !is_scratch()
     }
 
     /// Whether the store has other names beside the document at `key`.
@@ -232,9 +252,16 @@ impl View {
                         let found = array.shown.in_array(name);
                         (*view, key, array, found)
                     }
+                    // A chunk whose array has no document yet has no place.
+                    ShownNode::Plain if is_node_only && looks_like_a_chunk(name) => {
+                        return refused(Refusal::Fixed);
+                    }
                     ShownNode::Plain if is_node_only => return Ok(scratch(*view, key)),
                     ShownNode::Plain if is_document(&key) => {
                         return Ok(self.document_place(*view, key));
+                    }
+                    ShownNode::Plain if self.is_of_keys_view(*view, &key) => {
+                        return refused(Refusal::Fixed);
                     }
                     ShownNode::Plain => return Ok(stored(*view, key)),
                     ShownNode::Unusable(_) => return refused(Refusal::Fixed),

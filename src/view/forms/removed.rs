@@ -56,8 +56,7 @@ impl TranslatedForm {
 }
 
 impl View {
-    /// Removes the document `name` of the node at `path`, which is shown in another version. What is
-    /// shown of a directory without a document stays.
+    /// Removes the document `name` of the node at `path`, which is shown in another version.
     pub(in crate::view) fn remove_translated(
         self: &Arc<Self>,
         writing: &Writing,
@@ -77,6 +76,7 @@ impl View {
             && name != DocumentName::ZAttrs
             && let Some(array) = tree.shown(view, path)?.into_array()
         {
+            self.check_ends(&array)?;
             let document = form
                 .read(node.document.key.clone())?
                 .bytes
@@ -96,6 +96,9 @@ impl View {
             }
         })?;
         self.node_changed(view, path);
+        if is_kept {
+            tree.unshow(view, path, name);
+        }
         for change in &changes {
             self.update_copies(&change.key);
         }

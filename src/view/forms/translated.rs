@@ -10,18 +10,19 @@ use crate::error::{Error, FormatError};
 use crate::hierarchy::{ArrayNode, GroupNode, Node};
 use crate::load::Cache;
 use crate::metadata::carry::differences;
-use crate::metadata::translate::{self, ShownAs, StoredAs};
+use crate::metadata::translate::{self, NodeDocuments, ShownAs, StoredAs};
 use crate::metadata::write::{ChunkContent, StoredDocuments};
 use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v3};
 use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile};
 use crate::view::folder::NameRole;
 use crate::view::node_path::{NodePath, format_of};
+use crate::view::shown_node::ShownArray;
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
-use super::document::{DocumentForm, MAX_DOCUMENT_BYTES, room_for};
+use super::document::{DocumentForm, MAX_DOCUMENT_BYTES, room_for, until_current};
 use super::objects::{Objects, Text, changed, read_object, together};
 
 /// The document `name` of the node at `path`, in the version that is shown.
@@ -108,7 +109,6 @@ impl TranslatedForm {
         let tree = &self.view.tree;
         let array = tree.shown(self.kind, &self.path)?.into_array();
         let array = array.ok_or_else(|| self.refused("this view cannot show the array"))?;
-        let target = array.foreign.ok_or(Error::Stale)?;
         let own = self.read(node.document.key.clone())?;
         let attributes = node.attributes.clone().map(|key| self.read(key));
         let attributes = attributes.transpose()?;
@@ -120,18 +120,51 @@ impl TranslatedForm {
             document: own.bytes.as_deref().unwrap_or_default(),
             attributes: attributes.as_ref().and_then(|text| text.bytes.as_deref()),
         };
+        let new = self.carried(&array, &stored, written)?;
+        Ok(changed(&own, attributes.as_ref(), new))
+    }
+
+    /// The changes that make the document of an array whose document was removed, and whose chunks are
+    /// there: what is stored is the old one, with what has changed, because chunks are encoded as it
+    /// says.
+    fn of_ended(&self, array: &ShownArray, written: &[u8]) -> Result<Vec<ObjectChange>, Error> {
+        let key = &array.node.document.key;
+        let (_, document) = self
+            .view
+            .tree
+            .ended_with(self.kind, key)
+            .ok_or(Error::Stale)?;
+        let stored = StoredDocuments {
+            document: &document,
+            attributes: None,
+        };
+        let new = self.carried(array, &stored, written)?;
+        let attributes = array.node.attributes.clone().map(|key| self.read(key));
+        let attributes = attributes.transpose()?;
+        let changed = attributes.and_then(|text| text.changed(new.attributes));
+        let own = self.read(key.clone())?.changed(Some(new.document));
+        Ok(changed.into_iter().chain(own).collect())
+    }
+
+    /// The documents of `array`, which has the `stored` ones, with what was `written`.
+    fn carried(
+        &self,
+        array: &ShownArray,
+        stored: &StoredDocuments<'_>,
+        written: &[u8],
+    ) -> Result<NodeDocuments, Error> {
         let shown_as = ShownAs {
-            target,
+            target: array.foreign.ok_or(Error::Stale)?,
             content: array.content,
         };
-        let parse = |text: &[u8]| match tree.hierarchy.parse_array(node, text) {
+        let hierarchy = &self.view.tree.hierarchy;
+        let parse = |text: &[u8]| match hierarchy.parse_array(&array.node, text) {
             Err(Error::Metadata { error, .. }) => Err(error),
             parsed => parsed.map_err(|error| FormatError::document("", error.to_string())),
         };
         let written = (self.name, written);
-        let new = translate::array(&node.metadata, &stored, shown_as, written, parse);
-        let new = new.map_err(|error| self.refused(error))?;
-        Ok(changed(&own, attributes.as_ref(), new))
+        let new = translate::array(&array.node.metadata, stored, shown_as, written, parse);
+        new.map_err(|error| self.refused(error))
     }
 
     pub(super) fn of_group(
@@ -176,8 +209,10 @@ impl TranslatedForm {
         if let Some(array) = tree.ended(self.kind, &self.path)
             && self.view.has_chunks(&array)?
         {
-            let reason = "chunks of the array that was here are still there, remove them first";
-            return Err(self.refused(reason));
+            return self.of_ended(&array, written).map_err(|error| {
+                let reason = "chunks of the array that was here are still there, remove them first";
+                self.refused(format!("{error}; {reason}"))
+            });
         }
         if is_array && self.has_nodes(resolved)? {
             return Err(self.refused("a group with nodes in it does not become an array"));
@@ -274,22 +309,14 @@ impl TranslatedForm {
         Ok(None)
     }
 
+    /// Whether nodes with documents are in the directory of the node.
     fn has_nodes(&self, resolved: &NodePath) -> Result<bool, Error> {
-        let folder = self.view.tree.folder(self.kind, &resolved.path)?;
-        Ok(!self.view.tree.nodes_in(&folder, 0)?.is_empty())
+        self.view.tree.has_nodes_below(self.kind, &resolved.path)
     }
 }
 
-impl Form for TranslatedForm {
-    fn len(&self) -> Option<u64> {
-        None
-    }
-
-    fn max_len(&self) -> u64 {
-        MAX_DOCUMENT_BYTES
-    }
-
-    fn open(&self) -> Result<Option<CleanFile>, Error> {
+impl TranslatedForm {
+    fn open_once(&self) -> Result<Option<CleanFile>, Error> {
         let key = self.key()?;
         let stored = self.open_now(self.writer()?, &key)?;
         let Some((opened, _)) = self.view.open_document(self.vnode())? else {
@@ -306,6 +333,20 @@ impl Form for TranslatedForm {
             stored,
             attributes,
         }))
+    }
+}
+
+impl Form for TranslatedForm {
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn max_len(&self) -> u64 {
+        MAX_DOCUMENT_BYTES
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        until_current(|| self.open_once())
     }
 
     fn now(&self, _: &DirWriter, _: &Key) -> Result<Option<ObjectMeta>, Error> {
@@ -462,6 +503,7 @@ impl View {
     pub(super) fn node_changed(self: &Arc<Self>, view: ViewKind, path: &Prefix) {
         let tree = &self.tree;
         tree.hierarchy.forget(path);
+        tree.show_again(path);
         tree.forget_ended(path);
         tree.forget_draft_node(path);
         let Ok(resolved) = tree.resolve(view, path) else {
