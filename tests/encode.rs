@@ -493,10 +493,10 @@ fn older_documents_say_the_same() {
 fn refusals_are_by_name() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let shard = json!({"name": "sharding_indexed", "configuration": {"chunk_shape": [2],
-        "codecs": [little], "index_codecs": [little, "crc32c"]}});
+        "codecs": [little, "gzip"], "index_codecs": [little, "crc32c"]}});
     let lzma = |filters: Value| json!({"name": "numcodecs.lzma", "configuration": {"format": 1, "filters": filters}});
     for (codecs, name) in [
-        (json!([shard]), "sharding_indexed"),
+        (json!([shard]), "gzip, whose `level`"),
         (
             json!([little, "gzip"]),
             "gzip, whose `level` is missing or wrong",

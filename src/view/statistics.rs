@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::View;
-use crate::counters::Counter;
+use super::writing::Writings;
+use crate::counters::{Counter, WriteCounters};
 
 /// The constant size of the file, so that `stat` shows it before the text is made.
 pub(super) const SIZE: u64 = 4096;
@@ -20,9 +21,11 @@ impl View {
             .into_iter()
             .map(|(name, n)| (name.to_owned(), Value::from(n)))
             .collect();
-        let writes = self.tree.writings.as_ref().map(|writings| {
-            let (counters, (drafts, scratch)) = (writings.counters(), writings.n_drafts());
-            json!({
+        let writings = self.tree.writings.as_ref();
+        let nothing = WriteCounters::default();
+        let counters = writings.map_or(&nothing, Writings::counters);
+        let (drafts, scratch) = writings.map_or((0, 0), Writings::n_drafts);
+        let writes = json!({
                 "drafts": drafts,
                 "scratch": scratch,
                 "saved": n(&counters.saved),
@@ -31,9 +34,8 @@ impl View {
                 "lost": n(&counters.lost),
                 "refused": n(&counters.refused),
                 "without_effect": n(&counters.without_effect),
-            })
         });
-        let mut statistics = json!({
+        let statistics = json!({
             "requests": {
                 "lookup": n(&requests.lookups),
                 "getattr": n(&requests.getattrs),
@@ -46,6 +48,7 @@ impl View {
             },
             "bytes_read": n(&requests.bytes_read),
             "bytes_written": n(&requests.bytes_written),
+            "writes": writes,
             "store": {
                 "fetches": n(&loads.fetches),
                 "bytes": n(&loads.fetched_bytes),
@@ -85,9 +88,6 @@ impl View {
                 "other": n(&requests.errors_other),
             },
         });
-        if let Some(writes) = writes {
-            statistics["writes"] = writes;
-        }
         let mut text = format!("{statistics:#}").into_bytes();
         let size = usize::try_from(SIZE).expect("a few kilobytes");
         text.resize(size - 1, b' ');

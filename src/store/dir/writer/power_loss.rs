@@ -15,7 +15,7 @@ mod disk;
 mod script;
 
 use super::Durability;
-use super::calls::recorded::{self, Lacking};
+use super::calls::recorded::{self, Call, Lacking};
 use disk::{Disk, shown};
 use script::{KEYS, Script};
 
@@ -33,15 +33,20 @@ struct Losses {
     torn: Vec<String>,
 }
 
-/// Loses power after each call of the script of this seed.
-fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &mut Losses) {
+/// The script of this seed after all its steps, what the disk had before, and the calls on record.
+fn done(seed: u64, durability: Durability, lacking: Lacking) -> (Script, Disk, Vec<Call>) {
     let mut script = Script::new(seed, durability);
     let before = Disk::of(&script.fixture);
     recorded::start(lacking);
     for _ in 0..STEPS {
         script.step();
     }
-    let calls = recorded::stop();
+    (script, before, recorded::stop())
+}
+
+/// Loses power after each call of the script of this seed.
+fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &mut Losses) {
+    let (mut script, before, calls) = done(seed, durability, lacking);
     for n_calls in 0..=calls.len() {
         for _ in 0..LOSSES {
             losses.n_losses += 1;
@@ -71,13 +76,7 @@ fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &
 
 /// Ends the program of this seed after each of its calls. Returns the number of calls.
 fn kill_after_each_call(seed: u64, (durability, lacking): (Durability, Lacking)) -> usize {
-    let mut script = Script::new(seed, durability);
-    let before = Disk::of(&script.fixture);
-    recorded::start(lacking);
-    for _ in 0..STEPS {
-        script.step();
-    }
-    let calls = recorded::stop();
+    let (script, before, calls) = done(seed, durability, lacking);
     for n_calls in 0..=calls.len() {
         let left = before.after(&calls[..n_calls]);
         for (key, history) in KEYS.iter().zip(&script.histories) {
