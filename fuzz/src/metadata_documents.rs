@@ -116,7 +116,8 @@ fn check_written(array: &ArrayMetadata, text: &[u8], target: Target) {
     }
 }
 
-/// What is shown in another version and written back changes nothing, and a resize changes the shape.
+/// A document that is shown in another version and written back unchanged changes nothing. A resize
+/// changes the shape alone.
 fn check_carried(
     array: &ArrayMetadata,
     source: &StoredDocuments<'_>,

@@ -325,15 +325,13 @@ fn writing(
             "the arrays view is only read; add a view that is written: --view arrays,chunks",
         );
     }
-    let of_other_view = of_writing.iter().skip(1).find(|(name, given)| {
-        let view = match *name {
-            "--check" => ViewKind::Keys,
-            _ => ViewKind::Chunks,
-        };
-        *given && !args.view.contains(&view)
-    });
-    if let Some((name, _)) = of_other_view {
-        let view = if *name == "--check" { "keys" } else { "chunks" };
+    let view_of = |name: &str| match name {
+        "--check" => ViewKind::Keys,
+        _ => ViewKind::Chunks,
+    };
+    let mut given = of_writing.iter().skip(1).filter(|(_, given)| *given);
+    if let Some((name, _)) = given.find(|(name, _)| !args.view.contains(&view_of(name))) {
+        let view = view_of(name).name();
         let problem = format!("{name} is for --rw with --view {view}");
         return Err(CliError::Usage(problem));
     }

@@ -83,13 +83,7 @@ impl ShardingCodec {
         out: &mut [u8],
     ) -> Result<(), FormatError> {
         let entries = self.verified_index(shard)?;
-        let inner = ChunkSpec {
-            shape: &self.chunk_shape,
-            ..*spec
-        };
-        let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
-        let places = InnerRuns::new(self, spec.shape, item_size)
-            .ok_or_else(|| refused("inner chunks do not fit"))?;
+        let (inner, places) = self.inner_chunks(spec)?;
         let mut scratch = Vec::new();
         for slot in 0..self.index.n_slots() {
             let start = places.start(slot).ok_or_else(|| refused("slot outside"))?;
@@ -108,6 +102,21 @@ impl ShardingCodec {
             }
         }
         Ok(())
+    }
+
+    /// What an inner chunk of a shard must decode to, and where it is in the shard.
+    fn inner_chunks<'a>(
+        &'a self,
+        spec: &ChunkSpec<'a>,
+    ) -> Result<(ChunkSpec<'a>, InnerRuns), FormatError> {
+        let inner = ChunkSpec {
+            shape: &self.chunk_shape,
+            ..*spec
+        };
+        let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
+        let places = InnerRuns::new(self, spec.shape, item_size)
+            .ok_or_else(|| refused("inner chunks do not fit"))?;
+        Ok((inner, places))
     }
 
     pub(super) fn verified_index<'a>(

@@ -193,7 +193,7 @@ impl Hierarchy {
             },
         };
         let mut parsed = parsed.map_err(|error| Error::in_document(key, error))?;
-        // What the document does not say was found out by looking at the store.
+        // The document does not say this. It was found out by a look at the store.
         let known = array.metadata.chunk_keys;
         let is_scalar = known.kind == KeyKind::DraftScalar && parsed.shape.is_empty();
         if parsed.separator_is_assumed || is_scalar {

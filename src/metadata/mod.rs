@@ -161,8 +161,8 @@ pub struct Decoding {
 }
 
 impl ArrayMetadata {
-    /// Whether chunks mean the same in both arrays, whatever their lengths are. How documents spell
-    /// types and codecs does not matter.
+    /// Whether chunks mean the same in both arrays, which have the same rank and may have other lengths.
+    /// How documents spell types and codecs does not matter.
     pub fn has_same_chunks(&self, other: &ArrayMetadata) -> bool {
         let is_decoded_alike = match (&self.decoding, &other.decoding) {
             (Ok(one), Ok(two)) => {
@@ -177,6 +177,7 @@ impl ArrayMetadata {
         };
         is_decoded_alike
             && self.zarr_format == other.zarr_format
+            && self.shape.len() == other.shape.len()
             && self.chunk_shape == other.chunk_shape
             && self.chunk_keys == other.chunk_keys
     }

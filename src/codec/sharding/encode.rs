@@ -6,7 +6,7 @@
 //!
 //! An inner chunk of nothing but the fill value is left out, as the Zarr libraries do.
 
-use super::{ChunkSpec, IndexLocation, InnerRuns, ShardingCodec, refused};
+use super::{ChunkSpec, IndexLocation, ShardingCodec, refused};
 use crate::buffers::zeroed;
 use crate::codec::{Losses, ShardEntry};
 use crate::error::FormatError;
@@ -21,13 +21,7 @@ impl ShardingCodec {
         spec: &ChunkSpec<'_>,
         elements: &[u8],
     ) -> Result<Vec<u8>, FormatError> {
-        let inner = ChunkSpec {
-            shape: &self.chunk_shape,
-            ..*spec
-        };
-        let item_size = usize::try_from(spec.dtype.item_size).unwrap_or(0);
-        let places = InnerRuns::new(self, spec.shape, item_size)
-            .ok_or_else(|| refused("inner chunks do not fit"))?;
+        let (inner, places) = self.inner_chunks(spec)?;
         let mut fill = zeroed(places.inner_len)?;
         spec.fill.fill(0, &mut fill);
         let mut scratch = zeroed(places.inner_len)?;

@@ -13,12 +13,12 @@ use super::{NodeDocuments, ShownAs};
 use crate::error::FormatError;
 use crate::grid::Dims;
 
-/// What is said of members that must not change.
+/// The problem that errors name where a member must not change.
 const FIXED: &str = "it cannot be changed";
 
 type Names = Option<Vec<Option<String>>>;
 
-/// What a written document changes in an array.
+/// The changes that a written document makes to an array.
 #[derive(Default)]
 struct Change {
     shape: Option<Dims>,

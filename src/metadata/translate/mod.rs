@@ -8,9 +8,9 @@
 //! stored, v2     .zarray {"shape": [12], "compressor": {"id": "zstd", ..}, ..}   .zattrs {"a": 1}
 //! ```
 //!
-//! Of an array the shape, the names of the dimensions and the attributes may change, of a group the
-//! attributes. The stored documents are edited, and all that did not change stays byte for byte. Then
-//! they are shown again, and the result must say what was written.
+//! A writer may change the shape, the names of the dimensions and the attributes of an array, and the
+//! attributes of a group. The stored documents are edited, and all that did not change stays byte for
+//! byte. Then they are shown again, and the result must say the same as the written document.
 
 mod array;
 mod group;

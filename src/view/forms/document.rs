@@ -61,7 +61,7 @@ impl DocumentForm {
         let metadata = tree.hierarchy.parse_array(&array.node, &new);
         let metadata = metadata.map_err(|error| self.refused(error))?;
         self.check_spelling(written)?;
-        if !has_same_chunks(&array.node.metadata, &metadata) {
+        if !array.node.metadata.has_same_chunks(&metadata) {
             let changed = self.differences(shown, written)?;
             let mut fixed = changed.iter().filter(|name| !may_change(name));
             let name = fixed.next().or(changed.first());
@@ -322,12 +322,6 @@ pub(super) fn room_for(len: u64) -> u64 {
 /// Whether a document of an array may get another value of this member.
 fn may_change(name: &str) -> bool {
     ["attributes", "shape", "dimension_names"].contains(&name)
-}
-
-/// Whether chunks of an array mean the same by both documents: only the lengths of the array, and
-/// what does not concern chunks, may differ.
-fn has_same_chunks(old: &ArrayMetadata, new: &ArrayMetadata) -> bool {
-    old.shape.len() == new.shape.len() && old.has_same_chunks(new)
 }
 
 /// What to do about a member that is not as the view shows it.

@@ -66,8 +66,12 @@ impl Objects {
 }
 
 impl Tree {
-    /// Forgets what was known of the documents of a draft's node at `path`.
-    pub(super) fn forget_draft_node(&self, path: &Prefix) {
+    /// Forgets what was known of the node at `path`, whose documents or directories were written or
+    /// removed.
+    pub(super) fn node_changed(&self, path: &Prefix) {
+        self.hierarchy.forget(path);
+        self.show_again(path);
+        self.forget_ended(path);
         let node = self.hierarchy.tree_node(path);
         if let Ok(TreeNode {
             place: TreePlace::Draft(draft),

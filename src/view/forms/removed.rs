@@ -95,7 +95,7 @@ impl View {
                 Some(_) => Err(StoreError::changed(&key).into()),
             }
         })?;
-        self.node_changed(view, path);
+        tree.node_changed(path);
         if is_kept {
             tree.unshow(view, path, name);
         }
@@ -131,9 +131,7 @@ impl View {
         let directories = directories.into_iter().filter_map(|prefix| prefix.to_key());
         let directories: Vec<_> = directories.map(|key| (key, true)).collect();
         writing.remove_prefixes(&key, &directories)?;
-        self.tree.hierarchy.forget(path);
-        self.tree.forget_draft_node(path);
-        self.tree.forget_ended(path);
+        self.tree.node_changed(path);
         Ok(())
     }
 }

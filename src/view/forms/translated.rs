@@ -214,7 +214,7 @@ impl TranslatedForm {
                 self.refused(format!("{error}; {reason}"))
             });
         }
-        if is_array && self.has_nodes(resolved)? {
+        if is_array && tree.has_nodes_below(self.kind, &self.path)? {
             return Err(self.refused("a group with nodes in it does not become an array"));
         }
         let format = match (group, resolved.draft()) {
@@ -307,11 +307,6 @@ impl TranslatedForm {
             }
         }
         Ok(None)
-    }
-
-    /// Whether nodes with documents are in the directory of the node.
-    fn has_nodes(&self, resolved: &NodePath) -> Result<bool, Error> {
-        self.view.tree.has_nodes_below(self.kind, &resolved.path)
     }
 }
 
@@ -430,7 +425,8 @@ impl Form for TranslatedForm {
     }
 
     fn committed(&self) {
-        self.view.node_changed(self.kind, &self.path);
+        self.view.tree.node_changed(&self.path);
+        self.view.update_copies_of_node(self.kind, &self.path);
         let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
         else {
             return;
@@ -498,21 +494,12 @@ impl View {
         })
     }
 
-    /// Forgets what was known of a node whose documents were written or removed, and brings copies of
-    /// them up to date.
-    pub(super) fn node_changed(self: &Arc<Self>, view: ViewKind, path: &Prefix) {
-        let tree = &self.tree;
-        tree.hierarchy.forget(path);
-        tree.show_again(path);
-        tree.forget_ended(path);
-        tree.forget_draft_node(path);
-        let Ok(resolved) = tree.resolve(view, path) else {
-            return;
-        };
-        if let Ok(objects) = Objects::of(&resolved) {
-            for key in objects.keys() {
-                self.update_copies(key);
-            }
+    /// Brings the copies of the documents of a node up to date, which were written.
+    fn update_copies_of_node(self: &Arc<Self>, view: ViewKind, path: &Prefix) {
+        let objects = self.tree.resolve(view, path);
+        let objects = objects.and_then(|resolved| Objects::of(&resolved));
+        for key in objects.iter().flat_map(Objects::keys) {
+            self.update_copies(key);
         }
     }
 }
